@@ -102,11 +102,10 @@ class KeptFiles:
                 _remove(path)
                 total -= size
 
-    def clear(self) -> None:
-        """Remove all entries; what somebody is writing just now stays."""
-        for path, _ in self._list_entries():
-            if path.suffix != _UNFINISHED_SUFFIX:
-                _remove(path)
+    def clear(self) -> tuple[str, ...]:
+        """Remove all entries but those that are being written; returns why some could not be removed."""
+        found = (_remove(path) for path, _ in self._list_entries() if path.suffix != _UNFINISHED_SUFFIX)
+        return tuple(reason for reason in found if reason)
 
     def measure(self) -> tuple[int, int]:
         """How many entries there are, and their bytes."""
@@ -179,8 +178,11 @@ def _is_ours(facts: os.stat_result) -> bool:
     return stat.S_ISREG(facts.st_mode) and facts.st_uid == os.getuid() and not facts.st_mode & 0o022
 
 
-def _remove(path: Path) -> None:
+def _remove(path: Path) -> str:
+    """Remove a file that may be gone already; returns why it cannot be removed, or nothing."""
     try:
-        path.unlink()
+        path.unlink(missing_ok=True)
     except OSError as error:
         _LOG.debug("not removed: %s", error)
+        return error.strerror or str(error)
+    return ""

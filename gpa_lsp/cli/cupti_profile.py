@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, Renamed, parse_count
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, Renamed, judge_problems, parse_count
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from gpa_lsp.collector.run import CollectedRun, CollectorSettings
 
 CUPTI_OUTPUT = Path("profile.gpa-profile.json")
-_EXIT_FAILED = 1
 _LEAST_EXPONENT = 5
 _NCU_ALONE = {
     "full": "--full", "roofline": "--roofline", "section": "--section", "metric": "--metric", "no_metrics": "--no-metrics",
@@ -132,7 +131,7 @@ def _conclude(run: "CollectedRun", output: Path, terminal: Terminal) -> int:
     for problem in run.profile.problems:
         terminal.complain(f"gpa-lsp: {problem.message}")
     terminal.complain(f"gpa-lsp: the profile is {output}; next: gpa-lsp advise {shlex.quote(str(output))}")
-    return 0 if run.end.status == 0 else _EXIT_FAILED
+    return judge_problems(run.profile.problems) if run.end.status == 0 else EXIT_FOUND
 
 
 def _explain_nothing(run: "CollectedRun", terminal: Terminal) -> int:
@@ -147,7 +146,7 @@ def _explain_nothing(run: "CollectedRun", terminal: Terminal) -> int:
         for problem in run.profile.problems:
             terminal.complain(f"gpa-lsp: {problem.message}{f'; {problem.remedy}' if problem.remedy else ''}")
         terminal.complain("gpa-lsp: no launch of a kernel was seen; nothing was measured")
-    return _EXIT_FAILED
+    return EXIT_FOUND
 
 
 def complain(explanation: "Explanation", terminal: Terminal) -> None:

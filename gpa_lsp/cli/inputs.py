@@ -23,9 +23,16 @@ _LISTED_KERNELS = 20
 _MAX_FILES = 50_000
 """Bound of the search for moved sources; smaller than the server's, since a command should answer at once anywhere."""
 
+EXIT_FOUND = 1
 EXIT_BAD_INPUT = 2
-EXIT_INTERRUPTED = 130
-"""As shells have it of what Ctrl-C ended."""
+EXIT_INCOMPLETE = 3
+EXIT_CRASHED = 70
+EXIT_INTERRUPTED = 130  # as shells have it of what Ctrl-C ended
+EXIT_CODES = (
+    "exit codes: 0 all that was asked for was done; 1 something was found that --fail-on or a budget names, or a measurement failed; "
+    "2 bad input or bad usage, or a part of what was asked for is missing; 3 a program ended well, but not all of its kernels could be emulated "
+    "or recorded; 130 interrupted; 70 a bug in gpa-lsp. emulate and record otherwise leave the code of the program they run."
+)
 
 
 class Renamed(argparse.Action):
@@ -143,9 +150,15 @@ def add_expand_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def choose_exit_code(report: "Report") -> int:
+def choose_exit_code(*reports: "Report | None") -> int:
     """2 when an input, or a kernel in one, could not be used, although the others were; else 0."""
-    return judge_problems(report.problems)
+    return judge_problems(problem for report in reports if report is not None for problem in report.problems)
+
+
+def tell_problems(terminal: Terminal, *reports: "Report | None") -> None:
+    """Print the problems of reports that went into a file on standard error, where nobody would see them else."""
+    for problem in (problem for report in reports if report is not None for problem in report.problems):
+        terminal.complain(f"{problem.severity.value}: {problem}")
 
 
 def judge_problems(problems: Iterable[Problem]) -> int:

@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import InputError, ProblemSeverity
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.numbers import format_count_of, format_dim3, format_timed_ns
 from gpa_lsp.cli.cupti_profile import check_output, explain_forbidden, find_period
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, parse_count
+from gpa_lsp.cli.inputs import EXIT_FOUND, judge_problems, parse_count
 from gpa_lsp.cli.outputs import write_file
 from gpa_lsp.cli.predictions import InputKind, find_kind
 from gpa_lsp.cli.static_check import SUFFIXES
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _DESCRIPTION_SUFFIX = ".launch.toml"
 _OUTPUT_SUFFIX = ".timed.gpa-profile.json"
-_EXIT_FAILED = 1
 _DEFAULT_REPETITIONS = 30
 
 
@@ -88,13 +87,13 @@ def run_timing(arguments: argparse.Namespace, terminal: Terminal) -> int:
     for problem in found.problems:
         terminal.complain(f"{problem.severity.value}: {problem}")
     if not found.launches:
-        return _EXIT_FAILED
+        return EXIT_FOUND
     output = _choose_output(arguments)
     samples = _write(found, output, arguments, terminal)
     lines = [_describe(one) + _describe_samples(samples, number) for number, one in enumerate(found.launches)]
     lines += [f"written to {output}", ""]
     terminal.print_safely(lambda: terminal.write_text("\n".join(lines)))
-    return EXIT_BAD_INPUT if any(one.severity is ProblemSeverity.ERROR for one in found.problems) else 0
+    return judge_problems(found.problems)
 
 
 def _write(found: "LaunchTimings", output: Path, arguments: argparse.Namespace, terminal: Terminal) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """``gpa-lsp``: the command line.
 
-Exit codes: 0 done; 1 findings or problems that ``--fail-on`` names; 2 bad input or bad usage; 130 interrupted. Arguments are parsed by the
-standard library: the alternatives tried take 50 to 200 ms to import, which is most of what a small report takes as a whole.
+Arguments are parsed by the standard library: the alternatives tried take 50 to 200 ms to import, which is most of what a small report takes as
+a whole. Exit codes are those of :data:`gpa_lsp.cli.inputs.EXIT_CODES`.
 """
 
 import argparse
@@ -21,14 +21,14 @@ from gpa_lsp.basis.catalogue import list_members, load_catalogue, load_member
 from gpa_lsp.basis.errors import GpaError, MissingToolError
 from gpa_lsp.cli import commands
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_INTERRUPTED
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_CODES, EXIT_CRASHED, EXIT_INTERRUPTED
 from gpa_lsp.cli.outputs import check_outputs
 from gpa_lsp.cli.terminal import Terminal
 
 _GARBAGE_THRESHOLD = 200_000
 """New objects between two searches for unreachable cycles. Imports make tens of thousands that stay: looking at them is an eighth of a start."""
 
-_EXIT_CRASHED = 70
+_EPILOG_WIDTH = 78
 # characters of a path in a message
 _MOST_SHOWN = 200
 _REMEDY = "check the name, the permissions and the disk"
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         terminal.complain(
             f"gpa-lsp: internal error: {name}: {error} (a bug in gpa-lsp; {_DEBUG_VARIABLE}=1 shows where)"
         )
-        return _EXIT_CRASHED
+        return EXIT_CRASHED
 
 
 class _WithoutTraceback(logging.Formatter):
@@ -139,7 +139,7 @@ def build_parser(found: dict[str, Command]) -> argparse.ArgumentParser:
         prog="gpa-lsp",
         usage="%(prog)s [-h] [--version] COMMAND ...",
         description=_describe_commands(found),
-        epilog="exit codes: 0 done, 1 findings (with --fail-on), 2 bad input",
+        epilog=textwrap.fill(EXIT_CODES, _EPILOG_WIDTH),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"gpa-lsp {__version__}")

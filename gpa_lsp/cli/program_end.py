@@ -2,13 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_INTERRUPTED
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, EXIT_INTERRUPTED
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from gpa_lsp.processes.watched_command import CommandEnd
-
-_EXIT_ENDED = 1
 
 
 def find_exit_code(end: "CommandEnd", terminal: Terminal, *, sooner: str = "", crash: str = "") -> int:
@@ -29,7 +27,7 @@ def find_exit_code(end: "CommandEnd", terminal: Terminal, *, sooner: str = "", c
     if end.ending is not Ending.ENDED:
         more = f"; {sooner}" if sooner and end.ending is Ending.TIMED_OUT else ""
         terminal.complain(f"gpa-lsp: the program did not end by itself: {end.ending.value}{more}")
-        return EXIT_INTERRUPTED if end.ending is Ending.CANCELLED else _EXIT_ENDED
+        return EXIT_INTERRUPTED if end.ending is Ending.CANCELLED else EXIT_FOUND
     if crash or (end.status is not None and end.status < 0):
         terminal.complain(f"gpa-lsp: {crash or f'the program was ended by {describe_signal(-(end.status or 0))}'}")
-    return _EXIT_ENDED if end.status is None else end.status if end.status >= 0 else 128 - end.status
+    return EXIT_FOUND if end.status is None else end.status if end.status >= 0 else 128 - end.status

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.arch.figures import parse_architecture_name
 from gpa_lsp.basis.errors import GpaError, InputError, ProblemSeverity
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, name_places
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, judge_problems, name_places
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".cu", ".cuh")
 """Of sources; of two with one name the first is meant."""
-
-_EXIT_FOUND = 1
 
 
 def are_sources(paths: Sequence[Path]) -> bool:
@@ -56,9 +54,10 @@ def check_sources(arguments: argparse.Namespace, terminal: Terminal) -> int:
         )
     if has_failed or any(source.unit.has_failed for source in sources):
         return EXIT_BAD_INPUT
+    code = judge_problems(problem for source in sources for problem in source.problems)
     costly = any(one.severity is not ProblemSeverity.NOTE for source in sources for one in source.problems)
     is_failing = ("finding" in arguments.fail_on and findings) or ("problem" in arguments.fail_on and costly)
-    return _EXIT_FOUND if is_failing else 0
+    return code or (EXIT_FOUND if is_failing else 0)
 
 
 def _print(

@@ -267,7 +267,7 @@ def test_report_into_a_file(
 def test_a_file_that_cannot_be_written(smooth: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for form in ("text", "json"):
         assert main(["report", smooth, "--format", form, "-o", str(tmp_path / "no" / "folder")]) == 2
-        assert "cannot be written: No such file or directory; choose another file" in capsys.readouterr().err
+        assert "there is no such folder; create it, or choose another place" in capsys.readouterr().err
 
 
 def test_mappings_show_the_files_here(smooth: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -104,7 +104,7 @@ def test_recording_keeps_the_source_below_the_current_folder(capsys: pytest.Capt
 
 def test_code_that_was_not_measured_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     save("code.json", replace(make_kernel(0, 4e6, "EXIT"), launches=()))
-    assert main(["history", "--record", "code.json"]) == 0
+    assert main(["history", "--record", "code.json"]) == 2
     assert capsys.readouterr().out == "no measurement in it\n"
 
 
@@ -187,7 +187,7 @@ def test_runs_that_are_hardly_comparable_are_compared_with_a_word(capsys: pytest
         history.record(make_recording(0))
         other = make_key(name="_Z5otherPf", device="NVIDIA A100")
         history.record(make_recording(1, key=other, grid=(7, 1, 1)))
-    assert main(["history", "--compare", "@1", "@2"]) == 0
+    assert main(["history", "--compare", "@1", "@2"]) == 2
     text = capsys.readouterr().out
     assert "not compared" in text
     assert "other GPU: NVIDIA GeForce RTX 3070 → NVIDIA A100" in text
@@ -369,7 +369,7 @@ def test_sizes_are_not_compared_with_each_other(capsys: pytest.CaptureFixture[st
     page = capsys.readouterr().out
     assert "slower in run" not in page
     assert "1.63 µs → 1.20 µs over 2 runs; no regression" in page
-    assert main(["history", "--compare", "1", "2"]) == 0
+    assert main(["history", "--compare", "1", "2"]) == 2
     text = capsys.readouterr().out
     assert "not compared" in text
     assert "other size: grid 8 → 2,256" in text

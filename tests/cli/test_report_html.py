@@ -85,4 +85,4 @@ def test_a_file_that_cannot_be_written_is_said_to_be(
     saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["report", str(saved), "--html", "-o", str(tmp_path / "no" / "page.html")]) == 2
-    assert "cannot be written" in capsys.readouterr().err
+    assert "there is no such folder" in capsys.readouterr().err

@@ -110,6 +110,16 @@ def test_measured_and_simulated_samples_stand_side_by_side(measured: Path, capsy
     assert "What the profiler sampled beside what the model says" in page and "Source lines" in page
 
 
+def test_nothing_to_compare_is_no_comparison(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(measured.read_text())
+    for launch in document["launches"]:
+        launch["sampling"]["is_simulated"] = True
+    measured.write_text(json.dumps(document))
+    code, _, err = run(capsys, measured.name, "--launches", "kernels.launch.toml", "--compare")
+    assert code == 2
+    assert "no kernel has samples on both sides" in err
+
+
 def test_of_a_source_nothing_was_measured(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "kernels.cu", "--compare")
     assert (code, out) == (2, "")

@@ -147,13 +147,15 @@ def test_what_a_killed_program_launched_is_there(tmp_path: Path) -> None:
 
 
 def test_too_much_data_is_not_kept_and_said(tmp_path: Path) -> None:
-    printed = record_script(tmp_path, _TWO_LAUNCHES, options=("--size", "511"))
+    printed = record_script(tmp_path, _TWO_LAUNCHES, options=("--size", "511"), status=3)
     assert "gpa-lsp: not recorded: add: its arrays have 512 B, more than are kept" in printed
     assert not list((tmp_path / "out").glob("*.toml"))
 
 
 def test_a_program_that_launches_nothing_says_so(tmp_path: Path) -> None:
-    assert "nothing was recorded: no kernel was launched through CUDA's driver" in record_script(tmp_path, "print(1)\n")
+    assert "nothing was recorded: no kernel was launched through CUDA's driver" in record_script(
+        tmp_path, "print(1)\n", status=3
+    )
 
 
 _IN_PROCESS = """

@@ -33,7 +33,7 @@ class Command:
         purpose: the group of ``gpa-lsp --help`` it is listed in.
         examples: what to type after ``gpa-lsp``, and what it is for; ``--help`` shows them below the options.
         add_arguments: declares options and arguments.
-        run: does it; returns the exit code (0 done, 1 findings with ``--fail-on``, 2 bad input).
+        run: does it; returns the exit code, as ``gpa_lsp.cli.inputs.EXIT_CODES`` says.
     """
 
     summary: str

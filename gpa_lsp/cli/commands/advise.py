@@ -11,12 +11,14 @@ from gpa_lsp.basis.catalogue import list_members
 from gpa_lsp.basis.errors import Problem, ProblemSeverity
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import (
+    EXIT_FOUND,
     add_expand_argument,
     add_input_arguments,
     choose_exit_code,
     load_report,
     name_places,
     parse_count,
+    tell_problems,
 )
 from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_file, write_with
 from gpa_lsp.cli.terminal import Terminal
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from gpa_lsp.report.model import Report
 
 _FORMATS = ("text", "json", "markdown", "sarif", "github")
-_EXIT_FOUND = 1
 _DEFAULT_LIMIT = 5
 _DEFAULT_TOP = 10
 
@@ -80,6 +81,8 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         write_with(arguments.output, lambda stream: _write_json(report, stream, arguments), encoding="ascii")
     else:
         write_file(_render(report, arguments), arguments.output)
+    if not is_printed(arguments.output):
+        tell_problems(terminal, report)
     return choose_exit_code(report) or _judge(report, arguments.fail_on_speedup)
 
 
@@ -174,7 +177,7 @@ def _judge(report: "Report", least: float | None) -> int:
         if kernel.advice is not None
         for advice in kernel.advice.advice
     ]
-    return _EXIT_FOUND if any(estimate >= least for estimate in estimates) else 0
+    return EXIT_FOUND if any(estimate >= least for estimate in estimates) else 0
 
 
 def _parse_speedup(text: str) -> float:

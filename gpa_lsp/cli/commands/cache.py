@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
-from gpa_lsp.basis.numbers import format_bytes, format_count
+from gpa_lsp.basis.numbers import format_bytes, format_count, format_count_of
 from gpa_lsp.cli.commands import Command, Purpose
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.render.layout import Align, Column, Line, Span, Style, lay_out_table, text_line
 
@@ -23,14 +24,16 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from gpa_lsp.cli.installation import list_kept  # knows everything that is kept, and so imports a good deal
 
     kinds = list_kept()
-    if arguments.clear:
-        for files in kinds.values():
-            files.clear()
+    kept = [reason for files in kinds.values() for reason in files.clear()] if arguments.clear else []
     if arguments.format == "json":
         terminal.print_safely(lambda: terminal.write_text(json.dumps(_describe(kinds), indent=2) + "\n"))
     else:
         terminal.print_safely(lambda: terminal.write_lines(_render(kinds, find_cache_folder(), terminal.width)))
-    return 0
+    if not kept:
+        return 0
+    count = format_count_of(len(kept), "file")
+    terminal.complain(f"gpa-lsp: {count} could not be removed: {kept[0]}; check the permissions of the folder")
+    return EXIT_BAD_INPUT
 
 
 def _describe(kinds: Mapping[str, KeptFiles]) -> dict[str, object]:

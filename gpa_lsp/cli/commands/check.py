@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import add_expand_argument, add_input_arguments, choose_exit_code, load_report, name_places
+from gpa_lsp.cli.inputs import (
+    EXIT_FOUND,
+    add_expand_argument,
+    add_input_arguments,
+    choose_exit_code,
+    load_report,
+    name_places,
+)
 from gpa_lsp.cli.static_check import are_sources, check_sources, parse_architecture
 from gpa_lsp.cli.terminal import Terminal
 
@@ -19,7 +26,6 @@ if TYPE_CHECKING:
     from gpa_lsp.report_file.report_records import SavedFinding
 
 _FORMATS = ("text", "json", "sarif", "github")
-_EXIT_FOUND = 1
 _DEFAULT_MIN_SHARE_PERCENT = "5"
 
 
@@ -118,7 +124,7 @@ def _judge(report: "Report", findings: "Sequence[Finding]", fail_on: Sequence[st
     costly = any(problem.severity is not ProblemSeverity.NOTE for problem in report.problems)
     is_any = bool(findings) or any(kernel.code_findings for kernel in report.kernels)
     failed = ("finding" in fail_on and is_any) or ("problem" in fail_on and costly)
-    return _EXIT_FOUND if failed else 0
+    return EXIT_FOUND if failed else 0
 
 
 def _parse_percent(text: str) -> float:

@@ -9,14 +9,19 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError, ProblemSeverity
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, add_filter_arguments, choose_exit_code, load_report, name_places
+from gpa_lsp.cli.inputs import (
+    EXIT_BAD_INPUT,
+    EXIT_FOUND,
+    add_filter_arguments,
+    choose_exit_code,
+    load_report,
+    name_places,
+)
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from gpa_lsp.report.comparison import Comparison, LikelyPair
     from gpa_lsp.report.model import Report
-
-_EXIT_SLOWER = 1
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,9 +74,9 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     _say_errors((before,) if is_one else (before, after), terminal)
     terminal.print_safely(lambda: _print(comparison, arguments, terminal))
     is_compared = any(found.verdict is not Verdict.OTHER_WORK for found in comparison.kernels)
-    code = max(choose_exit_code(before), choose_exit_code(after), 0 if is_compared else EXIT_BAD_INPUT)
+    code = choose_exit_code(before, after) if is_compared else EXIT_BAD_INPUT
     slower = any(found.verdict is Verdict.SLOWER for found in comparison.kernels)
-    return code or (_EXIT_SLOWER if arguments.fail_on_slower and slower else 0)
+    return code or (EXIT_FOUND if arguments.fail_on_slower and slower else 0)
 
 
 def _accept(pair: "LikelyPair", arguments: argparse.Namespace, terminal: Terminal) -> bool:

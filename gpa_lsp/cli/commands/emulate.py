@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import judge_problems, parse_count
+from gpa_lsp.cli.inputs import EXIT_INCOMPLETE, judge_problems, parse_count
 from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_output
 from gpa_lsp.cli.predictions import parse_seconds, parse_size
 from gpa_lsp.cli.program_end import find_exit_code
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from gpa_lsp.programs.examine import ExaminedKernel
     from gpa_lsp.programs.model import ProgramRun
 
-_EXIT_FAULTS = 3
 _DEFAULT_MACHINE = "A100 PCIe 40GB"
 _DEFAULT_LIMIT = "600"
 _DEFAULT_MEMORY = "4GiB"
@@ -158,8 +157,8 @@ def _emulate(
         _tell_described(described, terminal)
     sooner = "raise --seconds, or emulate fewer launches with --each-kernel"
     status = find_exit_code(run.end, terminal, sooner=sooner, crash=run.crash)
-    if status or run.has_faults or run.cut_short or run.refused:
-        return status or _EXIT_FAULTS
+    if status or run.has_faults or run.cut_short or run.refused or (described is not None and described.left_out):
+        return status or EXIT_INCOMPLETE
     return judge_problems(problem for kernel in kernels for problem in kernel.problems)
 
 

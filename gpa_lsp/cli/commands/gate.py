@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpa_lsp.basis.errors import InputError, ProblemSeverity
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.gate_inputs import HISTORY, GateSide, load_remembered, load_side
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, add_filter_arguments, name_places
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, add_filter_arguments, name_places
 from gpa_lsp.cli.outputs import add_output_argument, refuse_standard_output, write_file
 from gpa_lsp.cli.static_check import parse_architecture
 from gpa_lsp.cli.terminal import Terminal
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from gpa_lsp.gate.model import Budgets, GateResult
     from gpa_lsp.render.places import PlaceNames
 
-_EXIT_EXCEEDED = 1
 _SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 
 
@@ -80,7 +79,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.complain("gpa-lsp: nothing could be judged: name budgets whose figures are known before and after")
     if base.has_failed or head.has_failed or not (result.is_judged or result.has_failed):
         return EXIT_BAD_INPUT
-    return _EXIT_EXCEEDED if result.has_failed else 0
+    return EXIT_FOUND if result.has_failed else 0
 
 
 def _read_budgets(arguments: argparse.Namespace) -> "Budgets":

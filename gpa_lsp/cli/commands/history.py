@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpa_lsp.basis.errors import InputError, ProblemSeverity
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, add_filter_arguments
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, add_filter_arguments, judge_problems
 from gpa_lsp.cli.outputs import add_output_argument, write_output
 from gpa_lsp.cli.terminal import Terminal
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _DEFAULT_LIMIT = 10
 _PAGE_LIMIT = 60
-_EXIT_DECLINED = 1
 _MOST_NAMED = 6  # runs in a message
 
 
@@ -87,12 +86,12 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return _print_where(arguments, terminal)
     if arguments.clear and not (arguments.yes or _ask(terminal)):
         terminal.complain("gpa-lsp: nothing was deleted")
-        return _EXIT_DECLINED
+        return EXIT_FOUND
     with History.open() as history:
         code = _choose_action(arguments)(history, arguments, terminal)
         for problem in history.problems:
             terminal.complain(f"gpa-lsp: {problem}")
-    return code
+        return code or judge_problems(history.problems)
 
 
 def _check_page(arguments: argparse.Namespace) -> None:
@@ -165,7 +164,7 @@ def _record(history: "History", arguments: argparse.Namespace, terminal: Termina
     for problem in errors:
         terminal.complain(str(problem))
     _say_recorded(remembered, arguments, terminal)
-    return EXIT_BAD_INPUT if errors else 0
+    return judge_problems(errors) if remembered else EXIT_BAD_INPUT
 
 
 def _say_recorded(remembered: Any, arguments: argparse.Namespace, terminal: Terminal) -> None:
@@ -211,6 +210,7 @@ def _find_run(history: "History", text: str, arguments: argparse.Namespace) -> "
 def _compare(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
     from gpa_lsp.cli.run_change_text import make_run_change_document, render_run_change
     from gpa_lsp.history.remember import compare_recorded
+    from gpa_lsp.report.changes import Verdict
 
     before, after = (_find_run(history, text, arguments) for text in arguments.compare)
     change = compare_recorded(history, before, after)
@@ -218,7 +218,7 @@ def _compare(history: "History", arguments: argparse.Namespace, terminal: Termin
         _print_json(terminal, make_run_change_document(change))
     else:
         terminal.print_safely(lambda: terminal.write_lines(render_run_change(change, Path.cwd(), terminal.width)))
-    return 0
+    return EXIT_BAD_INPUT if change.verdict is Verdict.OTHER_WORK else 0  # as of two reports
 
 
 def _pin(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import judge_problems, parse_count
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, judge_problems, parse_count
 from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_output
 from gpa_lsp.cli.predictions import (
     InputKind,
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from gpa_lsp.prediction.saved_trace import SavedTrace
     from gpa_lsp.render.layout import Line
 
-_EXIT_FOUND = 1
 _SOURCE_HELP = (
     "a CUDA C++ source, a program, library, object, fat binary or cubin with PTX in it, a PTX file, a folder that gpa-lsp trace wrote, or a report: "
     "its launches are emulated with the code that was measured, and both counts stand side by side"
@@ -74,7 +73,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if prediction.statics.unit.has_failed:
         return code
     _put(_renderers_of(prediction, arguments), arguments, terminal)
-    return code or _judge(prediction, arguments.fail_on)
+    return code or (_judge(prediction, arguments.fail_on) if prediction.kernels else EXIT_BAD_INPUT)
 
 
 def _run_saved(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -170,7 +169,7 @@ def _judge(prediction: "SourcePrediction", fail_on: str) -> int:
     from gpa_lsp.prediction.fault_answer import ENDINGS
 
     faults = [fault for kernel in prediction.kernels for fault in kernel.faults if fault.kind not in ENDINGS]
-    return _EXIT_FOUND if fail_on == "fault" and faults else 0
+    return EXIT_FOUND if fail_on == "fault" and faults else 0
 
 
 COMMAND = Command(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.cupti_profile import CUPTI_OUTPUT, add_cupti_arguments, check_output, complain, profile_with_cupti
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, parse_count
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, parse_count
 from gpa_lsp.cli.launch_timing import add_timing_arguments, run_timing, wants_timing
 from gpa_lsp.cli.outputs import add_output_argument, refuse_standard_output
 from gpa_lsp.cli.terminal import Terminal
@@ -17,7 +17,6 @@ from gpa_lsp.cli.terminal import Terminal
 if TYPE_CHECKING:
     from gpa_lsp.collect.recipe import Recipe
 
-_EXIT_FAILED = 1
 _DEFAULT_OUTPUT = Path("profile.ncu-rep")
 _DEFAULT_LAUNCHES = 3
 _HELP_TIMEOUT_S = 20
@@ -213,7 +212,7 @@ def _measure(command: tuple[str, ...], output: Path, terminal: Terminal) -> int:
         terminal.complain(f"gpa-lsp: the report is {written}; next: gpa-lsp advise {shlex.quote(str(written))}")
     if is_well:
         return 0
-    return EXIT_BAD_INPUT if result.ending.value == "not started" else _EXIT_FAILED
+    return EXIT_BAD_INPUT if result.ending.value == "not started" else EXIT_FOUND
 
 
 def _read_stamp(path: Path | None) -> tuple[Path, int, int, int] | None:

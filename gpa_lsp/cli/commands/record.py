@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import Renamed, parse_count
+from gpa_lsp.cli.inputs import EXIT_INCOMPLETE, Renamed, parse_count
 from gpa_lsp.cli.outputs import refuse_standard_output
 from gpa_lsp.cli.predictions import parse_seconds, parse_size
 from gpa_lsp.cli.program_end import find_exit_code
@@ -68,7 +68,8 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         take=terminal.pass_on,
     )
     _tell(recorded, terminal)
-    return find_exit_code(recorded.end, terminal)
+    is_whole = bool(recorded.launches) and all(one.description is not None for one in recorded.launches)
+    return find_exit_code(recorded.end, terminal) or (0 if is_whole else EXIT_INCOMPLETE)
 
 
 def _tell(recorded: "RecordedProgram", terminal: Terminal) -> None:
@@ -95,7 +96,7 @@ COMMAND = Command(
     description=(
         "Run a program whose launches go through CUDA's driver, as those of Triton, Numba and C++ do, and write one launch of each kernel "
         "as a description with its code and data, which memory, trace, simulate and the editor read. Needs Linux and a C compiler. "
-        "Exit code: the program's own."
+        "Exit code: the program's own; 3 where it ended well, but a kernel was not recorded."
     ),
     purpose=Purpose.MEASURE,
     examples=(

@@ -16,6 +16,7 @@ from gpa_lsp.cli.inputs import (
     locate_sources,
     name_places,
     parse_count,
+    tell_problems,
 )
 from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_file, write_with
 from gpa_lsp.cli.terminal import Terminal
@@ -70,25 +71,27 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         raise InputError("--before works with pages only", remedy="add --html, or use gpa-lsp compare")
     if arguments.history and arguments.format != "html":
         raise InputError("--history works with pages only", remedy="add --html, or use gpa-lsp history")
-    report = load_report(arguments, terminal)
+    report, before = load_report(arguments, terminal), load_before(arguments, terminal)
     if arguments.output is None and arguments.format == "html" and terminal.is_interactive:
         arguments.output = _choose_file(arguments.paths[0])
         terminal.complain(f"writing {arguments.output}")
     if is_printed(arguments.output):
-        terminal.print_safely(lambda: _print(report, arguments, terminal))
+        terminal.print_safely(lambda: _print(report, before, arguments, terminal))
     elif arguments.format == "json":
         write_with(arguments.output, lambda stream: _write_json(report, stream, arguments), encoding="ascii")
     else:
-        write_file(_render(report, arguments, terminal), arguments.output)
-    return choose_exit_code(report)
+        write_file(_render(report, before, arguments), arguments.output)
+    if not is_printed(arguments.output):
+        tell_problems(terminal, report, before)
+    return choose_exit_code(report, before)
 
 
-def _print(report: "Report", arguments: argparse.Namespace, terminal: Terminal) -> None:
+def _print(report: "Report", before: "Report | None", arguments: argparse.Namespace, terminal: Terminal) -> None:
     if arguments.format == "json":
         _write_json(report, terminal.out, arguments)
         return
     if arguments.format == "html":
-        terminal.write_page(_render_page(report, arguments, terminal))
+        terminal.write_page(_render_page(report, before, arguments))
         return
     from gpa_lsp.render.text import render_report
 
@@ -98,9 +101,9 @@ def _print(report: "Report", arguments: argparse.Namespace, terminal: Terminal) 
     terminal.write_lines(lines)
 
 
-def _render(report: "Report", arguments: argparse.Namespace, terminal: Terminal) -> str:
+def _render(report: "Report", before: "Report | None", arguments: argparse.Namespace) -> str:
     if arguments.format == "html":
-        return _render_page(report, arguments, terminal)
+        return _render_page(report, before, arguments)
     from gpa_lsp.render.layout import join_lines
     from gpa_lsp.render.text import render_report
 
@@ -121,14 +124,14 @@ def _write_json(report: "Report", target: TextIO, arguments: argparse.Namespace)
     )
 
 
-def _render_page(report: "Report", arguments: argparse.Namespace, terminal: Terminal) -> str:
+def _render_page(report: "Report", before: "Report | None", arguments: argparse.Namespace) -> str:
     from gpa_lsp.render.html_report.page import render_html_report
 
     return render_html_report(
         report,
         locator=locate_sources(arguments),
         with_sources=not arguments.no_sources,
-        before=load_before(arguments, terminal),
+        before=before,
         courses=_find_courses(report) if arguments.history else None,
     )
 

@@ -14,6 +14,7 @@ from gpa_lsp.cli.inputs import (
     load_report,
     name_places,
     parse_count,
+    tell_problems,
 )
 from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_file
 from gpa_lsp.cli.terminal import Terminal
@@ -76,9 +77,8 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.print_safely(lambda: _print(report, before, arguments, terminal))
     else:
         write_file(_draw(report, before, arguments), arguments.output)
-        for problem in (*report.problems, *(before.problems if before is not None else ())):
-            terminal.complain(f"{problem.severity.value}: {problem}")
-    return choose_exit_code(report) or (choose_exit_code(before) if before is not None else 0)
+        tell_problems(terminal, report, before)
+    return choose_exit_code(report, before)
 
 
 def _print(report: "Report", before: "Report | None", arguments: argparse.Namespace, terminal: Terminal) -> None:

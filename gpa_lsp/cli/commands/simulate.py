@@ -113,9 +113,8 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
     lines = [*map(_describe, simulation.launches), f"({ERROR_WORDS})"]
     terminal.print_safely(lambda: terminal.write_text("\n".join([*lines, f"written to {output}", ""])))
-    if compares:
-        _compare(arguments, output, terminal)
-    return judge_problems(simulation.problems)
+    is_compared = not compares or _compare(arguments, output, terminal)
+    return judge_problems(simulation.problems) if is_compared else EXIT_BAD_INPUT
 
 
 def _simulate(arguments: argparse.Namespace, progress: ProgressBar) -> "Simulation":
@@ -172,8 +171,8 @@ def _is_report(path: Path) -> bool:
     return path.suffix.lower() not in SUFFIXES and path.name.lower().endswith(list_suffixes())
 
 
-def _compare(arguments: argparse.Namespace, simulated: Path, terminal: Terminal) -> None:
-    """Measured beside simulated, on the screen and as a page."""
+def _compare(arguments: argparse.Namespace, simulated: Path, terminal: Terminal) -> bool:
+    """Show measured beside simulated, on the screen and as a page; False where nothing could be compared."""
     from gpa_lsp.pipeline import analyse
     from gpa_lsp.render.answer_text import render_answer
     from gpa_lsp.report.measured_simulation import answer_comparison, answer_overview, compare_simulated
@@ -197,6 +196,7 @@ def _compare(arguments: argparse.Namespace, simulated: Path, terminal: Terminal)
         from gpa_lsp.render.prediction_page.page import render_comparison_page
 
         write_file(render_comparison_page(arguments.source.name, answers), arguments.page)
+    return bool(answers)
 
 
 def _describe(one: "DocumentLaunch") -> str:
