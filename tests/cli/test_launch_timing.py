@@ -140,7 +140,7 @@ def test_a_report_is_launched_again(
     report = write_measured(tmp_path / "measured.gpa-profile.json", count_accesses())
     code, out, err = run(capsys, "--replay", str(report))
     assert (code, out) == (2, "")
-    assert "is described: a report does not hold what was passed" in err
+    assert "Create one: gpa-lsp trace --template measured.gpa-profile.json" in err
     (tmp_path / "colleague.launch.toml").write_text(LAUNCHES)
     code, out, _ = run(
         capsys, "--replay", str(report), "--launch", "colleague.launch.toml", "-o", "again.gpa-profile.json"

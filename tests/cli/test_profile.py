@@ -202,7 +202,7 @@ def test_bad_usage(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert main(["profile", "--launches", "x", "--", "./app"]) == 2
     ncu = write_program(folder / "ncu", FAKE)
     assert main(["profile", "--ncu", ncu, "-o", "nowhere/a.ncu-rep", "--", "./app"]) == 2
-    assert "nowhere: is not a folder; choose another place" in capsys.readouterr().err
+    assert "nowhere: there is no such folder; create it, or choose another place" in capsys.readouterr().err
     assert main(["profile", "--ncu", "/nowhere/ncu", "--", "./app"]) == 2
 
 

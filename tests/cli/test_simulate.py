@@ -39,7 +39,7 @@ def test_a_source_becomes_a_profile_that_other_commands_read(project: Path, caps
     assert "simulated, not measured" in "".join(capsys.readouterr())
     assert main(["advise", "t.gpa-profile.json"]) == 0
     assert re.search(r"^transpose<float, 32>   [\d.]+ .s simulated   RTX 3090$", capsys.readouterr().out, re.MULTILINE)
-    assert main(["history", "--record", "t.gpa-profile.json"]) == 0
+    assert main(["history", "--record", "t.gpa-profile.json"]) == 2
     capsys.readouterr()
     assert main(["history"]) == 0
     assert "transpose" not in capsys.readouterr().out, "what a model says is no measurement to be remembered"
