@@ -346,6 +346,11 @@ __global__ void rows(const float* in, float* out, int w)
     for (int i = threadIdx.x; i < w; i += blockDim.x) sum += in[blockIdx.x * w + i];
     atomicAdd(&out[blockIdx.x], sum);
 }
+__global__ void tiles(const float* in, float* out, int w, int h)
+{
+    int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 16 + threadIdx.y;
+    if (x < w && y < h) out[y * w + x] = in[y * w + x];
+}
 int main()
 {
     const int w = 512, h = 256;
@@ -354,6 +359,7 @@ int main()
     cudaMalloc(&out, w * h * sizeof(float));
     scaled<<<dim3((w + 15) / 16, (h + 15) / 16), dim3(16, 16)>>>(in, out, w, h);
     rows<<<h, 256>>>(in, out, w);
+    tiles<<<dim3((w + 15) / 16, (h + 15) / 16), dim3(16, 16)>>>(in, out, w, h);
 }
 """
 
@@ -381,14 +387,17 @@ def test_a_description_that_was_written_for_the_host_code_is_explored(
     assert {round(one["dram_load_bytes"]) for one in found.values()} == {512 * 256 * 4}
 
 
-def test_a_block_that_does_less_work_is_not_faster(described: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A block works on a row: as many threads in larger blocks work on fewer rows, in smaller ones on rows that are not there."""
-    code, out, err = run(capsys, "k.cu", "--kernel", "rows", "--block", "512")
-    assert (code, err) == (0, "")
-    lines = out.splitlines()
-    assert "The launch uses 256, rank 1" in out and "every block is compared at 65,536 threads" in " ".join(out.split())
-    table = " ".join(" ".join(lines[lines.index("  Not predicted") :]).split())
-    assert "512 the kernel does less work with this block" in table
+def test_a_grid_in_blocks_keeps_its_block_where_more_than_the_threads_decides(
+    described: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A block works on a row, or on a tile of a size of its own: as many threads in other blocks do other work."""
+    for kernel, own, other in (("rows", "256", "512"), ("tiles", "16x16", "32x8")):
+        code, out, err = run(capsys, "k.cu", "--kernel", kernel, "--block", other)
+        assert (code, err) == (0, "")
+        lines = out.splitlines()
+        assert f"The launch uses {own}, rank 1" in out and "Try block" not in out
+        table = " ".join(" ".join(lines[lines.index("  Not predicted") :]).split())
+        assert f"{other} the grid for this block is not known; give threads = … in place of grid" in table
 
 
 @pytest.mark.parametrize("command", ["memory", "trace", "simulate", "explore", "explore --by simulation"])

@@ -145,7 +145,7 @@ class ProbingEvaluator:
         resources: of the kernel.
         known_faults: of the launch as it is, see :func:`name_faults`; they say nothing against a configuration.
         budget: of the emulator, for each configuration.
-        least_bytes: between DRAM and L2 in the whole launch; a configuration with fewer does less work. 0 where the threads are given.
+        only_block: the block of a launch whose grid is given in blocks: nothing tells how the grid would follow another. None otherwise.
     """
 
     ptx: str
@@ -154,7 +154,7 @@ class ProbingEvaluator:
     resources: Resources
     known_faults: frozenset[FaultName] = frozenset()
     budget: Budget = PROBE_BUDGET
-    least_bytes: float = 0.0
+    only_block: Triple | None = None
 
     def __call__(self, configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
         """See :data:`~gpa_lsp.prediction.exploration.workers.Evaluate`."""
@@ -162,6 +162,8 @@ class ProbingEvaluator:
 
     def _evaluate(self, configuration: Configuration) -> RankedConfiguration:
         try:
+            if self.only_block not in (None, configuration.block):
+                raise InputError("the grid for this block is not known", remedy="give threads = … in place of grid")
             launch = self.description.read(configuration)
             fold = self.description.find_further_fold(configuration)
             # The code knows nothing of a further fold: it is emulated with all its threads, and what they access is folded.
@@ -170,13 +172,7 @@ class ProbingEvaluator:
             refuse_new_faults(probe.faults, self.known_faults)
             recovered = probe.accesses if fold == _PLAIN else fold_accesses(probe.accesses, fold)
             shape = find_launch_shape(recovered, launch.block, launch.grid, fold)
-            prediction = _predict(recovered, shape, self.resources, launch.shared_bytes)
-            if count_dram_bytes(prediction) < self.least_bytes:
-                raise InputError(
-                    "the kernel does less work with this block, whose grid is not known",
-                    remedy="give threads = … in place of grid",
-                )
-            return _take(configuration, prediction)
+            return _take(configuration, _predict(recovered, shape, self.resources, launch.shared_bytes))
         except Exception as error:
             return refuse_configuration(configuration, error)
 
@@ -262,17 +258,6 @@ def _predict(
         shared_bytes=resources.static_shared_bytes + dynamic_shared_bytes,
         mode=resources.mode,
     )
-
-
-def count_dram_bytes(prediction: VolumePrediction) -> float:
-    """Bytes between DRAM and L2 in the whole launch."""
-    return prediction.scale_to_launch(prediction.volumes.dram_load + prediction.volumes.dram_store)
-
-
-def predict_own_bytes(launch: LaunchDescription, accesses: KernelAccesses, resources: Resources) -> float:
-    """Bytes between DRAM and L2 of a launch as it is described."""
-    shape = find_launch_shape(accesses, launch.block, launch.grid)
-    return count_dram_bytes(_predict(accesses, shape, resources, launch.shared_bytes))
 
 
 def refuse_configuration(configuration: Configuration, error: Exception) -> RankedConfiguration:

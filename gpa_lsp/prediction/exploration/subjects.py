@@ -8,7 +8,7 @@ from pathlib import Path
 from gpa_lsp import __version__
 from gpa_lsp.basis.errors import GpaError, InputError, Problem
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_count, format_dim3
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.basis.prose import Sentence, say
 from gpa_lsp.basis.regular_files import read_bounded
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
@@ -24,7 +24,6 @@ from gpa_lsp.prediction.exploration.evaluators import (
     VariedLaunch,
     holds_for_every_block,
     name_faults,
-    predict_own_bytes,
     probe_launch,
 )
 from gpa_lsp.prediction.exploration.journal import Subject
@@ -43,8 +42,6 @@ from gpa_lsp.volumes.from_trace import find_launch_shape
 from gpa_lsp.volumes.model import VolumeMode
 
 _MOST_LAUNCH_BYTES = 4 << 20
-# share of the launch's own DRAM volume below which another block does less work, and not the same work better
-_SAME_WORK = 0.75
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,12 +262,10 @@ def _choose_evaluator(
     notes = (say("{why}: a few blocks of each configuration are emulated.", why=why),)
     if launch.threads is not None:
         return replace(probing, known_faults=known), notes
-    own_bytes = predict_own_bytes(launch, first.accesses, probing.resources)
     note = say(
-        "The launch gives its grid in blocks: every block is compared at {threads} threads; check that the host code does the same.",
-        threads=format_dim3(launch.covered),
+        "The launch gives its grid in blocks, and addresses follow more than the global thread index: other blocks need threads = … in place of grid."
     )
-    return replace(probing, known_faults=known, least_bytes=_SAME_WORK * own_bytes), (*notes, note)
+    return replace(probing, known_faults=known, only_block=launch.block), (*notes, note)
 
 
 def _is_guarded(
