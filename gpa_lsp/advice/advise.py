@@ -14,7 +14,15 @@ from gpa_lsp.advice.limiter_rules import (
     rank_by_limiter,
     relieves_limiter,
 )
-from gpa_lsp.advice.model import AT_THE_LIMIT, LEAST_SPEEDUP, Advice, KernelAdvice, Silence, SilenceStage
+from gpa_lsp.advice.model import (
+    LEAST_SPEEDUP,
+    LIBRARY_USE,
+    UNPRICED,
+    Advice,
+    KernelAdvice,
+    Silence,
+    SilenceStage,
+)
 from gpa_lsp.advice.optimizers import NO_STATES, Optimizer, ParallelOptimizer, UnitOptimizer
 from gpa_lsp.advice.residency import measure_issue_ratio
 from gpa_lsp.advice.subject import SourceReader, Subject, build_subject
@@ -68,7 +76,7 @@ def advise_kernel(
             answer = replace(answer, relieves_limiter=relieves_limiter(subject.limiter, optimizer.reliefs))
         if isinstance(answer, Silence):
             silences.append(answer)
-        elif answer.optimizer == AT_THE_LIMIT:
+        elif answer.optimizer in UNPRICED:
             found.append(answer)
         elif isinstance(
             held := hold_to_limiter(subject, answer, optimizer.reliefs, is_priced=isinstance(optimizer, UnitOptimizer)),
@@ -94,7 +102,10 @@ def advise_kernel(
 
 
 def find_obstacle(optimizer: Optimizer, subject: Subject) -> Silence | None:
-    """Why an optimizer need not be asked: no samples, or what it needs of them, of the launch, of counters and metrics is unknown."""
+    """Why an optimizer need not be asked: the code is a library's, or what it needs of samples, launch, counters and metrics is unknown."""
+    if (library := subject.kernel.library) and optimizer.name != LIBRARY_USE:
+        message = say("the code of this {library} library kernel is not yours", library=library)
+        return optimizer.silent(SilenceStage.GATED, message)
     if subject.total_samples == 0 and optimizer.needs_samples:
         return optimizer.silent(SilenceStage.NO_SAMPLES, say("the report has no stall samples of this kernel"))
     if optimizer.needs_split and not subject.kernel.is_split:

@@ -15,7 +15,9 @@ from gpa_lsp.advice.naming import (
 from gpa_lsp.advice.slow_arithmetic import SlowKind, Slowness, find_slowness
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.locations import SourceLine
+from gpa_lsp.basis.ownership import has_collapsed_loops
 from gpa_lsp.basis.prose import NOTHING, Code, Place, Sentence, capitalize, count, join, list_of, percent, say
+from gpa_lsp.binary.linkage_names import demangle
 from gpa_lsp.dataflow.arithmetic.patterns import Family
 from gpa_lsp.dataflow.arithmetic.sequences import ArithmeticSequence, Constancy
 from gpa_lsp.rows.scopes import Scope
@@ -209,7 +211,12 @@ def choose_division_remedy(subject: Subject, members: Sequence[ArithmeticSequenc
     """What to do about integer divisions of one place."""
     kinds = {one.divisor.constancy for one in members if one.divisor is not None}
     parts = read_parts(subject, members[0].anchor)
-    if parts is not None and parts.begins_loop and not parts.divisions:
+    if (
+        has_collapsed_loops(demangle(subject.kernel.name))
+        and parts is not None
+        and parts.begins_loop
+        and not parts.divisions
+    ):
         remedy = "the compiler divides to recover the indices of collapsed loops: collapse fewer, or map each to a grid dimension"
     elif kinds and kinds <= {Constancy.INVARIANT, Constancy.CONSTANT}:
         remedy = (

@@ -7,9 +7,9 @@ from gpa_lsp.advice.advise import list_optimizers
 from gpa_lsp.advice.bounds import doubt_gain
 from gpa_lsp.advice.limiter_rules import rank_by_limiter
 from gpa_lsp.advice.model import (
-    AT_THE_LIMIT,
     LEAST_SPEEDUP,
     MOST_REGIONS,
+    UNPRICED,
     Advice,
     Hotspot,
     KernelAdvice,
@@ -68,9 +68,9 @@ def _combine(name: str, parts: Sequence[Part]) -> Advice | Silence | None:
         if one.optimizer == name
     ]
     silent = [(ratio, one) for ratio, advice in parts for one in advice.silences if one.optimizer == name]
-    if not given or (name == AT_THE_LIMIT and silent):
+    if not given or (name in UNPRICED and silent):
         return silent[0][1] if silent else None
-    if name == AT_THE_LIMIT:
+    if name in UNPRICED:
         return given[0][2]
     unseen = sum(ratio for ratio, one in silent if one.stage in _UNSEEN) + max(0.0, 1 - sum(one for one, _ in parts))
     gains = [(ratio, one) for _, ratio, one in given]

@@ -16,6 +16,12 @@ from gpa_lsp.rows.scopes import Scope
 AT_THE_LIMIT = "at_the_limit"
 """The optimizer that says that nothing is to be gained, and promises nothing."""
 
+LIBRARY_USE = "library_use"
+"""The optimizer that says how to use a library whose code it does not look at, and promises nothing."""
+
+UNPRICED = frozenset({AT_THE_LIMIT, LIBRARY_USE})
+"""Optimizers that have no number: nothing is to be gained, or nobody can tell how much."""
+
 LEAST_SPEEDUP = 1.01
 """Advice that promises less is not shown."""
 

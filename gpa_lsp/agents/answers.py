@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpa_lsp.advice.model import Advice
+from gpa_lsp.advice.model import UNPRICED, Advice
 from gpa_lsp.agents.shelf import Shelf, ShelvedKernel
 from gpa_lsp.basis.errors import InputError, ProblemSeverity
 from gpa_lsp.basis.locations import SourceLine, is_path_end, write_place
@@ -165,7 +165,7 @@ class Answers:
         head = [self._head(found)]
         every = () if one.advice is None else one.advice.advice
         if suggestion is None:
-            screen = build_screen(one, shorten_name(one.name), self._places)
+            screen = build_screen(one, one.mark(shorten_name(one.name)), self._places)
             others = [f"{row.label}: {row.place} {row.text} {row.code}" for row in screen.rows if row.label in _LABELS]
             rows = [*others, *(self._describe_suggestion(piece) for piece in every)]
             foot = f'ask advise(kernel="{found.id}", suggestion="NAME"), explain_line(file, line)' if every else ""
@@ -273,7 +273,7 @@ class Answers:
             kernel = one.kernel
             best = find_first_suggestion(kernel)
             parts = [
-                f"{one.id} {shorten_name(kernel.name)}",
+                f"{one.id} {kernel.mark(shorten_name(kernel.name))}",
                 describe_time(kernel, kernel.duration_ns),
                 format_count_of(kernel.total_samples, "sample"),
                 describe_limit_briefly(kernel),
@@ -285,14 +285,16 @@ class Answers:
     def _head(self, found: ShelvedKernel) -> str:
         kernel = found.kernel
         return (
-            f"{found.id} {shorten_name(kernel.name)}: {format_duration_ns(kernel.duration_ns)} on {kernel.device.name or 'an unknown GPU'}, "
+            f"{found.id} {kernel.mark(shorten_name(kernel.name))}: {format_duration_ns(kernel.duration_ns)} on "
+            f"{kernel.device.name or 'an unknown GPU'}, "
             f"{format_count_of(kernel.total_samples, 'sample')}, {_name_origin([kernel])} in {self._shelf.show(found.path)}"
         )
 
     @staticmethod
     def _describe_suggestion(advice: Advice) -> str:
         gain = describe_gain(advice) or "gain unknown"
-        return f"{advice.optimizer}: {gain} (estimated; {describe_matched(advice)}) {describe_suggestion(advice)}"
+        basis = "; ".join(filter(None, ("" if advice.optimizer in UNPRICED else "estimated", describe_matched(advice))))
+        return f"{advice.optimizer}: {gain} {f'({basis}) ' if basis else ''}{describe_suggestion(advice)}"
 
     def _find_with_line(self, file: str, line: int) -> list[ShelvedKernel]:
         for path in self._shelf.list_reports():

@@ -7,6 +7,7 @@ unknown and never called a library.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
 from functools import lru_cache
@@ -39,17 +40,62 @@ _NAMES = re.compile(
 # Headers of ours in place of those that are not installed.
 _STAND_INS = re.compile(r"/gpa_lsp/compiler/(?:device_headers|absent_headers)/(?:[^/]+/)*([^/]+)$", re.IGNORECASE)
 
-_NAMESPACES = re.compile(
-    r"\b(?:at|c10|caffe2)::|\b(?:thrust|cub|cutlass|cute|cudnn|cublas\w*|cufft|cusparse|cusolver|curand|cutensor|nccl\w*|flash\w*|vllm"
-    r"|tensorrt_llm|trt\w*|xla|tensorflow|mxnet|onnxruntime|raft|rmm|cudf|cuml|cask\w*|nvjpeg|npp\w*|cuco)::|\bat_cuda_detail::"
+# Namespace that a library's kernels are in → the library.
+_NAMESPACES = {
+    "at|c10|caffe2|at_cuda_detail|torch": "PyTorch",
+    "thrust": "Thrust",
+    "cub": "CUB",
+    "cutlass|cute": "CUTLASS",
+    r"cudnn\w*|cask_cudnn\w*": "cuDNN",
+    r"cublas\w*|cask_cublas\w*": "cuBLAS",
+    "cufft": "cuFFT",
+    "cusparse": "cuSPARSE",
+    "cusolver": "cuSOLVER",
+    "curand": "cuRAND",
+    "cutensor": "cuTENSOR",
+    r"nccl\w*": "NCCL",
+    "flash|flash_attn|flashinfer": "FlashAttention",
+    "vllm": "vLLM",
+    r"tensorrt_llm|trt|cask\w*": "TensorRT",
+    "xla|tensorflow": "TensorFlow",
+    "mxnet": "MXNet",
+    "onnxruntime": "ONNX Runtime",
+    "raft|cuml": "cuML",
+    "rmm|cudf": "cuDF",
+    "nvjpeg": "nvJPEG",
+    "npp": "NPP",
+    "cuco": "cuCollections",
+}
+# Spelling of kernels that come without source → the library. Names that a user may have given as well count only with what theirs lack: no
+# parameters (generated code), a tile, or a parameter type of the library.
+_SPELLINGS = {
+    r"(?:ampere|volta|turing|maxwell|pascal|kepler|hopper|blackwell|sm\d\d)_\w*cudnn\w*_\d+x\d+\w*": "cuDNN",
+    r"(?:ampere|volta|turing|maxwell|pascal|kepler|hopper|blackwell|sm\d\d)_\w*gemm\w*_\d+x\d+\w*": "cuBLAS",
+    r"sm\d\d_xmma_(?:fprop|dgrad|wgrad|conv)\w+|cudnn_\w+": "cuDNN",
+    r"sm\d\d_xmma_gemm\w+|nvjet_\w+": "cuBLAS",
+    r"cutlass_\d\d_\w+": "CUTLASS",
+    r"(?:void )?\w+<.*\bcublas\w*(?:Params|Tensor)\w*.*": "cuBLAS",
+    r"(?:void )?(?:regular|vector|composite_\w+)_fft<.*": "cuFFT",
+    r"(?:void )?(?:implicit|explicit)_convolve_\w*gemm<.*|(?:void )?(?:nchwToNhwc|nhwcToNchw)Kernel<.*": "cuDNN",
+    r"ncclKernel_\w+(?:\(.*)?|ncclDevKernel_\w+(?:\(.*)?": "NCCL",
+    r"(?:void )?(?:generate_seed_pseudo|gen_sequenced)<.*\b(?:curand|rng_config).*": "cuRAND",
+    r"(?:void )?csrm[vm]\w*<.*\bcusparse.*": "cuSPARSE",
+}
+_MAKERS = (
+    *(
+        (re.compile(rf"(?:void )?(?:{namespace})::.*", re.DOTALL), library)
+        for namespace, library in _NAMESPACES.items()
+    ),
+    *((re.compile(spelling, re.DOTALL), library) for spelling, library in _SPELLINGS.items()),
 )
-# Kernels of libraries that come without source: cuBLAS, cuBLASLt, cuDNN, cuFFT, NCCL, and those of XLA and Inductor's runtime.
-_SPELLINGS = re.compile(
-    r"(?:(?:ampere|volta|turing|maxwell|pascal|kepler|hopper|blackwell|sm\d\d)_\w*(?:gemm|scudnn|hcudnn|conv|fprop|dgrad|wgrad|fft)\w*"
-    r"|sm\d\d_xmma_\w+|nvjet_\w+|cutlass_\d\d_\w+|cublasLt?\w*|gemv2\w+|gemmSN_\w+|gemmk1_\w+|splitKreduce_kernel|dot_kernel|reduce_1Block_kernel"
-    r"|(?:regular|vector|composite_\w*)_fft\w*|cudnn\w*|implicit_convolve_\w+|explicit_convolve_\w+|winograd\w*|nchwToNhwc\w*|nhwcToNchw\w*"
-    r"|ncclKernel\w*|ncclDevKernel\w*|nccl_\w+|generate_seed_pseudo\w*|gen_sequenced\w*|csrmv\w*_kernel|csrmm\w*_kernel)\b"
-)
+# Folder of a library in the path of one of its files.
+_PACKAGE = re.compile(r"/(?:site|dist)-packages/([^/]+)/|/packages/([^/]+)/|(?:^|/)(cutlass|cute|cub|thrust)/")
+_TREES = {"cutlass": "CUTLASS", "cute": "CUTLASS", "cub": "CUB", "thrust": "Thrust", "torch": "PyTorch"}
+
+# Name of a library of which only its files are known, and not whose they are.
+THIRD_PARTY = "third-party"
+
+_COLLAPSING = re.compile(r"_\d+_gpu(?:__\w+)?$|^__omp_offloading_")
 
 
 class Language(StrEnum):
@@ -118,19 +164,42 @@ def find_library_frame(chain: InlineChain) -> Frame | None:
     return None if inner is None or inner is own or not is_library_file(inner.file) else inner
 
 
-def is_library_kernel(name: str, files: Iterable[str]) -> bool:
-    """Whether a kernel is a library's.
+@lru_cache(maxsize=4096)
+def find_library(name: str, files: frozenset[str]) -> str:
+    """Library that a kernel belongs to; empty for the user's own and for one of which nothing is known.
+
+    A template of a library that the user compiles is the user's where one of its lines is, as that of a lambda.
 
     Args:
         name: readable.
         files: of all its lines; empty where it has none.
+
+    >>> find_library("ampere_sgemm_128x64_nn", frozenset()), find_library("ampere_sgemm_128x64(float*)", frozenset())
+    ('cuBLAS', '')
+    >>> find_library("void cub::Sum<F>(F)", frozenset()), find_library("void cub::Sum<F>(F)", frozenset({"/home/me/k.cu"}))
+    ('CUB', '')
     """
-    known = set(files)
-    if any(not is_library_file(file) for file in known):
-        return False
-    head = name.partition("(")[0]
-    is_called_so = _NAMESPACES.match(head.removeprefix("void ")) is not None or _SPELLINGS.match(head) is not None
-    return is_called_so or bool(known)
+    if any(not is_library_file(file) for file in files):
+        return ""
+    named = next((library for pattern, library in _MAKERS if pattern.fullmatch(name)), "")
+    return named or (_name_package(files) if files else "")
+
+
+def _name_package(files: Iterable[str]) -> str:
+    """Library that most of some files of libraries are from."""
+    found = (_PACKAGE.search(file.replace("\\", "/")) for file in sorted(files))
+    counts = Counter(next(filter(None, one.groups())) for one in found if one is not None)
+    folder = counts.most_common(1)[0][0] if counts else THIRD_PARTY
+    return _TREES.get(folder, folder)
+
+
+def has_collapsed_loops(name: str) -> bool:
+    """Whether a kernel was made of loops, by OpenACC, OpenMP or CUDA Fortran, so that several of them may be one index.
+
+    >>> has_collapsed_loops("step_9_gpu"), has_collapsed_loops("step_9_gpu(float*)")
+    (True, False)
+    """
+    return _COLLAPSING.search(name) is not None
 
 
 def find_language(name: str, mangled_name: str, files: Iterable[str]) -> Language:
@@ -147,7 +216,7 @@ def find_language(name: str, mangled_name: str, files: Iterable[str]) -> Languag
         return Language.NUMBA if mangled_name.startswith("_ZN") else Language.TRITON
     if suffixes & {"jl"} or re.match(r"_Z\d+(?:julia|gpu|ptxcall)_|julia_", mangled_name) or "CuDeviceArray" in name:
         return Language.JULIA
-    if any(re.fullmatch(r"f|for|ftn|f\d\d|cuf", one) for one in suffixes) or re.search(r"_\d+_gpu(?:__\w+)?$", name):
+    if any(re.fullmatch(r"f|for|ftn|f\d\d|cuf", one) for one in suffixes) or has_collapsed_loops(name):
         return Language.FORTRAN
     if suffixes & {"cu", "cuh", "cpp", "cc", "cxx", "hpp", "hxx", "h"} or mangled_name.startswith("_Z"):
         return Language.CUDA

@@ -203,10 +203,11 @@ def _choose_newest(profiles: Iterable[LoadedProfile]) -> tuple[VisibleKernel, ..
             known = newest.get(key)
             if known is None or _rank(kernel) > _rank(known[1]):
                 newest[key] = (profile, kernel)
-    chosen = sorted(newest.values(), key=_order_by_time)
+    chosen = sorted(newest.values(), key=lambda measured: measured[1].report.rank)
     names = shorten_distinctly(kernel.report.name for _, kernel in chosen)
     return tuple(
-        VisibleKernel(name=names[kernel.report.name], profile=profile, kernel=kernel) for profile, kernel in chosen
+        VisibleKernel(name=kernel.report.mark(names[kernel.report.name]), profile=profile, kernel=kernel)
+        for profile, kernel in chosen
     )
 
 
@@ -219,9 +220,3 @@ def _find_home(profile: LoadedProfile, kernel: MeasuredKernel) -> str | None:
         return None
     compiled_path = kernel.body[0]
     return profile.files[compiled_path].local_path if compiled_path in profile.files else compiled_path
-
-
-def _order_by_time(measured: tuple[LoadedProfile, MeasuredKernel]) -> tuple[float, str]:
-    report = measured[1].report
-    total_ns = report.total_duration_ns
-    return (-total_ns, report.mangled_name)

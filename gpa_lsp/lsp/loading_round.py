@@ -218,7 +218,7 @@ class LoadingRound:
         else:
             for remark in end.remarks:
                 logger.info("%s", remark)
-            kernels.sort(key=lambda kernel: (-kernel.report.total_duration_ns, kernel.report.mangled_name))
+            kernels.sort(key=lambda kernel: kernel.report.rank)
             self._shelf.put(replace(make(), size_bytes=end.size_bytes), stamp)
         for copy in copies:
             if copy in queue.left and not await self._share(path, copy):

@@ -60,7 +60,7 @@ def load(paths: Sequence[Path], *, kernel_filter: str | None = None, **options: 
     if kernel_filter is not None:
         kernels = list_named(kernel_filter, kernels, lambda one: (one.mangled_name, one.name))
     if len(reports) > 1:
-        kernels.sort(key=lambda found: (-found.total_duration_ns, found.mangled_name, str(found.profile_path)))
+        kernels.sort(key=lambda found: (*found.rank, str(found.profile_path)))
     return Report(problems=tuple(problem for report in reports for problem in report.problems), kernels=tuple(kernels))
 
 
@@ -113,7 +113,7 @@ def analyse(
         reports.append(_analyse_file(path, means, progress, take))
     roof_problems = roofs.problems if roofs is not None else ()
     kernels = [kernel for report in reports for kernel in report.kernels]
-    kernels.sort(key=lambda kernel: (-kernel.total_duration_ns, kernel.mangled_name, str(kernel.profile_path)))
+    kernels.sort(key=lambda kernel: (*kernel.rank, str(kernel.profile_path)))
     found = [problem for report in reports for problem in report.problems]
     return Report(problems=(*problems, *found, *roof_problems), kernels=tuple(kernels))
 

@@ -397,7 +397,7 @@ def _judge_kernel(
     analyses = analyse_kernel(facts) if way.answers else None
     limiter, doubts = judge_kernel(facts)
     problems.extend((*(analyses.problems if analyses is not None else ()), *doubts))
-    found, failed = find_access_findings(kernel, read_source)
+    found, failed = ((), ()) if kernel.library else find_access_findings(kernel, read_source)
     problems.extend(failed)
     if moved is None:
         return AnalysedKernel(kernel=kernel, analyses=analyses, limiter=limiter, code_findings=found)

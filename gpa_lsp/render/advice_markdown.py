@@ -61,7 +61,7 @@ def render_advice_markdown(
         yield from _KernelMarkdown(kernel, places, max_advice).render(names[kernel.name])
     rest = len(report.kernels) - len(shown)
     if rest:
-        yield from ("", f"And {format_count_of(rest, 'shorter kernel')}.")
+        yield from ("", f"And {format_count_of(rest, 'more kernel')}.")
     if not report.kernels:
         yield "No kernel was found."
     if report.problems:

@@ -271,7 +271,7 @@ def _count_others(
 ) -> Iterator[str]:
     rest = len(shown) - len(seen)
     if rest:
-        yield f"and {format_count_of(rest, 'shorter kernel')}"
+        yield f"and {format_count_of(rest, 'more kernel')}"
     if short:
         listed = [names[kernel.name] for kernel in short[:_MOST_NAMED]]
         more = len(short) - len(listed)

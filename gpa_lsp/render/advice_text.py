@@ -70,7 +70,7 @@ def render_advice(
     rest = len(report.kernels) - len(shown)
     if rest:
         yield EMPTY_LINE
-        yield text_line(f"and {format_count_of(rest, 'shorter kernel')}", Style.DIM)
+        yield text_line(f"and {format_count_of(rest, 'more kernel')}", Style.DIM)
     if not report.kernels:
         yield text_line("no kernel was found", Style.DIM)
     yield from render_problems(report.problems, places, width)

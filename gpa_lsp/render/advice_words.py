@@ -4,10 +4,21 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from gpa_lsp.advice.model import AT_THE_LIMIT, LEAST_SPEEDUP, Advice, Category, Hotspot, Region, SilenceStage, Speedup
+from gpa_lsp.advice.model import (
+    AT_THE_LIMIT,
+    LEAST_SPEEDUP,
+    UNPRICED,
+    Advice,
+    Category,
+    Hotspot,
+    Region,
+    SilenceStage,
+    Speedup,
+)
 from gpa_lsp.analyses.limiter.model import NEAR_RATIO, Limiter, LimiterKind
 from gpa_lsp.basis.locations import write_place
 from gpa_lsp.basis.numbers import (
+    UNKNOWN,
     floor_speedup,
     format_count,
     format_count_of,
@@ -152,9 +163,14 @@ def describe_formula(speedup: Speedup) -> Sentence:
     return say("the formula alone gives {uncapped}", uncapped=factor(speedup.uncapped))
 
 
+def name_doubt(speedup: Speedup) -> str:
+    """The word in place of a number: whether a gain is expected at all."""
+    return LIKELY if speedup.estimate >= LEAST_SPEEDUP else UNKNOWN
+
+
 def show_estimate(speedup: Speedup) -> str:
     """The expected speedup, never above its bound as printed: ``1.39×``; a word where no number is worth printing."""
-    return LIKELY if speedup.doubt else format_speedup(min(speedup.estimate, floor_speedup(speedup.bound)))
+    return name_doubt(speedup) if speedup.doubt else format_speedup(min(speedup.estimate, floor_speedup(speedup.bound)))
 
 
 def show_interval(speedup: Speedup) -> str:
@@ -169,7 +185,7 @@ def show_bound(speedup: Speedup) -> str:
 
 def show_gain_range(speedup: Speedup) -> str:
     """The range of a speedup in the digits that a model can say: ``1.3–1.5×``; a word where no number is worth printing."""
-    return LIKELY if speedup.doubt else format_gain_range(speedup.low, speedup.high, speedup.bound)
+    return name_doubt(speedup) if speedup.doubt else format_gain_range(speedup.low, speedup.high, speedup.bound)
 
 
 def describe_interval(speedup: Speedup) -> str:
@@ -375,13 +391,13 @@ def shorten_limit(limiter: Limiter | None) -> str:
 
 def describe_gain(advice: Advice) -> str:
     """The range of what a suggestion gains; empty where it promises nothing."""
-    return "" if advice.optimizer == AT_THE_LIMIT else show_gain_range(advice.speedup)
+    return "" if advice.optimizer in UNPRICED else show_gain_range(advice.speedup)
 
 
 def label_suggestion(advice: Advice) -> str:
     """A suggestion in a few words: ``Unroll a loop 1.1–1.3×``, or ``Unroll a loop (gain likely)``."""
     if advice.speedup.doubt:
-        return f"{advice.title} (gain {LIKELY})"
+        return f"{advice.title} (gain {LIKELY if advice.speedup.estimate >= LEAST_SPEEDUP else 'unknown'})"
     return f"{advice.title} {describe_gain(advice)}".rstrip()
 
 
@@ -397,7 +413,7 @@ def is_small(kernel: KernelReport, advice: Advice) -> bool:
     limiter = kernel.limiter
     unit = None if limiter is None or limiter.kind is not LimiterKind.UNIT else limiter.find(limiter.unit)
     is_full = unit is not None and unit.nearness >= NEAR_RATIO
-    return is_full and advice.optimizer != AT_THE_LIMIT and advice.speedup.estimate < SMALL_SPEEDUP
+    return is_full and advice.optimizer not in UNPRICED and advice.speedup.estimate < SMALL_SPEEDUP
 
 
 def drop_stop(text: str) -> Sentence:

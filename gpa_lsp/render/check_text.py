@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpa_lsp.advice.model import AT_THE_LIMIT
+from gpa_lsp.advice.model import AT_THE_LIMIT, LIBRARY_USE
 from gpa_lsp.basis.errors import Problem, ProblemSeverity
 from gpa_lsp.basis.numbers import format_count_of, format_limit, format_share
 from gpa_lsp.render.advice_words import NO_SASS, find_best_advice, summarise_advice
@@ -100,6 +100,8 @@ def list_best_advice(report: Report) -> Iterator[str]:
             doubt = f"; {NO_SASS}, so better advice may be missing" if kernel.lacks_sass else ""
             if best.optimizer == AT_THE_LIMIT:
                 yield f"{names[kernel.name]} is at its limit: {best.hint}"
+            elif best.optimizer == LIBRARY_USE:
+                yield f"{names[kernel.name]}: {best.hint}"
             else:
                 yield f"best advice for {names[kernel.name]}: {summarise_advice(best)} (gpa-lsp advise shows where{doubt})"
 

@@ -125,8 +125,10 @@ def list_code_findings(report: Report) -> tuple[tuple[KernelReport, CodeFinding]
 
 
 def name_kernels(kernels: Iterable[KernelReport]) -> Mapping[str, str]:
-    """Readable name → short name, different for different kernels."""
-    return shorten_distinctly(kernel.name for kernel in kernels)
+    """Readable name → short name, different for different kernels; a library's kernel is marked as one."""
+    every = list(kernels)
+    names = shorten_distinctly(kernel.name for kernel in every)
+    return {kernel.name: kernel.mark(names[kernel.name]) for kernel in every}
 
 
 def choose_reasons(counts: ReasonCounts) -> tuple[FindingReason, ...]:

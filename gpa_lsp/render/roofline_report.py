@@ -75,7 +75,7 @@ def render_rooflines(
         yield from _render_kernel(kernel, names[kernel.name], earlier.get(kernel.mangled_name), width, view)
     if len(shown) < len(report.kernels):
         rest = len(report.kernels) - len(shown)
-        yield from (EMPTY_LINE, text_line(f"and {format_count_of(rest, 'shorter kernel')}", Style.DIM))
+        yield from (EMPTY_LINE, text_line(f"and {format_count_of(rest, 'more kernel')}", Style.DIM))
     if not report.kernels:
         yield text_line("no kernel was found", Style.DIM)
     yield from render_problems((*report.problems, *(before.problems if before is not None else ())), places, width)

@@ -16,6 +16,7 @@ from gpa_lsp.basis.figures import Spread, measure_spread, sum_known
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import SourceLine
 from gpa_lsp.basis.numbers import format_count, format_count_of, format_duration_ns
+from gpa_lsp.basis.ownership import LINE_REMEDIES, find_language
 from gpa_lsp.binary.model import Cubin, SourceStamp
 from gpa_lsp.binary.source_stamps import read_source_stamps
 from gpa_lsp.blame.model import KernelBlame
@@ -118,7 +119,7 @@ class AnalysedKernel:
 
 
 def gather_report(kernels: Iterable[AnalysedKernel], problems: Sequence[Problem] = ()) -> Report:
-    """The report of some kernels, longest total time first.
+    """The report of some kernels, the user's own before those of libraries, each longest total time first.
 
     Args:
         kernels: kernels of any number of profiles.
@@ -134,7 +135,7 @@ def assemble_report(reports: Sequence[KernelReport], problems: Sequence[Problem]
     unmeasured = dict.fromkeys(report.profile_path for report in reports if not report.launches)
     doubts.extend(_note_unmeasured(path) for path in unmeasured)
     doubts.extend(_note_unknowns(reports))
-    ranked = sorted(reports, key=lambda report: (-report.total_duration_ns, report.mangled_name))
+    ranked = sorted(reports, key=lambda report: report.rank)
     return Report(problems=(*problems, *doubts), kernels=tuple(ranked))
 
 
@@ -182,6 +183,7 @@ def _gather_kernel(analysed: AnalysedKernel, stamps: Mapping[str, SourceStamp]) 
         by_reason=count_reasons(columns.reasons, columns.all_samples.sum(axis=0), sum_rows(columns.latency_samples)),
         samples_truncated=any(launch.samples_truncated for launch in launches),
         launches=launches,
+        library=kernel.library,
         functions=list_functions(kernel),
         lines=lines,
         loops=list_loops(kernel),
@@ -389,8 +391,9 @@ def _doubts(report: KernelReport) -> list[Problem]:
         found.append(_doubt(report, ProblemSeverity.WARNING, *explain_no_samples(report)))
     elif report.total_samples and not any(row.has_lines for row in report.functions):
         message = "the cubin has no line table, so samples can only be shown on instructions"
-        remedy = "compile with -lineinfo"
-        found.append(_doubt(report, ProblemSeverity.NOTE, message, remedy))
+        language = find_language(report.name, report.mangled_name, ())
+        how = None if report.library else LINE_REMEDIES[language]
+        found.append(_doubt(report, ProblemSeverity.NOTE, message, how))
     return found
 
 

@@ -405,6 +405,7 @@ class KernelReport:
             could not be followed.
         code: what the instructions do, on the rows of ``instructions``; None in reports read from a file: it is not saved with a report.
         places: samples by the place that launched the kernel, where there are several.
+        library: it belongs to; empty for the user's own and for one of which nothing is known.
     """
 
     name: str
@@ -436,6 +437,16 @@ class KernelReport:
     places: tuple[PlaceSamples, ...] = ()
     contexts: tuple[LaunchContext, ...] = ()
     other_contexts: int = 0
+    library: str = ""
+
+    def mark(self, name: str) -> str:
+        """A name of the kernel with the library that it belongs to."""
+        return f"{name} ({self.library} library kernel)" if self.library else name
+
+    @property
+    def rank(self) -> tuple[bool, float, str]:
+        """Sorting key of lists of kernels: the user's own before those of libraries, longest total time first."""
+        return bool(self.library), -self.total_duration_ns, self.mangled_name
 
     @property
     def total_duration_ns(self) -> float:
@@ -491,7 +502,7 @@ class Report:
 
     Attributes:
         problems: what could not be read or is in doubt.
-        kernels: longest total time first; kernels without a duration last.
+        kernels: in order of their rank.
     """
 
     problems: tuple[Problem, ...]

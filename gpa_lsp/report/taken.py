@@ -91,6 +91,7 @@ SIGNS: Mapping[str, tuple[_Sign, ...]] = {
     "global_coalescing": (_fell(Trait.GLOBAL_EXCESS),),
     "instruction_diet": (_fell(Trait.EXECUTED, 0.8, 0.95),),
     "kernel_fusion": (),
+    "library_use": (),
     "loop_unrolling": (_rose(Trait.REPEATS, 1.5, 1.2),),
     "memory_transaction_reduction": (_fell(Trait.GLOBAL_ACCESSES, 0.75, 0.9),),
     "partial_last_warp": (_changed(Trait.BLOCK),),

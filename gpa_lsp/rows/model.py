@@ -17,9 +17,10 @@ from gpa_lsp.arch.model import Architecture
 from gpa_lsp.basis.distinct import find_distinct
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import InlineChain, SourceLine
-from gpa_lsp.basis.ownership import choose_frame
+from gpa_lsp.basis.ownership import choose_frame, find_library
 from gpa_lsp.basis.shared_facts import SharedFacts
 from gpa_lsp.binary.control_code import NO_BARRIER
+from gpa_lsp.binary.linkage_names import demangle
 from gpa_lsp.binary.model import (
     INSTRUCTION_BYTES,
     ControlCodes,
@@ -429,6 +430,11 @@ class Kernel(SharedFacts):
         return self.once(_list_rows)
 
     @property
+    def library(self) -> str:
+        """Library it belongs to; empty for the user's own and for one of which nothing is known."""
+        return self.once(_find_library)
+
+    @property
     def longest_launch(self) -> Launch | None:
         """The longest launch that has numbers, of the heaviest launch context; of equally long ones that with most samples. None without any."""
         return self.once(_find_longest_launch)
@@ -450,6 +456,11 @@ class Kernel(SharedFacts):
 
 def _list_rows(kernel: Kernel) -> KernelRows:
     return KernelRows(kernel.mangled_name, kernel.functions, kernel.reasons)
+
+
+def _find_library(kernel: Kernel) -> str:
+    files = frozenset(frame.file for chain in kernel.rows.chains for frame in chain if frame.line)
+    return find_library(demangle(kernel.name), files)
 
 
 def _find_longest_launch(kernel: Kernel) -> Launch | None:

@@ -97,10 +97,14 @@ def test_the_source_names_the_quotient() -> None:
     assert "`key / width`" in found.hint
 
 
-def test_a_line_that_only_begins_a_loop_divides_for_the_compilers_sake() -> None:
+@pytest.mark.parametrize(("name", "is_collapsed"), [("step_9_gpu", True), ("_Z4stepPi", False), ("step", False)])
+def test_a_line_that_only_begins_a_loop_divides_for_the_compilers_sake_where_loops_are_collapsed(
+    name: str, is_collapsed: bool
+) -> None:
     source = "\n\n\n\n  for (int i = 0; i < n; ++i) {\n"
-    hint = match(write_subject(INTEGER_DIVISION, {}, sources={"k.cu": source})).hint
-    assert "recover the indices of collapsed loops" in hint
+    hint = match(write_subject(INTEGER_DIVISION, {}, sources={"k.cu": source}, name=name)).hint
+    assert ("recover the indices of collapsed loops" in hint) is is_collapsed
+    assert ("shift and mask if" in hint) is not is_collapsed
 
 
 WIDENED = """

@@ -84,9 +84,9 @@ def test_limits(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
     main(["advise", saved, "--limit", "1", "--top", "1", "--details"])
     shown = read(capsys)
     assert shown.count("at most ") == 3
-    assert "and 1 shorter kernel" in shown
+    assert "and 1 more kernel" in shown
     main(["advise", saved, "--details", "--top", "0"])
-    assert "shorter kernel" not in read(capsys)
+    assert "more kernel" not in read(capsys)
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "sarif", "github", "json"])

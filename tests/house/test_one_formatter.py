@@ -213,7 +213,7 @@ def listen_to_text(said: Said, kernel: KernelReport, name: str) -> None:
         (head,) = {
             line
             for line in shown
-            if line.endswith(f"  {advice.optimizer}") and re.match(r"  (?:[\d.,]+×|likely) ", line)
+            if line.endswith(f"  {advice.optimizer}") and re.match(r"  (?:[\d.,]+×|likely|–) ", line)
         }
         said.add("text", name, "", f"estimate of {advice.optimizer}", head.split()[0])
     if kernel.total_duration_ns:

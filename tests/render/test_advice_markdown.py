@@ -76,7 +76,7 @@ def test_limits() -> None:
     lines = show(make_advice_example(), max_kernels=2, max_advice=1)
     assert sum(line.startswith("## ") for line in lines) == 2
     assert sum(line.startswith("| **") for line in lines) == 3
-    assert "And 4 shorter kernels." in lines
+    assert "And 4 more kernels." in lines
     assert any(line.endswith("And 5 more.") for line in lines)
 
 

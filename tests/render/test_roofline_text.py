@@ -109,7 +109,7 @@ def test_report_of_the_second_view() -> None:
 def test_report_of_several_kernels() -> None:
     text = render(*place_many(4), build_kernel(name="lost"), max_kernels=2)
     assert text.startswith("Kernels\n")
-    assert "and 3 shorter kernels" in text
+    assert "and 3 more kernels" in text
     assert "Launches" in text
     assert "Points" in text
     assert "its place in the roofline is unknown" in render(build_kernel(name="lost"))
