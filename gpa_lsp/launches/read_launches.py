@@ -111,11 +111,18 @@ def explain_undescribed(
     """
     target = described or source.with_name(source.stem + SUFFIX)
     command, written = (shlex.quote(_shorten_path(one, folder or Path.cwd())) for one in (source, target))
-    to = ">>" if target.is_file() and target.stat().st_size else ">"
+    to = ">>" if _exists(target) else ">"
     of = f" of {', '.join(names)}" if names else ""
     return InputError(
         f"No launch description{of}. Create one: gpa-lsp trace --template {command} {to} {written}", path=source
     )
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # its name is too long
+        return False
 
 
 def _shorten_path(path: Path, folder: Path) -> str:

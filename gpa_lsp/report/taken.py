@@ -5,7 +5,7 @@ instructions of its lines before, and of the same lines after. Where the lines c
 left there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, StrEnum
 from math import prod
@@ -13,13 +13,14 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.model import Advice
+from gpa_lsp.advice.model import Advice, Region
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import SourceLine
 from gpa_lsp.basis.numbers import Quantity
 from gpa_lsp.report.differences import Difference, Trait, compare_traits_at, read_opcode
 from gpa_lsp.report.line_map import map_edited_lines, split_lines
 from gpa_lsp.report.model import KernelReport
+from gpa_lsp.rows.scopes import ScopeKind
 
 
 class AdviceFate(Enum):
@@ -34,6 +35,8 @@ class AdviceFate(Enum):
     UNKNOWN = "unknown"
     """It is not seen to be taken: the kernel changed otherwise, or neither code nor counters of the two reports can tell."""
 
+
+_FOLLOWED = (AdviceFate.TAKEN, AdviceFate.PARTLY_TAKEN)
 
 _LEAST_POINTS = 0.05
 """A share of something that fell by less says nothing of what was changed."""
@@ -184,14 +187,28 @@ def judge_local_advice(
         differences: of the whole kernels.
     """
     build = differences.get(Trait.BUILD)
-    rows = [
-        row for region in advice.regions for one in region.hotspots for row in (one.def_row, one.use_row or one.def_row)
-    ]
-    if not rows or (build is not None and build.is_change):  # another compiler's work at every place
+    if build is not None and build.is_change:  # another compiler's work at every place
         return AdviceFate.UNKNOWN, ()
-    causes = [before.instructions.texts[one.def_row] for region in advice.regions for one in region.hotspots]
+    every = _judge_regions(advice, advice.regions, before, after, differences)
+    if every[0] in _FOLLOWED:
+        return every
+    first = _judge_regions(advice, advice.regions[:1], before, after, differences)  # the place that the advice names
+    return first if first[0] in _FOLLOWED else every
+
+
+def _judge_regions(
+    advice: Advice,
+    regions: Sequence[Region],
+    before: KernelReport,
+    after: KernelReport,
+    differences: Mapping[Trait, Difference],
+) -> tuple[AdviceFate, tuple[Difference, ...]]:
+    rows = [row for region in regions for one in region.hotspots for row in (one.def_row, one.use_row or one.def_row)]
+    if not rows:
+        return AdviceFate.UNKNOWN, ()
+    causes = [before.instructions.texts[one.def_row] for region in regions for one in region.hotspots]
     opcodes = frozenset(read_opcode(text) for text in causes if text)
-    lines = _find_lines(before, rows)
+    lines = _find_lines(before, rows) | _find_scopes(regions)
     chosen = _choose_rows(before, lines) if lines else np.isin(np.arange(len(before.instructions)), rows)
     followed = _follow_lines(before, after, lines)
     now = _choose_rows(after, followed)
@@ -206,7 +223,7 @@ def judge_local_advice(
         if sign.way is _Way.FELL and sign.trait in there and sign.trait in differences
     }
     fate, signs = judge_advice(advice.optimizer, _scale(bounds, before, after))
-    if fate in (AdviceFate.TAKEN, AdviceFate.PARTLY_TAKEN):
+    if fate in _FOLLOWED:
         return fate, signs
     if advice.optimizer == "loop_unrolling":
         return _judge_loops(before, after, opcodes, differences)
@@ -234,7 +251,7 @@ def _judge_there(
 ) -> tuple[AdviceFate, tuple[Difference, ...]]:
     """Judge what changed at a place; what only moved from there to another place of the kernel did not go."""
     fate, signs = judge_advice(optimizer, there)
-    if fate not in (AdviceFate.TAKEN, AdviceFate.PARTLY_TAKEN):
+    if fate not in _FOLLOWED:
         return fate, signs
     for sign in signs:
         ratio = whole[sign.trait].ratio if sign.trait in whole else None
@@ -265,6 +282,12 @@ def _find_lines(kernel: KernelReport, rows: list[int]) -> set[SourceLine]:
     columns = kernel.instructions
     chains = [columns.chains[index] for index in columns.chain_index[rows].tolist() if index >= 0]
     return {chain[-1].source_line for chain in chains if chain and chain[-1].line}
+
+
+def _find_scopes(regions: Sequence[Region]) -> set[SourceLine]:
+    """The lines that regions are named by: what a line costs may lie in routines that it calls."""
+    scopes = [region.scope for region in regions if region.scope.kind is ScopeKind.LINE]
+    return {SourceLine(file=one.file, line=one.line) for one in scopes if one.file and one.line}
 
 
 def _choose_rows(kernel: KernelReport, lines: set[SourceLine]) -> npt.NDArray[np.bool_]:

@@ -273,7 +273,7 @@ def test_below_a_full_memory_more_warps_go_half_of_the_way_to_its_peak():
     assert speedup.estimate == pytest.approx(0.91 / 0.89), (
         "the least of the formula, what DRAM sustains, and half of the way"
     )
-    assert speedup.bound_reason == "DRAM, at 89 %, becomes the next limit; this does not relieve it"
+    assert speedup.bound_reason == "DRAM, at 89 %, is the current limit; this does not relieve it"
 
 
 def test_a_memory_that_sustains_no_more_gates_more_warps():
@@ -460,7 +460,7 @@ class TestRealReports:
         assert "More warps fit with 56 registers per thread instead of 64" in before.hint
         assert isinstance(after, Advice)
         assert after.speedup.estimate < 1.1, "DRAM runs at 81 %, and more warps go half of the way to its peak"
-        assert after.speedup.bound_reason == "DRAM, at 81 %, becomes the next limit; this does not relieve it"
+        assert after.speedup.bound_reason == "DRAM, at 81 %, is the current limit; this does not relieve it"
 
     def test_uneven_blocks_explain_the_imbalance_of_a_real_kernel(self):
         found = find("a100_cutlass_s8_2024.1", "ReferenceGemm", "sm_imbalance")

@@ -5,7 +5,7 @@ from statistics import median
 
 import pytest
 
-from gpa_lsp.advice.model import AT_THE_LIMIT, LEAST_SPEEDUP
+from gpa_lsp.advice.model import AT_THE_LIMIT, LEAST_SPEEDUP, LIBRARY_USE
 from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.blame.conservation import check_conservation
 from gpa_lsp.blame.model import KernelBlame
@@ -141,7 +141,7 @@ def test_every_kernel_gets_advice_or_reasons_for_none(name: str) -> None:
         assert kernel.advice.advice or kernel.advice.silences
         for advice in kernel.advice.advice:
             speedup = advice.speedup
-            least = 1.0 if advice.optimizer == AT_THE_LIMIT else LEAST_SPEEDUP
+            least = 1.0 if advice.optimizer in (AT_THE_LIMIT, LIBRARY_USE) else LEAST_SPEEDUP
             assert least <= speedup.estimate <= speedup.bound
             assert speedup.low <= speedup.estimate <= speedup.high
             assert advice.hint

@@ -69,5 +69,5 @@ def test_another_file_is_left_alone(tmp_path, text):
 
 
 def test_a_folder_is_no_journal(tmp_path):
-    with pytest.raises(InputError, match="cannot be used"):
+    with pytest.raises(InputError, match="is not a regular file"):
         Journal(tmp_path, SUBJECT)
