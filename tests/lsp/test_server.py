@@ -340,7 +340,7 @@ def test_an_editor_on_another_machine_calls_the_sources_as_the_mapping_says(
 
 
 def test_a_file_that_may_be_the_measured_one_is_asked_about_once(start_client: StartClient, workspace: Path) -> None:
-    write_profile(workspace / "saxpy.ncu-rep", LISTING.replace("saxpy.cu", "/usr/src/gone/saxpy.cu"))
+    write_profile(workspace / "saxpy.ncu-rep", LISTING.replace("saxpy.cu", "/usr/include/gone/saxpy.cu"))
     source = workspace / "deep" / "saxpy.cu"
     source.parent.mkdir()
     (workspace / "saxpy.cu").rename(source)
@@ -348,11 +348,11 @@ def test_a_file_that_may_be_the_measured_one_is_asked_about_once(start_client: S
     client.initialize(workspace)
     uri = client.open(source)
     message = client.wait_for("window/showMessage")["message"]
-    assert "gpaLsp.chooseSources" in message and "/usr/src/gone/saxpy.cu" in message
+    assert "gpaLsp.chooseSources" in message and "/usr/include/gone/saxpy.cu" in message
     client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
     client.open(source)
     assert hints(client, uri) == {}
-    settings = {"gpaLsp": {"pathMappings": {"/usr/src/gone": str(source.parent)}}}
+    settings = {"gpaLsp": {"pathMappings": {"/usr/include/gone": str(source.parent)}}}
     client.notify("workspace/didChangeConfiguration", {"settings": settings})
     assert len(client.wait_for_diagnostics(uri)) == 3
     assert len(client.messages()) == 1
