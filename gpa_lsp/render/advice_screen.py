@@ -92,6 +92,10 @@ _ALMOST_ALL = 0.9
 """Of the stalls that a line causes: the others are not worth a clause."""
 
 
+# Cells that a row leaves for its text beside the code of the line, and below which code is left out.
+_LEAST_TEXT_CELLS, _LEAST_CODE_CELLS = 16, 16
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScreenRow:
     """One row of a kernel's screen.
@@ -485,8 +489,10 @@ def _render_row(row: ScreenRow, gains: int, width: int | None) -> Iterator[Line]
         spans.append((f"{row.gain:<{gains + 2}}", Style.HOT if row.gain not in ("", _LATER) else Style.PLAIN))
     if row.place:
         spans.append((f"{row.place}  ", Style.PATH))
-    if row.code:
-        spans.append((f"{row.code}  ", Style.CODE))
+    used = sum(count_cells(text) for text, _ in spans)
+    room = count_cells(row.code) if width is None else width - used - _LEAST_TEXT_CELLS
+    if row.code and room >= _LEAST_CODE_CELLS:
+        spans.append((f"{cut(row.code, room)}  ", Style.CODE))
     yield from hang((*spans, (row.text, Style.PLAIN)), width, indent=2 + _LABEL_CELLS)
 
 

@@ -156,6 +156,15 @@ def test_lines_keep_to_the_width_where_words_allow(width: int) -> None:
     assert all(count_cells(line) <= width for line in show(make_advised(), width))
 
 
+def test_code_gives_way_where_a_line_is_too_long() -> None:
+    kernels = analyse([ROOT / "fixtures" / "example.gpa-profile.json"]).kernels
+    (kernel,) = (one for one in kernels if "short_def_use" in one.name)
+    code = next(row.code for row in build_screen(kernel, "k", PlaceNames()).rows if row.label == "cause")
+    assert code
+    assert code in "\n".join(show(kernel, 200))
+    assert all(count_cells(line) <= 60 for line in show(kernel, 60))
+
+
 def test_bundled_reports_fit() -> None:
     check_fits(make_advice_example())
     check_fits(analyse([ROOT / "fixtures" / "example.gpa-profile.json"]))
