@@ -46,7 +46,7 @@ def find_assumed_launches(
     >>> text = "int main(int c, char **v) { int n = atoi(v[1]); float *p; cudaMalloc(&p, n * n * 4); k<<<dim3(n / 4, n / 4), dim3(4, 4)>>>(p, n); }"
     >>> (launch,) = find_assumed_launches("k.cu", text)
     >>> launch.grid, [one.size_bytes or one.value for one in launch.arguments], launch.inputs
-    ((64, 64, 1), [262144, 256], (('v[1] (n)', 256),))
+    ((256, 256, 1), [4194304, 1024], (('v[1] (n)', 1024),))
     """
     known = find_host_launches(file, text, included, defined)
     if known and all(map(_is_whole, known)):

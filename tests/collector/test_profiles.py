@@ -80,7 +80,7 @@ def test_what_was_measured_is_advised_on(
     (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
     stacks = {tuple(frame.split(" at ")[0] for frame in launch["call_stack"]) for launch in kernel["launches"]}
     assert stacks == {("launch_small", "train", "main"), ("launch_large", "train", "main")}
-    assert main(["report", "p.json"]) == 0
+    assert main(["report", "p.json", "--details"]) == 0
     assert "Launched from\n  20.0 µs × 3: launch_small at " in capsys.readouterr().out
 
 

@@ -17,8 +17,8 @@ pytestmark = [
     pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand"),
 ]
 
-SPECULATIVE = frozenset({"debug_build"})
-"""Promises what no unit's work bounds."""
+# The first promises what no unit's work bounds, the second nothing.
+SPECULATIVE = frozenset({"debug_build", "library_use"})
 
 
 def list_kernels() -> list[KernelReport]:

@@ -81,7 +81,7 @@ def test_a_full_roof_is_the_limiter_and_not_for_sure(judge: Judge) -> None:
     limiter = judge(dram__bytes_read_DOT_sum=265e6).limiter
     assert limiter is not None
     assert (limiter.kind, limiter.unit, limiter.confidence) == (LimiterKind.UNIT, "dram", Confidence.LIKELY)
-    assert limiter.sentence.startswith("DRAM is 9")
+    assert limiter.sentence.startswith("Limited by DRAM: 9")
     assert " by the roofline" in limiter.sentence
 
 

@@ -49,7 +49,7 @@ def test_no_race_is_said_only_where_it_was_looked_for():
     assert "no race or misplaced barrier was seen" in answer_faults(()).summary
     assert "no race" not in answer_faults((), unchecked_races=OFF).summary
     assert answer_faults((), unchecked_races=OFF).summary.endswith(f"no misplaced barrier was seen. {OFF}")
-    assert answer_faults((BUDGET,), unchecked_races=OFF).summary.endswith(f"to their end. {OFF}")
+    assert answer_faults((BUDGET,), unchecked_races=OFF).summary.endswith(f"before all blocks finished. {OFF}")
     assert OFF not in answer_faults((BUDGET,)).summary
 
 

@@ -70,7 +70,7 @@ def test_the_promised_fields() -> None:
     )  # fmt: skip
     assert advice["speedup"] == {
         "estimate": 1.5, "low": 1.3, "high": 1.7, "bound": 2.0, "uncapped": 2.25,
-        "bound_reason": "latency hiding at most halves the time",
+        "bound_reason": "latency hiding at most halves the time", "doubt": "",
     }  # fmt: skip
     assert (advice["matched_samples"], advice["matched_latency_samples"]) == (88, 74)
     assert advice["share"]["ratio"] == 88 / 100

@@ -55,8 +55,8 @@ def test_what_is_passed_to_a_constructor_that_nothing_calls_is_a_guess() -> None
     (known,) = find_host_launches("k.cu", KERNEL + OUTSIDE)
     assert (known.grid, known.block) == (None, (32, 2, 1))
     (launch,) = find_assumed_launches("k.cu", KERNEL + OUTSIDE)
-    assert (launch.inputs, launch.guessed) == ((("rows", 128), ("columns", 128)), {"grid"})
-    assert (launch.grid, launch.arguments[1].value) == ((257, 1, 1), 16384)
+    assert (launch.inputs, launch.guessed) == ((("rows", 512), ("columns", 512)), {"grid"})
+    assert (launch.grid, launch.arguments[1].value) == ((4097, 1, 1), 262144)
 
 
 def test_members_of_one_object_are_not_those_of_another() -> None:
