@@ -20,7 +20,7 @@ from gpa_lsp.processes.signals import describe_signal
 from gpa_lsp.processes.time_limits import TimeLimits
 from gpa_lsp.processes.watched_command import TEMPORARY, CommandEnd, Ending, WatchedCommand
 from gpa_lsp.programs.host_libraries import HostLibrary, build_host_library, find_host_library
-from gpa_lsp.programs.library import build_libraries, find_headers
+from gpa_lsp.programs.library import CudaHeaders, build_libraries, find_headers
 from gpa_lsp.programs.model import KernelRuns, LaunchShape, ProgramRun, RecordedLaunch, RunSettings
 from gpa_lsp.programs.program_file import ProgramFile, examine_program
 from gpa_lsp.programs.recording import Recorder
@@ -90,26 +90,24 @@ def run_program(
         surroundings.tell(sentence)
     recorder = None if records is None else Recorder(settings.record_bytes, settings.recorded_launch)
     with _make_private_folder() as private:
-        libraries = list(build_libraries(headers, private, tell=surroundings.tell))
-        for name, library in computed.items():
-            libraries.append(
-                build_host_library(library, headers, private / name, wanted=program.undefined, tell=surroundings.tell)
-            )
+        libraries = [
+            *build_libraries(headers, private, tell=surroundings.tell),
+            *_build_host_libraries(program, computed, headers, private, surroundings.tell),
+        ]
         prepare_core(surroundings.tell)
         started = time.monotonic()
         server = RuntimeServer(private, _make_opener(settings, product, private, recorder))
         server.start()
         try:
-            words = [str(program.path), *command[1:]]
             progress = _Progress(server, settings, surroundings.tell, started)
-            end = _run(words, _make_environment(libraries, server.path), surroundings, private, progress)
+            environment = _make_environment(libraries, server.path)
+            end = _run([str(program.path), *command[1:]], environment, surroundings, private, progress)
         finally:
             server.close()
         tallies = [tally for session in server.sessions for tally in session.kernels.values() if tally.launches]
         folder = None if records is None or not tallies else records()
         kernels = tuple(_sum(tally, *_write_record(tally, recorder, folder)) for tally in tallies)
     notes = [note for session in server.sessions for note in session.notes]
-    refused = [why for session in server.sessions for why in session.refused]
     return ProgramRun(
         end=end,
         machine=product.name,
@@ -117,7 +115,7 @@ def run_program(
         notes=tuple(dict.fromkeys([*early, *notes, *server.failures])),
         seconds=time.monotonic() - started,
         peak_bytes=max((session.peak_bytes for session in server.sessions), default=0),
-        refused=tuple(dict.fromkeys(refused)),
+        refused=tuple(dict.fromkeys(why for session in server.sessions for why in session.refused)),
         crash=_describe_crash(end, server.sessions),
     )
 
@@ -138,6 +136,17 @@ def _describe_crash(end: CommandEnd, sessions: Sequence[Session]) -> str:
 def _list_computed(program: ProgramFile) -> dict[str, HostLibrary]:
     """The libraries that are computed on the CPU, by the names that the program asks for."""
     return {name: library for name in program.needed if (library := find_host_library(name))}
+
+
+def _build_host_libraries(
+    program: ProgramFile,
+    computed: Mapping[str, HostLibrary],
+    headers: CudaHeaders,
+    folder: Path,
+    tell: Callable[[str], object],
+) -> Iterator[Path]:
+    for name, library in computed.items():
+        yield build_host_library(library, headers, folder / name, wanted=program.undefined, tell=tell)
 
 
 def _list_early_notes(program: ProgramFile, computed: Mapping[str, HostLibrary], machine: str) -> list[str]:

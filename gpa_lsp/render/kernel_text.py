@@ -19,6 +19,7 @@ from gpa_lsp.render.advice_words import NO_SASS
 from gpa_lsp.render.answer_text import render_answers
 from gpa_lsp.render.context_words import build_context_table, name_shape
 from gpa_lsp.render.kernel_tables import (
+    Table,
     TableBuilder,
     build_function_table,
     build_launch_table,
@@ -65,14 +66,7 @@ def render_kernel(
     """
     yield from _render_heading(kernel, name, places, width)
     for build_table in _TABLES:
-        table = build_table(kernel, places)
-        if not table.rows:
-            continue
-        shown = table.rows[:max_rows]
-        yield EMPTY_LINE
-        yield text_line(table.title, Style.HEADING)
-        yield from lay_out_table(table.columns, shown, width=width)
-        yield from _count_rest(len(table.rows) - len(shown))
+        yield from _render_table(build_table(kernel, places), width, max_rows)
     yield from render_answers(kernel, places, width, max_rows=max_rows)
     yield from _render_context(kernel, width, max_rows)
     yield from _render_rules(kernel, width, max_rows)
@@ -94,13 +88,7 @@ def render_kernel_briefly(
     yield EMPTY_LINE
     screen = list(render_screen(build_screen(kernel, name, places), width))[1:]  # the heading says its first line
     yield from screen
-    table = build_line_table(kernel, places)
-    shown = table.rows[: _BRIEF_LINES if max_rows is None else max_rows]
-    if shown:
-        yield EMPTY_LINE
-        yield text_line(table.title, Style.HEADING)
-        yield from lay_out_table(table.columns, shown, width=width)
-        yield from _count_rest(len(table.rows) - len(shown))
+    yield from _render_table(build_line_table(kernel, places), width, _BRIEF_LINES if max_rows is None else max_rows)
     yield EMPTY_LINE
     if has_cut_sentence(screen):
         yield from wrap(f"{WHOLE}report --details", width, style=Style.DIM)
@@ -222,6 +210,16 @@ def _describe_rule(note: RuleNote) -> str:
         return text
     scope = "of the kernel's time" if note.speedup_is_global else "of this part's time"
     return f"{text} (the profiler's estimate: {format_percent(note.speedup_percent / 100)} {scope})"
+
+
+def _render_table(table: Table, width: int | None, max_rows: int | None) -> Iterator[Line]:
+    """A table under its title, with the number of rows left out; nothing where it has none."""
+    shown = table.rows[:max_rows]
+    if table.rows:
+        yield EMPTY_LINE
+        yield text_line(table.title, Style.HEADING)
+        yield from lay_out_table(table.columns, shown, width=width)
+        yield from _count_rest(len(table.rows) - len(shown))
 
 
 def _count_rest(count: int) -> Iterator[Line]:
