@@ -387,6 +387,7 @@ class ResidentKernel:
         if self._workspace is not None:
             self._memory.bytes_at(self._workspace.base, 8)[:] = np.frombuffer(WORKSPACE, np.uint8)
         self._memory.refresh_textures()
+        self._machine.follow_heap()
         self._machine.restart_printing(_MOST_PRINTED)
         traps = self._count_traps()
         self.faults.device_error = None

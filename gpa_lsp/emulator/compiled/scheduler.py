@@ -160,13 +160,22 @@ class CompiledScheduler:
     def _prepare_memory(self) -> None:
         core, memory, arena = self._core, self.batch.memory, self._machine.arena
         self._array(arena.data, "arena")
-        core.arena_base, core.region_count = ARENA_BASE, len(arena.regions)
-        self._array(np.array([one.base for one in arena.regions], np.uint64), "region_bases")
-        self._array(np.array([one.size_bytes for one in arena.regions], np.int64), "region_bytes")
-        self._array(np.array([int(one.space) for one in arena.regions], np.uint8), "region_spaces")
+        core.arena_base = ARENA_BASE
+        self._refresh_regions()
         self._array(memory.shared, "shared")
         core.shared_stride, core.shared_bytes = memory.geometry.shared_stride_bytes, memory.geometry.shared_bytes
         self._refresh_local()
+
+    def _refresh_regions(self) -> None:
+        arena, core = self._machine.arena, self._core
+        self._seen_version, core.region_count = arena.version, len(arena.regions)
+        self._regions: dict[str, npt.NDArray[Any]] = {
+            "region_bases": np.array([one.base for one in arena.regions], np.uint64),
+            "region_bytes": np.array([one.size_bytes for one in arena.regions], np.int64),
+            "region_spaces": np.array([int(one.space) for one in arena.regions], np.uint8),
+        }
+        for name, array in self._regions.items():
+            setattr(core, name, array.ctypes.data)
 
     def _refresh_local(self) -> None:
         self._local = self.batch.memory.local
@@ -403,6 +412,8 @@ class CompiledScheduler:
         core.has_parked, core.has_arrivals = self.barriers.is_waited_at, self.barriers.has_arrivals
         if batch.memory.local is not self._local:
             self._refresh_local()
+        if self._machine.arena.version != self._seen_version:
+            self._refresh_regions()
 
     def _check_budget(self) -> None:
         self._core.quantum = _QUANTUM

@@ -2,7 +2,8 @@
 
 import math
 import mmap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,10 @@ class Arena:
     Args:
         meter: counts its bytes.
         faults: where bad accesses are noted.
+
+    Attributes:
+        regions: what may be accessed, by address.
+        version: counts how often they have changed since the launch began.
     """
 
     def __init__(self, meter: Meter, faults: FaultLog) -> None:
@@ -80,6 +85,10 @@ class Arena:
         self._given: list[Region] = []
         self.regions: list[Region] = []
         self._freed: tuple[Region, ...] = ()
+        self._whole: tuple[Region, ...] = ()
+        self._excluded: tuple[Region, tuple[tuple[int, int], ...]] | None = None
+        self._guessing: list[Access] = []
+        self.version = 0
         self._data: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._bases: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)
         self._lasts: npt.NDArray[np.int64] = np.zeros(0, np.int64)
@@ -149,6 +158,36 @@ class Arena:
         self._data = data
         self._end = len(data)
         self._index()
+
+    def exclude(self, region: Region, pieces: Sequence[tuple[int, int]], freed: Iterable[tuple[int, int]]) -> None:
+        """Forbid accesses to pieces of a region, and to nothing else of it.
+
+        Args:
+            region: as it was laid out; the same one at every call.
+            pieces: addresses and sizes in bytes, in the order of the addresses, apart from each other.
+            freed: what lay there until it was freed, the last one first.
+        """
+        if self._excluded is None:
+            self._whole = tuple(self.regions)
+        kept, start = [], region.base
+        for base, size in (*pieces, (region.base + region.size_bytes, 0)):
+            if base > start:
+                kept.append(replace(region, base=start, size_bytes=base - start))
+            start = base + size
+        others = (one for one in self._whole if one.base != region.base)
+        self.regions = sorted((*others, *kept), key=lambda one: one.base)
+        self._excluded = region, (*freed, *pieces)
+        self._views.clear()
+        for access in self._guessing:
+            access.guess_last = -1
+        self._guessing.clear()
+        self.version += 1
+        self._index()
+
+    @property
+    def laid_out(self) -> tuple[Region, ...]:
+        """The regions as they were before pieces of one were excluded."""
+        return tuple(self.regions) if self._excluded is None else self._whole
 
     def _index(self) -> None:
         self._bases = np.array([region.base for region in self.regions], np.uint64)
@@ -274,6 +313,7 @@ class Arena:
 
     def _guess(self, access: Access, number: int) -> None:
         region = self.regions[number]
+        self._guessing.append(access)
         access.guess_base = np.uint64((region.base - access.offset_bytes) % (1 << 64))
         access.guess_start = region.base
         access.guess_space = region.space
@@ -331,7 +371,7 @@ class Arena:
 
     def _find_passed(self, address: int, number: int) -> PassedEnd:
         near = self._find_nearest(address, number)
-        if near is None:
+        if near is None or self._find_freed(address, number) is not None:
             return PassedEnd()
         return PassedEnd(array=near.name, offset_bytes=address - near.base, size_bytes=near.size_bytes)
 
@@ -361,7 +401,12 @@ class Arena:
         """The memory at an address that the program freed last; None where there is memory now, or never was any that is known."""
         if number >= 0 and address < self.regions[number].base + self.regions[number].size_bytes:
             return None
-        return next((one for one in self._freed if one.base <= address < one.base + one.size_bytes), None)
+        found = next((one for one in self._freed if one.base <= address < one.base + one.size_bytes), None)
+        if found is not None or self._excluded is None:
+            return found
+        region, pieces = self._excluded
+        piece = next(((base, size) for base, size in pieces if base <= address < base + size), None)
+        return piece and replace(region, name="", base=piece[0], size_bytes=piece[1])
 
     def _find_nearest(self, address: int, number: int) -> Region | None:
         """The region an address most likely meant: the one whose end or beginning is nearest.

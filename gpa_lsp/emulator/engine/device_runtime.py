@@ -61,6 +61,8 @@ class _Machine(Protocol):
     arena: Arena
     heap: _Heap
 
+    def follow_heap(self) -> None: ...
+
     def print_text(self, text: str) -> bool: ...
 
 
@@ -191,11 +193,13 @@ class DeviceRuntime:
 
     def _allocate(self, lane: "_Lane") -> int:
         address = lane.machine.heap.allocate(lane.words[1])
+        lane.machine.follow_heap()
         lane.write(0, address, 8)
         return 0 if address else _OUT_OF_MEMORY
 
     def _free(self, lane: "_Lane") -> int:
         lane.machine.heap.free(lane.words[0])
+        lane.machine.follow_heap()
         return 0
 
     def _copy(self, lane: "_Lane") -> int:

@@ -1,5 +1,6 @@
 """From a launch to a machine that can run it: limits, memory, parameters."""
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
@@ -31,6 +32,8 @@ from gpa_lsp.ptx.scalar_types import ScalarType
 
 _ALIGNMENT_BYTES = 16
 HEAP_NAME = "device heap"
+# freed pieces that are told by their own address and size; others are told together with their neighbours
+_MOST_FREED = 4096
 _MOST_RESIDENT_THREADS = 2048 * 192
 """That a GPU can hold at once, all of which a cooperative launch needs: more threads than any has room for are no such launch."""
 WORKSPACE_BYTES = 64
@@ -50,6 +53,7 @@ class Heap:
     Attributes:
         region: where they lie.
         end: behind the last byte that was ever handed out.
+        freed: addresses and sizes in bytes of the pieces that were given back, the last one first; not all of very many.
     """
 
     def __init__(self, region: Region) -> None:
@@ -57,6 +61,7 @@ class Heap:
         self.end = region.base
         self._free: list[tuple[int, int]] = [(region.base, region.size_bytes)]
         self._taken: dict[int, int] = {}
+        self.freed: deque[tuple[int, int]] = deque(maxlen=_MOST_FREED)
 
     def allocate(self, size_bytes: int) -> int:
         """The address of so many bytes; 0 when there is no room or none are wanted."""
@@ -70,9 +75,20 @@ class Heap:
                     del self._free[place]
                 else:
                     self._free[place] = (start + wanted, size - wanted)
-                self._taken[start] = wanted
+                self._taken[start] = size_bytes
                 return start
         return 0
+
+    def list_free(self) -> list[tuple[int, int]]:
+        """Addresses and sizes in bytes of what was given back and is not handed out again, by address, apart from each other."""
+        found: list[tuple[int, int]] = []
+        for start, whole in sorted(self._free):
+            size = min(whole, self.end - start)
+            if size > 0 and found and sum(found[-1]) == start:
+                found[-1] = (found[-1][0], found[-1][1] + size)
+            elif size > 0:
+                found.append((start, size))
+        return found
 
     def list_pieces(self) -> list[int]:
         """Addresses of those that are handed out."""
@@ -80,9 +96,11 @@ class Heap:
 
     def free(self, address: int) -> None:
         """Give a piece back; addresses that were not handed out are passed over."""
-        size = self._taken.pop(address, None)
-        if size is None:
+        size_bytes = self._taken.pop(address, None)
+        if size_bytes is None:
             return
+        self.freed.appendleft((address, size_bytes))
+        size = -(-size_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
         if self._free and self._free[-1][0] == address + size:
             self._free[-1] = (address, size + self._free[-1][1])
             return
@@ -338,7 +356,7 @@ def list_buffers(machine: Machine, inputs: LaunchInputs) -> tuple[Buffer, ...]:
             element_bytes=region.element_bytes,
             argument=region.argument,
         )
-        for region in machine.arena.regions
+        for region in machine.arena.laid_out
         if region.is_array or region.name == HEAP_NAME
     )
 

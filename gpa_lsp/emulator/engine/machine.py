@@ -106,6 +106,11 @@ class Machine:
         """Whether a name is a parameter of the kernel."""
         return name in self._parameter_offsets
 
+    def follow_heap(self) -> None:
+        """Forbid accesses to what device code has freed; called after each change of the heap."""
+        if self.heap is not None and self.heap.freed:
+            self.arena.exclude(self.heap.region, self.heap.list_free(), self.heap.freed)
+
     def use_binder(self, bind: "Callable[[Machine, str], BoundFunction]") -> None:
         """Say what binds functions when they are first called."""
         self._bind = bind

@@ -50,6 +50,7 @@ def _allocate(machine: Machine, fragment: Fragment, values: list[Value]) -> Valu
     out = np.zeros(fragment.warps.lanes, np.uint64)
     for lane in np.flatnonzero(fragment.active()).tolist():
         out[lane] = machine.heap.allocate(int(sizes[lane]))
+    machine.follow_heap()
     return out
 
 
@@ -57,6 +58,7 @@ def _free(machine: Machine, fragment: Fragment, values: list[Value]) -> Value:
     addresses = np.broadcast_to(values[0], (fragment.warps.lanes,))
     for address in addresses[fragment.active()].tolist():
         machine.heap.free(address)
+    machine.follow_heap()
     return np.uint64(0)
 
 

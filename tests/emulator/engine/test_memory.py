@@ -188,3 +188,63 @@ def test_arrays_at_the_same_place_are_refused() -> None:
     second = replace(launch.memory[0], name="other")
     with pytest.raises(InputError, match="other at 0x700000000 overlaps row"):
         emulate(module, replace(launch, memory=(*launch.memory, second)))
+
+
+_HEAP = ".extern .func (.param .b64 r) malloc (.param .b64 n); .extern .func free (.param .b64 p);"
+
+
+def _allocate(register: str, size: int = 24) -> str:
+    return f"{{ .param .b64 n; .param .b64 r; st.param.b64 [n], {size}; call (r), malloc, (n); ld.param.b64 {register}, [r]; }}"
+
+
+def _free(register: str) -> str:
+    return f"{{ .param .b64 p; st.param.b64 [p], {register}; call free, (p); }}"
+
+
+@pytest.mark.parametrize(
+    ("access", "words_of"),
+    [
+        ("ld.u32 %r1, [%d5+20];", "load of 4 bytes"),
+        ("st.global.u32 [%d5+20], %r59;", "store of 4 bytes"),
+        ("atom.global.add.u32 %r1, [%d5+20], 1;", "atomic access of 4 bytes"),
+    ],
+)
+def test_device_memory_is_not_accessed_after_device_code_freed_it(access: str, words_of: str) -> None:
+    body = f"""{GLOBAL_THREAD} {_allocate("%d5")} st.u32 [%d5+20], %r59; {_allocate("%d6")} st.u32 [%d6+20], 7;
+    {_free("%d5")} mov.u32 %r1, 5; {access} ld.u32 %r2, [%d6+20]; st.global.u32 [%d32], %r1; st.global.u32 [%d32+128], %r2;"""
+    emulation = run_text(body, {"in": zeros(1), "out": zeros(64)}, before=_HEAP)
+    (fault,) = emulation.faults
+    assert (fault.kind, fault.count, fault.thread) == (FaultKind.OUT_OF_BOUNDS, 32, (0, 0, 0))
+    assert fault.message.startswith(words_of)
+    assert "in memory that was freed, byte 20 (24 bytes at 0x" in fault.message
+    out = emulation.arrays["out"].tolist()
+    assert out[:32] == [5 if access.startswith("st") else 0] * 32, "what was freed reads zero"
+    assert out[32:] == [7] * 32, "what was not is still there"
+
+
+def test_one_access_meets_memory_before_and_after_it_was_freed() -> None:
+    body = f"""{GLOBAL_THREAD} {_allocate("%d5")} mov.u32 %r9, 0;
+    AGAIN: st.u32 [%d5], 3; ld.u32 %r1, [%d5]; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 3; @%p1 bra AGAIN;
+    setp.eq.u32 %p2, %r9, 3; @!%p2 bra DONE; {_free("%d5")} bra AGAIN; DONE: st.global.u32 [%d32], %r1;"""
+    emulation = run_text(body, {"in": zeros(1), "out": zeros(32)}, before=_HEAP)
+    load, store = sorted(emulation.faults, key=lambda fault: fault.message)
+    assert load.message.startswith("load") and store.message.startswith("store")
+    assert load.count == store.count == 32
+    assert emulation.arrays["out"].tolist() == [0] * 32
+
+
+def test_memory_that_is_handed_out_again_is_no_freed_memory() -> None:
+    body = f"""{GLOBAL_THREAD} {_allocate("%d5", 64)} {_free("%d5")} {_allocate("%d6", 64)} st.u32 [%d6+60], %r59; ld.u32 %r1, [%d6+60];
+    st.global.u32 [%d32], %r1;"""
+    emulation = run_text(body, {"in": zeros(1), "out": zeros(256)}, before=_HEAP, block=64, grid=4)
+    assert emulation.faults == ()
+    assert emulation.arrays["out"].tolist() == list(range(256))
+
+
+def test_what_one_thread_frees_another_one_does_not_use() -> None:
+    body = f""".shared .align 8 .b8 slot[8]; {GLOBAL_THREAD} setp.ne.u32 %p1, %r52, 0; @%p1 bra MEET; {_allocate("%d5")} st.shared.u64 [slot], %d5;
+    {_free("%d5")} MEET: bar.sync 0; ld.shared.u64 %d6, [slot]; ld.u32 %r1, [%d6+8]; st.global.u32 [%d32], %r1;"""
+    emulation = run_text(body, {"in": zeros(1), "out": zeros(64)}, before=_HEAP, block=64)
+    (fault,) = emulation.faults
+    assert "in memory that was freed, byte 8 (24 bytes" in fault.message
+    assert fault.count == 64
