@@ -11,9 +11,8 @@ from gpa_lsp.binary.containers import find_cubins
 from gpa_lsp.binary.embedded_ptx import read_embedded_ptx
 from gpa_lsp.binary.model import Cubin
 from gpa_lsp.compiler.model import CompiledUnit, CompilerKind
-from gpa_lsp.compiler.ptx_files import is_ptx_file, read_ptx_file
+from gpa_lsp.compiler.ptx_files import ChooseEntries, is_ptx_file, list_entries, read_ptx_file
 
-_ENTRY = re.compile(r"^[ \t]*+(?:\.(?:visible|weak|extern)\s+)*\.entry\s+([\w$.]+)", re.MULTILINE)
 _TARGET = re.compile(r"^[ \t]*+\.target\s+sm_(\d{2,3})", re.MULTILINE)
 _PRODUCER = re.compile(r"Cuda compilation tools, release (\d+\.\d+)")
 _HEAD_CHARACTERS = 2000
@@ -29,7 +28,11 @@ class _BuiltPtx:
 
 
 def read_build(
-    path: Path, *, compute_capability: tuple[int, int] | None = None, assembles: bool = True
+    path: Path,
+    *,
+    compute_capability: tuple[int, int] | None = None,
+    assembles: bool = True,
+    choose_entries: ChooseEntries | None = None,
 ) -> tuple[CompiledUnit, ...]:
     """The device code in a file that was built.
 
@@ -37,6 +40,7 @@ def read_build(
         path: a cubin, a fat binary, or a program, object or library; or a file of PTX.
         compute_capability: only code for this one; None for all.
         assembles: a device image is to be made of a file of PTX, where there is an assembler.
+        choose_entries: kernels that this image is to have; None for all.
 
     Returns:
         One unit per image, in file order, with the PTX of the same kernels beside it: that of the fat binary for the same architecture, else the
@@ -49,7 +53,10 @@ def read_build(
         ToolError: cuobjdump failed.
     """
     if is_ptx_file(path):
-        return (read_ptx_file(path, compute_capability=compute_capability, assembles=assembles),)
+        unit = read_ptx_file(
+            path, compute_capability=compute_capability, assembles=assembles, choose_entries=choose_entries
+        )
+        return (unit,)
     sm = None if compute_capability is None else compute_capability[0] * 10 + compute_capability[1]
     built = [_describe(text) for text in read_built_ptx(path)]
     failure: InputError | None = None
@@ -85,7 +92,7 @@ def list_built_ptx(path: Path) -> tuple[CompiledUnit, ...]:
 
 def _describe(text: str) -> _BuiltPtx:
     target = _TARGET.search(text)
-    return _BuiltPtx(text=text, sm=int(target[1]) if target else 0, entries=frozenset(_ENTRY.findall(text)))
+    return _BuiltPtx(text=text, sm=int(target[1]) if target else 0, entries=frozenset(list_entries(text)))
 
 
 def _pair(cubin: Cubin, built: Sequence[_BuiltPtx], used: set[int]) -> list[CompiledUnit]:

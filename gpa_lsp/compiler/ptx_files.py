@@ -5,6 +5,7 @@ Where ptxas is at hand it makes the device image of it, so that registers, spill
 
 import re
 import tempfile
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError, ToolError, UnsupportedInputError
@@ -24,10 +25,15 @@ _LARGEST_IMAGE_BYTES = 512 << 20
 _BEGIN = re.compile(rb"(?:\s|//[^\n]*+\n|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/)*+\.version\s+\d+\.\d+")
 _TARGET = re.compile(r"^[ \t]*+\.target[ \t]+(sm_(\d{2,3})([af]?))", re.MULTILINE)
 _MAKER = re.compile(r"^//.*?(Cuda compilation tools, release \d+\.\d+|LLVM NVPTX)", re.MULTILINE)
+_ENTRY = re.compile(r"^[ \t]*+(?:\.(?:visible|weak|extern)\s+)*\.entry\s+([\w$.]+)", re.MULTILINE)
+_LONGEST_CHOICE = 64 << 10
+"""Characters of names that are passed to ptxas; Linux allows twice as many in an argument."""
 _NO_IMAGE = "registers, spills and static findings are unknown"
 
 _Assembled = tuple[bytes | None, tuple[str, ...]]
 """Image, reports and notes."""
+ChooseEntries = Callable[[Sequence[str]], Collection[str]]
+"""Of the mangled names of kernels those that are asked for; none where they are unknown: then all."""
 
 
 def is_ptx_file(path: Path) -> bool:
@@ -40,8 +46,17 @@ def is_ptx_file(path: Path) -> bool:
         return _BEGIN.match(data[:_HEAD_BYTES]) is not None
 
 
+def list_entries(text: str) -> tuple[str, ...]:
+    """Mangled names of the kernels in a text of PTX, found without parsing it."""
+    return tuple(_ENTRY.findall(text))
+
+
 def read_ptx_file(
-    path: Path, *, compute_capability: tuple[int, int] | None = None, assembles: bool = True
+    path: Path,
+    *,
+    compute_capability: tuple[int, int] | None = None,
+    assembles: bool = True,
+    choose_entries: ChooseEntries | None = None,
 ) -> CompiledUnit:
     """The code of a file of PTX.
 
@@ -49,6 +64,8 @@ def read_ptx_file(
         path: for which :func:`is_ptx_file`.
         compute_capability: to assemble it for; None for the one it names.
         assembles: the device image is wanted.
+        choose_entries: kernels that the image is to have, with the functions they call; None for all. Assembling is most of the work, and
+            grows with each of them.
 
     Raises:
         InputError: it cannot be read, is too large, or names no target.
@@ -68,8 +85,10 @@ def read_ptx_file(
         also = {"": " and newer", "a": " alone", "f": " and its family"}[target[3]]
         message = f"is PTX for {target[1]}{also}, not for sm_{sm}"
         raise UnsupportedInputError(message, path=path, remedy=f"choose --arch sm_{own}, or compile for sm_{sm}")
+    entries = () if choose_entries is None else tuple(choose_entries(list_entries(text)))
     nothing: _Assembled = (None, ())
-    image, notes = _assemble(path, target[1] if sm == own else f"sm_{sm}{target[3]}") if assembles else nothing
+    named = target[1] if sm == own else f"sm_{sm}{target[3]}"
+    image, notes = _assemble(path, named, entries) if assembles else nothing
     maker = _MAKER.search(text[:_HEAD_BYTES])
     return CompiledUnit(
         source=None,
@@ -92,27 +111,32 @@ def _runs_on(own: int, suffix: str, sm: int) -> bool:
     return sm >= own and (suffix != "f" or sm // 10 == own // 10)
 
 
-def assemble_ptx(text: str, architecture: str) -> _Assembled:
+def assemble_ptx(text: str, architecture: str, choose_entries: ChooseEntries | None = None) -> _Assembled:
     """The device image of PTX and nothing, or None and why there is none.
 
     Args:
         text: the PTX.
         architecture: as ptxas names it: ``sm_90``.
+        choose_entries: as for :func:`read_ptx_file`.
     """
+    entries = () if choose_entries is None else tuple(choose_entries(list_entries(text)))
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
         path = Path(name) / "module.ptx"
         path.write_text(text, encoding="utf-8")
-        return _assemble(path, architecture)
+        return _assemble(path, architecture, entries)
 
 
-def _assemble(path: Path, architecture: str) -> _Assembled:
+def _assemble(path: Path, architecture: str, entries: Sequence[str] = ()) -> _Assembled:
+    """The image of a file, with these kernels and what they call where some are named."""
     tool = find_tool(_TOOL)
     if tool is None:
         return None, (f"there is no ptxas to assemble it (pip install nvidia-cuda-nvcc): {_NO_IMAGE}",)
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()
         image = folder / "image.cubin"
-        command = [str(tool), "-lineinfo", "-arch", architecture, "-o", str(image), str(path.resolve())]
+        named = ",".join(entries)
+        only = ["-e", named] if 0 < len(named) <= _LONGEST_CHOICE else []
+        command = [str(tool), "-lineinfo", "-arch", architecture, *only, "-o", str(image), str(path.resolve())]
         limits = RunLimits(
             time=TimeLimits.for_work(DEFAULT_SETTINGS.limit_s),
             memory_limit_bytes=DEFAULT_SETTINGS.memory_limit_bytes,

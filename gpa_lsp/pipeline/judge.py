@@ -28,7 +28,7 @@ from gpa_lsp.profile.model import Launch, LaunchOutline, OpenedProfile, Profile
 from gpa_lsp.profile.read import open_profile, read_profile
 from gpa_lsp.report.gather import AnalysedKernel, KernelGatherer, assemble_report, gather_report
 from gpa_lsp.report.model import KernelReport, Report
-from gpa_lsp.report.names import list_named
+from gpa_lsp.report.names import choose_by_name, list_named
 from gpa_lsp.report.profiled_sources import ProfiledSources, SourceQuestion
 from gpa_lsp.report_file.kept_reports import PackedKernels, pack_kernels
 from gpa_lsp.rows.join import disassemble_ahead, join_profile
@@ -502,9 +502,7 @@ def _load_code(path: Path, way: Way) -> tuple[list[Kernel], list[Problem]]:
     """The kernels of a cubin, fat binary or program, with nothing measured."""
     kernels: list[Kernel] = []
     problems: list[Problem] = []
-    choose = (
-        None if way.kernel_filter is None else partial(list_named, way.kernel_filter, list_names=lambda name: (name,))
-    )
+    choose = choose_by_name(way.kernel_filter)
     for cubin in find_cubins(path):
         found, met = list_unmeasured_kernels(cubin, choose=choose, with_text=way.disassemble)
         kernels.extend(found)

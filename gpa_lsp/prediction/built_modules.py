@@ -12,6 +12,7 @@ from gpa_lsp.prediction.static_source import SourceStatics, examine_unit
 from gpa_lsp.prediction.targets import Capability, note_difference
 from gpa_lsp.ptx.model import PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.report.names import choose_by_name
 
 _MOST_UNITS = 256
 """Units of one architecture whose PTX is read; a library can hold thousands."""
@@ -33,6 +34,7 @@ def read_modules(
     problems: list[Problem],
     *,
     assembles: bool = True,
+    kernel: str | None = None,
     newest: Capability | None = None,
 ) -> list[BuiltModule]:
     """The units of one architecture that have PTX.
@@ -43,6 +45,7 @@ def read_modules(
         machine: name of the GPU; None for none.
         problems: what a reader must know is added to it.
         assembles: as for :func:`~gpa_lsp.compiler.builds.read_build`.
+        kernel: the name, or part of it, of those that an image is assembled for; None for all.
         newest: code for later compute capabilities is taken only where there is no other; None for no such limit.
 
     Raises:
@@ -51,7 +54,12 @@ def read_modules(
         ToolError: cuobjdump failed.
     """
     product = None if machine is None else find_product(machine)
-    units = read_build(path, compute_capability=wanted, assembles=assembles)
+    units = read_build(
+        path,
+        compute_capability=wanted,
+        assembles=assembles,
+        choose_entries=choose_by_name(kernel),
+    )
     known = sorted({unit.compute_capability for unit in units if unit.ptx is not None})
     known = [one for one in known if newest is None or one <= newest] or known
     if not known:
@@ -73,4 +81,4 @@ def read_modules(
 
 def examine_built(built: BuiltModule, path: Path, kernel: str | None) -> SourceStatics:
     """What its image says; without one, nothing."""
-    return examine_unit(built.unit, path=path.absolute(), text="", kernel=kernel)
+    return examine_unit(built.unit, path=path.absolute(), text="", module=built.module, kernel=kernel)

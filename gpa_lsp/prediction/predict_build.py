@@ -62,7 +62,7 @@ def predict_build(
     described = launches.path or find_launch_file(path)
     listed = list_launches(described, launches)
     problems = [Problem.note(note) for note in note_choice(settings.machine)]
-    built = read_modules(path, compute_capability, settings.machine, problems)
+    built = read_modules(path, compute_capability, settings.machine, problems, kernel=kernel)
     meant = name_meant((one.module for one in built), kernel)
     matched, unmatched = _match(built, listed.launches, meant)
     if listed.must_match:

@@ -39,7 +39,7 @@ from gpa_lsp.prediction.simulation_subjects import (
 from gpa_lsp.prediction.targets import examine_for_machine, note_difference
 from gpa_lsp.profile.read import read_profile
 from gpa_lsp.ptx.model import PtxModule
-from gpa_lsp.report.names import demangle, list_named, shorten_name
+from gpa_lsp.report.names import choose_by_name, demangle, list_named, shorten_name
 from gpa_lsp.rows.join import join_profile
 from gpa_lsp.rows.model import Kernel
 from gpa_lsp.simulator.profile_document import DocumentLaunch
@@ -162,7 +162,9 @@ def simulate_build(
         ToolError: cuobjdump or ptxas failed.
     """
     product = None if settings.machine is None else find_product(settings.machine)
-    units = assemble_units(read_build(path, compute_capability=compute_capability, assembles=product is None), product)
+    choose = choose_by_name(kernel)
+    built = read_build(path, compute_capability=compute_capability, assembles=product is None, choose_entries=choose)
+    units = assemble_units(built, product, choose)
     described = _read_described(path, launches)
     problems: list[Problem] = []
     if product is not None:

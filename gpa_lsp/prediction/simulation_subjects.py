@@ -10,7 +10,7 @@ from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.binary.embedded_ptx import read_embedded_ptx
 from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.compiler.model import CompiledUnit
-from gpa_lsp.compiler.ptx_files import assemble_ptx
+from gpa_lsp.compiler.ptx_files import ChooseEntries, assemble_ptx
 from gpa_lsp.device.counters import read_attribute
 from gpa_lsp.device.find import find_machine, find_machine_by_name
 from gpa_lsp.device.model import Machine
@@ -49,12 +49,15 @@ class Subject:
     find_place: Callable[[LaunchDescription], Place]
 
 
-def assemble_units(units: Sequence[CompiledUnit], product: Product | None) -> tuple[CompiledUnit, ...]:
+def assemble_units(
+    units: Sequence[CompiledUnit], product: Product | None, choose_entries: ChooseEntries | None
+) -> tuple[CompiledUnit, ...]:
     """The units, where none has machine code for the GPU with that of the newest PTX it can run.
 
     Args:
         units: of one build.
         product: the GPU; None for that which the code is for.
+        choose_entries: kernels that are asked for; None for all.
 
     Raises:
         MissingToolError: ptxas is not installed.
@@ -71,14 +74,14 @@ def assemble_units(units: Sequence[CompiledUnit], product: Product | None) -> tu
         return tuple(units)
     texts = [one for one in units if one.ptx is not None and one.compute_capability <= most]
     newest = max((one.compute_capability for one in texts), default=most)
-    made = [_assemble(one, most) for one in texts if one.compute_capability == newest]
+    made = [_assemble(one, most, choose_entries) for one in texts if one.compute_capability == newest]
     return (*units, *made)
 
 
-def _assemble(unit: CompiledUnit, capability: tuple[int, int]) -> CompiledUnit:
+def _assemble(unit: CompiledUnit, capability: tuple[int, int], choose_entries: ChooseEntries | None) -> CompiledUnit:
     if find_tool("ptxas") is None:
         raise MissingToolError("ptxas", needed_for="machine code of PTX", install="pip install nvidia-cuda-nvcc")
-    image, notes = assemble_ptx(unit.ptx or "", f"sm_{capability[0]}{capability[1]}")
+    image, notes = assemble_ptx(unit.ptx or "", f"sm_{capability[0]}{capability[1]}", choose_entries)
     if image is None:
         raise ToolError("ptxas", "; ".join(notes))
     return replace(unit, cubin=image, compute_capability=capability)

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import field
-from functools import partial
 from pathlib import Path
 
 from gpa_lsp.advice.find_statics import KernelFindings, find_static_findings
@@ -19,7 +18,7 @@ from gpa_lsp.compiler.source_text import read_source
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
 from gpa_lsp.ptx.model import PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.report.names import demangle, find_plain_name, list_named
+from gpa_lsp.report.names import choose_by_name, demangle, find_plain_name, list_named
 from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
 from gpa_lsp.sources.cuda_launches import find_launch_sizes
 
@@ -165,6 +164,7 @@ def examine_unit(
     path: Path,
     text: str,
     flags: CompilerFlags | None = None,
+    module: PtxModule | None = None,
     kernel: str | None = None,
     roots: Sequence[Path] = (),
 ) -> SourceStatics:
@@ -175,6 +175,7 @@ def examine_unit(
         path: of the source, as the line table names it.
         text: that was compiled.
         flags: it was compiled with.
+        module: its PTX, where it was parsed already.
         kernel: as in :func:`examine_source`.
         roots: as in :func:`examine_source`.
     """
@@ -182,10 +183,9 @@ def examine_unit(
         return SourceStatics(path=path, text=text, unit=unit, flags=flags, kernels=())
     cubin = read_cubin(unit.cubin)
     limits = read_compiled_limits(cubin)
-    choose = None if kernel is None else partial(list_named, kernel, list_names=lambda name: (name,))
-    found, problems = list_unmeasured_kernels(cubin, choose=choose)
+    found, problems = list_unmeasured_kernels(cubin, choose=choose_by_name(kernel))
     sources = _Sources(path=path, text=text, roots=(path.parent, *roots))
-    ptx = _parse_ptx(unit, path)
+    ptx = module or _parse_ptx(unit, path)
     names = [name for name, function in cubin.functions.items() if function.is_entry]
     kernels = tuple(
         find_static_findings(

@@ -1,8 +1,9 @@
-"""Heads of functions, and functions whose body is read when it is first looked at."""
+"""Heads of functions, and functions whose head and body are read when they are first looked at."""
 
 import re
 from collections.abc import Callable
 from dataclasses import fields
+from functools import cached_property
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
@@ -20,86 +21,145 @@ _HEAD = re.compile(
 _THREADS = re.compile(r"\.(maxntid|reqntid|reqnctapercluster)\s+(\w+)\s*(?:,\s*(\w+)\s*)?(?:,\s*(\w+)\s*)?", re.ASCII)
 _MOST_PARAMETERS = 4096
 _MOST_DIMENSION = 1 << 32
-BODY_FIELDS = frozenset(field.name for field in fields(Body))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionHead:
-    """What stands before a function's body; fields as in :class:`~gpa_lsp.ptx.model.PtxFunction`."""
+class HeadDetails:
+    """What stands in a function's head; fields as in :class:`~gpa_lsp.ptx.model.PtxFunction`."""
 
-    name: str
-    is_entry: bool
     parameters: tuple[PtxVariable, ...]
     returns: tuple[PtxVariable, ...]
     max_threads: int | None
     required_threads: tuple[int, int, int] | None
     cluster_blocks: int | None
 
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionHead:
+    """What stands before a function's body.
+
+    Attributes:
+        name: as written.
+        is_entry: a kernel.
+        text: from behind ``.entry`` or ``.func`` to the body or semicolon.
+        line: 1-based, where it begins.
+    """
+
+    name: str
+    is_entry: bool
+    text: str
+    line: int
+
+    @cached_property
+    def details(self) -> HeadDetails:
+        """Its parameters and limits, read when they are first looked at.
+
+        Raises:
+            InputError: they are not PTX; the place is filled in.
+        """
+        try:
+            return read_head_details(self.text)
+        except InputError as error:
+            error.place = error.place or f"line {self.line}"
+            raise
+
     @property
     def signature(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Bytes of what it returns and takes."""
-        returns, parameters = (tuple(one.size_bytes for one in some) for some in (self.returns, self.parameters))
+        details = self.details
+        returns, parameters = (tuple(one.size_bytes for one in some) for some in (details.returns, details.parameters))
         return returns, parameters
 
 
-class DeferredFunction(PtxFunction):
-    """A function whose body is read when one of its fields is first looked at.
+BODY_FIELDS = frozenset(field.name for field in fields(Body))
+HEAD_FIELDS = frozenset(field.name for field in fields(HeadDetails))
 
-    Errors in the body are raised then, as :class:`~gpa_lsp.basis.errors.InputError`, and again each time.
+
+class DeferredFunction(PtxFunction):
+    """A function whose head and body are read, each when one of its fields is first looked at.
+
+    Errors in them are raised then, as :class:`~gpa_lsp.basis.errors.InputError`, and again each time.
     """
 
-    __slots__ = ("_read_body",)
+    __slots__ = ("_read_body", "_read_head")
 
+    _read_head: "Callable[[], HeadDetails]"
     _read_body: "Callable[[], Body]"
 
     @classmethod
-    def defer(cls, head: FunctionHead, read_body: "Callable[[], Body]") -> "DeferredFunction":
+    def defer(
+        cls, head: FunctionHead, read_head: "Callable[[], HeadDetails]", read_body: "Callable[[], Body]"
+    ) -> "DeferredFunction":
         """A function with that head."""
         function = object.__new__(cls)
-        for field in fields(head):
-            object.__setattr__(function, field.name, getattr(head, field.name))
+        object.__setattr__(function, "name", head.name)
+        object.__setattr__(function, "is_entry", head.is_entry)
+        object.__setattr__(function, "_read_head", read_head)
         object.__setattr__(function, "_read_body", read_body)
         return function
 
     def __getattr__(self, name: str) -> object:
-        # Only asked for what is not set: a field of the body, before it was read.
-        if name not in BODY_FIELDS:
+        # Only asked for what is not set: a field of the head or the body, before it was read.
+        if name in HEAD_FIELDS:
+            self._take(self._read_head(), HEAD_FIELDS)
+        elif name in BODY_FIELDS:
+            self._take(self._read_body(), BODY_FIELDS)
+        else:
             raise AttributeError(name)
-        body = self._read_body()
-        for field in BODY_FIELDS:
-            object.__setattr__(self, field, getattr(body, field))
-        return getattr(body, name)
+        return getattr(self, name)
+
+    def _take(self, read: object, names: frozenset[str]) -> None:
+        for name in names:
+            object.__setattr__(self, name, getattr(read, name))
 
 
-def read_function_head(text: str, *, is_entry: bool) -> FunctionHead:
-    """Read what stands between ``.entry`` or ``.func`` and the body or semicolon.
+def find_function_head(text: str, *, is_entry: bool, line: int) -> FunctionHead:
+    """The head that stands between ``.entry`` or ``.func`` and the body or semicolon, of which the name alone is read.
+
+    Args:
+        text: the head.
+        is_entry: it is a kernel's.
+        line: 1-based, where it begins.
 
     Raises:
         InputError: it is no head.
 
-    >>> head = read_function_head("(.param .b32 out) half(.param .b32 a, .param .b64 b) .maxntid 128, 2", is_entry=False)
-    >>> head.name, head.signature, [one.offset_bytes for one in head.parameters], head.max_threads
+    >>> head = find_function_head("(.param .b32 out) half(.param .b32 a, .param .b64 b) .maxntid 128, 2", is_entry=False, line=1)
+    >>> head.name, head.signature, [one.offset_bytes for one in head.details.parameters], head.details.max_threads
     ('half', ((4,), (4, 8)), [0, 8], 256)
-    >>> read_function_head("pair() .explicitcluster .reqnctapercluster 2, 2, 1", is_entry=True).cluster_blocks
+    """
+    return FunctionHead(name=_match_head(text)[2], is_entry=is_entry, text=text, line=line)
+
+
+def read_head_details(text: str) -> HeadDetails:
+    """Read the parameters and limits in a head.
+
+    Raises:
+        InputError: it is no head.
+
+    >>> read_head_details("pair() .explicitcluster .reqnctapercluster 2, 2, 1").cluster_blocks
     4
     """
-    match = _HEAD.match(text)
-    if match is None:
-        raise InputError(
-            f"{' '.join(text.split())[:80]!r} is not a function header", remedy="check that the PTX is complete"
-        )
+    match = _match_head(text)
     threads = {kind: sizes for kind, *sizes in _THREADS.findall(match[4])}
     most = _read_threads(threads.get("maxntid"))
     cluster = _read_threads(threads.get("reqnctapercluster"))
-    return FunctionHead(
-        name=match[2],
-        is_entry=is_entry,
+    return HeadDetails(
         parameters=_read_parameters(match[3]),
         returns=_read_parameters(match[1]),
         max_threads=None if most is None else most[0] * most[1] * most[2],
         required_threads=_read_threads(threads.get("reqntid")),
         cluster_blocks=None if cluster is None else cluster[0] * cluster[1] * cluster[2],
     )
+
+
+def _match_head(text: str) -> re.Match[str]:
+    match = _HEAD.match(text)
+    if match is None:
+        raise InputError(
+            f"{' '.join(text.split())[:80]!r} is not a function header", remedy="check that the PTX is complete"
+        )
+    return match
 
 
 def _read_parameters(text: str | None) -> tuple[PtxVariable, ...]:

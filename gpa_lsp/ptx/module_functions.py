@@ -1,14 +1,14 @@
-"""The functions of a module, their bodies read when needed, and which shared memory a kernel uses."""
+"""The functions of a module, their heads and bodies read when needed, and which shared memory a kernel uses."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from functools import partial
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.ptx.bodies import Body, BodyReader
-from gpa_lsp.ptx.functions import DeferredFunction, FunctionHead
+from gpa_lsp.ptx.functions import DeferredFunction, FunctionHead, HeadDetails
 from gpa_lsp.ptx.instructions import Signature
 from gpa_lsp.ptx.layout import lay_out_shared
 from gpa_lsp.ptx.lines import DebugNames, LineReader
@@ -35,6 +35,27 @@ class Span:
     line: int
 
 
+class Signatures(Mapping[str, Signature]):
+    """Signatures of functions, by name, each read from its head when it is first asked for."""
+
+    __slots__ = ("_heads",)
+
+    def __init__(self, heads: Mapping[str, FunctionHead]) -> None:
+        self._heads = heads
+
+    def __getitem__(self, name: str) -> Signature:
+        return self._heads[name].signature
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._heads
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._heads)
+
+    def __len__(self) -> int:
+        return len(self._heads)
+
+
 @dataclass(slots=True, kw_only=True)
 class ModuleFunctions:
     """Builds the functions of a module.
@@ -57,7 +78,6 @@ class ModuleFunctions:
     bodies: Mapping[str, Span]
     variables: Mapping[str, PtxVariable]
     _functions: dict[str, PtxFunction] = field(default_factory=dict)
-    _signatures: dict[str, Signature] = field(default_factory=dict)
     _module_names: frozenset[str] = frozenset()
     _forms: dict[str, OpcodeForm] = field(default_factory=dict)
     _possible: dict[Signature, tuple[str, ...]] = field(default_factory=dict)
@@ -67,7 +87,6 @@ class ModuleFunctions:
 
     def build(self) -> dict[str, PtxFunction]:
         """All functions, by name, in order of the text."""
-        self._signatures = {name: head.signature for name, head in self.heads.items()}
         self._module_names = frozenset(self.heads) | frozenset(self.variables)
         self._declaring = tuple(
             name
@@ -75,20 +94,28 @@ class ModuleFunctions:
             if not self.heads[name].is_entry and _DECLARES_SHARED.search(self.text, span.start, span.end)
         )
         for name, head in self.heads.items():
-            self._functions[name] = DeferredFunction.defer(head, partial(self._read_body, name))
+            self._functions[name] = DeferredFunction.defer(
+                head, partial(self._read_head, name), partial(self._read_body, name)
+            )
         return self._functions
+
+    def _read_head(self, name: str) -> HeadDetails:
+        try:
+            return self.heads[name].details
+        except InputError as error:
+            raise error.at(self.name) from None
 
     def _read_body(self, name: str) -> Body:
         span = self.bodies.get(name)
         if span is None:
             return Body()
-        head = self.heads[name]
+        head, details = self.heads[name], self._read_head(name)
         reader = BodyReader(
             text=self.text,
             first_line=span.line,
-            parameters=head.parameters + head.returns,
+            parameters=details.parameters + details.returns,
             lines=LineReader(name, self.files, self.names),
-            signatures=self._signatures,
+            signatures=Signatures(self.heads),
             module_names=self._module_names,
             forms=self._forms,
             possible=self._possible,

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.ptx.declarations import read_variables
-from gpa_lsp.ptx.functions import FunctionHead, read_function_head
+from gpa_lsp.ptx.functions import FunctionHead, find_function_head
 from gpa_lsp.ptx.layout import lay_out
 from gpa_lsp.ptx.lines import DebugNames
 from gpa_lsp.ptx.model import PtxModule, PtxVariable, Space
@@ -148,15 +148,7 @@ class ModuleReader:
         head = self._heads.get(name)
         if head is None:
             raise InputError(f"an alias of {name[:80]!r}, which is not declared", remedy=_REMEDY)
-        self._heads[alias] = FunctionHead(
-            name=alias,
-            is_entry=head.is_entry,
-            parameters=head.parameters,
-            returns=head.returns,
-            max_threads=head.max_threads,
-            required_threads=head.required_threads,
-            cluster_blocks=head.cluster_blocks,
-        )
+        self._heads[alias] = replace(head, name=alias)
         if name in self._bodies:
             self._bodies[alias] = self._bodies[name]
 
@@ -165,7 +157,8 @@ class ModuleReader:
         match = _HEAD_END.search(self.text, start)
         if match is None:
             raise InputError("a function has neither a body nor a semicolon", remedy=_REMEDY)
-        head = read_function_head(self.text[start : match.start()], is_entry=is_entry)
+        line = self._count_lines(self._place)
+        head = find_function_head(self.text[start : match.start()], is_entry=is_entry, line=line)
         if match[0] == ";":
             self._heads.setdefault(head.name, head)
             return match.end()

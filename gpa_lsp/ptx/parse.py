@@ -42,8 +42,8 @@ READ_AT_ONCE = 128 << 10
 def parse_ptx(text: str, *, name: str) -> PtxModule:
     """Parse a PTX text.
 
-    Bodies of functions of a text longer than :data:`READ_AT_ONCE` are read when they are first looked at, and what is wrong with them is
-    raised there: a module may have hundreds of kernels of which one is wanted. Instructions that nobody knows are parsed like all others.
+    Functions of a text longer than :data:`READ_AT_ONCE` are read when they are first looked at, and what is wrong with them is raised there:
+    a module may have thousands of kernels of which one is wanted. Instructions that nobody knows are parsed like all others.
 
     Args:
         text: the PTX.
@@ -66,6 +66,7 @@ def parse_ptx(text: str, *, name: str) -> PtxModule:
         module = ModuleReader(name=name, original=text, text=blank_comments(text)).read()
         if len(text) <= READ_AT_ONCE:
             for function in module.functions.values():
+                len(function.parameters)
                 len(function.instructions)
     except InputError as error:
         raise error.at(name) from None

@@ -12,7 +12,15 @@ from typing import TypeVar
 
 from gpa_lsp.binary.linkage_names import demangle
 
-__all__ = ["SHORT_NAME_CHARS", "demangle", "find_plain_name", "list_named", "shorten_distinctly", "shorten_name"]
+__all__ = [
+    "SHORT_NAME_CHARS",
+    "choose_by_name",
+    "demangle",
+    "find_plain_name",
+    "list_named",
+    "shorten_distinctly",
+    "shorten_name",
+]
 
 Named = TypeVar("Named")
 
@@ -122,6 +130,16 @@ def list_named(text: str, among: Iterable[Named], list_names: Callable[[Named], 
         one for one, known in zip(every, forms, strict=True) if any(text == find_plain_name(form) for form in known)
     ]
     return plain or [one for one, known in zip(every, forms, strict=True) if any(text in form for form in known)]
+
+
+def choose_by_name(text: str | None) -> Callable[[Iterable[str]], list[str]] | None:
+    """Chooses what :func:`list_named` lists among mangled names; None, for no choice, without a text.
+
+    >>> choose = choose_by_name("scale")
+    >>> choose and choose(["_Z5scaleIfEvPf", "_Z7rescalePf"])
+    ['_Z5scaleIfEvPf']
+    """
+    return None if text is None else functools.partial(list_named, text, list_names=lambda name: (name,))
 
 
 def _list_forms(name: str) -> tuple[str, str, str]:

@@ -148,3 +148,28 @@ def test_it_must_say_what_it_is_for(tmp_path: Path) -> None:
     path.write_text(".version 8.0\n.entry k() { ret; }\n")
     with pytest.raises(InputError, match=r"k\.ptx: names no \.target sm_XX"):
         read_build(path)
+
+
+@pytest.mark.skipif(find_tool("ptxas") is None, reason="needs ptxas")
+def test_an_image_holds_the_kernels_that_are_asked_for_and_what_they_call(tmp_path: Path) -> None:
+    path = tmp_path / "three.ptx"
+    called = ".func (.param .b32 out) one() { .reg .b32 %r<2>; mov.b32 %r1, 1; st.param.b32 [out], %r1; ret; }"
+    calling = """
+    .visible .entry calling(.param .u64 to) {
+        .reg .b32 %r<2>; .reg .b64 %rd<2>;
+        { .param .b32 got; call (got), one, (); ld.param.b32 %r1, [got]; }
+        ld.param.u64 %rd1, [to];
+        st.global.b32 [%rd1], %r1;
+        ret;
+    }
+    """
+    path.write_text(f"{PTX}{called}{calling}.visible .entry idle() {{ ret; }}")
+
+    def list_functions(*wanted: str) -> set[str]:
+        (unit,) = read_build(path, choose_entries=lambda names: [name for name in names if name in wanted])
+        assert unit.cubin is not None and unit.ptx == path.read_text()
+        return set(read_cubin(unit.cubin).functions) - {"one"}  # which may be inlined
+
+    assert list_functions("calling") == {"calling"}
+    assert list_functions("fill", "idle") == {"fill", "idle"}
+    assert list_functions("nothing") == {"calling", "fill", "idle"}, "for a name that is unknown all are assembled"

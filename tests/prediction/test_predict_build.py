@@ -9,11 +9,14 @@ from tempfile import mkdtemp
 import pytest
 
 from gpa_lsp.basis.errors import InputError
+from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.compiler.nvcc_location import build_environment, find_nvcc
 from gpa_lsp.prediction.launch_sources import LaunchChoice
 from gpa_lsp.prediction.model import DEFAULT_PREDICTION
 from gpa_lsp.prediction.predict_build import predict_build
 from gpa_lsp.prediction.templates import write_build_templates
+from gpa_lsp.ptx import functions
+from gpa_lsp.ptx.bodies import Body, BodyReader
 from tests.conftest import ROOT
 from tests.emulator.kernels.compiling import compile_ptx
 from tests.patience import LIMIT_S
@@ -91,3 +94,55 @@ def test_a_file_of_ptx_is_emulated_at_the_lines_of_its_source(tmp_path: Path):
     with pytest.raises(InputError, match="has no kernel"):
         path.write_text(".version 8.0\n.target sm_80\n.address_size 64\n")
         write_build_templates(path)
+
+
+class CountedWork:
+    """Heads and bodies of functions that are read."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.heads = self.bodies = 0
+        read_head, read_body = functions.read_head_details, BodyReader.read
+
+        def count_head(text: str) -> functions.HeadDetails:
+            self.heads += 1
+            return read_head(text)
+
+        def count_body(reader: BodyReader, start: int, end: int) -> Body:
+            self.bodies += 1
+            return read_body(reader, start, end)
+
+        monkeypatch.setattr(functions, "read_head_details", count_head)
+        monkeypatch.setattr(BodyReader, "read", count_body)
+
+
+ENTRIES = 2500
+
+
+def write_entries(folder: Path, count: int) -> Path:
+    """PTX with many kernels, and a launch of the first."""
+    folder.mkdir()
+    body = """ {
+        .reg .b32 %r<2>; .reg .b64 %rd<4>;
+        ld.param.u64 %rd1, [to];
+        mov.u32 %r1, %tid.x;
+        mul.wide.u32 %rd2, %r1, 4;
+        add.s64 %rd3, %rd1, %rd2;
+        st.global.u32 [%rd3], %r1;
+        ret;
+    }
+    """
+    kernels = "".join(f".visible .entry number{place}(.param .u64 to) {body}" for place in range(count))
+    launch = 'kernel = "number0"\nblock = 32\ngrid = 1\narguments = [{ name = "to", type = "int", count = 32 }]\n'
+    (folder / "many.launch.toml").write_text(f"[[launch]]\n{launch}")
+    path = folder / "many.ptx"
+    path.write_text(f".version 8.0\n.target sm_80\n.address_size 64\n{kernels}")
+    return path
+
+
+def test_one_kernel_of_many_reads_and_assembles_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    work = CountedWork(monkeypatch)
+    found = predict_build(write_entries(tmp_path / "many", ENTRIES), kernel="number0")
+    assert [kernel.mangled_name for kernel in found.kernels] == ["number0"]
+    assert (work.heads, work.bodies) == (1, 1)
+    image = found.statics.unit.cubin
+    assert image is None or set(read_cubin(image).functions) == {"number0"}
