@@ -16,6 +16,7 @@ from gpa_lsp.compiler.absent_headers import FOLDER as ABSENT_HEADERS
 from gpa_lsp.compiler.header_folders import find_cuda_headers
 from gpa_lsp.compiler.nvcc_location import INSTALL, TOOL
 from gpa_lsp.device.products import Product, find_product
+from gpa_lsp.native.c_compiler import Tell
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.processes.time_limits import TimeLimits
 from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, WatchedCommand, run_command
@@ -51,6 +52,7 @@ def build_program(
     folder: Path,
     limit_s: float,
     take: Callable[[bytes], object],
+    tell: Tell | None = None,
     is_cancelled: Callable[[], bool] = lambda: False,
 ) -> None:
     """Run a build command of the user's, with nvcc asked for what is needed here.
@@ -61,6 +63,7 @@ def build_program(
         folder: it runs in.
         limit_s: seconds of processor time it may take.
         take: gets what it prints.
+        tell: told what is waited for, a sentence each: libraries that programs are linked with, then the command.
         is_cancelled: asked again and again; True ends it.
 
     Raises:
@@ -79,7 +82,9 @@ def build_program(
         raise MissingToolError(TOOL, needed_for="building a program", install=INSTALL)
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
         private = Path(name)
-        environment = _make_environment(nvcc.resolve(), private, find_product(machine))
+        environment = _make_environment(nvcc.resolve(), private, find_product(machine), tell)
+        if tell is not None:
+            tell(f"building: {command}")
         running = WatchedCommand(
             words,
             folder=folder,
@@ -104,7 +109,7 @@ def _wait(running: WatchedCommand, is_cancelled: Callable[[], bool]) -> None:
         running.future.result()
 
 
-def _place_libraries(nvcc: Path, headers: CudaHeaders | None, folder: Path) -> Path | None:
+def _place_libraries(nvcc: Path, headers: CudaHeaders | None, folder: Path, tell: Tell | None) -> Path | None:
     """A folder where linkers find the libraries, for an nvcc that brings none and for paths of other machines; None where there are no headers."""
     if headers is None:
         return None
@@ -112,10 +117,10 @@ def _place_libraries(nvcc: Path, headers: CudaHeaders | None, folder: Path) -> P
     if runtime is not None:
         (folder / runtime.name).symlink_to(runtime)
     computed = (
-        build_host_library(one, headers, folder / f"lib{one.stem}.so.{headers.version // 1000}")
+        build_host_library(one, headers, folder / f"lib{one.stem}.so.{headers.version // 1000}", tell=tell)
         for one in _list_absent(headers)
     )
-    for library in chain(build_libraries(headers, folder), computed):
+    for library in chain(build_libraries(headers, folder, tell=tell), computed):
         stem = library.name.partition(".so")[0]
         (folder / f"{stem}.so").symlink_to(library.name)
         _keep_for_cmake(library, f"{stem}.so")
@@ -166,9 +171,9 @@ def _choose_architecture(architectures: Sequence[int], product: Product) -> int:
     return next((one for one in fitting if one >= _WANTED), fitting[-1])
 
 
-def _make_environment(nvcc: Path, private: Path, product: Product) -> dict[str, str]:
+def _make_environment(nvcc: Path, private: Path, product: Product, tell: Tell | None) -> dict[str, str]:
     headers = _find_headers(nvcc)
-    library = _place_libraries(nvcc, headers, private)
+    library = _place_libraries(nvcc, headers, private, tell)
     wrapper = _place_wrapper()
     architectures = _list_architectures(nvcc)
     wanted = _choose_architecture(architectures, product)

@@ -96,6 +96,9 @@ def test_saves_show_registers_at_once_and_never_end_the_build(workspace: Workspa
             client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
             wait_until(lambda: workspace.builds > 0, "the core is compiled")
             time.sleep(1.5)  # a job whose text is out of date is ended within this time
+        client.wait_for(
+            "$/progress", lambda one: "compiling the emulator's core, once" in one["value"].get("message", "")
+        )
         titles = list_titles(client, uri)
         assert any("registers" in one for one in titles)
         assert not any("predicted" in one for one in titles)

@@ -9,7 +9,9 @@ import pytest
 from gpa_lsp.basis.errors import InputError, ToolError
 from gpa_lsp.binary.linkage_names import demangle
 from gpa_lsp.cli.main import main
+from gpa_lsp.native.c_compiler import Library, Tell, obtain_library
 from gpa_lsp.processes.search_paths import find_program
+from gpa_lsp.programs import library
 from gpa_lsp.programs.build import build_program
 from tests.patience import LIMIT_S
 from tests.programs.built import MACHINE, SOURCES, require_compiler, run
@@ -152,6 +154,25 @@ def test_code_for_newer_gpus_alone_is_built_for_those(tmp_path: Path) -> None:
     assert run(tmp_path / "count", machine="H100 PCIe")[1] == "1\n"
     found, _ = run(tmp_path / "count")
     assert any("its PTX is for compute capability 9.0 and newer" in why for why in found.refused)
+
+
+def test_a_build_says_what_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_compiler()
+    obtained: list[str] = []
+
+    def obtain(wanted: Library, *, tell: Tell | None = None) -> bytes:
+        obtained.append(wanted.title)
+        if tell is not None:
+            tell(wanted.title)
+        return obtain_library(wanted)
+
+    monkeypatch.setattr(library, "obtain_library", obtain)
+    told: list[str] = []
+    command = 'sh -c "echo built"'
+    build_program(command, machine=MACHINE, folder=tmp_path, limit_s=LIMIT_S, take=bytearray().extend, tell=told.append)
+    libraries = [title for title in obtained if title.endswith("for programs without a GPU")]
+    assert len(libraries) >= 2, "the runtime's and the driver's"
+    assert told == [*libraries, f"building: {command}"]
 
 
 _ADD = """

@@ -122,6 +122,9 @@ def _emulate(
     from gpa_lsp.programs.model import RunSettings
     from gpa_lsp.programs.run import Surroundings, run_program
 
+    def tell(sentence: str) -> None:
+        terminal.complain(f"gpa-lsp: {sentence}")
+
     if arguments.build is not None:
         from gpa_lsp.programs.build import build_program
 
@@ -131,6 +134,7 @@ def _emulate(
             folder=Path.cwd(),
             limit_s=arguments.seconds,
             take=terminal.pass_on,
+            tell=tell,
         )
     settings = RunSettings(
         machine=arguments.machine,
@@ -144,7 +148,7 @@ def _emulate(
         folder=Path.cwd(),
         streams=terminal.find_streams(),
         take=terminal.pass_on,
-        tell=lambda sentence: terminal.complain(f"gpa-lsp: {sentence}"),
+        tell=tell,
     )
     keeps = arguments.record is not None or arguments.describe or not arguments.no_lines
     run = run_program(application, settings, surroundings, records=records if keeps else None)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.editors.neovim.embedded import PLUGIN, Neovim
-from tests.editors.neovim.reading import open_source
+from tests.editors.neovim.reading import open_source_anew
 from tests.editors.workspace import Workspace, make_workspace
 from tests.patience import LIMIT_S
 
@@ -118,7 +118,7 @@ def source(lent: Lent) -> Neovim:
     """The lent Neovim with the source as it is on the disk, in one window, and nothing said yet."""
     neovim = lent.neovim
     neovim.lua(RESET)
-    open_source(neovim, lent.workspace.source)
+    open_source_anew(neovim, lent.workspace.source)
     neovim.lua("_G.offered, _G.choice = {}, nil")
     neovim.command("messages clear")
     return neovim

@@ -17,6 +17,15 @@ HEAT = """
     return marks
 """
 
+FORGET = """
+    if vim.fn.bufloaded(...) == 1 then
+      local buffer = vim.uri_to_bufnr(vim.uri_from_fname(...))
+      vim.api.nvim_win_set_buf(0, buffer)  -- to edit what is in the window already is to read it again
+      vim.diagnostic.reset(nil, buffer)
+      require('gpa_lsp.heat').forget(buffer)
+    end
+"""
+
 FLOAT = """
     for _, window in ipairs(vim.api.nvim_list_wins()) do
       if vim.api.nvim_win_get_config(window).relative ~= '' then
@@ -39,14 +48,25 @@ def open_source(neovim: Neovim, path: Any) -> None:
     """)
 
 
+def open_source_anew(neovim: Neovim, path: Any) -> None:
+    """The same for a file that may be open already.
+
+    To read it again closes and opens it for the server, which takes back what it said and says it again a little later. All of the earlier
+    reading goes first: what stands then is of the new one, and nothing takes it back.
+    """
+    neovim.lua(FORGET, str(path))
+    open_source(neovim, path)
+
+
 def read_heat(neovim: Neovim) -> dict[int, str]:
     """0-based line → highlight group of its background, or the words behind a stale line."""
     return dict(neovim.lua(HEAT))
 
 
 def wait_for_heat(neovim: Neovim) -> dict[int, str]:
-    neovim.wait_for("heat", lambda: read_heat(neovim))
-    return read_heat(neovim)
+    """The first heat that is drawn. What was drawn of an earlier reading of the file is to be forgotten before (:func:`open_source_anew`)."""
+    found: dict[int, str] = neovim.wait_for("heat", lambda: read_heat(neovim))
+    return found
 
 
 def put_cursor(neovim: Neovim, line: int, column: int = 0) -> None:
