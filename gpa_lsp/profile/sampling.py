@@ -13,6 +13,7 @@ class Sampling:
         foreign_samples: of code that belongs to no launch of the profile, known by number only.
         total_samples: the collector's own count of everything: in rows, foreign and dropped.
         is_simulated: a model of the GPU says so, and nothing was measured.
+        unchecked: why no time that the model gives such launches was checked; empty where some were, and where it was measured.
     """
 
     period_cycles: int | None = None
@@ -20,6 +21,7 @@ class Sampling:
     foreign_samples: int | None = None
     total_samples: int | None = None
     is_simulated: bool = False
+    unchecked: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

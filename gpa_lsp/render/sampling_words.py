@@ -17,7 +17,7 @@ from gpa_lsp.basis.numbers import (
 from gpa_lsp.render.layout import join_facts
 from gpa_lsp.report.count import find_top_stall
 from gpa_lsp.report.model import DeviceReport, KernelReport
-from gpa_lsp.simulator.accuracy import ERROR_WORDS, UNKNOWN_TIME, is_time_known
+from gpa_lsp.simulator.accuracy import UNCHECKED, UNKNOWN_TIME, describe_error, is_time_known
 
 OTHER_CODE = "other code that ran meanwhile (not counted in the kernel's samples)"
 """Where foreign samples stand in a table of functions."""
@@ -57,14 +57,15 @@ def describe_time(kernel: KernelReport, duration_ns: float | None) -> str:
         return format_duration_ns(duration_ns)
     if not is_time_known(kernel.instructions.texts, kernel.instructions.executions):
         return UNKNOWN_TIME
-    return f"{format_duration_ns(duration_ns)} simulated"
+    doubt = f" ({UNCHECKED})" if kernel.sampling.unchecked else ""
+    return f"{format_duration_ns(duration_ns)} simulated{doubt}"
 
 
 def describe_simulation(kernel: KernelReport) -> str:
     """What is to be thought of samples that a model says; empty for measured ones."""
     if not kernel.is_simulated:
         return ""
-    return f"simulated, not measured: {ERROR_WORDS}"
+    return f"simulated, not measured: {describe_error(kernel.sampling.unchecked)}"
 
 
 def describe_quiet(kernel: KernelReport) -> str:

@@ -471,6 +471,7 @@ class KernelReport:
             foreign_samples=sum_known(one.foreign_samples for one in found),
             total_samples=sum_known(one.total_samples for one in found),
             is_simulated=any(one.is_simulated for one in found),
+            unchecked=next(filter(None, (one.unchecked for one in found)), ""),
         )
 
     @property

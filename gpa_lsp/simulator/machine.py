@@ -84,6 +84,9 @@ class Traffic:
         filled_bytes: of distinct sectors that are stored in parts: L2 has the rest of them read.
         l2_hit_ratio: of the sectors a block reads first, those that another block has brought into L2.
         meeting_blocks: whose atomic operations go to the same sector, where the most do; at least 1.
+        read_bytes: of distinct sectors.
+        refetched_ratio: what is read from DRAM if nothing stays in L2 from one wave of blocks to the next, of ``read_bytes``; at least 1.
+        scattered_bytes: of the stored ones, sectors of which an instruction stores a quarter at most.
     """
 
     stored_bytes: float
@@ -91,6 +94,9 @@ class Traffic:
     filled_bytes: float
     l2_hit_ratio: float
     meeting_blocks: float
+    read_bytes: float = 0.0
+    refetched_ratio: float = 1.0
+    scattered_bytes: float = 0.0
 
 
 _HBM_RATIO, _GDDR_RATIO = 0.83, 0.93

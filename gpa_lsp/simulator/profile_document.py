@@ -17,7 +17,7 @@ from gpa_lsp.device.model import Machine
 from gpa_lsp.profile.native import FORMAT, SIMULATING_TOOL
 from gpa_lsp.rows.model import Kernel, KernelRows
 from gpa_lsp.simulator.access_counts import count_instructions
-from gpa_lsp.simulator.accuracy import ERROR_WORDS, UNKNOWN_TIME, is_time_known
+from gpa_lsp.simulator.accuracy import ERROR_WORDS, UNCHECKED, UNKNOWN_TIME, describe_error, is_time_known
 from gpa_lsp.simulator.machine import MemoryFacts
 from gpa_lsp.simulator.reasons import REASONS
 from gpa_lsp.simulator.simulate import PERIOD_CYCLES, SimulatedLaunch
@@ -58,9 +58,9 @@ class DocumentLaunch:
         if not is_time_known(self.kernel.rows.texts, self.walk.executed):
             return f"{UNKNOWN_TIME} (simulated)"
         simulated = self.simulated
-        return (
-            f"{format_count(round(simulated.cycles))} cycles, {format_duration_ns(simulated.duration_ns)} (simulated)"
-        )
+        doubt = f"; {UNCHECKED}: {simulated.unchecked}" if simulated.unchecked else ""
+        cycles = format_count(round(simulated.cycles))
+        return f"{cycles} cycles, {format_duration_ns(simulated.duration_ns)} (simulated{doubt})"
 
 
 def make_document(
@@ -95,9 +95,14 @@ def make_document(
 def _note(launches: Sequence[DocumentLaunch]) -> list[dict[str, Any]]:
     if not launches:
         return []
-    message = f"simulated, not measured: every sample and counter is what a model of the SM says; {ERROR_WORDS}"
+    message = "simulated, not measured: every sample and counter is what a model of the SM says"
+    if any(not one.simulated.unchecked for one in launches):
+        message += f"; {ERROR_WORDS}"
     notes = [{"severity": "note", "message": message}]
     for one in launches:
+        if one.simulated.unchecked:
+            message = describe_error(one.simulated.unchecked)
+            notes.append({"severity": "note", "message": message, "kernel": one.kernel.mangled_name})
         left_out = one.simulated.left_out
         if left_out > 0:
             message = f"the steady state of loops stands for {format_percent(left_out)} of what a block executes"
@@ -150,7 +155,11 @@ def _make_launch(one: DocumentLaunch, module: int | None) -> dict[str, Any]:
         "device": _make_device(machine, one.memory),
         "duration_ns": round(simulated.duration_ns, 1),
         "metrics": _make_metrics(one),
-        "sampling": {"period_cycles": PERIOD_CYCLES, "is_simulated": True},
+        "sampling": {
+            "period_cycles": PERIOD_CYCLES,
+            "is_simulated": True,
+            **({"unchecked": simulated.unchecked} if simulated.unchecked else {}),
+        },
         "samples": _make_samples(kernel.rows, simulated),
         "stall_reasons": sorted(REASONS),
     }

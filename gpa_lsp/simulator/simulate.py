@@ -15,7 +15,8 @@ from gpa_lsp.dataflow.accesses import count_access_bytes
 from gpa_lsp.device.model import Machine
 from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.rows.model import Kernel
-from gpa_lsp.simulator.machine import MemoryFacts, SmModel, build_model
+from gpa_lsp.simulator.accuracy import find_unchecked
+from gpa_lsp.simulator.machine import MemoryFacts, SmModel, Traffic, build_model
 from gpa_lsp.simulator.program import SassProgram, read_program
 from gpa_lsp.simulator.reasons import REASONS
 from gpa_lsp.simulator.streams import Streams, build_streams
@@ -49,6 +50,7 @@ class SimulatedLaunch:
         left_out: share of a block's executions that turns of loops simulated stand for.
         model: what the SM was.
         throughputs: the profiler's metrics of how busy the parts of the GPU were, and of what they held and moved.
+        unchecked: why no time of such a launch was checked; empty where some were.
     """
 
     kernel: str
@@ -63,6 +65,7 @@ class SimulatedLaunch:
     left_out: float
     model: SmModel
     throughputs: Mapping[str, float | str]
+    unchecked: str = ""
 
 
 def simulate_kernel(
@@ -120,6 +123,7 @@ def simulate_kernel(
         issued=run.issued,
         left_out=scene.streams.reduction.left_out,
         model=model,
+        unchecked=find_unchecked(scene.traffic, memory.l2_bytes),
         throughputs=measure_throughputs(
             program, walk, run, shape, architecture=architecture, machine=machine, facts=memory, cycles=cycles
         ),
@@ -128,10 +132,11 @@ def simulate_kernel(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scene:
-    """What is simulated: the instructions, what blocks execute, the SM, and the grid."""
+    """What is simulated: the instructions, what blocks execute, what they move, the SM, and the grid."""
 
     program: SassProgram
     streams: Streams
+    traffic: Traffic
     model: SmModel
     shape: GridShape
     most_issues: int
@@ -159,14 +164,17 @@ def _set_up(
         most_issues = _MOST_PLAIN_ISSUES if find_core() is None else _MOST_ISSUES
     count = count_simulated(shape, sum(map(len, walks)) // len(own), most_issues)
     widths = kernel.rows.spread_by_mnemonic(count_access_bytes, unknown=0)
+    concurrent = shape.resident * shape.sm_count
+    traffic = find_traffic(walk, program, widths, own[0], array_bytes, resident_blocks=concurrent)
     return _Scene(
         program=program,
         streams=build_streams(walks, max(1, most_issues // count)),
+        traffic=traffic,
         model=build_model(
             architecture,
             machine,
             memory,
-            find_traffic(walk, program, widths, own[0], array_bytes),
+            traffic,
             active_sms=shape.active_sms,
             shared_bytes_per_sm=shape.resident * walk.shared_bytes,
         ),

@@ -5,7 +5,7 @@ in common with its mate along an axis is taken to be read by all blocks along it
 """
 
 from collections import defaultdict
-from math import prod
+from math import ceil, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from gpa_lsp.simulator.machine import Traffic
 from gpa_lsp.simulator.program import Kind, SassProgram
 from gpa_lsp.simulator.streams import SHARED_SECTORS
 from gpa_lsp.simulator.warp_walk import LOCAL_SECTOR, KernelWalk
+
+# Of a sector: a store of no more is scattered, as one of a transpose that goes down a column is.
+_SCATTERED_RATIO = 0.25
 
 BlockPlace = tuple[int, int, int]
 Sectors = npt.NDArray[np.int64]
@@ -38,6 +41,8 @@ def find_traffic(
     widths: npt.NDArray[np.int64],
     mates_of: BlockPlace,
     array_bytes: int | None,
+    *,
+    resident_blocks: int | None = None,
 ) -> Traffic:
     """The traffic of all blocks, by those that were walked.
 
@@ -47,7 +52,9 @@ def find_traffic(
         widths: bytes that each of them accesses for a lane.
         mates_of: the block whose mates are among them, as far as they could be walked.
         array_bytes: of all arrays the launch is given: it reads no more than these hold. None where that is not known.
+        resident_blocks: blocks that all SMs hold at once; None for the whole grid.
     """
+    scattered = 0
     stores = np.isin(np.array(program.kind), [Kind.STORE, Kind.REDUCTION])
     reads: dict[BlockPlace, list[Sectors]] = defaultdict(list)
     stored: dict[BlockPlace, list[Sectors]] = defaultdict(list)
@@ -56,6 +63,8 @@ def find_traffic(
         counts = np.diff(one.first_sector)
         is_store = stores[np.repeat(one.instruction, counts)]
         given = np.bitwise_count(one.active) * widths[one.instruction]
+        of_stores = stores[one.instruction]
+        scattered += int(counts[of_stores & (given <= _SCATTERED_RATIO * SECTOR_BYTES * counts)].sum())
         is_parted = is_store & np.repeat(given < counts * SECTOR_BYTES, counts)
         stored[one.block].append(one.sectors[is_store])
         parted[one.block].append(one.sectors[is_parted])
@@ -68,6 +77,7 @@ def find_traffic(
     if array_bytes is not None:
         footprint = min(footprint, array_bytes / SECTOR_BYTES)
     asked = float(len(own)) * grid
+    in_waves = grid * float((1 / _count_readers(own, distinct, walk.grid, mates_of, resident_blocks)).sum())
     scale = grid * SECTOR_BYTES / max(1, len(distinct))
     return Traffic(
         stored_bytes=scale * sum(len(part) for parts in stored.values() for part in parts),
@@ -75,6 +85,9 @@ def find_traffic(
         filled_bytes=scale * _count_all(parted),
         l2_hit_ratio=min(1.0, max(0.0, 1.0 - footprint / asked)) if asked else 0.0,
         meeting_blocks=_count_meeting(walk, program, mates_of),
+        read_bytes=footprint * SECTOR_BYTES,
+        refetched_ratio=max(1.0, in_waves / footprint) if footprint else 1.0,
+        scattered_bytes=scale * scattered,
     )
 
 
@@ -113,13 +126,23 @@ def _count_distinct(own: Sectors, distinct: dict[BlockPlace, Sectors], grid: Blo
 
 
 def _count_readers(
-    own: Sectors, distinct: dict[BlockPlace, Sectors], grid: BlockPlace, block: BlockPlace
+    own: Sectors, distinct: dict[BlockPlace, Sectors], grid: BlockPlace, block: BlockPlace, most: int | None = None
 ) -> npt.NDArray[np.float64]:
-    """Of each sector of a block, the blocks that touch it."""
+    """Of each sector of a block, the blocks that touch it: of all, or of so many that follow each other."""
     readers = np.ones(len(own))
     mates = list_mates(grid, block)
-    axes = [size for size in grid if size > 1]
+    axes = [least for size, least in zip(grid, _measure_extents(grid, most or prod(grid)), strict=True) if size > 1]
     for mate, size in zip(mates, axes, strict=True):
         if mate in distinct:
             readers[np.isin(own, distinct[mate], assume_unique=True)] *= size
     return readers
+
+
+def _measure_extents(grid: BlockPlace, blocks: int) -> BlockPlace:
+    """How far blocks that follow each other reach along each axis.
+
+    >>> _measure_extents((8, 4, 2), 20)
+    (8, 3, 1)
+    """
+    x, y, z = grid
+    return min(x, blocks), min(y, ceil(blocks / x)), min(z, ceil(blocks / (x * y)))

@@ -75,3 +75,16 @@ def test_what_a_far_mate_reads_is_read_by_all_along_that_axis() -> None:
 def test_no_more_is_read_than_the_arrays_hold() -> None:
     walk = make_walk((64, 1, 1), walk_block((1, 0, 0), [0, 1, 2, 3], []))
     assert find_traffic(walk, PROGRAM, WIDTHS, (1, 0, 0), 64 * 32).l2_hit_ratio == pytest.approx(1 - 64 / 256)
+
+
+def test_waves_of_blocks_fetch_again_what_all_waves_read() -> None:
+    walk = make_walk(
+        (8, 8, 1),
+        walk_block((0, 0, 0), [0, 1], []),
+        walk_block((7, 0, 0), [0, 2], []),
+        walk_block((0, 7, 0), [3, 1], []),
+    )
+    whole = find_traffic(walk, PROGRAM, WIDTHS, (0, 0, 0), None)
+    assert (whole.read_bytes, whole.refetched_ratio) == (16 * 32, 1.0)
+    half = find_traffic(walk, PROGRAM, WIDTHS, (0, 0, 0), None, resident_blocks=32)
+    assert half.refetched_ratio == pytest.approx((8 + 2 * 8) / 16), "columns are read by each half, rows by one"

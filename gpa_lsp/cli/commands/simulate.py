@@ -111,7 +111,8 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     write_file(json.dumps(make_document(simulation.launches, simulation.problems)) + "\n", output)
     from gpa_lsp.simulator.accuracy import ERROR_WORDS
 
-    lines = [*map(_describe, simulation.launches), f"({ERROR_WORDS})"]
+    is_checked = any(not one.simulated.unchecked for one in simulation.launches)
+    lines = [*map(_describe, simulation.launches), *([f"({ERROR_WORDS})"] if is_checked else [])]
     terminal.print_safely(lambda: terminal.write_text("\n".join([*lines, f"written to {output}", ""])))
     is_compared = not compares or _compare(arguments, output, terminal)
     return judge_problems(simulation.problems) if is_compared else EXIT_BAD_INPUT

@@ -49,7 +49,8 @@ from gpa_lsp.simulator.accuracy import ERROR_WORDS
 
 MODE = "simulation"
 _NOTE = say(
-    "Each configuration was compiled, some of its blocks were executed, and one SM was simulated with them; {error}.",
+    "Each configuration was compiled, some of its blocks were executed, and one SM was simulated with them; {error}. Scattered "
+    "stores, kernels that only store, and blocks that read again what does not fit into L2 were not among them.",
     error=ERROR_WORDS,
 )
 

@@ -57,13 +57,14 @@ def read_sampling(element: Element | None) -> Sampling:
     if element is None:
         return Sampling()
     names = ("dropped_samples", "foreign_samples", "total_samples")
-    members = element.read_members(("period_cycles", "is_simulated", *names))
+    members = element.read_members(("period_cycles", "is_simulated", "unchecked", *names))
     period = members["period_cycles"].read_integer(_MAX_PERIOD_CYCLES) if "period_cycles" in members else None
     if period == 0:
         raise members["period_cycles"].fail("is 0, but samples are at least one cycle apart")
     counts = {name: members[name].read_integer(_MAX_SAMPLES) for name in names if name in members}
     is_simulated = "is_simulated" in members and members["is_simulated"].read_flag()
-    return Sampling(period_cycles=period, is_simulated=is_simulated, **counts)
+    unchecked = members["unchecked"].read_text() if "unchecked" in members else ""
+    return Sampling(period_cycles=period, is_simulated=is_simulated, unchecked=unchecked, **counts)
 
 
 def _read_metric(name: str, element: Element) -> Metric:
