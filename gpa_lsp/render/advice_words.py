@@ -39,6 +39,9 @@ from gpa_lsp.rows.scopes import Scope, ScopeKind
 SMALL_SPEEDUP = 1.05
 """Where a unit is at its ceiling, suggestions that gain less share a line."""
 
+# Up to here, the beginning of a range is no gain that could be measured.
+_NO_SPEEDUP = 1.02
+
 LIKELY = "likely"
 """In place of a gain of which the evidence gives no number."""
 
@@ -184,8 +187,15 @@ def show_bound(speedup: Speedup) -> str:
 
 
 def show_gain_range(speedup: Speedup) -> str:
-    """The range of a speedup in the digits that a model can say: ``1.3–1.5×``; a word where no number is worth printing."""
-    return name_doubt(speedup) if speedup.doubt else format_gain_range(speedup.low, speedup.high, speedup.bound)
+    """The range of a speedup in the digits that a model can say: ``1.3–1.5×``; a word where no number is worth printing.
+
+    A range that begins at no gain is one that can be missed: ``likely, up to 1.5×``.
+    """
+    if speedup.doubt:
+        return name_doubt(speedup)
+    shown = format_gain_range(speedup.low, speedup.high, speedup.bound)
+    _, dash, last = shown.rpartition("–")
+    return f"{LIKELY}, up to {last}" if dash and speedup.low <= _NO_SPEEDUP else shown
 
 
 def describe_interval(speedup: Speedup) -> str:

@@ -42,6 +42,19 @@ def test_a_bound_nobody_knows_caps_nothing() -> None:
     assert show_bound(gain) == "unlimited"
 
 
+def test_a_range_that_begins_at_no_gain_is_printed_as_likely() -> None:
+    def show(low: float, high: float) -> str:
+        estimate = (low + high) / 2
+        return show_gain_range(
+            Speedup(estimate=estimate, low=low, high=high, bound=9.0, bound_reason=say("all units"), uncapped=estimate)
+        )
+
+    assert show(1.0, 1.122) == "likely, up to 1.13×"
+    assert show(1.02, 2.0) == "likely, up to 2×"
+    assert show(1.03, 2.0) == "1–2×"
+    assert show(1.0, 1.0) == "1×"
+
+
 def test_one_place_writes_estimates() -> None:
     """What writes a part of an estimate by itself does not know the bound."""
     found = [
