@@ -11,7 +11,7 @@ from gpa_lsp.advice.warp_facts import WarpFacts
 from gpa_lsp.analyses.static.model import KernelStatics
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import Frame, InlineChain
-from gpa_lsp.basis.ownership import choose_frame, describe_stand_in
+from gpa_lsp.basis.ownership import describe_stand_in, find_frame_in
 from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.binary.compiled_limits import CompiledLimits
 from gpa_lsp.binary.opcodes import Access, MemorySpace
@@ -124,7 +124,7 @@ class StaticFacts:
         return sum(bool(scopes.is_loop[scope]) for scope in scopes.around(int(scopes.innermost[row])))
 
     def find_frame(self, row: int) -> Frame | None:
-        """The innermost frame of a row in a source that is at hand, since nobody edits the compiler's own headers; else that which names it."""
+        """The user's line of a row, rather in a source that is at hand; None without lines."""
         return self.find_frame_at_hand(self.subject.rows.chain(row)) or find_own_frame(self.subject, row)
 
     def find_frame_and_header(self, row: int) -> tuple[Frame | None, str]:
@@ -132,10 +132,8 @@ class StaticFacts:
         return self.find_frame(row), describe_stand_in(self.subject.rows.chain(row))
 
     def find_frame_at_hand(self, chain: InlineChain | None) -> Frame | None:
-        """The innermost frame of a chain in a source that is at hand; None where there is none."""
-        read = self.subject.read_source
-        at_hand = tuple(frame for frame in chain or () if frame.line and read(frame.file) is not None)
-        return choose_frame(at_hand) if at_hand else None
+        """The user's line of a chain in a source that is at hand; None where there is none."""
+        return find_frame_in(chain, lambda file: self.subject.read_source(file) is not None)
 
     def group_by_line(self, rows: Iterable[int]) -> tuple[tuple[int, ...], ...]:
         """Rows of one source line together, by their first row, apart from those of our stand-ins for headers; rows without a line stay alone."""

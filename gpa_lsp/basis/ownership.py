@@ -8,11 +8,11 @@ unknown and never called a library.
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from functools import lru_cache
 
-from gpa_lsp.basis.locations import Frame, InlineChain
+from gpa_lsp.basis.locations import Frame, InlineChain, SourceLine
 
 _FOLDERS = re.compile(
     r"^/usr/(?:include|lib\d*|libexec|share)/|^/usr/local/(?:include|lib\d*|share|cuda[^/]*)/|^/lib\d*/"  # systems
@@ -148,20 +148,75 @@ def describe_stand_in(chain: InlineChain | None) -> str:
     return name and f"in our stand-in for {name}"
 
 
-def choose_frame(chain: InlineChain) -> Frame:
+def choose_frame(chain: InlineChain, is_shown: Callable[[str], bool] | None = None) -> Frame:
     """The frame of an inline chain by which its instruction is named: the innermost line of the user's own.
 
     Where all of it is a library's, its innermost line; frames without a line stand for nothing.
+
+    Args:
+        chain: of the instruction.
+        is_shown: whether the reader has a file, as compiled, before them; of the lines in question, one in such a file goes first.
+
+    >>> ldg, step, kernel = (Frame(file=file, line=9) for file in ("sm_32_intrinsics.hpp", "m.h", "k.cu"))
+    >>> choose_frame((ldg, step, kernel)).file, choose_frame((ldg, step, kernel), {"k.cu", ldg.file}.__contains__).file
+    ('m.h', 'k.cu')
     """
-    placed = [frame for frame in chain if frame.line] or list(chain)
-    return next((frame for frame in placed if not is_library_file(frame.file)), placed[0])
+    placed = [frame for frame in chain if frame.line] or chain
+    own = [frame for frame in placed if not is_library_file(frame.file)] or placed
+    return own[0] if is_shown is None else next((frame for frame in own if is_shown(frame.file)), own[0])
+
+
+def find_frame_in(chain: InlineChain | None, is_shown: Callable[[str], bool]) -> Frame | None:
+    """The line by which an instruction is named among those in some files, as in one document; None where it has none there.
+
+    >>> ldg, kernel = Frame(file="sm_32_intrinsics.hpp", line=134), Frame(file="k.cu", line=5)
+    >>> [find_frame_in((ldg, kernel), {file}.__contains__) for file in ("k.cu", "m.h")] == [kernel, None]
+    True
+    """
+    shown = tuple(frame for frame in chain or () if frame.line and is_shown(frame.file))
+    return choose_frame(shown) if shown else None
+
+
+def choose_other_frame(own: InlineChain, other: InlineChain) -> Frame:
+    """The frame to name an instruction by, seen from another one: the outermost in which the two differ, else its innermost; none in a library
+    where the user's own line is known.
+
+    Two calls of one inlined function on two lines are told apart by those lines; two places inside one such call by the lines inside it.
+
+    >>> inner, outer = Frame(file="m.h", line=9), Frame(file="k.cu", line=5)
+    >>> choose_other_frame((inner, outer), (Frame(file="m.h", line=3), outer)).line
+    3
+    >>> choose_other_frame((inner, outer), (inner, Frame(file="k.cu", line=4))).line
+    4
+    """
+    common = 0
+    for one, another in zip(reversed(own), reversed(other), strict=False):
+        if one != another:
+            break
+        common += 1
+    apart = len(other) - 1 - common if common < len(other) else 0
+    return choose_frame(other) if is_library_file(other[apart].file) else other[apart]
+
+
+def find_represented(chains: Iterable[InlineChain]) -> frozenset[SourceLine]:
+    """The lines of libraries that lines of the user's own stand for: all the code of them is inlined there.
+
+    >>> ldg, kernel = Frame(file="sm_32_intrinsics.hpp", line=134), Frame(file="k.cu", line=5)
+    >>> [str(line) for line in find_represented([(ldg, kernel), (kernel,)])], find_represented([(ldg, kernel), (ldg,)])
+    (['sm_32_intrinsics.hpp:134'], frozenset())
+    """
+    inside: set[SourceLine] = set()
+    alone: set[SourceLine] = set()
+    for chain in chains:
+        lines = alone if is_library_file(choose_frame(chain).file) else inside
+        lines.update(frame.source_line for frame in chain if is_library_file(frame.file))
+    return frozenset(inside - alone)
 
 
 def find_library_frame(chain: InlineChain) -> Frame | None:
     """The library's line inside the user's that an instruction was compiled from; None where it is the user's own."""
-    own = choose_frame(chain)
     inner = next((frame for frame in chain if frame.line), None)
-    return None if inner is None or inner is own or not is_library_file(inner.file) else inner
+    return None if inner is None or inner is choose_frame(chain) or not is_library_file(inner.file) else inner
 
 
 @lru_cache(maxsize=4096)

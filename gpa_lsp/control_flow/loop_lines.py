@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import Frame, InlineChain
+from gpa_lsp.basis.ownership import choose_frame, find_library_frame
 from gpa_lsp.binary.model import Instructions, LineTable, ResourceKind
 from gpa_lsp.control_flow.cfg import Blocks
 from gpa_lsp.control_flow.loops import LoopForest, LoopShape
@@ -183,6 +184,9 @@ def find_own_path(opening: tuple[Frame, ...], closing: tuple[Frame, ...], member
     total = sum(chain.count for chain in members)
     while depth and 2 * sum(chain.count for chain in members if chain.came_through(closing[:depth])) < total:
         depth -= 1
+    inward = closing[depth::-1]
+    if find_library_frame(inward) is not None:
+        depth -= inward.index(choose_frame(inward))
     return closing[:depth]
 
 

@@ -72,7 +72,7 @@ class LoopLines:
 
     The loop's *own frame* is the innermost inlined body that holds the whole loop: the deepest level on which the loop's first instruction
     and its condition came through the same inlined calls, moved outwards until at least half of the loop's instructions (those with a
-    line) came through those calls too.
+    line) came through those calls too. A loop of a library's function is the user's line that calls it, where one does.
 
     Attributes:
         frame: file, line and function of the loop in its own frame. The line is the smaller one of the condition and the closing branch: one

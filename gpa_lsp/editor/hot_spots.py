@@ -5,6 +5,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import SourceLine
+from gpa_lsp.basis.ownership import find_represented
 from gpa_lsp.editor.document_view import HotLine, ValueLine
 from gpa_lsp.editor.lines.causes import CauseLine
 from gpa_lsp.editor.lines.heat import HeatKind, label_cause, measure_heat
@@ -57,6 +59,8 @@ class _Candidate:
 
 def list_hot_spots(session: SessionView, uri: str | None = None) -> list[HotSpot]:
     """The lines above the user's threshold, each once by the kernel it is hottest in, hottest first, a few hundred at most.
+
+    Of all files together, a line of the user's own stands for the lines of libraries that are inlined there.
 
     Args:
         session: the session.
@@ -128,8 +132,10 @@ def _list_candidates(session: SessionView, shown: VisibleKernel, wanted: frozens
     if not total or not files:
         return
     least = session.settings.min_share_ratio
+    represented = find_represented(shown.kernel.report.instructions.chains) if wanted is None else frozenset()
     for one in _list_in_metric(session.settings.metric, shown, files, total):
-        if one.ratio >= least and one.ratio > 0:
+        is_named = SourceLine(file=one.place[0], line=one.place[1]) not in represented
+        if is_named and one.ratio >= least and one.ratio > 0:
             yield one
 
 

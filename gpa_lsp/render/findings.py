@@ -13,7 +13,7 @@ import numpy.typing as npt
 from gpa_lsp.basis.figures import Share
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import InlineChain, SourceLine
-from gpa_lsp.basis.ownership import choose_frame, is_library_file
+from gpa_lsp.basis.ownership import find_represented
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.report.model import CodeFinding, InstructionColumns, KernelReport, LineRow, ReasonCounts, Report
 from gpa_lsp.report.names import demangle, shorten_distinctly, shorten_name
@@ -175,7 +175,7 @@ def _find_in_kernel(kernel: KernelReport, kernel_name: str, min_share_ratio: flo
     if not rows:
         return []
     index = _SampleIndex(kernel.instructions)
-    rows = [row for row in rows if not index.is_inside_own(row)]
+    rows = [row for row in rows if row.source_line not in index.represented]
     return [_make_finding(kernel, kernel_name, group, index) for group in _group_rows(rows, index)]
 
 
@@ -232,6 +232,7 @@ class _SampleIndex:
             for place in dict.fromkeys(frame.source_line for frame in columns.chains[chain]):
                 chains_of.setdefault(place, []).append(chain)
         self.chains_of = {place: tuple(chains) for place, chains in chains_of.items()}
+        self.represented = find_represented(columns.chains[number] for number in self._hottest_of_chain if number >= 0)
 
     def find_hottest(self, row: LineRow) -> HotInstruction | None:
         """The instruction with most samples of a row; the first of several."""
@@ -244,14 +245,6 @@ class _SampleIndex:
         if not hot:
             return None
         return pick_instruction(columns, max(hot, key=lambda index: (self._samples[index], -index)))
-
-    def is_inside_own(self, row: LineRow) -> bool:
-        """Whether a line is a library's and all of its samples count for lines of the user's own."""
-        place = row.source_line
-        if place is None or not is_library_file(place.file):
-            return False
-        chains = [self._columns.chains[number] for number in self.chains_of.get(place, ())]
-        return bool(chains) and not any(is_library_file(choose_frame(chain).file) for chain in chains)
 
     def measure_depth(self, row: LineRow) -> int:
         """How far out a row's line stands in its chains; 0 for code that is not inlined."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from gpa_lsp.basis.locations import Frame, shorten_paths, write_place
-from gpa_lsp.basis.ownership import choose_frame, is_library_file
+from gpa_lsp.basis.ownership import choose_frame
 from gpa_lsp.render.layout import ELLIPSIS
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport
@@ -29,9 +29,7 @@ class InstructionPlaces:
         chain = int(columns.chain_index[row])
         if chain < 0:
             return None
-        frames, own = columns.chains[chain], choose_frame(columns.chains[chain])
-        likely = frames if is_library_file(own.file) else [one for one in frames if not is_library_file(one.file)]
-        return next((frame for frame in likely if self._is_here(frame)), own)
+        return choose_frame(columns.chains[chain], self._is_here)
 
     def show(self, row: int) -> Sequence[str]:
         """Where an instruction comes from, from the inside out: ``path:line`` for the frame that can be opened, short names for the others.
@@ -64,13 +62,13 @@ class InstructionPlaces:
         return self._places.show_file(self._kernel, file) if is_here else self._short_names.get(file, file)
 
     def _show_frame(self, frame: Frame, *, is_own: bool) -> str:
-        if is_own and self._is_here(frame):
+        if is_own and self._is_here(frame.file):
             return self._places.show_line(self._kernel, frame.file, frame.line)
         name = self._short_names[frame.file]
         return write_place(name, frame.line)
 
-    def _is_here(self, frame: Frame) -> bool:
-        return self._places.locate(self._kernel, frame.file) is not None
+    def _is_here(self, file: str) -> bool:
+        return self._places.locate(self._kernel, file) is not None
 
     @cached_property
     def _short_names(self) -> dict[str, str]:

@@ -8,6 +8,7 @@ from gpa_lsp.advice.static_model import StaticFinding
 from gpa_lsp.advice.warp_facts import WarpFacts, describe_access, describe_cost, describe_pattern
 from gpa_lsp.analyses.static.model import KernelStatics, describe_block, describe_occupancy
 from gpa_lsp.basis.numbers import format_bytes, format_count, format_count_of, format_percent
+from gpa_lsp.basis.ownership import find_frame_in
 from gpa_lsp.basis.prose import NOTHING, Sentence, join
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.ptx.model import Space
@@ -95,7 +96,7 @@ def _tabulate_requests(kernel: KernelFindings) -> Iterator[str]:
         return
     counts: Counter[tuple[int, str]] = Counter()
     for access in facts.found.accesses:
-        frame = next((one for one in access.instruction.chain or () if one.file == place.file), None)
+        frame = find_frame_in(access.instruction.chain, place.file.__eq__)
         if frame is not None:
             counts[frame.line, " | ".join(write_cell(one) for one in _describe_request(facts, access))] += 1
     if not counts:

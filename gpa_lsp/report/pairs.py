@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.distinct import find_distinct_rows
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.locations import Frame, InlineChain, SourceLine
-from gpa_lsp.basis.ownership import choose_frame, is_library_file
+from gpa_lsp.basis.locations import SourceLine
+from gpa_lsp.basis.ownership import choose_other_frame
 from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency, KernelBlame
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.report.model import InstructionColumns, KernelReport
@@ -169,27 +169,6 @@ class PairIndex:
 def build_pair_index(kernel: KernelReport) -> PairIndex | None:
     """The index of a kernel; None where nothing was blamed."""
     return None if kernel.blame is None else PairIndex(kernel.instructions, kernel.blame)
-
-
-def choose_other_frame(own: InlineChain, other: InlineChain) -> Frame:
-    """The frame to name an instruction by, seen from another one: the outermost in which the two differ, else its innermost; none in a library
-    where the user's own line is known.
-
-    Two calls of one inlined function on two lines are told apart by those lines; two places inside one such call by the lines inside it.
-
-    >>> inner, outer = Frame(file="m.h", line=9), Frame(file="k.cu", line=5)
-    >>> choose_other_frame((inner, outer), (Frame(file="m.h", line=3), outer)).line
-    3
-    >>> choose_other_frame((inner, outer), (inner, Frame(file="k.cu", line=4))).line
-    4
-    """
-    common = 0
-    for one, another in zip(reversed(own), reversed(other), strict=False):
-        if one != another:
-            break
-        common += 1
-    apart = len(other) - 1 - common if common < len(other) else 0
-    return choose_frame(other) if is_library_file(other[apart].file) else other[apart]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

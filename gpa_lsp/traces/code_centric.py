@@ -1,16 +1,17 @@
 """Code-centric view: accesses and branches by source line, and by the call path that leads to them.
 
-A *call path* begins at a line of the kernel; then come the lines of the functions inlined there or called from there, down to the instruction's
-own. Where the trace does not know the calls that led to a function, the path begins in it, with an ellipsis.
+A *call path* begins at a line of the kernel; then come the lines of the functions inlined there or called from there, down to the user's line that
+names the instruction; what a library's code does inside it follows in brackets. Where the trace does not know the calls that led to a function,
+the path begins in it, with an ellipsis.
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from itertools import count, takewhile
+from itertools import count
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.locations import Frame, InlineChain, SourceLine
-from gpa_lsp.basis.ownership import describe_stand_in, name_stand_in
+from gpa_lsp.basis.locations import Frame, InlineChain, SourceLine, write_place
+from gpa_lsp.basis.ownership import choose_frame, describe_stand_in, find_library_frame
 from gpa_lsp.basis.prose import Code, Place, Sentence, join, say
 from gpa_lsp.traces.branch_divergence import BranchTotals
 from gpa_lsp.traces.branch_statements import find_conditions, name_functions
@@ -29,19 +30,21 @@ class CodePlace:
 
     Attributes:
         function: mangled name of the function that was compiled.
-        path: frames, outermost first; empty for code without lines.
+        path: frames, outermost first, down to the one that names the instructions; empty for code without lines.
         is_whole: False where the path does not begin in the kernel.
         stand_in: ``in our stand-in for curand_kernel.h``, which is called at the end of the path; empty elsewhere.
+        library: the line of a library that was inlined at the end of the path; None in the user's own code and in a stand-in.
     """
 
     function: str
     path: tuple[Frame, ...]
     is_whole: bool = True
     stand_in: str = ""
+    library: Frame | None = None
 
     @property
     def line(self) -> SourceLine | None:
-        """The innermost line; None without lines."""
+        """The line that names it; None without lines."""
         return self.path[-1].source_line if self.path else None
 
     def __str__(self) -> str:
@@ -57,7 +60,8 @@ class CodePlace:
             return self.function if self.is_whole else "…"
         words = [f"{short_files.get(frame.file, frame.file)}:{frame.line}" for frame in self.path]
         path = " → ".join(words if self.is_whole else ["…", *words])
-        return f"{path} ({self.stand_in})" if self.stand_in else path
+        inside = self._name_inside(short_files)
+        return f"{path} ({inside})" if inside else path
 
     def say(self, short_files: Mapping[str, str]) -> Sentence:
         """The path in a sentence, where it follows "at"; a file is named where it changes.
@@ -74,7 +78,14 @@ class CodePlace:
             steps.append(say("{place}", place=Place(file=frame.file, line=frame.line, shown_file=shown)))
             before = frame.file
         path = join(steps, " → ")
-        return say("{path} ({where})", path=path, where=self.stand_in) if self.stand_in else path
+        inside = self._name_inside(short_files)
+        return say("{path} ({where})", path=path, where=inside) if inside else path
+
+    def _name_inside(self, short_files: Mapping[str, str]) -> str:
+        library = self.library
+        if library is None:
+            return self.stand_in
+        return f"in {write_place(short_files.get(library.file, library.file), library.line)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,10 +157,14 @@ def find_place(analyses: TraceAnalyses, instruction: int) -> CodePlace:
     one = analyses.instructions[instruction]
     frames = list_frames(analyses, instruction)
     is_whole = bool(one.calls) or one.function == analyses.kernel
-    path = tuple(takewhile(lambda frame: not name_stand_in(frame.file), reversed(frames)))
-    if not path:
-        return CodePlace(function=one.function, path=tuple(reversed(frames)), is_whole=is_whole)
-    return CodePlace(function=one.function, path=path, is_whole=is_whole, stand_in=describe_stand_in(frames))
+    if not frames:
+        return CodePlace(function=one.function, path=(), is_whole=is_whole)
+    path = tuple(reversed(frames[frames.index(choose_frame(frames)) :]))
+    library = find_library_frame(frames)
+    stand_in = "" if library is None else describe_stand_in(frames)
+    return CodePlace(
+        function=one.function, path=path, is_whole=is_whole, stand_in=stand_in, library=None if stand_in else library
+    )
 
 
 def find_caller(analyses: TraceAnalyses, instruction: int) -> CodePlace | None:
@@ -166,7 +181,7 @@ def build_place(function: str, chain: InlineChain | None) -> CodePlace:
 
 
 def find_line_place(analyses: TraceAnalyses, instruction: int) -> CodePlace:
-    """Its innermost line alone."""
+    """The line that names it alone."""
     place = find_place(analyses, instruction)
     function = "" if place.path else place.function
     return CodePlace(function=function, path=place.path[-1:], stand_in=place.stand_in)

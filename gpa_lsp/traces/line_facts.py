@@ -1,15 +1,15 @@
 """What an editor shows of a trace at a source line: :class:`AccessLineFact` and :class:`BranchLineFact`, numbers ready to be written.
 
-An instruction of a function that was inlined or called counts at its own line and, marked as nested, at every line of other functions on its call
-path, so that a reader of the kernel's file sees what the functions it calls do. Accesses of one line to different arrays, or in different patterns,
-are facts of their own; what the compiler unrolled is one.
+An instruction counts at the user's line that names it and, where that is in a function that was inlined or called, marked as nested, at every line
+of other functions on its call path, so that a reader of the kernel's file sees what the functions it calls do. Accesses of one line to different
+arrays, or in different patterns, are facts of their own; what the compiler unrolled is one.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import SourceLine
-from gpa_lsp.basis.ownership import name_stand_in
+from gpa_lsp.basis.ownership import choose_frame, find_library_frame, name_stand_in
 from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.bank_conflicts import BankConflicts
@@ -160,10 +160,12 @@ _Place = tuple[SourceLine, bool]
 
 def list_places(analyses: TraceAnalyses, instruction: int) -> tuple[_Place, ...]:
     """The lines an instruction counts at, and whether it is nested there; none for code without lines, and none in stand-ins of ours."""
+    frames = list_frames(analyses, instruction)
+    is_stand_in = any(name_stand_in(frame.file) for frame in frames)
     places: dict[SourceLine, bool] = {}
-    for depth, frame in enumerate(list_frames(analyses, instruction)):
+    for depth, frame in enumerate(frames[frames.index(choose_frame(frames)) :] if frames else ()):
         if frame.line > 0 and not name_stand_in(frame.file):
-            places.setdefault(frame.source_line, depth > 0)
+            places.setdefault(frame.source_line, depth > 0 or is_stand_in)
     return tuple(places.items())
 
 
@@ -267,7 +269,8 @@ def _build_fact(
 
 
 def _list_columns(analyses: TraceAnalyses, instructions: Iterable[int]) -> tuple[int, ...]:
-    return tuple(sorted({analyses.instructions[one].column for one in instructions} - {0}))
+    own = [one for one in instructions if find_library_frame(list_frames(analyses, one)) is None]
+    return tuple(sorted({analyses.instructions[one].column for one in own} - {0}))
 
 
 def _share_callers(

@@ -175,3 +175,26 @@ def test_nests_deeper_than_any_compiler_writes_get_no_lines():
     assert [loop.depth for loop in loops] == list(range(1, depth + 1))
     assert [loop.lines is None for loop in loops] == [level >= loop_lines.DEEPEST_NEST for level in range(depth)]
     assert loops[-1].header_chain == (kernel(1),)
+
+
+def library(line: int) -> Frame:
+    return Frame(file="/usr/local/cuda/include/cub/block/block_reduce.cuh", line=line, function="Sum")
+
+
+def test_a_loop_of_a_library_is_the_line_that_calls_it():
+    (loop,) = locate(
+        ("top:\nLDG R1, [R2]", (library(31), inlined(7), kernel(5))),
+        ("FADD R3, R3, R1", (library(32), inlined(7), kernel(5))),
+        ("@P0 BRA `(top)", (library(30), inlined(7), kernel(5))),
+        ("EXIT", (kernel(9),)),
+    )
+    assert loop.lines == LoopLines(frame=inlined(7), callers=(kernel(5),), first_line=7, last_line=7)
+
+
+def test_a_loop_that_is_a_librarys_all_through_keeps_its_line():
+    (loop,) = locate(
+        ("top:\nLDG R1, [R2]", (inlined(3), library(31), library(90))),
+        ("@P0 BRA `(top)", (library(30), library(90))),
+        ("EXIT", (library(91),)),
+    )
+    assert loop.lines == LoopLines(frame=library(30), callers=(library(90),), first_line=30, last_line=31)

@@ -1,6 +1,7 @@
 """One way to write files, to read kept objects, and to start programs: whatever else does so stands in a list here, with the reason."""
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -59,6 +60,29 @@ STARTING = {
     "cli/installation.py": "versions of tools, with a limit; the driver in an isolated child",
     "collect/foreground.py": "the user's own command in their terminal, which Ctrl-C reaches",
     "processes": "is that way",
+}
+
+# file → why it takes a frame of an inline chain, or asks whose a file is, by other means than ``basis.ownership``
+CHOOSING = {
+    "advice/optimizers/function_split.py": "whether code was inlined at all: the outermost frame is the kernel's own",
+    "analyses/line_sums.py": "sums by the kernel's own lines, which a question asks for",
+    "basis/ownership.py": "is that way",
+    "binary/embedded_ptx.py": "lines of PTX, which have one frame",
+    "editor/lines/callees.py": "the kernel's own body: outermost frames",
+    "editor/sass/columns.py": "the file that a kernel is in: outermost frames",
+    "editor/sass/document_quotes.py": "quotes the whole chain, from the inside out",
+    "hybrid/operations.py": "a line of the kernel's own source, which is said without its file",
+    "hybrid/walk.py": "a line of the kernel's own source, which is said without its file",
+    "programs/loaded_code.py": "the file that a kernel is in: outermost frames",
+    "render/html_report/kernel_section.py": "frames of a flame graph",
+    "render/sarif.py": "where in a chain the place of a finding stands",
+    "render/sass_listing.py": "shows the whole chain, from the inside out",
+    "report/kernel_lines.py": "the kernel's own body: outermost frames",
+    "report/source_paths.py": "does not guess which file a library's is",
+    "report/taken.py": "lines of a kernel's own body, whose edits it looks for",
+    "report_file/instruction_rows.py": "the line table's columns as they are",
+    "rows/scopes.py": "the file and first line of a routine: outermost frames",
+    "traces/code_centric.py": "whether a chain has lines at all",
 }
 
 OPENING = {"open", "fdopen", "NamedTemporaryFile", "mkstemp", "SpooledTemporaryFile"}
@@ -153,6 +177,31 @@ def starts(path: Path) -> list[int]:
     return [*found, *([1] if list_imported(path) & direct else [])]
 
 
+def is_frames(node: ast.expr) -> bool:
+    """Whether an expression is an inline chain, as far as its name says."""
+    text = ast.unparse(node)
+    for wrapper in ("reversed(", "enumerate(", "tuple(", "list("):
+        text = text.removeprefix(wrapper)
+    return (
+        re.fullmatch(r"(?:.*[._])?(?:chain|frames|inlines?)(?: or \(\))?\)*|.*\bchains\[[^:]*\]\)*", text) is not None
+    )
+
+
+def chooses(path: Path) -> list[int]:
+    found = [1] if "gpa_lsp.basis.ownership.is_library_file" in list_imported(path) else []
+    if not re.search(r"\bFrame\b|InlineChain|\.chains?\b", path.read_text(encoding="utf-8")):
+        return found
+    for node in ast.walk(parse(path)):
+        is_end = isinstance(node, ast.Subscript) and ast.unparse(node.slice) in ("0", "-1") and is_frames(node.value)
+        is_first = (
+            isinstance(node, ast.Call) and ast.unparse(node.func) == "next" and isinstance(node.args[0], ast.GeneratorExp)
+            and is_frames(node.args[0].generators[0].iter)
+        )  # fmt: skip
+        if is_end or is_first:
+            found.append(node.lineno)  # type: ignore[attr-defined]
+    return found
+
+
 def list_others(find: Callable[[Path], list[int]], known: Mapping[str, str]) -> tuple[list[str], list[str]]:
     """Places that are in no list, and entries of a list that have no place any more."""
     others, used = [], set()
@@ -182,6 +231,11 @@ def test_programs_are_started_by_one_room() -> None:
     assert list_others(starts, STARTING) == ([], [])
 
 
+def test_places_are_named_by_one_room() -> None:
+    """By ``basis.ownership``: the user's line, with the library's that is inlined there behind it."""
+    assert list_others(chooses, CHOOSING) == ([], [])
+
+
 def test_the_search_finds_each_way(tmp_path: Path) -> None:
     cases = {
         writes: (
@@ -193,6 +247,10 @@ def test_the_search_finds_each_way(tmp_path: Path) -> None:
         starts: (
             "subprocess.run(c)", "subprocess.Popen(c)", "os.system(c)", "os.execvp(a, b)", "asyncio.create_subprocess_exec(c)",
             "from subprocess import Popen", "os.posix_spawn(a, b, c)", "os.spawnv(m, a, b)", "import multiprocessing",
+        ),
+        chooses: (
+            "one.chain[0].line", "columns.chains[number][-1]", "next(frame for frame in reversed(row.chain or ()) if frame.line)",
+            "from gpa_lsp.basis.ownership import is_library_file",
         ),
     }  # fmt: skip
     plain = (
@@ -211,4 +269,4 @@ def test_the_search_finds_each_way(tmp_path: Path) -> None:
     for number, text in enumerate(plain):
         path = tmp_path / f"plain{number}.py"
         path.write_text(text)
-        assert [find(path) for find in cases] == [[], [], []], text
+        assert not any(find(path) for find in cases), text

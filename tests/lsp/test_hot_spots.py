@@ -58,6 +58,18 @@ def test_one_document_can_be_asked_for_by_any_spelling() -> None:
     assert spots(session, "file:///elsewhere/saxpy.cu") == []
 
 
+def test_a_line_stands_for_the_librarys_that_is_inlined_there() -> None:
+    header = "cub/block/scale.cuh"
+    kernel = build_kernel(LISTING.replace("scale.h", header), name="saxpy(float*)", blame=BLAME)
+    text = "a\nreturn 2 * x;\n"
+    profile = make_profile(kernel, texts={"saxpy.cu": SOURCE, header: text})
+    session = Session(profile, {**OPENED, f"/project/{header}": text})
+    assert [(file, line) for file, line, _, _ in spots(session)] == [("saxpy.cu", line) for line in (5, 6, 4, 7)]
+    assert [line for _, line, _, _ in spots(session, f"file:///project/{header}")] == [2], (
+        "who opens the header sees it"
+    )
+
+
 def test_the_users_threshold_counts() -> None:
     session = Session(PROFILE, OPENED, settings=Settings(min_share_ratio=0.5))
     assert [line for _, line, _, _ in spots(session, URI)] == [5, 6]

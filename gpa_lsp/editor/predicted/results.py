@@ -161,7 +161,7 @@ class PredictedFault:
         message: what happened, with what shows it.
         remedy: what to do; may be empty.
         is_ending: it says nothing against the program.
-        place: file and line of it where that is not the source's ``line``; None else.
+        place: file and line that name it where that is not the source's ``line``, or of the library inlined there; None else.
         other: file and line of the other access of a race; None without one.
     """
 

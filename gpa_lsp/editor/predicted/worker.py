@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from gpa_lsp.basis.errors import GpaError, InputError, Problem
 from gpa_lsp.basis.numbers import format_count, format_count_of, format_dim3, format_duration_ns, format_update_bytes
+from gpa_lsp.basis.ownership import choose_frame, find_frame_in, find_library_frame
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.compiler.settings import CompileSettings
@@ -321,9 +322,10 @@ def list_faults(prediction: SourcePrediction) -> tuple[PredictedFault, ...]:
 
 def _make_fault(fault: Fault, launch: int, source: str) -> PredictedFault:
     chain = fault.chain or ()
-    own = next((frame for frame in chain if frame.file == source and frame.line > 0), None)
-    inner = chain[0] if chain and chain[0].line > 0 and chain[0] is not own else None
-    other = (fault.other_chain or (None,))[0]
+    own = find_frame_in(chain, source.__eq__)
+    named = choose_frame(chain) if chain else None
+    inner = find_library_frame(chain) if named is own else named
+    other = choose_frame(fault.other_chain) if fault.other_chain else None
     where = "" if fault.block is None else f" First in block {fault.block}"
     if where and fault.thread is not None:
         x, y, z = fault.thread
@@ -336,7 +338,7 @@ def _make_fault(fault: Fault, launch: int, source: str) -> PredictedFault:
         message=f"{fault.message.rstrip('.')}.{times}{f'{where}.' if where else ''}",
         remedy=_make_sentence(REMEDIES.get(fault.kind, "")),
         is_ending=fault.kind in ENDINGS or fault.kind is FaultKind.BAD_LAUNCH,
-        place=None if inner is None else (inner.file, inner.line),
+        place=None if inner is None or inner.line <= 0 else (inner.file, inner.line),
         other=None if other is None or other.line <= 0 else (other.file, other.line),
     )
 

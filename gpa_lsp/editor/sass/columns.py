@@ -9,6 +9,7 @@ import numpy.typing as npt
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import shorten_paths
 from gpa_lsp.basis.numbers import format_count, format_percent
+from gpa_lsp.basis.ownership import choose_frame
 from gpa_lsp.basis.visible_text import keep_length, make_one_line
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
@@ -199,10 +200,8 @@ def _fill_lines(kind: ColumnKind, shown: VisibleKernel) -> Column:
     columns = shown.kernel.report.instructions
     names = dict(_name_other_files(shown))
     places = [
-        (f"{names[chain[0].file]}:{chain[0].line}" if chain[0].file in names else str(chain[0].line))
-        if chain[0].line > 0
-        else ""
-        for chain in columns.chains
+        (f"{names[frame.file]}:{frame.line}" if frame.file in names else str(frame.line)) if frame.line > 0 else ""
+        for frame in map(choose_frame, columns.chains)
     ] + [""]
     return Column(kind=kind, cells=[places[number] for number in columns.chain_index.tolist()])
 

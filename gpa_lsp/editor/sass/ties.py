@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.ownership import find_frame_in
 from gpa_lsp.editor.session_view import SessionView
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def _place_chains(document: "SassDocument", source: "DocumentView") -> list[int 
     known: dict[tuple[str, int], int | None] = {}
     lines: list[int | None] = []
     for chain in shown.kernel.report.instructions.chains:
-        frame = next((frame for frame in chain if frame.file in files), None)
+        frame = find_frame_in(chain, files.__contains__)
         if frame is None:
             lines.append(None)
             continue

@@ -12,6 +12,7 @@ from gpa_lsp.advice.warp_facts import describe_request
 from gpa_lsp.analyses.static.model import describe_resources
 from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.basis.numbers import format_count
+from gpa_lsp.basis.ownership import find_frame_in
 from gpa_lsp.compiler.model import CompilerMessage
 from gpa_lsp.compiler.settings import CompileSettings
 from gpa_lsp.editor.static.results import StaticJob, StaticKernel, StaticMark, StaticRequest, StaticResult
@@ -119,7 +120,7 @@ def _make_mark(finding: StaticFinding, source: str) -> StaticMark | None:
     """On the innermost line of the source that the finding's code came through; None where it came through none."""
     line, origin = finding.line, None
     if finding.file != source:
-        frame = next((one for one in finding.chain or () if one.file == source and one.line), None)
+        frame = find_frame_in(finding.chain, source.__eq__)
         if frame is None:
             return None
         line = frame.line
@@ -144,8 +145,7 @@ def _make_requests(found: SourceStatics) -> Iterator[StaticRequest]:
     merged: dict[tuple[int, str], dict[str, None]] = {}
     for kernel in found.kernels:
         for access in () if kernel.warps is None else kernel.warps.found.accesses:
-            chain = access.instruction.chain or ()
-            frame = next((one for one in chain if one.file == str(found.path) and one.line), None)
+            frame = find_frame_in(access.instruction.chain, str(found.path).__eq__)
             if frame is not None and kernel.warps is not None and access.pattern is not WarpPattern.UNKNOWN:
                 key = (frame.line, describe_request(kernel.warps, access))
                 merged.setdefault(key, {})[kernel.statics.mangled_name] = None

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import write_place
 from gpa_lsp.basis.numbers import format_count, format_number, format_percent
+from gpa_lsp.basis.ownership import find_frame_in
 from gpa_lsp.prediction.model import KernelPrediction
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.render.html_report.tables import Cell, PageTable
@@ -46,7 +47,8 @@ def build_rows(kernel: KernelPrediction, file: str, text: str) -> Sequence[Sourc
         if fact.file == file:
             accesses.setdefault(fact.line, []).append(fact)
     branches = {fact.line: fact for fact in kernel.branches if fact.file == file and not fact.is_nested}
-    faults = {fault.chain[0].line: fault for fault in kernel.faults if fault.chain and fault.chain[0].file == file}
+    named = [(find_frame_in(fault.chain, file.__eq__), fault) for fault in kernel.faults]
+    faults = {frame.line: fault for frame, fault in named if frame is not None}
     if not accesses and not branches and not faults:
         return ()
     rows = []
