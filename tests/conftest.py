@@ -103,14 +103,19 @@ def fixtures() -> Path:
     return ROOT / "fixtures"
 
 
+def find_shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of this run that all its workers share."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
 @pytest.fixture(autouse=True, scope="session")
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Keep the tests away from the user's cache and history of measurements. The cache goes by content, and is one for all workers of a run."""
-    folder = tmp_path_factory.getbasetemp()
-    is_worker = "PYTEST_XDIST_WORKER" in os.environ
-    cache = (folder.parent if is_worker else folder) / "cache"
+    shared = find_shared_folder(tmp_path_factory)
+    cache = shared / "cache"
     cache.mkdir(exist_ok=True)
-    libraries = tmp_path_factory.getbasetemp().parents[is_worker] / "libraries"  # what one run compiled, the next has
+    libraries = shared.parent / "libraries"  # what one run compiled, the next has
     libraries.mkdir(exist_ok=True, mode=0o700)
     with suppress(FileExistsError):
         (cache / "libraries").symlink_to(libraries)

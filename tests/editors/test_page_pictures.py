@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.editors.test_vscode import choose_settings, find_names, tell_facts
-from tests.editors.vscode.code import find_tools, run_npm, run_suite
+from tests.editors.vscode.code import choose_settings, find_names, find_tools, run_npm, run_suite, tell_facts
 from tests.editors.workspace import Workspace, make_workspace, write_profile
 
 NOT_FOR_PICTURES = " /* größe, 測定 */"

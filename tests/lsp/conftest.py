@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,8 @@ collect_ignore = ["listing_pipeline"]
 """It takes the place of the real pipeline where it is imported, which is meant for the servers under test and not for the tests."""
 
 
-@pytest.fixture
-def start_client() -> Iterator[StartClient]:
+@contextmanager
+def start_clients() -> Iterator[StartClient]:
     """Starts servers, and ends those that are left."""
     clients: list[RawClient] = []
 
@@ -38,9 +39,19 @@ def start_client() -> Iterator[StartClient]:
 
 
 @pytest.fixture
+def start_client() -> Iterator[StartClient]:
+    with start_clients() as start:
+        yield start
+
+
+@pytest.fixture
 def workspace(tmp_path: Path) -> Path:
+    return make_workspace(tmp_path)
+
+
+def make_workspace(parent: Path) -> Path:
     """A folder with ``saxpy.cu`` and a profile of it."""
-    folder = tmp_path / "wörk #1 %20"  # every test of the server also is one of its URIs
+    folder = parent / "wörk #1 %20"  # every test of the server also is one of its URIs
     folder.mkdir()
     (folder / "saxpy.cu").write_text(SOURCE)
     make_ancient(folder / "saxpy.cu")

@@ -4,13 +4,14 @@ import base64
 import gzip
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import pytest
 
 from tests.editor.views import SOURCE
-from tests.lsp.conftest import StartClient
+from tests.lsp.conftest import StartClient, make_workspace, start_clients
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
 
 
@@ -24,6 +25,15 @@ def ready(client: RawClient, workspace: Path, **more: object) -> str:
     uri = client.open(workspace / "saxpy.cu")
     client.wait_for_diagnostics(uri)
     return uri
+
+
+@pytest.fixture(scope="module")
+def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RawClient]:
+    """A client for all tests that ask what has no answer."""
+    with start_clients() as start:
+        client = start()
+        ready(client, make_workspace(tmp_path_factory.mktemp("lent")))
+        yield client
 
 
 def list_kernels(client: RawClient) -> list[dict[str, object]]:
@@ -117,19 +127,16 @@ def test_a_place_of_the_page_leads_to_the_line(start_client: StartClient, worksp
     "arguments",
     [(), ("saxpy.cu",), ("saxpy.cu", "5"), ("saxpy.cu", True), ("saxpy.cu", 0), (5, 5), ("saxpy.cu", 1 << 40)],
 )
-def test_what_is_no_place_is_nothing(start_client: StartClient, workspace: Path, arguments: tuple[object, ...]) -> None:
-    client = start_client()
-    ready(client, workspace)
-    assert run(client, "gpaLsp.openPlace", *arguments) is None
-    assert [request for request in client.requests if request["method"] == "window/showDocument"] == []
+def test_what_is_no_place_is_nothing(lent: RawClient, arguments: tuple[object, ...]) -> None:
+    assert run(lent, "gpaLsp.openPlace", *arguments) is None
+    assert [request for request in lent.requests if request["method"] == "window/showDocument"] == []
 
 
 @pytest.mark.parametrize("file", ["/etc/passwd", "../../etc/passwd", "other.cu"])
-def test_only_files_of_profiles_are_opened(start_client: StartClient, workspace: Path, file: str) -> None:
-    client = start_client()
-    ready(client, workspace)
-    assert run(client, "gpaLsp.openPlace", file, 1) is None
-    client.wait_for("window/showMessage", lambda params: "not on this machine" in params["message"])
+def test_only_files_of_profiles_are_opened(lent: RawClient, file: str) -> None:
+    lent.forget()
+    assert run(lent, "gpaLsp.openPlace", file, 1) is None
+    lent.wait_for("window/showMessage", lambda params: "not on this machine" in params["message"])
 
 
 def test_the_page_holds_the_source_that_was_measured(start_client: StartClient, workspace: Path) -> None:

@@ -1,12 +1,13 @@
 """Sources on the wire: heat, hints with links, jumps, chains, symbols, as clients get and ask for them."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.editor.views import SOURCE
-from tests.lsp.conftest import StartClient, make_ancient, write_profile
+from tests.lsp.conftest import StartClient, make_ancient, make_workspace, start_clients, write_profile
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
 
 WRITTEN = """
@@ -19,8 +20,20 @@ WRITTEN = """
 
 @pytest.fixture
 def project(workspace: Path) -> Path:
+    return measure(workspace)
+
+
+def measure(workspace: Path) -> Path:
+    """The workspace with a profile that has a cause."""
     write_profile(workspace / "saxpy.ncu-rep", WRITTEN, "name saxpy", "written")
     return workspace
+
+
+@pytest.fixture(scope="module")
+def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RawClient, str]]:
+    """A client of no special abilities, for all tests that only ask, and the URI of the source."""
+    with start_clients() as start_client:
+        yield start(start_client, measure(make_workspace(tmp_path_factory.mktemp("lent"))))
 
 
 def start(start_client: StartClient, project: Path, **abilities: bool) -> tuple[RawClient, str]:
@@ -58,14 +71,14 @@ def test_heat_is_plain_json_and_follows_the_document(start_client: StartClient, 
     assert wait_for_heat(client, lambda params: not params["marks"] and params["version"] is None)["uri"] == uri
 
 
-def test_clients_that_draw_no_heat_are_not_sent_any(start_client: StartClient, project: Path) -> None:
-    client, uri = start(start_client, project)
+def test_clients_that_draw_no_heat_are_not_sent_any(lent: tuple[RawClient, str]) -> None:
+    client, uri = lent
     client.request("textDocument/hover", {"textDocument": {"uri": uri}, "position": {"line": 4, "character": 0}})
     assert "gpaLsp/heat" not in {notification["method"] for notification in client.notifications}
 
 
-def test_a_hint_carries_its_link_over_the_wire(start_client: StartClient, project: Path) -> None:
-    client, uri = start(start_client, project)
+def test_a_hint_carries_its_link_over_the_wire(lent: tuple[RawClient, str]) -> None:
+    client, uri = lent
     span = {"start": {"line": 0, "character": 0}, "end": {"line": 100, "character": 0}}
     hints = client.request("textDocument/inlayHint", {"textDocument": {"uri": uri}, "range": span})
     by_line = {hint["position"]["line"]: hint["label"] for hint in hints}
@@ -75,8 +88,8 @@ def test_a_hint_carries_its_link_over_the_wire(start_client: StartClient, projec
     assert link["location"]["range"]["start"] == {"line": 4, "character": 4}
 
 
-def test_the_way_to_the_cause_and_back(start_client: StartClient, project: Path) -> None:
-    client, uri = start(start_client, project)
+def test_the_way_to_the_cause_and_back(lent: tuple[RawClient, str]) -> None:
+    client, uri = lent
     (cause,) = execute(client, "findCauses", uri, 5)
     assert (cause["uri"], cause["range"]["start"]["line"], cause["samples"]) == (uri, 4, 80)
     (victim,) = execute(client, "findVictims", uri, 4)
@@ -90,8 +103,8 @@ def test_the_way_to_the_cause_and_back(start_client: StartClient, project: Path)
     assert execute(client, "listHotSpots") == execute(client, "listHotSpots", uri)
 
 
-def test_a_chain_is_opened_item_by_item(start_client: StartClient, project: Path) -> None:
-    client, uri = start(start_client, project)
+def test_a_chain_is_opened_item_by_item(lent: tuple[RawClient, str]) -> None:
+    client, uri = lent
     params = {"textDocument": {"uri": uri}, "position": {"line": 5, "character": 8}}
     (item,) = client.request("textDocument/prepareCallHierarchy", params)
     assert item["name"] == "line 6: y[i] = scale(y[i]);"
@@ -116,8 +129,8 @@ def test_a_client_with_a_tree_of_its_own_leaves_the_call_hierarchy_of_sources_to
     assert len(execute(client, "findChain", uri, 5, "incoming")) == 1
 
 
-def test_kernels_are_symbols(start_client: StartClient, project: Path) -> None:
-    client, uri = start(start_client, project)
+def test_kernels_are_symbols(lent: tuple[RawClient, str]) -> None:
+    client, uri = lent
     (symbol,) = client.request("textDocument/documentSymbol", {"textDocument": {"uri": uri}})
     assert (symbol["name"], symbol["selectionRange"]["start"]["line"]) == ("saxpy", 1)
     (found,) = client.request("workspace/symbol", {"query": "sxp"})

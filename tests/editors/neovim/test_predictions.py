@@ -48,7 +48,7 @@ def test_a_described_kernel_is_emulated_as_it_is_edited(start_neovim: StartNeovi
     neovim.type("<Esc>")
     neovim.lua("vim.api.nvim_win_set_cursor(0, { 5, 0 })")
     titles = "return vim.tbl_map(function(d) return d.code end, vim.diagnostic.get(0))"
-    assert "emulated uncoalesced" in neovim.lua(titles)
+    neovim.wait_for("a finding", lambda: "emulated uncoalesced" in neovim.lua(titles))
     apply = """
         local title = ...
         vim.lsp.buf.code_action({ apply = true, filter = function(action) return vim.startswith(action.title, title) end })

@@ -49,12 +49,16 @@ def test_a_long_source_is_not_crowded_and_shows_all_on_demand(program: Path, cro
         text = crowd.read_text(encoding="utf-8").split("\n")
         kernels = count_on_screen([number for number, line in enumerate(text) if "__global__" in line])
         bearable = max(12, 3 * (kernels + 1))
-        neovim.wait_for("hints", lambda: 0 < count_on_screen(neovim.lua(LIST_HINTS)) <= bearable)
+
+        def find_bearable() -> list[int] | None:
+            lines: list[int] = neovim.lua(LIST_HINTS)
+            return lines if 0 < count_on_screen(lines) <= bearable else None
+
+        neovim.wait_for("hints", find_bearable)
         neovim.command("GpaLsp hints on")
         neovim.wait_for("the others", lambda: count_on_screen(neovim.lua(LIST_HINTS)) > bearable)
         neovim.command("GpaLsp hints off")
-        neovim.wait_for("as many as before", lambda: 0 < count_on_screen(neovim.lua(LIST_HINTS)) <= bearable)
-        lines = neovim.lua(LIST_HINTS)
+        lines = neovim.wait_for("as many as before", find_bearable)
 
         wait_for_heat(neovim)
         put_cursor(neovim, 0)

@@ -88,7 +88,8 @@ def test_heat_is_turned_off_and_on(source: Neovim, workspace: Workspace) -> None
     neovim.lua("vim.wait(700)")
     assert read_heat(neovim) == {}
     neovim.command("GpaLsp heat on")
-    assert read_heat(neovim) == {line + 1: group for line, group in heat.items()}
+    moved = {line + 1: group for line, group in heat.items()}
+    neovim.wait_for("the heat of the text as it is", lambda: read_heat(neovim) == moved)
 
 
 def test_heat_that_is_about_an_older_text_is_dropped(source: Neovim, workspace: Workspace) -> None:
@@ -218,9 +219,12 @@ def test_lines_show_what_was_chosen_and_it_is_kept(source: Neovim, workspace: Wo
     assert "long_scoreboard" in names
     try:
         neovim.command("GpaLsp show long_scoreboard")
-        neovim.wait_for("other heat", lambda: not read_heat(neovim).get(cause, "").startswith("GpaCause"))
+        other = neovim.wait_for(
+            "other heat",
+            lambda: (heat := read_heat(neovim)) and not heat.get(cause, "").startswith("GpaCause") and heat,
+        )
+        assert other[victim].startswith("GpaHeat")
         neovim.wait_for("words", lambda: "lines show long_scoreboard" in neovim.messages())
-        assert read_heat(neovim)[victim].startswith("GpaHeat")
         row, _ = neovim.wait_for_text("signal; ← line")
         assert " · 37 % long_scoreboard" in neovim.screen.line(row)
         neovim.wait_for_text("relax · 37 % long_scoreboard")

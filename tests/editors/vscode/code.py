@@ -1,15 +1,21 @@
-"""Runs a suite of ``suite/`` in a real VS Code, and gives back what it reported."""
+"""Runs a suite of ``suite/`` in a real VS Code, and gives back what it reported.
+
+Each test of a suite is a test here; all tests of a suite run in one window, one after the other.
+"""
 
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.editors.workspace import CAUSE, DIVIDING, DOUBLES, LOOP, VICTIM, Workspace
 from tests.patience import LIMIT_S as ONE_LIMIT_S
 from tests.patience import PATIENCE, wait_until
 
@@ -27,6 +33,10 @@ class Result:
     name: str
     error: str | None
     milliseconds: int
+
+
+Results = dict[str, Result]
+"""By name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,3 +208,44 @@ def _find_left_over(folder: Path) -> list[str]:
         except OSError:  # ended meanwhile, or somebody else's
             continue
     return found
+
+
+def find_names(suite: str) -> list[str]:
+    """Names of a suite's tests, as they stand in its text, and before them those of the parts it is put together from."""
+    text = (HERE / "suite" / f"{suite}.ts").read_text(encoding="utf-8")
+    parts = re.findall(rf'from "\./({suite}/\w+)"', text)
+    return [
+        *(name for part in parts for name in find_names(part)),
+        *re.findall(r'^  \["(.+)", async', text, re.MULTILINE),
+    ]
+
+
+def name_results(results: list[Result], suite: str) -> Results:
+    assert [result.name for result in results] == find_names(suite)
+    return {result.name: result for result in results}
+
+
+def tell_facts(workspace: Workspace) -> dict[str, object]:
+    texts = {
+        "cause": CAUSE,
+        "victim": VICTIM,
+        "loop": LOOP,
+        "doubles": DOUBLES,
+        "dividing": DIVIDING,
+        "kernel": "void relax(",
+    }
+    return {
+        "source": str(workspace.source),
+        "control": str(workspace.control),
+        "lines": {name: workspace.find_line(text) for name, text in texts.items()},
+    }
+
+
+def choose_settings(workspace: Workspace) -> dict[str, object]:
+    return {
+        "gpaLsp.interpreter": sys.executable,
+        "gpaLsp.pollSeconds": 0.1,
+        "gpaLsp.emulation.exploreSeconds": 60,  # enough on a slow machine, too
+        "gpaLsp.profile.command": [*workspace.measure_command, "${output}"],
+        "gpaLsp.profile.debounceSeconds": 0.1,
+    }

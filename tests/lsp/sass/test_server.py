@@ -1,11 +1,12 @@
 """SASS documents on the wire: found, read, opened, asked about."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.lsp.conftest import StartClient, write_profile
+from tests.lsp.conftest import StartClient, make_workspace, start_clients, write_profile
 from tests.lsp.raw_client import RawClient
 
 LISTING = """
@@ -24,21 +25,30 @@ def ask(client: RawClient, method: str, uri: str, **more: Any) -> Any:
     return client.request(f"textDocument/{method}", {"textDocument": {"uri": uri}, **more})
 
 
-@pytest.fixture
-def opened(start_client: StartClient, workspace: Path) -> tuple[RawClient, str, str, str]:
-    """A client with a source and its kernel's document open; both URIs, and the document's text."""
+@pytest.fixture(scope="module")
+def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RawClient, str, str, str]]:
+    """A client with a source and its kernel's document open, for all tests that ask; both URIs, and the document's text."""
+    workspace = make_workspace(tmp_path_factory.mktemp("lent"))
     write_profile(workspace / "saxpy.ncu-rep", LISTING, "name saxpy(float*, float*)")
-    client = start_client()
-    client.settings = {"pollSeconds": 0.1}
-    client.initialize(workspace)
-    source = client.open(workspace / "saxpy.cu")
-    client.wait_for_diagnostics(source)
-    (kernel,) = execute(client, "listKernels")
-    document = execute(client, "readDocument", kernel["sassUri"])
-    item = {"uri": kernel["sassUri"], "languageId": document["languageId"], "version": 1, "text": document["text"]}
-    client.notify("textDocument/didOpen", {"textDocument": item})
-    assert kernel["location"]["uri"] == source
-    return client, source, kernel["sassUri"], document["text"]
+    with start_clients() as start:
+        client = start()
+        client.settings = {"pollSeconds": 0.1}
+        client.initialize(workspace)
+        source = client.open(workspace / "saxpy.cu")
+        client.wait_for_diagnostics(source)
+        (kernel,) = execute(client, "listKernels")
+        document = execute(client, "readDocument", kernel["sassUri"])
+        item = {"uri": kernel["sassUri"], "languageId": document["languageId"], "version": 1, "text": document["text"]}
+        client.notify("textDocument/didOpen", {"textDocument": item})
+        assert kernel["location"]["uri"] == source
+        yield client, source, kernel["sassUri"], document["text"]
+
+
+@pytest.fixture
+def opened(lent: tuple[RawClient, str, str, str]) -> Iterator[tuple[RawClient, str, str, str]]:
+    """The same for one test, with the usual columns again after it."""
+    yield lent
+    execute(lent[0], "chooseColumns")
 
 
 def test_everything_about_a_document_is_answered(opened: tuple[RawClient, str, str, str]) -> None:

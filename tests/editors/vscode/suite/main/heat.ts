@@ -51,7 +51,8 @@ export const heat: readonly Test[] = [
   ["the next hot line and the one before are a key away", async () => {
     const editor = await startOver();
     await putCursor(editor, 0);
-    const hot = api.heatOf(source).marks.map(({ line }) => line);
+    const { marks } = await until("heat", () => api.heatOf(source), (known) => known.marks.length > 0 && known.stale.length === 0);
+    const hot = marks.map(({ line }) => line);
     await pressInText("Control+F8");
     await until("the first hot line", activeLine, (line) => line === hot[0]);
     await pressInText("Control+F8");
