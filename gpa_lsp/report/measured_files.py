@@ -35,6 +35,7 @@ class Doubt(Enum):
     OTHER_LENGTH = "is not as long as what was compiled"
     ELSEWHERE = "is not on the disk of the server"
     OTHER_CODE = "has the name of what was measured and does not seem to hold its code"
+    OTHER_TEXT = "does not seem to hold the code that was measured"
     UNREAD = "lies outside the workspace and was saved after it was measured"
 
 
@@ -157,8 +158,11 @@ def _find_file(
         if doubt is not None and lines is not None:
             found = _compare_committed(lines, find_committed(Path(real_path), source.measured_ns), source.stamp)
             is_copy, lines, doubt = (True, found, None) if found is not None else (False, lines, doubt)
+    is_told = is_copy or source.stamp is not None  # by what was compiled, not by the file's age alone
     if not may_read:
         doubt = doubt and Doubt.UNREAD
+    elif doubt is None and not is_told and not is_guess and not _may_hold(compiled_path, source, locator, lines):
+        doubt = Doubt.OTHER_TEXT
     elif is_guess:
         doubt = Doubt.OTHER_CODE
     return MeasuredFile(
@@ -172,6 +176,12 @@ def _find_file(
         stamp=make_stamp(status),
         is_outside=not may_read,
     )
+
+
+def _may_hold(compiled_path: str, source: _Source, locator: SourceLocator, lines: Sequence[str] | None) -> bool:
+    """Whether a file whose age alone speaks for it can be what was measured, as its content says; a path is where several projects may lie."""
+    chains = [kernel.instructions.chains for kernel in source.kernels]
+    return lines is None or any(locator.may_hold(compiled_path, lines, one) for one in chains)
 
 
 def _describe_elsewhere(

@@ -63,6 +63,8 @@ class ProfiledSources:
                 self.answers[question] = _digest(found)
             # the same file, asked with the code: a question that is kept has to be asked again without any
             is_it = found is None or self._locator.locate(file, chains=kernel.rows.chains) == self._locator.locate(file)
+            if found is not None and is_it and question[2] is None:
+                is_it = self._locator.may_hold(file, found.splitlines(), kernel.rows.chains)
             return found if is_it else None
 
         return read

@@ -141,6 +141,20 @@ class SourceLocator:
                 self._answers[*key, code] = self._find(parse_compiled_path(compiled_path), embedded_text, code)
             return self._answers[*key, code]
 
+    def may_hold(self, compiled_path: str, lines: Sequence[str], chains: Sequence[InlineChain]) -> bool:
+        """Whether the text at a compiled path can be what a kernel was compiled from: it has the lines and names a function of the code.
+
+        Names that macros paste together stand in no text; where it pastes any, the lines decide.
+
+        Args:
+            compiled_path: as for :meth:`locate`.
+            lines: of the text.
+            chains: of the kernel; code of other files says nothing.
+        """
+        with self._lock:
+            code = self._find_code(chains).get(compiled_path)
+        return code is None or _fits_code("\n".join(lines), code, pastes_names=True)
+
     def _find_code(self, chains: Sequence[InlineChain]) -> "dict[str, _FileCode]":
         known = self._codes.get(id(chains))
         if known is None:
@@ -315,9 +329,13 @@ def _holds(path: Path, code: _FileCode) -> bool:
         text = read_bounded(path, _MAX_COMPARED_BYTES).decode("utf-8", "replace")
     except OSError:
         return False
+    return _fits_code(text, code)
+
+
+def _fits_code(text: str, code: _FileCode, *, pastes_names: bool = False) -> bool:
     names, lines = code
     is_named = not names or not names.isdisjoint(re.findall(r"[^\W\d]\w*", text.casefold()))
-    return is_named and fits_lines(text.splitlines(), lines)
+    return (is_named or (pastes_names and "##" in text)) and fits_lines(text.splitlines(), lines)
 
 
 def fits_lines(text: Sequence[str], measured: Collection[int]) -> bool:

@@ -1,10 +1,12 @@
 """Compiled paths find their files, and never a wrong one."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gpa_lsp.binary.model import SourceStamp
 from gpa_lsp.render.html_report.source_texts import SourceTexts
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.measured_files import Doubt, find_files
@@ -227,6 +229,36 @@ def test_a_file_of_the_same_name_is_taken_only_where_it_holds_the_code(
     (file,) = find_files(build_report(kernel), locator, 0)
     assert (file.fits, file.is_verified, file.doubt) == (is_it, is_it, None if is_it else Doubt.OTHER_CODE)
     assert (SourceTexts(locator).read(kernel, "/gone/x/k.cu")[0] is not None) is is_it
+
+
+HELD = "__global__ void kernel(float *p)\n{\n    int i = 0;\n    float a =\n        p[i];\n    p[i] = a * a;\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_it"),
+    [
+        (HELD, True),
+        (HELD.replace("kernel", "other"), False),
+        (HELD.replace("kernel", "NAME(ker, nel)").replace("int i = 0;", "#define NAME(a, b) a##b"), True),
+        ("__global__ void kernel(float *p)\n{\n    *p = 0;\n}\n", False),  # line 6 is not there
+    ],
+    ids=["it", "another kernel", "pasted", "shorter"],
+)
+def test_an_old_file_at_the_path_itself_is_a_guess_where_it_does_not_hold_the_code(
+    tmp_path: Path, text: str, is_it: bool
+) -> None:
+    there = put(tmp_path / "k.cu", text)
+    os.utime(there, (1, 1))
+    kernel, locator = build_kernel(LISTING.replace("/gone/x/k.cu", str(there))), SourceLocator([tmp_path])
+    kernel = replace(kernel, measured_unix_s=2)
+    (file,) = find_files(build_report(kernel), locator, 0)
+    assert (file.local_path, file.is_verified) == (str(there), is_it)
+    assert file.doubt is (None if is_it else Doubt.OTHER_TEXT)
+    assert (SourceTexts(locator).read(kernel, str(there))[0] is not None) is is_it
+    length = SourceStamp(size_bytes=len(text), modified_unix_s=None)
+    compiled = replace(kernel, source_stamps={str(there): length})
+    (file,) = find_files(build_report(compiled), locator, 0)
+    assert file.is_verified, "the compiler wrote down how long it was"
 
 
 def test_the_file_with_the_code_is_found_among_others_of_its_name(tmp_path: Path) -> None:

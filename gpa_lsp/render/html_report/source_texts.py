@@ -61,6 +61,10 @@ class SourceTexts:
         lines, doubt = self.read(kernel, file)
         return lines[line - 1].strip() if lines is not None and not doubt and 0 < line <= len(lines) else ""
 
+    def _holds(self, kernel: KernelReport, file: str, lines: Sequence[str]) -> bool:
+        """Whether a file that only its age speaks for can be what was compiled."""
+        return self._locator is None or self._locator.may_hold(file, lines, kernel.instructions.chains)
+
     def _read_here(self, path: Path, kernel: KernelReport, file: str) -> tuple[Sequence[str] | None, str]:
         """A file of another length is another text; of one that was saved since nobody can tell, as after a clone."""
         try:
@@ -76,6 +80,7 @@ class SourceTexts:
         except OSError:
             return None, UNREADABLE
         if doubt is None:
-            return lines, ""
+            is_it = file in kernel.source_stamps or self._holds(kernel, file, lines)
+            return (lines, "") if is_it else (None, CHANGED)
         measured = [row.line for row in kernel.lines if row.file == file and row.line]
         return (lines, UNVERIFIED) if fits_lines(lines, measured) else (None, CHANGED)
