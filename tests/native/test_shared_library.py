@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +62,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def start_asking(compiler: Compiler) -> "subprocess.Popen[bytes]":
     """A process that asks for the library and waits."""
-    code = "from tests.native.test_shared_library import LIBRARY; from gpa_lsp.native.c_compiler import obtain_library; obtain_library(LIBRARY)"
+    code = f"""
+from pathlib import Path
+from gpa_lsp.native.c_compiler import obtain_library
+from tests.native.test_shared_library import LIBRARY
+obtain_library(LIBRARY, tell=lambda _: print(file=Path({str(compiler.path.with_name("asked"))!r}).open("a"), flush=True))
+"""
     environment = {**os.environ, "PATH": f"{compiler.path.parent}:{os.environ['PATH']}", "PYTHONPATH": str(Path.cwd())}
     return subprocess.Popen([sys.executable, "-c", code], env=environment, start_new_session=True)
 
@@ -90,11 +96,26 @@ def test_a_build_goes_on_when_whoever_asked_is_killed_and_nobody_begins_another(
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
     others = [start_asking(compiler) for _ in range(2)]
+    wait_until(lambda: len((tmp_path / "asked").read_text().splitlines()) == 3, "both ask, too")
+    time.sleep(1)  # in which a process of theirs would begin to compile
     (tmp_path / "go").touch()
     assert [one.wait() for one in others] == [0, 0]
     assert compiler.begun == 1
     monkeypatch.setattr(c_compiler, "find_c_compiler", lambda: compiler.path)
     assert load_library(LIBRARY) is not None
+
+
+def test_looking_for_the_core_compiles_nothing(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = Compiler(tmp_path, "exit 1")
+    monkeypatch.delenv(core.VARIABLE, raising=False)
+    for module in (c_compiler, core):
+        monkeypatch.setattr(module, "find_c_compiler", lambda: compiler.path)
+    monkeypatch.setattr(core, "_FINDER", core._Finder())
+    assert core.find_core() is None
+    assert core.describe_core() == ""
+    assert compiler.begun == 0
+    core.prepare_core(lambda words: None)
+    assert compiler.begun == 1
 
 
 def test_a_failure_is_kept_told_and_forgotten(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
