@@ -5,14 +5,15 @@ names the instruction; what a library's code does inside it follows in brackets.
 the path begins in it, with an ellipsis.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
+from itertools import count as count_from
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import Frame, InlineChain, SourceLine, write_place
 from gpa_lsp.basis.ownership import choose_frame, describe_stand_in, find_library_frame
-from gpa_lsp.basis.prose import Code, Place, Sentence, join, say
+from gpa_lsp.basis.prose import Code, Place, Sentence, count, join, say
+from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.traces.branch_divergence import BranchTotals
 from gpa_lsp.traces.branch_statements import find_conditions, name_functions
 from gpa_lsp.traces.group_sums import AccessGroup
@@ -113,9 +114,13 @@ class PathAccesses:
 class PathBranches:
     """The executions of one branch statement, with the copies that unrolling made of it.
 
+    Two statements of one line with one condition are not told apart from copies of one: compilers give both the same place and column.
+
     Attributes:
         place: its call path.
-        which: of several statements at the place: ``branch 2 of 3 there``, or ``in sinf, cosf or tanf``; empty for the only one.
+        which: of several statements at the place: ``branch 2 of 3 there``, ``condition 1 of 2 in pick`` where one stands for several branches, or
+            ``in sinf, cosf or tanf``; empty for the only one.
+        count: branches in the code.
         executions: by warps.
         divergent: that went both ways.
         active_lanes: over all executions.
@@ -124,19 +129,30 @@ class PathBranches:
 
     place: CodePlace
     which: str
+    count: int
     executions: int
     divergent: int
     active_lanes: int
     taken_lanes: int
 
+    @property
+    def counts_copies(self) -> bool:
+        """It stands for several branches of the program's own, which have one condition."""
+        return self.count > 1 and not self.which.startswith("in ")
+
     def write(self, short_files: Mapping[str, str]) -> str:
         """Its place in a cell of a table."""
-        return self.place.write(short_files) + (self.which and f" ({self.which})")
+        parts = ", ".join(filter(None, (self.which, f"{self.count} branches" if self.counts_copies else "")))
+        return self.place.write(short_files) + (parts and f" ({parts})")
 
     def say(self, short_files: Mapping[str, str]) -> Sentence:
-        """Its place in a sentence, where it follows "at"."""
+        """What it is, and its place, in a sentence: ``branch at line 5 of kernel.cu``."""
         place = self.place.say(short_files)
-        return say("{place} ({which})", place=place, which=self.which) if self.which else place
+        what = say("branch") if self.count == 1 else say("branches")
+        if self.counts_copies:
+            what = say("{branches} with one condition", branches=count(self.count, "branch"))
+        at = say("{what} at {place}", what=what, place=place)
+        return say("{at} ({which})", at=at, which=self.which) if self.which else at
 
 
 def list_frames(analyses: TraceAnalyses, instruction: int) -> tuple[Frame, ...]:
@@ -254,11 +270,13 @@ def find_statements(analyses: TraceAnalyses) -> dict[int, tuple[object, ...]]:
     places: dict[tuple[CodePlace, int], list[int]] = {}
     for branch in branches:
         places.setdefault((find_place(analyses, branch), analyses.instructions[branch].column), []).append(branch)
-    return {
-        branch: ("",) if place.stand_in else (name,) if name else ("", column, conditions[branch])
-        for (place, column), members in places.items()
-        for branch, name in zip(members, name_functions([conditions[one] for one in members]), strict=True)
-    }
+    found: dict[int, tuple[object, ...]] = {}
+    for (place, column), members in places.items():
+        for branch, name in zip(members, name_functions([conditions[one] for one in members]), strict=True):
+            function = "" if place.stand_in else name or _name_called(analyses, branch)
+            is_one = bool(place.stand_in or function)
+            found[branch] = (function,) if is_one else ("", column, conditions[branch])
+    return found
 
 
 def list_path_branches(analyses: TraceAnalyses, *, by_line: bool = False) -> tuple[PathBranches, ...]:
@@ -267,24 +285,49 @@ def list_path_branches(analyses: TraceAnalyses, *, by_line: bool = False) -> tup
     keys = find_statements(analyses)
     statements: dict[CodePlace, dict[tuple[object, ...], list[BranchTotals]]] = {}
     for branch in sorted(analyses.branches.branches, key=lambda one: one.instruction):
-        groups = statements.setdefault(find(analyses, branch.instruction), {})
+        groups = statements.setdefault(_find_branch_place(analyses, branch.instruction, find), {})
         groups.setdefault(keys[branch.instruction], []).append(branch)
     found = [
         PathBranches(
             place=place,
             which=which,
+            count=len({_find_original(analyses, one.instruction) for one in members}),
             executions=sum(one.executions for one in members),
             divergent=sum(one.divergent for one in members),
             active_lanes=sum(one.active_lanes for one in members),
             taken_lanes=sum(one.taken_lanes for one in members),
         )
         for place, groups in statements.items()
-        for which, members in zip(_name_statements(groups), groups.values(), strict=True)
+        for which, members in zip(_name_statements(place, groups), groups.values(), strict=True)
     ]
     return tuple(sorted(found, key=lambda one: (-one.divergent, -one.executions, str(one.place), one.which)))
 
 
-def _name_statements(keys: Collection[tuple[object, ...]]) -> list[str]:
-    own = sum(not key[0] for key in keys)
-    number = count(1)
-    return [f"in {key[0]}" if key[0] else f"branch {next(number)} of {own} there" if own > 1 else "" for key in keys]
+def _name_called(analyses: TraceAnalyses, instruction: int) -> str:
+    """The called function that holds an instruction, where it has no lines; empty elsewhere."""
+    one = analyses.instructions[instruction]
+    return find_bare_name(one.function) if one.calls and not _clean(one.chain) else ""
+
+
+def _find_branch_place(
+    analyses: TraceAnalyses, instruction: int, find: Callable[[TraceAnalyses, int], CodePlace]
+) -> CodePlace:
+    """The place of a branch; in a function without lines that of the call."""
+    is_called = bool(_name_called(analyses, instruction))
+    return find(analyses, analyses.instructions[instruction].calls[0] if is_called else instruction)
+
+
+def _find_original(analyses: TraceAnalyses, instruction: int) -> int:
+    same = analyses.instructions[instruction].same_as
+    return instruction if same is None else same
+
+
+def _name_statements(place: CodePlace, groups: Mapping[tuple[object, ...], Sequence[BranchTotals]]) -> Iterator[str]:
+    own = [members for key, members in groups.items() if not key[0]]
+    what = "branch" if all(len(members) == 1 for members in own) else "condition"
+    inlined = place.path[-1].function if place.path else None
+    where = "there" if inlined in (None, place.function) else f"in {find_bare_name(inlined or '')}"
+    number = count_from(1)
+    for key in groups:
+        named = f"in {key[0]}" if key[0] else ""
+        yield named or (f"{what} {next(number)} of {len(own)} {where}" if len(own) > 1 else "")

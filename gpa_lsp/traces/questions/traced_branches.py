@@ -62,10 +62,10 @@ def _find(analyses: TraceAnalyses, found: BranchDivergence) -> list[Finding]:
         findings.append(
             Finding(
                 text=say(
-                    "{share} of {executions} of the branch at {place} diverge: {part} of all branch executions.",
+                    "{share} of {executions} of the {branch} diverge: {part} of all branch executions.",
                     share=percent(one.divergent / one.executions),
                     executions=count(one.executions, "execution"),
-                    place=one.say(analyses.short_files),
+                    branch=one.say(analyses.short_files),
                     part=percent(part),
                 ),
                 weight=Weight.HIGH if part >= _MATTERS else Weight.PLAIN,

@@ -113,8 +113,9 @@ def _find_one_way(analyses: TraceAnalyses) -> list[Finding]:
         findings += [
             Finding(
                 text=say(
-                    "The branch at {place} is {word} taken ({executions}).",
-                    place=one.say(analyses.short_files),
+                    "The {branch} {verb} {word} taken ({executions}).",
+                    branch=one.say(analyses.short_files),
+                    verb="is" if one.count == 1 else "are",
                     word=word,
                     executions=count(one.executions, "execution"),
                 ),
