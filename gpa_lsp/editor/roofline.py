@@ -45,11 +45,13 @@ def describe_roofs_of(shown: VisibleKernel, *, with_bars: bool = True) -> str:
 
 def draw_roofline_of(shown: VisibleKernel) -> str:
     """The roofline as a picture in Markdown; empty where there is nothing to draw."""
+    from gpa_lsp.render.context_words import list_context_lines
     from gpa_lsp.render.markdown_text import embed_picture
     from gpa_lsp.render.roofline_picture import describe_roofline_picture, draw_roofline_picture
 
     roofline = find_roofline(shown)
-    picture = None if roofline is None else draw_roofline_picture(roofline)
+    lines = [line for _, line in list_context_lines(shown.kernel.report)]
+    picture = None if roofline is None else draw_roofline_picture(roofline, lines)
     if roofline is None or picture is None:
         return ""
     return embed_picture(picture, describe_roofline_picture(roofline))

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from gpa_lsp.advice.model import AT_THE_LIMIT, KernelAdvice
 from gpa_lsp.analyses.limiter.model import Limiter
+from gpa_lsp.analyses.roofline_model import Roofline
 from gpa_lsp.basis.numbers import format_bytes, format_count, format_count_of, format_dim3, format_percent
 from gpa_lsp.basis.prose import NOTHING, Sentence, count, join, list_of, say
 from gpa_lsp.render.advice_words import label_suggestion, shorten_limit
@@ -32,6 +33,19 @@ def name_contexts(kernel: KernelReport) -> tuple[str, ...]:
         name if known[name] == 1 else f"{name} (launch {context.launches[0]})".strip()
         for name, context in zip(names, contexts, strict=True)
     )
+
+
+def list_context_lines(kernel: KernelReport) -> list[tuple[str, Roofline]]:
+    """Where each launch context stands, by its longest launch, the heaviest context first; empty for a kernel of one."""
+    roofline = None if kernel.analyses is None else kernel.analyses.roofline
+    if roofline is None:
+        return []
+    found = []
+    for name, context in zip(name_contexts(kernel), kernel.contexts, strict=True):
+        line = next((one for one in roofline.launches if one.launch_index in context.launches), None)
+        if line is not None:
+            found.append((name, line))
+    return found
 
 
 def _list_traits(contexts: Sequence[LaunchContext]) -> Iterator[Iterator[str]]:

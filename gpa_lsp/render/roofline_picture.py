@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from gpa_lsp.analyses.roofline_model import KernelRoofline, Point
+from gpa_lsp.analyses.roofline_model import KernelRoofline, Point, Roofline
 from gpa_lsp.basis.numbers import format_decade
 from gpa_lsp.basis.visible_text import make_visible
 from gpa_lsp.device.model import MemoryLevel
@@ -28,18 +28,20 @@ _SAME = 1.02
 _LETTER = 5.6
 
 
-def draw_roofline_picture(roofline: KernelRoofline) -> str | None:
+def draw_roofline_picture(roofline: KernelRoofline, contexts: Sequence[Roofline] = ()) -> str | None:
     """The picture as SVG; None where there is nothing to draw.
 
     Args:
         roofline: of a kernel; all its launches together are drawn, or its longest.
+        contexts: of its launch contexts, which are drawn in place of the whole.
     """
-    line = choose_roofline(roofline)
-    points = [] if line is None else _choose_points(line.points, line.dominant)
+    lines = contexts or (choose_roofline(roofline),)
+    points = [point for line in lines if line is not None for point in _choose_points(line.points, line.dominant)]
     if not points:
         return None
     rows = [build_point("", point) for point in points]
-    kinds = list(dict.fromkeys(row["kind"] for row in rows))
+    kinds = list(dict.fromkeys(row["kind"] for row in rows))[:_MOST_KINDS]
+    rows = [row for row in rows if row["kind"] in kinds]
     levels = {row["level"] for row in rows}
     drawn = [roof for roof in build_roofs(roofline.machine, 0) if roof["name"] in levels or roof["name"] in kinds]
     plane = _Plane(choose_frame(rows, drawn, kinds))

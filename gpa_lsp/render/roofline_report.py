@@ -23,6 +23,7 @@ from gpa_lsp.render.advice_words import describe_limit_briefly
 from gpa_lsp.render.answer_text import describe_missing, describe_movement, render_bars
 from gpa_lsp.render.charts.roofline_chart import RooflineView
 from gpa_lsp.render.check_text import render_problems
+from gpa_lsp.render.context_words import count_contexts, list_context_lines, name_contexts
 from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line, wrap
 from gpa_lsp.render.places import PlaceNames
@@ -139,7 +140,7 @@ def _render_kernel(
         yield from _render_points(line, width)
     else:
         yield from _render_instruction_points(line, width)
-    yield from _render_launches(roofline, width)
+    yield from _render_launches(kernel, roofline, width)
     yield from _render_movements(kernel, width)
     yield from _render_roofs(roofline.machine, line, width)
     if line.missing:
@@ -217,10 +218,17 @@ def _render_instruction_points(line: Roofline, width: int | None) -> Iterator[Li
     yield from _titled("Warp instructions per transaction", columns, rows, width)
 
 
-def _render_launches(roofline: KernelRoofline, width: int | None) -> Iterator[Line]:
+def _render_launches(kernel: KernelReport, roofline: KernelRoofline, width: int | None) -> Iterator[Line]:
     if len(roofline.launches) < 2:
         return
+    contexts = list_context_lines(kernel)
+    names = {
+        index: name for name, one in zip(name_contexts(kernel), kernel.contexts, strict=True) for index in one.launches
+    }
+    known = {line.launch_index for _, line in contexts}
+    shown = [*(line for _, line in contexts), *(line for line in roofline.launches if line.launch_index not in known)]
     columns = (
+        *((Column(title="launched with", can_shrink=True, min_chars=12),) if contexts else ()),
         Column(title="launch", align=Align.RIGHT),
         Column(title="time", align=Align.RIGHT),
         Column(title="nearest ceiling"),
@@ -228,9 +236,10 @@ def _render_launches(roofline: KernelRoofline, width: int | None) -> Iterator[Li
         Column(title="headroom", align=Align.RIGHT),
     )
     rows = []
-    for launch in roofline.launches[:_MOST_LAUNCHES]:
+    for launch in shown[:_MOST_LAUNCHES]:
         nearest = launch.tighter_unit or launch.binding
         cells = (
+            *((names.get(launch.launch_index or 0, "another context"),) if contexts else ()),
             format_count(launch.launch_index),
             format_duration_ns(launch.duration_s * 1e9),
             UNKNOWN if nearest is None else nearest.name,
@@ -238,6 +247,9 @@ def _render_launches(roofline: KernelRoofline, width: int | None) -> Iterator[Li
             UNKNOWN if nearest is None else format_speedup(nearest.headroom),
         )
         rows.append([(cell, Style.PLAIN) for cell in cells])
+    if contexts:
+        text = f"The figures above are the sum of {count_contexts(kernel)}; each is listed by its longest launch first."
+        yield from (EMPTY_LINE, *wrap(text, width))
     yield from _titled("Launches", columns, rows, width)
     rest = len(roofline.launches) + roofline.left_out - _MOST_LAUNCHES
     if rest > 0:

@@ -15,7 +15,9 @@ from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly,
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.pipeline import analyse
 from gpa_lsp.render.advice_screen import MOST_LINES
-from gpa_lsp.render.context_words import name_contexts
+from gpa_lsp.render.charts.roofline_chart import build_roofline_chart
+from gpa_lsp.render.context_words import list_context_lines, name_contexts
+from gpa_lsp.render.roofline_picture import draw_roofline_picture
 from gpa_lsp.report.model import Report
 from gpa_lsp.report_file.store import read_report, write_report
 from gpa_lsp.rows.launch_contexts import MOST_CONTEXTS
@@ -87,6 +89,47 @@ def test_the_order_of_files_does_not_matter(write: Write) -> None:
         [(one.profile_path, one.total_samples) for one in analyse(order).kernels] for order in (paths, paths[::-1])
     )
     assert first == second
+
+
+def _draw_rooflines(path: Path) -> list[tuple[str, float, float]]:
+    """What a roofline shows at first: what was launched, and where its points stand."""
+    data = build_roofline_chart([judge(path)])
+    shown = next(one["value"] for one in data["params"] if one["name"] == "shown_rows")
+    names = {row["id"]: row["launch"].partition(" (launch")[0] for row in data["datasets"]["rows"]}
+    return [(names[one["row"]], one["x"], one["y"]) for one in data["datasets"]["points"] if one["row"] in shown]
+
+
+def test_a_roofline_draws_each_context_and_their_sum_in_any_order_of_launches(write: Write) -> None:
+    large, small, other = make_launch(4096, time_ns=400e3), make_launch(8, time_ns=200e3), make_launch(8, time_ns=100e3)
+    drawn = [
+        _draw_rooflines(write(*order, name=f"k{number}"))
+        for number, order in enumerate(itertools.permutations((large, small, other)))
+    ]
+    assert {name for name, *_ in drawn[0]} == {"sum of 2 launch contexts", "grid 4,096, block 256", "grid 8, block 256"}
+    assert len({rate for name, _, rate in drawn[0] if "grid" in name}) > 1
+    assert all(one == drawn[0] for one in drawn)
+    (alone,) = {name for name, *_ in _draw_rooflines(write(small, other, name="alone"))}
+    assert alone == "all launches together"
+
+
+def test_the_picture_of_a_hover_draws_each_context(write: Write) -> None:
+    kernel = judge(write(make_launch(4096, time_ns=400e3), make_launch(8, time_ns=100e3)))
+    assert kernel.analyses is not None
+    assert kernel.analyses.roofline is not None
+    lines = [line for _, line in list_context_lines(kernel)]
+    whole, apart = (draw_roofline_picture(kernel.analyses.roofline, drawn) for drawn in ((), lines))
+    assert whole is not None
+    assert apart is not None
+    assert apart.count("<circle") == 2 * whole.count("<circle") > 0
+
+
+def test_the_text_of_a_roofline_says_that_it_is_a_sum_and_gives_each(write: Write) -> None:
+    with redirect_stdout(io.StringIO()) as out:
+        assert main(["roofline", str(write(LARGE, SMALL, SMALL))]) == 0
+    text = " ".join(out.getvalue().split())
+    assert "the sum of 2 launch contexts" in text
+    assert "grid 4,096, block 256" in text
+    assert "grid 8, block 256" in text
 
 
 def test_launches_of_one_configuration_stay_one_subject(write: Write) -> None:

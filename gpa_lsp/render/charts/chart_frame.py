@@ -109,15 +109,16 @@ def place_names(
     """The points, some of them with a ``name`` to be written beside them on a ``side``: one of each kernel, where there is room.
 
     Kernels of more time come first; the one of most time has its name always (``first``). Only rows that are ``shown`` have names and take room.
-    Launches and kernels of the profile before have no names.
+    A launch context is named by what it was launched with; other launches and kernels of the profile before have no names.
     """
-    by_id = {row.row_id: row for row in rows if row.row_id in shown and row.is_whole and not row.is_before}
+    named_rows = (row for row in rows if row.row_id in shown and (row.is_whole or row.context) and not row.is_before)
+    by_id = {row.row_id: row for row in named_rows}
     taken = [_box_around(*frame.place(point), 5.0) for point in points if point["row"] in by_id]
     taken += _find_peak_labels(roofs, {point["kind"] for point in points}, frame)
     named: dict[int, Row] = {}
     order = sorted(by_id, key=lambda row_id: -by_id[row_id].roofline.duration_s)
     for row_id in order[:_MOST_NAMES]:
-        name = by_id[row_id].name
+        name = by_id[row_id].context or by_id[row_id].name
         name = name if len(name) <= _NAME_LETTERS else name[: _NAME_LETTERS - 1] + "…"
         own = sorted((index for index, point in enumerate(points) if point["row"] == row_id), key=_by_place(points))
         places = [

@@ -174,9 +174,7 @@ def build_points(rows: Sequence[PlacedRow], view: RooflineView) -> list[Row]:
 
 def build_row(row: PlacedRow, machine: int) -> Row:
     """A kernel or launch as a row of the chart."""
-    launch = "all launches together" if row.is_whole else f"launch {row.launch_index}"
-    if row.is_before:
-        launch += ", before"
+    launch = f"{row.launch}, before" if row.is_before else row.launch
     return {
         "id": row.row_id,
         "kernel": row.name,
@@ -225,14 +223,19 @@ def describe_clocks(basis: ClockBasis) -> str:
 
 
 def choose_rows(rows: Sequence[PlacedRow]) -> list[str]:
-    """The rows a chart shows at first: the kernels of most time, and what they were before."""
+    """The rows a chart shows at first: the kernels of most time with their launch contexts, and what they were before."""
     whole = [row for row in rows if row.is_whole]
     longest = sorted((row for row in whole if not row.is_before), key=lambda row: -row.roofline.duration_s)[:MOST_SHOWN]
     names = {row.kernel.mangled_name for row in longest} or {row.kernel.mangled_name for row in whole[:MOST_SHOWN]}
     chosen = {row.row_id for row in longest} | {
         row.row_id for row in whole if row.is_before and row.kernel.mangled_name in names
     }
-    return [row.row_id for row in whole if row.row_id in chosen]
+    drawn = {(row.kernel.mangled_name, row.is_before) for row in whole if row.row_id in chosen}
+    return [
+        row.row_id
+        for row in rows
+        if row.row_id in chosen or (row.context and (row.kernel.mangled_name, row.is_before) in drawn)
+    ]
 
 
 def _count_hidden(rows: Sequence[PlacedRow], shown: Sequence[str], left_out: Mapping[str, int]) -> list[str]:

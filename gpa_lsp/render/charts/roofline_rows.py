@@ -16,6 +16,7 @@ from gpa_lsp.basis.numbers import (
     format_transactions_per_s,
 )
 from gpa_lsp.device.model import Machine, MemoryLevel, OperationKind
+from gpa_lsp.render.context_words import count_contexts, list_context_lines
 from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.report.model import KernelReport
 
@@ -44,6 +45,7 @@ class PlacedRow:
         roofline: where it stands.
         machine: whose roofs.
         is_before: measured before the change.
+        context: of the longest launch of one of several launch contexts, what it was launched with; empty for others.
     """
 
     row_id: str
@@ -53,6 +55,15 @@ class PlacedRow:
     roofline: Roofline
     machine: Machine
     is_before: bool
+    context: str = ""
+
+    @property
+    def launch(self) -> str:
+        """What of the kernel it is: ``launch 3``, or ``grid 8, block 256 (launch 3)``."""
+        if self.is_whole:
+            contexts = count_contexts(self.kernel)
+            return f"sum of {contexts}" if contexts else "all launches together"
+        return f"{self.context} (launch {self.launch_index})" if self.context else f"launch {self.launch_index}"
 
     @property
     def is_whole(self) -> bool:
@@ -91,7 +102,8 @@ def place_kernels(
     Args:
         kernels: those without a roofline are left out, and a kernel of which only launches could be placed has no row for the whole.
         before: the same of the profile before the change.
-        max_launches: of each kernel, longest first; a kernel with a single launch has none of its own, since it is the whole.
+        max_launches: of each kernel, those that stand for a launch context first, then the longest; a kernel with a single launch has none of its
+            own, since it is the whole.
     """
     names = name_kernels([*kernels, *before])
     placed: list[PlacedRow] = []
@@ -115,8 +127,12 @@ def _place(kernel: KernelReport, name: str, row_id: str, max_launches: int) -> I
         yield PlacedRow(row_id=row_id, launch_index=None, roofline=roofline.whole, **common)
     if len(roofline.launches) < 2 and roofline.whole is not None:
         return
-    for position, launch in enumerate(roofline.launches[:max_launches]):
-        yield PlacedRow(row_id=f"{row_id}.{position}", launch_index=launch.launch_index, roofline=launch, **common)
+    contexts = list_context_lines(kernel)
+    known = {line.launch_index for _, line in contexts}
+    others = [("", line) for line in roofline.launches if line.launch_index not in known]
+    for position, (context, line) in enumerate([*contexts, *others][:max_launches]):
+        number = f"{row_id}.{position}"
+        yield PlacedRow(row_id=number, launch_index=line.launch_index, roofline=line, context=context, **common)
 
 
 def group_machines(rows: Iterable[PlacedRow]) -> tuple[tuple[Machine, ...], dict[str, int]]:

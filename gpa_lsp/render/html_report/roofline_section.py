@@ -1,6 +1,6 @@
 """A kernel's roofline for a page: the chart in both views, and the same as tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -20,6 +20,7 @@ from gpa_lsp.basis.numbers import (
 from gpa_lsp.device.model import Clocks, OperationKind
 from gpa_lsp.render.answer_text import describe_missing
 from gpa_lsp.render.charts.roofline_chart import ChartLook, RooflineView, build_roofline_chart
+from gpa_lsp.render.context_words import count_contexts, list_context_lines
 from gpa_lsp.render.html_report.answer_sections import AnswerSection, ChartItem
 from gpa_lsp.render.html_report.tables import Cell, Meter, PageTable
 from gpa_lsp.render.layout import clamp_ratio
@@ -85,7 +86,7 @@ def build_roofline_section(
         doubts=roofline.machine.doubts,
         meters=_list_meters(whole),
         charts=_build_charts(kernel, whole, charts, before),
-        tables=[table for table in (_tabulate_points(whole), _tabulate_amounts(whole)) if table.rows],
+        tables=[table for table in (*_tabulate_contexts(kernel, whole), _tabulate_amounts(whole)) if table.rows],
         missing=[render_prose(describe_missing(missing)) for missing in whole.missing],
         has_movements=any(one.movements for one in kernel.analyses.answers) if kernel.analyses is not None else False,
         answer=answer,
@@ -173,7 +174,15 @@ def _build_charts(
     return items
 
 
-def _tabulate_points(whole: Roofline) -> PageTable:
+def _tabulate_contexts(kernel: KernelReport, whole: Roofline) -> Iterator[PageTable]:
+    """The points of all launches together, then those of each launch context by its longest launch."""
+    contexts = list_context_lines(kernel)
+    yield _tabulate_points(whole, f"Points, sum of {count_contexts(kernel)}" if contexts else "Points")
+    for name, line in contexts:
+        yield _tabulate_points(line, f"Points, {name}")
+
+
+def _tabulate_points(whole: Roofline, title: str) -> PageTable:
     columns = [
         ("operations", False),
         ("memory", False),
@@ -204,7 +213,7 @@ def _tabulate_points(whole: Roofline) -> PageTable:
             "",
         )
         rows.append([Cell(text=text) for text in cells])
-    return PageTable(title="Points", columns=columns, rows=rows)
+    return PageTable(title=title, columns=columns, rows=rows)
 
 
 def _tabulate_amounts(whole: Roofline) -> PageTable:

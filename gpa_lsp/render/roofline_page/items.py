@@ -128,7 +128,7 @@ def build_details(row: PlacedRow, machine: int) -> Mapping[str, Any]:
         "id": row.row_id,
         "owner": row.row_id.partition(".")[0],
         "name": row.name,
-        "launch": "" if row.is_whole else f"launch {row.launch_index}",
+        "launch": "" if row.is_whole else row.launch,
         "before": row.is_before,
         "symbol": row.kernel.mangled_name,
         "machine": machine,
