@@ -169,7 +169,7 @@ def test_going_to_the_cause_shows_it() -> None:
     assert answer["range"]["start"]["line"] == 4
     assert [(shown.uri, shown.range.start.line) for shown in session.locations] == [(URI, 4)]
     assert run("go_to_cause", session, URI, 0) is None
-    assert session.messages == ["nothing is known to make this line wait"]
+    assert session.messages == ["this line is not known to wait for another one"]
 
 
 def test_a_chain_is_asked_for_by_direction() -> None:

@@ -12,14 +12,14 @@ def go_to_cause(session: SessionActions, arguments: Sequence[Any]) -> dict[str, 
     """Show the first cause of the place in the arguments: its line, or its instruction where the line is the one we come from.
 
     Returns:
-        The jump; None when nothing is known to make the line wait, which is said.
+        The jump; None when the line is not known to wait for another one, which a message says.
     """
     from gpa_lsp.editor.jumps import find_causes
 
     place = read_place(arguments)
     jumps = [] if place is None else find_causes(session, *place)
     if place is None or not jumps:
-        session.show_message("nothing is known to make this line wait")
+        session.show_message("this line is not known to wait for another one")
         return None
     jump = jumps[0]
     is_same_line = (jump.location.uri, jump.location.range.start.line + 1) == place

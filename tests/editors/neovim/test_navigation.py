@@ -59,7 +59,7 @@ def test_a_count_or_the_user_chooses_among_causes(source: Neovim, workspace: Wor
 def test_a_line_without_a_cause_says_so(source: Neovim, workspace: Workspace) -> None:
     put_cursor(source, 0)
     source.type("gC")
-    source.wait_for("a message", lambda: "nothing is known to make this line wait" in source.messages())
+    source.wait_for("a message", lambda: "this line is not known to wait for another one" in source.messages())
 
 
 def test_hot_lines_go_round(source: Neovim, workspace: Workspace) -> None:

@@ -172,7 +172,7 @@ local function walk(client, direction, items, finish)
   step()
 end
 
---- What the line under the cursor waits for, what that waits for, and so on; or who waits for it.
+--- What the line under the cursor waits for, what that waits for, and so on; or the lines that wait for it.
 ---@param direction 'incoming'|'outgoing'
 function M.chain(direction)
   local client = rpc.find_client()
@@ -182,11 +182,11 @@ function M.chain(direction)
   local uri, line = rpc.place()
   rpc.execute(client, 'gpaLsp.findChain', { uri, line, direction }, function(items)
     if next(items or {}) == nil then
-      rpc.say(direction == 'incoming' and 'nothing is known to make this line wait' or 'nobody is known to wait for this line')
+      rpc.say(direction == 'incoming' and 'this line is not known to wait for another one' or 'no line is known to wait for this one')
       return
     end
     walk(client, direction, items, function(entries)
-      open(direction == 'incoming' and 'Waits for' or 'Who waits', entries, false)
+      open(direction == 'incoming' and 'Waits for' or 'Waiting for this', entries, false)
     end)
   end)
 end

@@ -81,13 +81,13 @@ end
 --- Go to what the line under the cursor waits for.
 ---@param wishes gpa_lsp.JumpWishes
 function M.cause(wishes)
-  jump_along('gpaLsp.findCauses', 'nothing is known to make this line wait', 'Waits for', wishes)
+  jump_along('gpaLsp.findCauses', 'this line is not known to wait for another one', 'Waits for', wishes)
 end
 
---- Go to who waits for the line under the cursor.
+--- Go to the lines that wait for the line under the cursor.
 ---@param wishes gpa_lsp.JumpWishes
 function M.victim(wishes)
-  jump_along('gpaLsp.findVictims', 'nobody is known to wait for this line', 'Waiting for this', wishes)
+  jump_along('gpaLsp.findVictims', 'no line is known to wait for this one', 'Waiting for this', wishes)
 end
 
 --- Go to the SASS of the line under the cursor, or from SASS to its source. Several kernels may have been made of a line: they are offered. Of
