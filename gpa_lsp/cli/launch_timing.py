@@ -61,7 +61,9 @@ def wants_timing(arguments: argparse.Namespace) -> bool:
         InputError: there is code, and no description of its launches.
     """
     if arguments.code is not None and arguments.described is None:
-        raise InputError("--of names code, and no launch of it is described", remedy="describe them with --launch FILE")
+        from gpa_lsp.launches.read_launches import word_undescribed
+
+        raise InputError(word_undescribed(), path=arguments.code, remedy="name one with --launch FILE")
     return arguments.described is not None or arguments.replay is not None
 
 

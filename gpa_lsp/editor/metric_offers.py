@@ -35,7 +35,9 @@ class MetricOffer:
     @property
     def lack(self) -> str:
         """Which kernels lack it, a sentence without its stop; empty where none does."""
-        reason = "no launch is described" if self.metric.is_from_emulation else "not in their profiles"
+        from gpa_lsp.launches.read_launches import word_undescribed  # brings numpy
+
+        reason = word_undescribed().lower() if self.metric.is_from_emulation else "not in their profiles"
         if not self.is_known:
             return reason if self.metric.is_from_emulation else "no profile here has it"
         if not self.lacking:

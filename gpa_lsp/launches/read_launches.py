@@ -98,6 +98,20 @@ def find_launch_file(source: Path) -> Path | None:
     return path if path.is_file() else None
 
 
+def word_undescribed(names: Collection[str] = (), remedy: str = "") -> str:
+    """The sentence for kernels whose launch is not described.
+
+    >>> word_undescribed(["f", "g"], "gpa-lsp trace --template k.cu"), word_undescribed()
+    ('No launch description of f, g. Create one: gpa-lsp trace --template k.cu', 'No launch description')
+
+    Args:
+        names: readable names of those kernels; empty where no launch of any is described.
+        remedy: how a description is created; empty where there is no room for it.
+    """
+    of = f" of {', '.join(names)}" if names else ""
+    return f"No launch description{of}{f'. Create one: {remedy}' if remedy else ''}"
+
+
 def explain_undescribed(
     source: Path, names: Collection[str] = (), described: Path | None = None, *, folder: Path | None = None
 ) -> InputError:
@@ -112,10 +126,7 @@ def explain_undescribed(
     target = described or source.with_name(source.stem + SUFFIX)
     command, written = (shlex.quote(_shorten_path(one, folder or Path.cwd())) for one in (source, target))
     to = ">>" if _exists(target) else ">"
-    of = f" of {', '.join(names)}" if names else ""
-    return InputError(
-        f"No launch description{of}. Create one: gpa-lsp trace --template {command} {to} {written}", path=source
-    )
+    return InputError(word_undescribed(names, f"gpa-lsp trace --template {command} {to} {written}"), path=source)
 
 
 def _exists(path: Path) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.launches.expressions import LARGEST, Number, evaluate
 from gpa_lsp.launches.toml_lines import Place, TomlLines
 
@@ -136,7 +137,8 @@ class Table:
         if isinstance(value, float):
             raise self.refuse(f"{key} is {value}, not an integer", remedy="write // or ceildiv(…)", key=key)
         if not least <= value <= most:
-            raise self.refuse(f"{key} is {value}", remedy=f"give a number from {least} to {most}", key=key)
+            limit = f"at least {format_count(least)}" if value < least else f"at most {format_count(most)}"
+            raise self.refuse(f"{key} is {value}", remedy=f"give a number of {limit}", key=key)
         return value
 
     def read_tables(self, key: str, what: str) -> "tuple[Table, ...]":

@@ -10,6 +10,7 @@ from pathlib import Path
 from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.basis.numbers import format_seconds
 from gpa_lsp.editor.documents import Documents
+from gpa_lsp.editor.predicted.actions import explain_undescribed_kernel
 from gpa_lsp.editor.predicted.results import PredictedJob
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.simulated.results import ComparisonJob, SimulationResult
@@ -114,10 +115,7 @@ class Simulations:
             raise GpaError(f"{shown.name} was simulated, and nothing of it was measured")
         launches = self._find_description(shown)
         if launches is None:
-            raise GpaError(
-                f"no launch of {shown.name} is described; NAME.launch.toml beside its source or its report says what is passed to it "
-                "(a code action on the kernel begins one)"
-            )
+            raise GpaError(explain_undescribed_kernel(shown.name))
         folder, kernel = self._client.make_folder(), shown.kernel.report.mangled_name
         key = hashlib.blake2b(
             f"{shown.profile.path}\0{kernel}".encode("utf-8", "surrogatepass"), digest_size=6

@@ -1,14 +1,15 @@
-"""What guesses about a launch explain: no fault of the program, and told as what it is."""
+"""Guesses about a launch: the note that results rest on them, and the faults that they explain, which are no faults of the program."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from gpa_lsp.basis.errors import Problem
+from gpa_lsp.basis.errors import Problem, ProblemSeverity
 from gpa_lsp.basis.numbers import format_count
+from gpa_lsp.basis.prose import list_of
 from gpa_lsp.emulator.model import Fault, FaultKind
 from gpa_lsp.launches.described_arrays import list_arrays, replace_arrays
-from gpa_lsp.launches.guess_dependence import GuessDependence
-from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription
+from gpa_lsp.launches.guess_dependence import SHAPE, GuessDependence
+from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription, ScalarArgument, StructArgument
 from gpa_lsp.prediction.fault_answer import ENDINGS
 from gpa_lsp.ptx.model import PtxFunction
 
@@ -17,6 +18,34 @@ _GROWTH = 4
 _MOST_NAMED = 6
 _OF_LAUNCHES = frozenset({FaultKind.BAD_LAUNCH, FaultKind.CALL_DEPTH})
 """Kinds that no guess explains, though it may have led there."""
+
+
+def note_guesses(launch: LaunchDescription, *, kernel: str | None = None) -> tuple[Problem, ...]:
+    """The note that results hold for guesses only; none for a launch without guesses.
+
+    Args:
+        launch: as described.
+        kernel: its mangled name; None where results say of which kernel they are.
+    """
+    sizes = find_guessed(launch)
+    named = dict.fromkeys(launch.guesses)
+    numbers = [one for one in named if one in SHAPE or one in _list_numbers(launch)]
+    contents = [f"the contents of {one}" for one in named if one not in numbers]
+    guessed = [*numbers, *(f"the size of {name}" for name in sizes), *contents]
+    if not guessed:
+        return ()
+    more = len(guessed) - _MOST_NAMED
+    listed = list_of([*guessed[:_MOST_NAMED], *([f"{more} more"] if more > 0 else [])])
+    return (
+        Problem(
+            severity=ProblemSeverity.NOTE,
+            message=f"guessed in the launch description: {listed}; results hold for these guesses only",
+            path=launch.path,
+            place=None if launch.line is None else f"line {launch.line}",
+            remedy="correct them and take what is right out of guesses",
+            kernel=kernel,
+        ),
+    )
 
 
 def find_guessed(launch: LaunchDescription) -> dict[str, ArrayArgument]:
@@ -58,6 +87,11 @@ def part_guessed(
             continue
         notes.setdefault(key, Problem.note(text))
     return tuple(kept), tuple(notes.values())
+
+
+def _list_numbers(launch: LaunchDescription) -> list[str]:
+    members = (inner for one in launch.arguments if isinstance(one, StructArgument) for _, inner in one.members)
+    return [one.name for one in (*launch.arguments, *members) if isinstance(one, ScalarArgument)]
 
 
 def grow_guessed(launch: LaunchDescription, faults: Iterable[Fault]) -> LaunchDescription | None:

@@ -182,7 +182,7 @@ def choose_launches(
     if choice.number is None:
         if choice.is_single and len(matched) > 1:
             names = ", ".join(dict.fromkeys(shorten_name(demangle(one.function.name)) for one in matched[:10]))
-            message = f"{format_count(len(matched))} launches match ({names}), and a trace holds one"
+            message = f"{format_count(len(matched))} launches match ({names}), and one is asked for"
             raise InputError(message, path=described, remedy="choose one with --kernel and --launch")
         return tuple(matched)
     if not 1 <= choice.number <= len(matched):

@@ -13,7 +13,7 @@ from gpa_lsp.device.products import Product
 from gpa_lsp.emulator.emulate import emulate
 from gpa_lsp.emulator.model import Emulation, Fault, Sampling, SamplingKind, TraceSettings, TraceSink
 from gpa_lsp.prediction.fault_answer import ENDINGS, answer_faults, explain_unchecked_races
-from gpa_lsp.prediction.guessed_sizes import grow_guessed, part_guessed
+from gpa_lsp.prediction.guessed_sizes import grow_guessed, note_guesses, part_guessed
 from gpa_lsp.prediction.launch_subject import LaunchSubject
 from gpa_lsp.prediction.launch_volumes import predict_volumes_of
 from gpa_lsp.prediction.machines import choose_product
@@ -119,6 +119,7 @@ def predict_launch(
     product = choose_product(settings.machine, subject.compute_capability)
     context = _build_context(subject, product, problems)
     warps_per_sm = None if problems else context.blocks_per_sm * -(-prod(subject.launch.block) // 32)
+    problems.extend(note_guesses(subject.launch))
     probe, subject, left = _probe_grown(subject, settings, problems)
     piece = None if probe.trace is None else PieceRows(probe.trace)
     is_counted = probe.is_complete or not _has_all_first(probe)  # or else the run counts

@@ -88,7 +88,7 @@ def _choose(found: list[MeasuredLaunch], choice: LaunchChoice, described: Path |
             raise InputError(f"there is no launch {choice.number}", path=described, remedy=remedy)
         return found[choice.number - 1 : choice.number]
     if choice.is_single and len(found) > 1:
-        message = f"{format_count(len(found))} launches match, and a trace holds one"
+        message = f"{format_count(len(found))} launches match, and one is asked for"
         raise InputError(message, path=described, remedy="choose one with --kernel and --launch")
     return found
 

@@ -22,6 +22,7 @@ from gpa_lsp.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_laun
 from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription
 from gpa_lsp.launches.read_launches import explain_undescribed, find_launch_file, read_launches
 from gpa_lsp.native.shared_library import prepare_core
+from gpa_lsp.prediction.guessed_sizes import note_guesses
 from gpa_lsp.prediction.simulation_subjects import (
     PTX_REMEDY,
     Place,
@@ -141,7 +142,15 @@ def simulate_report(
         )
     subjects = [make_measured(one, product) for one in kernels]
     return _simulate_all(
-        described, subjects, settings, problems, progress, is_chosen=kernel is not None, known=sorted(wanted)
+        described,
+        subjects,
+        settings,
+        problems,
+        progress,
+        path=path,
+        launches=launches,
+        is_chosen=kernel is not None,
+        known=sorted(wanted),
     )
 
 
@@ -171,7 +180,10 @@ def simulate_build(
         units = choose_units(units, product, path)
         problems += _note_machine(settings, product, [one.compute_capability for one in units])
     subjects = make_built(units, path, kernel, settings.machine, problems)
-    return _simulate_all(described, subjects, settings, problems, progress, is_chosen=kernel is not None)
+    is_chosen = kernel is not None
+    return _simulate_all(
+        described, subjects, settings, problems, progress, path=path, launches=launches, is_chosen=is_chosen
+    )
 
 
 def _note_machine(
@@ -232,7 +244,10 @@ def simulate_source(
     subjects = make_built((unit,), path, kernel, settings.machine, problems)
     if number is not None:
         described = _choose_launch(described, [one.kernel.mangled_name for one in subjects], number)
-    return _simulate_all(described, subjects, settings, problems, progress, is_chosen=kernel is not None)
+    is_chosen = kernel is not None
+    return _simulate_all(
+        described, subjects, settings, problems, progress, path=path, launches=launches, is_chosen=is_chosen
+    )
 
 
 def simulate_launch(
@@ -251,7 +266,9 @@ def simulate_launch(
     """
     problems: list[Problem] = []
     subjects = make_built((unit,), path, None, settings.machine, problems)
-    return _simulate_all((launch,), subjects, settings, problems, None, is_chosen=False)
+    return _simulate_all(
+        (launch,), subjects, settings, problems, None, path=path, launches=launch.path, is_chosen=False
+    )
 
 
 def _choose_launch(
@@ -279,6 +296,8 @@ def _simulate_all(
     problems: list[Problem],
     progress: Progress | None,
     *,
+    path: Path,
+    launches: Path | None,
     is_chosen: bool,
     known: Sequence[str] = (),
 ) -> Simulation:
@@ -299,6 +318,7 @@ def _simulate_all(
         name = shorten_name(demangle(subject.kernel.mangled_name))
         if progress is not None:
             progress(f"simulating {name}", number, len(meant))
+        problems += note_guesses(launch, kernel=subject.kernel.mangled_name)
         with spare_others(f"simulating a launch of {name}", problems, kernel=subject.kernel.mangled_name):
             if settings.is_paper:
                 estimates.append(_estimate_one(subject, launch, settings))
@@ -307,8 +327,8 @@ def _simulate_all(
                 problems += _note_outside(one, launch)
                 done.append(one)
     if not done and not estimates and not any(one.severity is ProblemSeverity.ERROR for one in problems):
-        message = f"no launch of {list_names(known)} is described" if known else "there is no kernel"
-        problems.append(Problem(severity=ProblemSeverity.ERROR, message=message))
+        missing = explain_undescribed(path, [list_names(known)], launches)
+        problems.append(Problem.from_error(missing if known else InputError("there is no kernel", path=path)))
     return Simulation(launches=tuple(done), estimates=tuple(estimates), problems=tuple(problems))
 
 
@@ -369,6 +389,7 @@ def _simulate_one(
         simulated=simulated,
         machine=place.machine,
         memory=place.memory,
+        is_guessed=bool(note_guesses(launch)),
     )
 
 

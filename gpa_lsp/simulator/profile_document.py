@@ -43,6 +43,7 @@ class DocumentLaunch:
         simulated: what came of it.
         machine: the GPU.
         memory: of the GPU.
+        is_guessed: sizes or contents that its description marks as guesses decide what came of it.
     """
 
     name: str
@@ -51,6 +52,7 @@ class DocumentLaunch:
     simulated: SimulatedLaunch
     machine: Machine
     memory: MemoryFacts
+    is_guessed: bool = False
 
     @property
     def time(self) -> str:

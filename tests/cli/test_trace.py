@@ -48,7 +48,7 @@ def test_entries_are_kept_when_asked_for(project: Path, capsys: pytest.CaptureFi
 def test_several_launches_are_refused_before_any_is_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "kernels.cu", "--kernel", "saxpy")
     assert (code, out) == (2, "")
-    assert "2 launches match (saxpy), and a trace holds one; choose one with --kernel and --launch" in err
+    assert "2 launches match (saxpy), and one is asked for; choose one with --kernel and --launch" in err
     assert not Path("kernels.trace").exists()
 
 

@@ -172,7 +172,7 @@ def test_what_can_be_chosen_says_who_lacks_it() -> None:
     assert offers["sectors"].lack == "1 kernel of 2 without it (other): not in their profiles"
     assert (offers["emulated"].is_known, offers["emulated"].lack) == (
         False,
-        "no launch is described",
+        "no launch description",
     )
 
 

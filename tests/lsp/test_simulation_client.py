@@ -185,7 +185,7 @@ def test_what_cannot_be_compared_says_why(client: RawClient, source: Path) -> No
     assert client.wait_for("window/showMessage", lambda one: "put the cursor into a measured kernel" in one["message"])
     assert run(client, "gpaLsp.compareSimulated", uri, LINE) is None
     said = client.wait_for("window/showMessage", lambda one: "not compared" in one["message"])
-    assert "no launch of gather is described" in said["message"]
+    assert "No launch description of gather. Create one: use the code action" in said["message"]
 
 
 def test_nothing_is_compared_without_trust(client: RawClient, source: Path) -> None:

@@ -80,12 +80,19 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _print(prediction: "SourcePrediction", folder: Path, terminal: Terminal) -> None:
     from gpa_lsp.render.answer_text import render_answer
     from gpa_lsp.render.layout import text_line
-    from gpa_lsp.render.prediction_text import describe_execution, describe_launch, describe_undescribed, show_path
+    from gpa_lsp.render.prediction_text import (
+        describe_execution,
+        describe_launch,
+        describe_undescribed,
+        render_problem,
+        show_path,
+    )
 
     here = Path.cwd()
     for kernel in prediction.kernels:
         terminal.write_lines([text_line(kernel.short_name), text_line(f"  {describe_launch(kernel)}")])
         terminal.write_lines([text_line(f"  {describe_execution(kernel.execution)}")])
+        terminal.write_lines([line for one in kernel.problems for line in render_problem(one, terminal.width)])
         if kernel.faults:
             terminal.write_lines(render_answer(kernel.answers[0], None, None, terminal.width))
         terminal.write_lines([text_line(f"  trace: {show_path(folder, here)}")])
@@ -129,6 +136,7 @@ def _describe_gpu_trace(traced: "GpuTrace", folder: Path) -> "list[Line]":
     from math import prod
 
     from gpa_lsp.basis.numbers import format_bytes, format_count, format_count_of, format_dim3, format_seconds
+    from gpa_lsp.prediction.guessed_sizes import note_guesses
     from gpa_lsp.render.layout import text_line
     from gpa_lsp.render.prediction_text import show_path
 
@@ -138,6 +146,7 @@ def _describe_gpu_trace(traced: "GpuTrace", folder: Path) -> "list[Line]":
         f"  grid {format_dim3(launch.grid)}, block {format_dim3(launch.block)}, on the {traced.gpu}",
         f"  {format_count(traced.traced_blocks)} of {blocks} traced: {format_count_of(traced.records, 'row')}, "
         f"in {format_seconds(traced.seconds)} with what records them",
+        *(f"  {one.severity.value}: {one}" for one in note_guesses(launch)),
     ]
     if traced.dropped:
         room = format_bytes(traced.record_bytes)

@@ -68,6 +68,17 @@ def find_description_uri(view: DocumentView) -> str:
     return f"{view.uri.rpartition('/')[0]}/{quote(view.predicted.result.job.launches_path.name)}"
 
 
+def explain_undescribed_kernel(name: str | None) -> str:
+    """The sentence for a kernel, or where None is named for a source, without a launch description, with the code action that begins one."""
+    from gpa_lsp.launches.read_launches import word_undescribed  # brings numpy
+
+    return word_undescribed((name,) if name else (), f"use the code action “{_write_title(name or '…')}” on the kernel")
+
+
+def _write_title(name: str) -> str:
+    return f"Describe a launch of {name}"
+
+
 def list_description_actions(view: DocumentView, first: int, last: int) -> Iterator[Action]:
     """For each kernel whose head is among some lines and that has no described launch, a way to begin one."""
     predicted = view.predicted
@@ -77,7 +88,7 @@ def list_description_actions(view: DocumentView, first: int, last: int) -> Itera
     for head in list_kernel_heads(view):
         is_wanted = not result.job.launches_text or head.mangled_name in result.undescribed
         if is_wanted and first <= head.end and last >= head.line:
-            title = f"Describe a launch of {shorten_name(head.name)}"
+            title = _write_title(shorten_name(head.name))
             command = CommandCall(title=title, command="gpaLsp.describeLaunch", arguments=(view.uri, head.mangled_name))
             yield Action(title=title, kind=ActionKind.REWRITE, command=command)
 

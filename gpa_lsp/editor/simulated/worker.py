@@ -6,6 +6,7 @@ import time
 from gpa_lsp.basis.errors import GpaError, InputError, ProblemSeverity
 from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.binary.linkage_names import find_bare_name
+from gpa_lsp.editor.predicted.actions import explain_undescribed_kernel
 from gpa_lsp.editor.predicted.machines import choose_machine
 from gpa_lsp.editor.predicted.results import PredictedJob
 from gpa_lsp.editor.predicted.worker import choose_compile_settings, choose_settings
@@ -15,7 +16,7 @@ from gpa_lsp.prediction.simulation import Simulation, SimulationSettings, simula
 from gpa_lsp.prediction.templates import write_templates
 from gpa_lsp.processes.frames import Step
 from gpa_lsp.processes.worker import Tell, Work
-from gpa_lsp.report.names import list_named, shorten_name
+from gpa_lsp.report.names import demangle, list_named, shorten_name
 from gpa_lsp.simulator.profile_document import DocumentLaunch, make_document
 from gpa_lsp.sources.host_launches import find_host_launches
 
@@ -94,11 +95,7 @@ def _find_launches_text(base: PredictedJob, kernel: str | None) -> str:
     if any(list_named(one.kernel, [kernel], lambda name: (name,)) for one in known):
         return described
     if not is_launched(base.path.name, base.text, kernel):
-        raise InputError(
-            "no launch of it is described, and no host code beside it says grid and block",
-            path=base.path,
-            remedy="describe one: a code action on the kernel begins it",
-        )
+        raise InputError(explain_undescribed_kernel(shorten_name(demangle(kernel))), path=base.path)
     return write_templates(
         base.path,
         text=base.text,
@@ -135,7 +132,9 @@ def _write_profile(job: SimulationJob, found: Simulation) -> None:
 
 def describe_launch(one: DocumentLaunch) -> str:
     """A few words for the person who asked for it: a long message covers what it is about."""
-    return f"{shorten_name(one.name)} on {one.machine.name}: {one.time}"
+    return (
+        f"{shorten_name(one.name)} on {one.machine.name}: {one.time}{', for guessed sizes' if one.is_guessed else ''}"
+    )
 
 
 def _explain(job: SimulationJob | ComparisonJob, reason: str) -> SimulationResult | ComparisonResult:

@@ -129,7 +129,9 @@ def _say_unemulated(view: DocumentView, mangled_name: str) -> str:
     metric = view.settings.metric
     launches = () if view.predicted is None else view.predicted.anchors
     is_emulated = any(anchor.launch.mangled_name == mangled_name for anchor in launches)
-    return f"{metric.title}: no launch of it is described" if metric.is_from_emulation and not is_emulated else ""
+    from gpa_lsp.launches.read_launches import word_undescribed  # brings numpy
+
+    return f"{metric.title}: {word_undescribed().lower()}" if metric.is_from_emulation and not is_emulated else ""
 
 
 def _list_commands(view: DocumentView, anchors: Sequence[KernelAnchor], stale: int) -> Iterator[CommandCall]:

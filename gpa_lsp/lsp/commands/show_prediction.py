@@ -18,9 +18,9 @@ async def show_prediction(session: SessionActions, arguments: Sequence[Any]) -> 
     uri, number, kind = (*arguments, None, None, None)[:3]
     state = session.predictions.find(uri) if isinstance(uri, str) else None
     if state is None or not state.result.job.launches_text:
-        session.show_message(
-            "nothing is predicted: describe a launch in NAME.launch.toml beside NAME.cu (a code action on the kernel begins one)"
-        )
+        from gpa_lsp.editor.predicted.actions import explain_undescribed_kernel
+
+        session.show_message(explain_undescribed_kernel(None))
         return None
     if not session.abilities.pages and kind != "page":
         page = defuse(state.result.page or "Nothing could be emulated.")

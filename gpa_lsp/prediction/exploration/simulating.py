@@ -192,7 +192,7 @@ def prepare_simulation(
     examined, module = _compile(source, source.text)
     described = require_description(path, launches_path)
     launch_text = read_launch_text(described)
-    chosen = choose_launch(module, described, launch_text, kernel, launch_number)
+    chosen = choose_launch(module, path, described, launch_text, kernel=kernel, number=launch_number)
     launch = chosen.launch
     settings = replace(settings, machine=_name_machine(machine, examined))
     evaluate = SimulatingEvaluator(

@@ -8,7 +8,6 @@ from pathlib import Path
 from gpa_lsp import __version__
 from gpa_lsp.basis.errors import GpaError, InputError, Problem
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.basis.prose import Sentence, say
 from gpa_lsp.basis.regular_files import read_bounded
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
@@ -29,8 +28,11 @@ from gpa_lsp.prediction.exploration.evaluators import (
 from gpa_lsp.prediction.exploration.journal import Subject
 from gpa_lsp.prediction.exploration.model import Configuration
 from gpa_lsp.prediction.exploration.workers import Evaluate
+from gpa_lsp.prediction.guessed_sizes import note_guesses
+from gpa_lsp.prediction.launch_sources import LaunchChoice
 from gpa_lsp.prediction.machines import choose_product, choose_volume_device
-from gpa_lsp.prediction.predict import match_launches, name_meant
+from gpa_lsp.prediction.predict import choose_launches, list_undescribed, match_launches, name_meant
+from gpa_lsp.prediction.simulation_subjects import miss_kernel
 from gpa_lsp.prediction.static_source import SourceStatics, require_ptx
 from gpa_lsp.prediction.targets import ExaminedSource, examine_for_machine
 from gpa_lsp.ptx.model import PtxModule
@@ -118,7 +120,7 @@ def prepare_exploration(
     module = parse_ptx(ptx, name=str(path))
     described = require_description(statics.path, launches_path)
     launch_text = read_launch_text(described) if launches_text is None else launches_text
-    chosen = choose_launch(module, described, launch_text, kernel, launch_number)
+    chosen = choose_launch(module, path, described, launch_text, kernel=kernel, number=launch_number)
     device = _require_device(statics, path, machine, mode)
     resources = _find_resources(statics, chosen.mangled, device, mode)
     probing = ProbingEvaluator(
@@ -157,7 +159,7 @@ def make_subject(
         current=Configuration(block=chosen.launch.block, fold=find_fold(chosen.launch)),
         dimensions=max((axis + 1 for axis in range(3) if subject.threads[axis] > 1), default=1),
         evaluate=evaluate,
-        notes=tuple(notes),
+        notes=(*(say("{note}.", note=str(one)) for one in note_guesses(chosen.launch)), *notes),
         is_fixed=chosen.launch.threads is None,
     )
 
@@ -198,28 +200,33 @@ def read_launch_text(path: Path) -> str:
         raise InputError(f"cannot be read: {error}", path=path, remedy="give a readable file") from error
 
 
-def choose_launch(module: PtxModule, path: Path, text: str, kernel: str | None, number: int | None) -> ChosenLaunch:
+def choose_launch(
+    module: PtxModule, source: Path, path: Path, text: str, *, kernel: str | None, number: int | None
+) -> ChosenLaunch:
     """The launch that is meant.
+
+    Args:
+        module: the code.
+        source: it was compiled from.
+        path: of the description.
+        text: of it.
+        kernel: a name, or a part of one; None for any.
+        number: of the launch among those of that kernel, from 1; None where there is one.
 
     Raises:
         InputError: none is, or more than one.
     """
     problems: list[Problem] = []
     launches = read_launches(path, text=text)
-    found = match_launches(module, launches, name_meant((module,), kernel), problems)
-    if number is not None and 1 <= number <= len(found):
-        found = (found[number - 1],)
-    if len(found) != 1:
-        if not found and problems:
+    meant = name_meant((module,), kernel)
+    found = match_launches(module, launches, meant, problems)
+    if not found:
+        if problems:
             raise InputError(problems[0].message, path=path, place=problems[0].place, remedy=problems[0].remedy)
-        names = ", ".join(shorten_name(demangle(one.function.name)) for one in found[:10])
-        message = (
-            f"{format_count(len(found))} launches match ({names})"
-            if found
-            else "no launch of such a kernel is described"
-        )
-        raise InputError(message, path=path, remedy="choose one with --kernel and --launch")
-    (one,) = found
+        names = [shorten_name(name) for name in list_undescribed(module, (), meant)]
+        every = [one.name for one in module.entries]
+        raise explain_undescribed(source, names, path) if names else miss_kernel(kernel or "", every, source)
+    (one,) = choose_launches(found, LaunchChoice(number=number, is_single=True), path)
     description = VariedLaunch(text=text, path=path, number=launches.index(one.launch), own_fold=find_fold(one.launch))
     return ChosenLaunch(launch=one.launch, mangled=one.function.name, description=description)
 

@@ -83,4 +83,4 @@ def test_a_kernel_that_nobody_described_is_not_compared(start_neovim: StartNeovi
     neovim = start_neovim(A100)
     open_source(neovim, workspace.source)
     neovim.command("GpaLsp compare relax")
-    neovim.wait_for("the reason", lambda: "not compared: no launch of relax is described" in neovim.messages())
+    neovim.wait_for("the reason", lambda: "not compared: No launch description of relax" in neovim.messages())

@@ -1,0 +1,126 @@
+"""Answers for a launch whose description guesses say so, in every format; a grid of nothing is refused with one sentence."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.cli.main import main
+from tests.prediction.measuring import LAUNCHES, count_accesses, write_measured
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+pytest.importorskip("pyarrow", reason="needs pyarrow (the extra [traces])")
+
+SOURCE = """\
+__global__ void scale(float *p, const float *q, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) p[i] = 2 * q[i];
+}
+"""
+KNOWN = """\
+[[launch]]
+kernel = "scale"
+block = 128
+threads = 1024
+arguments = [
+  { name = "p", type = "float", count = 1024 },
+  { name = "q", type = "float", count = 1024, fill = "uniform" },
+  { name = "n", type = "int", value = 1024 },
+]
+"""
+GUESSED = KNOWN.replace("arguments", 'guesses = ["threads", "n", "q"]\narguments').replace(
+    "1024 },", "1024, guessed = true },", 1
+)
+NOTE = (
+    "k.launch.toml: line 1: guessed in the launch description: threads, n, the size of p and the contents of q; "
+    "results hold for these guesses only; correct them and take what is right out of guesses"
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("k.cu").write_text(SOURCE)
+    Path("k.launch.toml").write_text(GUESSED)
+    return tmp_path
+
+
+COMMANDS = [
+    "memory k.cu",
+    "memory k.cu --format html",
+    "memory k.cu --format json",
+    "trace k.cu",
+    "simulate k.cu",
+    "simulate k.cu --mode paper",
+    "explore k.cu --block 64",
+    "explore k.cu --block 64 -o found.json",
+    "explore k.cu --block 64 -o found.html",
+    "explore k.cu --by simulation --block 64 --jobs 1",
+]
+
+
+def answer(command: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """What a command prints, and what it writes, with single spaces."""
+    assert main(command.split()) == 0
+    printed = capsys.readouterr()
+    output = command.partition(" -o ")[2]
+    return " ".join((printed.out + printed.err + (Path(output).read_text() if output else "")).split())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_answers_say_what_of_the_launch_is_guessed(
+    folder: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    said = answer(command, capsys)
+    if "json" in command:
+        said = said.replace('", "path": "', "")
+        assert NOTE.partition("guessed in")[2].partition(";")[0] in said
+    else:
+        assert said.count(NOTE) == 1
+    Path("k.launch.toml").write_text(KNOWN)
+    assert "guessed" not in answer(command, capsys)
+
+
+def test_a_problem_of_the_prediction_carries_the_guesses(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["memory", "k.cu", "--format", "json"]) == 0
+    (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
+    (problem,) = kernel["problems"]
+    assert (problem["severity"], problem["place"]) == ("note", "line 1")
+    assert Path(problem["path"]).name == "k.launch.toml" and problem["message"] in NOTE
+
+
+@pytest.mark.parametrize("command", ["memory", "trace", "simulate", "explore", "explore --by simulation"])
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        ("grid = 0", "grid is 0; give a number of at least 1"),
+        ("grid = [4, 0, 1]", "grid is 0; give a number of at least 1"),
+        ('grid = "n // 2048"', "grid is 0; give a number of at least 1"),
+        ('threads = "n - 1024"', "threads is 0; give a number of at least 1"),
+        ("grid = -1", "grid is -1; give a number of at least 1"),
+    ],
+)
+def test_a_described_grid_of_nothing_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], command: str, shape: str, words: str
+) -> None:
+    Path("k.launch.toml").write_text(KNOWN.replace("threads = 1024", shape))
+    name, *options = command.split()
+    assert main([name, "k.cu", *options]) == 2
+    printed = capsys.readouterr()
+    (line,) = printed.err.splitlines()
+    assert printed.out == "" and line.endswith(f"k.launch.toml: line 4: {words}")
+
+
+@pytest.mark.parametrize("grid", [(0, 0, 0), (4, 0, 1)])
+@pytest.mark.parametrize("command", ["memory", "trace", "trace --template"])
+def test_a_measured_grid_of_nothing_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], command: str, grid: tuple[int, int, int]
+) -> None:
+    write_measured(Path("k.gpa-profile.json"), count_accesses(), grid=grid)
+    Path("k.gpa-profile.launch.toml").write_text(LAUNCHES)
+    name, *options = command.split()
+    assert main([name, "k.gpa-profile.json", *options]) == 2
+    printed = capsys.readouterr()
+    expected = "gpa-lsp: error: k.gpa-profile.json: it has no launch with a known grid and block; record it again"
+    assert (printed.out, printed.err.splitlines()) == ("", [expected])
