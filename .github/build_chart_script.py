@@ -1,4 +1,4 @@
-"""Builds ``gpa_lsp/render/charts/assets/vega.js``, which draws the charts of pages, from the published files of Vega, Vega-Lite and Vega-Embed.
+"""Builds ``gpa_lsp/document/charts/assets/vega.js``, which draws the charts of pages, from the published files of Vega, Vega-Lite and Vega-Embed.
 
     build_chart_script.py            download the pinned packages with npm, check their hashes, write the file
     build_chart_script.py --check    the same, but compare with the file that is there

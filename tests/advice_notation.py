@@ -3,15 +3,25 @@
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec.structs import replace
 
-from gpa_lsp.advice.model import Advice, Category, Hotspot, KernelAdvice, Region, Silence, SilenceStage, Speedup
-from gpa_lsp.basis.figures import measure_share
-from gpa_lsp.blame.model import BlameCategory, KernelBlame
+from gpa_lsp.diagnosis.advice.model import (
+    Advice,
+    Category,
+    Hotspot,
+    KernelAdvice,
+    Region,
+    Silence,
+    SilenceStage,
+    Speedup,
+)
+from gpa_lsp.diagnosis.blame.model import BlameCategory, KernelBlame
+from gpa_lsp.foundation.figures import measure_share
+from gpa_lsp.kernel.scopes import Scope, ScopeKind
 from gpa_lsp.report.model import InstructionColumns
-from gpa_lsp.rows.scopes import Scope, ScopeKind
 from tests.blame_notation import PAIR, ROW, Rows, Words, choose_category, count_samples, list_lines, parse_words
 
 _FACTOR = re.compile(r"([\d.]+)x")

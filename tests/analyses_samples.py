@@ -1,6 +1,6 @@
 """One of everything the analyses can say, with numbers that go together: 1 FLOP per byte of DRAM, at 53 % of its bandwidth."""
 
-from gpa_lsp.analyses.answers import (
+from gpa_lsp.diagnosis.analyses.answers import (
     Answer,
     Bar,
     Chart,
@@ -13,8 +13,8 @@ from gpa_lsp.analyses.answers import (
     Table,
     Weight,
 )
-from gpa_lsp.analyses.model import KernelAnalyses
-from gpa_lsp.analyses.roofline_model import (
+from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
+from gpa_lsp.diagnosis.analyses.roofline_model import (
     KernelRoofline,
     OperationCount,
     Point,
@@ -22,8 +22,8 @@ from gpa_lsp.analyses.roofline_model import (
     Roofline,
     Traffic,
 )
-from gpa_lsp.basis.numbers import Quantity
-from gpa_lsp.device.model import (
+from gpa_lsp.foundation.numbers import Quantity
+from gpa_lsp.gpu.device.model import (
     Bandwidth,
     ClockBasis,
     Clocks,

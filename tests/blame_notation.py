@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpa_lsp.binary.model import ResourceKind, name_resource
-from gpa_lsp.blame.edge_list import Edge, Lost, build_edges, build_unattributed
-from gpa_lsp.blame.model import (
+from gpa_lsp.code.binary.model import ResourceKind, name_resource
+from gpa_lsp.diagnosis.blame.edge_list import Edge, Lost, build_edges, build_unattributed
+from gpa_lsp.diagnosis.blame.model import (
     BlameCategory,
     Dependency,
     IssueCounts,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-from gpa_lsp.binary.tool_location import find_tool
+from gpa_lsp.code.binary.tool_location import find_tool
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -130,7 +130,7 @@ _EMULATING = ("emulator", "native", "prediction", "simulator", "symbolic_accesse
 def compiled_core(request: pytest.FixtureRequest, own_cache: None) -> None:
     """Have the emulator's core compiled for rooms that emulate without asking for it; other rooms have it when what they test asks."""
     if request.path.relative_to(ROOT).parts[1] in _EMULATING:
-        from gpa_lsp.native.shared_library import prepare_core
+        from gpa_lsp.foundation.native.shared_library import prepare_core
 
         prepare_core()
 

@@ -5,7 +5,6 @@ everywhere: what refers to one another still does.
 """
 
 import base64
-import dataclasses
 import gzip
 import json
 import re
@@ -15,6 +14,7 @@ from html.parser import HTMLParser
 from pathlib import PurePath
 from typing import Any, TypeVar
 
+import msgspec.structs
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -116,9 +116,9 @@ def _spoil(value: Any, change: Callable[[str], str]) -> Any:
         return change(value) if value else value
     if isinstance(value, PurePath):
         return type(value)(change(str(value)))
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
-        return dataclasses.replace(value, **{name: _spoil(one, change) for name, one in fields.items()})
+    if isinstance(value, msgspec.Struct):
+        fields = {name: getattr(value, name) for name in value.__struct_fields__}
+        return msgspec.structs.replace(value, **{name: _spoil(one, change) for name, one in fields.items()})
     if isinstance(value, Mapping):
         return {_spoil(key, change): _spoil(one, change) for key, one in value.items()}
     if isinstance(value, tuple | list | frozenset):

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from gpa_lsp.processes.search_paths import find_program
+from gpa_lsp.foundation.processes.search_paths import find_program
 from tests.patience import LIMIT_S
 
 

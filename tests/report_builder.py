@@ -48,16 +48,17 @@ Edges and advice beyond the notation: ``dataclasses.replace`` on ``kernel.blame`
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
-from gpa_lsp.advice.model import KernelAdvice
-from gpa_lsp.basis.errors import Problem
-from gpa_lsp.basis.figures import measure_spread
-from gpa_lsp.basis.locations import Frame, InlineChain
-from gpa_lsp.blame.model import KernelBlame
+from gpa_lsp.diagnosis.advice.model import KernelAdvice
+from gpa_lsp.diagnosis.blame.model import KernelBlame
+from gpa_lsp.foundation.errors import Problem
+from gpa_lsp.foundation.figures import measure_spread
+from gpa_lsp.foundation.locations import Frame, InlineChain
 from gpa_lsp.report.model import (
     DeviceReport,
     FunctionRole,

@@ -2,20 +2,15 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from gpa_lsp.advice.model import UNPRICED, Advice
+from msgspec.structs import replace
+
 from gpa_lsp.agents.shelf import Shelf, ShelvedKernel
-from gpa_lsp.basis.errors import InputError, ProblemSeverity
-from gpa_lsp.basis.locations import SourceLine, is_path_end, write_place
-from gpa_lsp.basis.numbers import format_count, format_count_of, format_duration_ns, format_percent
-from gpa_lsp.basis.visible_text import make_one_line
-from gpa_lsp.compiler.model import CompiledUnit
-from gpa_lsp.prediction.predict import predict_source
-from gpa_lsp.render.advice_piece_text import AdviceText
-from gpa_lsp.render.advice_screen import build_screen
-from gpa_lsp.render.advice_words import (
+from gpa_lsp.diagnosis.advice.model import UNPRICED, Advice
+from gpa_lsp.document.advice_piece_text import AdviceText
+from gpa_lsp.document.advice_screen import build_screen
+from gpa_lsp.document.advice_words import (
     describe_cause,
     describe_gain,
     describe_limit,
@@ -24,25 +19,29 @@ from gpa_lsp.render.advice_words import (
     describe_suggestion,
     find_first_suggestion,
 )
-from gpa_lsp.render.comparison_text import render_comparison
-from gpa_lsp.render.instruction_places import InstructionPlaces
-from gpa_lsp.render.layout import read_plain
-from gpa_lsp.render.places import PlaceNames
-from gpa_lsp.render.prediction_text import render_prediction
-from gpa_lsp.render.sampling_words import describe_time, label_samples
+from gpa_lsp.document.comparison_text import render_comparison
+from gpa_lsp.document.instruction_places import InstructionPlaces
+from gpa_lsp.document.layout import read_plain
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.prediction_text import render_prediction
+from gpa_lsp.document.sampling_words import describe_time, label_samples
+from gpa_lsp.execution.compiler.model import CompiledUnit
+from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.foundation.errors import InputError, ProblemSeverity
+from gpa_lsp.foundation.locations import SourceLine, is_path_end, write_place
+from gpa_lsp.foundation.numbers import format_count, format_count_of, format_duration_ns, format_percent
+from gpa_lsp.foundation.visible_text import make_one_line
+from gpa_lsp.kernel.names import list_named, shorten_name
 from gpa_lsp.report.compare import compare_reports
 from gpa_lsp.report.model import KernelReport, Report
-from gpa_lsp.report.names import list_named, shorten_name
 from gpa_lsp.report.pairs import LinePair, build_pair_index
 
-MOST_BYTES = 2048
-"""Of an answer. Whoever reads many of them pays for every word."""
+MOST_BYTES = 2048  # Of an answer. Whoever reads many of them pays for every word.
 
 _MOST_LINE_BYTES = 480
 _MOST_NUMBER_BYTES = 40
 _FOOT_BYTES = 150
-_TAIL_BYTES = 160
-"""Of the last line, without the call in it."""
+_TAIL_BYTES = 160  # Of the last line, without the call in it
 _MOST_PAIRS = 4
 _MOST_REASONS = 4
 _LEAST_PAIR_SHARE = 0.005
@@ -81,11 +80,8 @@ def fit(head: Sequence[str], rows: Iterable[str], start: int, ask: str, *, foot:
     """As many rows as fit into :data:`MOST_BYTES`, and how to ask for those that do not.
 
     Args:
-        head: lines that are always there.
-        rows: one line each.
         start: the first row that is wanted, 0-based.
         ask: the call that gave this answer, see :func:`write_call`.
-        foot: a line at the end, where there is room.
 
     >>> print(fit(["numbers"], map(str, range(1000)), 990, "count("))
     numbers
@@ -138,7 +134,6 @@ class Answers:
 
         Args:
             report: a report or folder; None for all.
-            start: the first row.
         """
         paths = self._shelf.list_reports(report)
         if paths and not any(self._shelf.read(path).kernels for path in paths):
@@ -157,8 +152,6 @@ class Answers:
 
         Args:
             kernel: id or name; None for the one that took longest in the newest report.
-            suggestion: name of one, for its places, its doubts and what its estimate rests on.
-            start: the first row.
         """
         found = self._shelf.find_kernel(kernel)
         one = found.kernel
@@ -188,10 +181,8 @@ class Answers:
         """What a source line waits for, and what waits for it, in every kernel it was compiled into.
 
         Args:
-            file: the file, or an end of its path.
             line: as it was when it was measured, 1-based.
             kernel: id or name; None for all kernels of the newest report that has the line.
-            start: the first row.
         """
         found = [self._shelf.find_kernel(kernel)] if kernel is not None else self._find_with_line(file, line)
         rows = [row for one in found for row in self._explain(one, file, line)]
@@ -208,10 +199,7 @@ class Answers:
         """What changed between two reports: time, limiter, counters, which advice was taken.
 
         Args:
-            before: a report.
-            after: one of the same program after a change.
             kernel: name; None for all.
-            start: the first row.
         """
         reports = [self._choose(self._shelf.expect(self._shelf.find_file(name)), kernel) for name in (before, after)]
         comparison = compare_reports(reports[0], reports[1], [], lambda _: False)
@@ -236,9 +224,7 @@ class Answers:
         """What a CUDA source would do on its described launches: emulated, with no GPU; nothing of the program's host code runs.
 
         Args:
-            source: a .cu file; NAME.launch.toml beside it describes launches.
             kernel: name; None for all.
-            start: the first row.
         """
         prediction = predict_source(self._shelf.find_file(source), kernel=kernel)
         lost = [replace(one, path=None) for one in prediction.problems if one.severity is ProblemSeverity.ERROR]
@@ -255,9 +241,7 @@ class Answers:
 
         Args:
             kernel: id or name; None for the one that took longest in the newest report.
-            file: of the line, or an end of its path.
             line: only instructions of this source line, 1-based.
-            start: the first row.
         """
         found = self._shelf.find_kernel(kernel)
         rows = list(self._list_instructions(found.kernel, file, line))

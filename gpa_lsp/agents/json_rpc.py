@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -31,19 +31,12 @@ class RefusedError(Exception):
         self.data = data
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What a client sent.
+class Request(Struct, frozen=True, kw_only=True):
+    """What a client sent."""
 
-    Attributes:
-        id: to answer by; None of a notification, which nobody answers.
-        method: what is asked.
-        params: by name.
-    """
-
-    id: int | str | None
-    method: str
-    params: Mapping[str, Any]
+    id: int | str | None  # to answer by; None of a notification, which nobody answers
+    method: str  # what is asked
+    params: Mapping[str, Any]  # by name
 
 
 def parse(line: bytes) -> object:

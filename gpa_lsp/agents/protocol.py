@@ -14,18 +14,14 @@ INSTRUCTIONS = (
     "Estimates are ranges and alternatives: do not add or multiply them. Verify each change by measuring."
 )
 
-VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-"""That begin with ``initialize``, oldest first."""
+VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")  # That begin with ``initialize``, oldest first
 
-BATCHING_VERSION = "2025-03-26"
-"""The only one in which a line may hold several messages."""
+BATCHING_VERSION = "2025-03-26"  # The only one in which a line may hold several messages
 
-STATELESS_VERSION = "2026-07-28"
-"""In which each request says its version itself, and nothing is agreed on before."""
+STATELESS_VERSION = "2026-07-28"  # In which each request says its version itself, and nothing is agreed on before
 
 UNSUPPORTED_VERSION = -32022
-_RESOURCE_NOT_FOUND = -32002
-"""Until :data:`STATELESS_VERSION`, which has the code of wrong parameters for it."""
+_RESOURCE_NOT_FOUND = -32002  # Until :data:`STATELESS_VERSION`, which has the code of wrong parameters for it
 
 KERNELS_URI = "gpa://kernels"
 _NAMESPACE = "io.modelcontextprotocol/"

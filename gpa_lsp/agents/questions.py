@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpa_lsp.agents.tools import read_call
-from gpa_lsp.basis.errors import GpaError, InputError
-from gpa_lsp.basis.visible_text import make_one_line
+from gpa_lsp.foundation.errors import GpaError, InputError
+from gpa_lsp.foundation.visible_text import make_one_line
 
 if TYPE_CHECKING:
     from gpa_lsp.agents.answers import Answers

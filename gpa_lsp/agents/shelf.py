@@ -6,39 +6,30 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpa_lsp.basis.errors import InputError, ProblemSeverity
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.pipeline import load
+from msgspec import Struct
+
+from gpa_lsp.foundation.errors import InputError, ProblemSeverity
+from gpa_lsp.kernel.names import list_named
 from gpa_lsp.profile.read import list_suffixes
 from gpa_lsp.report.model import KernelReport, Report
-from gpa_lsp.report.names import list_named
+from gpa_lsp.report.pipeline import load
 from gpa_lsp.report.source_paths import SourceLocator
 
-_MOST_LOOKED_AT = 20_000
-"""Folder entries: a search ends soon in any folder."""
+_MOST_LOOKED_AT = 20_000  # Folder entries: a search ends soon in any folder
 
 _MOST_REPORTS = 50
-_MOST_KEPT = 4
-"""Reports in memory; others are read again, which the user's cache makes quick."""
+_MOST_KEPT = 4  # Reports in memory; others are read again, which the user's cache makes quick
 
 _ID_CHARS = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShelvedKernel:
-    """A kernel of a report.
+class ShelvedKernel(Struct, frozen=True, kw_only=True):
+    """A kernel of a report."""
 
-    Attributes:
-        id: for further questions; the same as long as the report lies where it lies.
-        path: of the report.
-        report: it is in.
-        kernel: itself.
-    """
-
-    id: str
-    path: Path
-    report: Report
-    kernel: KernelReport
+    id: str  # for further questions; the same as long as the report lies where it lies
+    path: Path  # of the report
+    report: Report  # it is in
+    kernel: KernelReport  # itself
 
 
 class Shelf:
@@ -121,7 +112,6 @@ class Shelf:
 
         Args:
             wanted: id, name or part of a name; None for the kernel that took longest in the newest report.
-            inside: a report or folder.
 
         Raises:
             InputError: there is none.

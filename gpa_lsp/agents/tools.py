@@ -4,9 +4,10 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.visible_text import make_one_line
+from msgspec import Struct
+
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.visible_text import make_one_line
 
 _MOST_QUOTED = 80
 _QUOTE = reprlib.Repr()
@@ -15,23 +16,14 @@ _QUOTE.maxlevel = 3
 _MOST_COMPLAINTS = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Argument:
-    """One of a tool.
+class Argument(Struct, frozen=True, kw_only=True):
+    """One of a tool."""
 
-    Attributes:
-        name: in calls.
-        type: ``string`` or ``integer``.
-        words: what it is, for the agent.
-        is_required: a call without it is wrong.
-        default: where it is left out; an argument whose default is None may be given as null.
-    """
-
-    name: str
-    type: str
-    words: str
-    is_required: bool = False
-    default: int | None = None
+    name: str  # in calls
+    type: str  # ``string`` or ``integer``
+    words: str  # what it is, for the agent
+    is_required: bool = False  # a call without it is wrong
+    default: int | None = None  # where it is left out; an argument whose default is None may be given as null
 
     def describe(self) -> dict[str, Any]:
         """Its schema."""
@@ -52,19 +44,12 @@ class Argument:
         return _read_text(value) if self.type == "string" else _read_integer(value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
-    """A question an agent may ask.
+class Tool(Struct, frozen=True, kw_only=True):
+    """A question an agent may ask."""
 
-    Attributes:
-        name: of the tool, and of the method that answers.
-        words: what it answers, for the agent.
-        arguments: of it.
-    """
-
-    name: str
-    words: str
-    arguments: tuple[Argument, ...]
+    name: str  # of the tool, and of the method that answers
+    words: str  # what it answers, for the agent
+    arguments: tuple[Argument, ...]  # of it
 
     def describe(self) -> dict[str, Any]:
         """It and its arguments as the protocol has it."""
@@ -153,10 +138,6 @@ TOOLS = (
 
 def read_call(name: str, given: Mapping[str, Any]) -> dict[str, str | int | None]:
     """The arguments of a call as its question takes them.
-
-    Args:
-        name: of the tool.
-        given: arguments as they were sent.
 
     Raises:
         InputError: there is no such tool or argument, one is missing, or of another type.

@@ -18,12 +18,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp import pipeline
-from gpa_lsp.advice.model import Advice
-from gpa_lsp.basis.errors import GpaError, InputError
+from gpa_lsp.diagnosis.advice.model import Advice
+from gpa_lsp.foundation.errors import GpaError, InputError
+from gpa_lsp.kernel.names import list_named
+from gpa_lsp.report import pipeline
 from gpa_lsp.report.def_use_graph import build_def_use_graph, cut_around
 from gpa_lsp.report.model import KernelReport, Report
-from gpa_lsp.report.names import list_named
 from gpa_lsp.report.source_paths import SourceLocator
 
 if TYPE_CHECKING:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.numbers import (
+from gpa_lsp.document.layout import Align, Column, Line, Span, Style, hang, lay_out_table, text_line
+from gpa_lsp.foundation.numbers import (
     UNKNOWN,
     format_bytes,
     format_bytes_per_s,
@@ -13,11 +14,10 @@ from gpa_lsp.basis.numbers import (
     format_operations_per_s,
     format_percent,
 )
-from gpa_lsp.device.model import Machine, MemoryLevel, OperationKind
-from gpa_lsp.render.layout import Align, Column, Line, Span, Style, hang, lay_out_table, text_line
+from gpa_lsp.gpu.device.model import Machine, MemoryLevel, OperationKind
 
 if TYPE_CHECKING:
-    from gpa_lsp.device.calibration.calibrate import Calibration
+    from gpa_lsp.execution.calibration.calibrate import Calibration
 
 _COLUMNS = (
     Column(title="ceiling", align=Align.LEFT),
@@ -34,9 +34,7 @@ def render_calibration(found: "Calibration", machine: Machine | None, width: int
     """Every ceiling that was measured, the sweeps, and what could not be measured.
 
     Args:
-        found: the calibration.
         machine: the same GPU's theoretical ceilings at the clocks that were measured; None where they are not known.
-        width: of the terminal.
     """
     facts, roofs = found.facts, found.roofs
     capability = ".".join(str(part) for part in facts.compute_capability)

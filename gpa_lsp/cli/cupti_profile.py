@@ -8,23 +8,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, Renamed, judge_problems, parse_count
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from gpa_lsp.collect.model import Explanation
-    from gpa_lsp.collector.choosing import Selection
-    from gpa_lsp.collector.run import CollectedRun, CollectorSettings
+    from gpa_lsp.profile.collect.model import Explanation
+    from gpa_lsp.profile.collector.choosing import Selection
+    from gpa_lsp.profile.collector.run import CollectedRun, CollectorSettings
 
 CUPTI_OUTPUT = Path("profile.gpa-profile.json")
 _LEAST_EXPONENT = 5
+# Arguments that mean nothing here
 _NCU_ALONE = {
     "full": "--full", "roofline": "--roofline", "section": "--section", "metric": "--metric", "no_metrics": "--no-metrics",
     "nvtx": "--nvtx", "from_profiler_start": "--from-profiler-start", "ncu": "--ncu", "option": "--option",
     "source_folder": "--source-folder", "sampling_buffer_size": "--sampling-buffer-size", "is_printed": "--print",
 }  # fmt: skip
-"""Arguments that mean nothing here."""
 
 
 def add_cupti_arguments(group: "argparse._ArgumentGroup") -> None:
@@ -63,8 +63,8 @@ def profile_with_cupti(arguments: argparse.Namespace, application: Sequence[str]
     _refuse_others(arguments)
     if sys.platform != "linux":
         raise InputError("--sampler cupti works on Linux alone", remedy="measure with Nsight Compute: leave it out")
-    from gpa_lsp.collector.library import find_cupti
-    from gpa_lsp.collector.run import collect
+    from gpa_lsp.profile.collector.library import find_cupti
+    from gpa_lsp.profile.collector.run import collect
 
     output = arguments.output or CUPTI_OUTPUT
     cupti = find_cupti()
@@ -93,8 +93,8 @@ def _refuse_others(arguments: argparse.Namespace) -> None:
 
 
 def _make_settings(arguments: argparse.Namespace) -> "CollectorSettings":
-    from gpa_lsp.collector.records import Mode
-    from gpa_lsp.collector.run import NO_LIMIT_S, CollectorSettings
+    from gpa_lsp.profile.collector.records import Mode
+    from gpa_lsp.profile.collector.run import NO_LIMIT_S, CollectorSettings
 
     mode = Mode.TIMING if arguments.timing else Mode.CONTINUOUS if arguments.continuous else Mode.SERIALIZED
     return CollectorSettings(
@@ -112,13 +112,13 @@ def find_period(arguments: argparse.Namespace) -> int | None:
 
 def explain_forbidden(terminal: Terminal) -> None:
     """Say that the driver does not let us sample, and what helps."""
-    from gpa_lsp.collect.explain import find_explanation
+    from gpa_lsp.profile.collect.explain import find_explanation
 
     complain(find_explanation("counters-forbidden"), terminal)
 
 
 def _make_selection(arguments: argparse.Namespace) -> "Selection":
-    from gpa_lsp.collector.choosing import Selection
+    from gpa_lsp.profile.collector.choosing import Selection
 
     return Selection(kernel=arguments.kernel, launches=arguments.launches, skipped_launches=arguments.skip)
 
@@ -135,7 +135,7 @@ def _conclude(run: "CollectedRun", output: Path, terminal: Terminal) -> int:
 
 
 def _explain_nothing(run: "CollectedRun", terminal: Terminal) -> int:
-    from gpa_lsp.processes.watched_command import Ending
+    from gpa_lsp.foundation.processes.watched_command import Ending
 
     if run.end.ending is Ending.NOT_STARTED:
         terminal.complain(f"gpa-lsp: the program cannot be started: {run.end.words}")

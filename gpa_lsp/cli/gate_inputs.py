@@ -6,35 +6,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import GpaError, InputError, Problem, ProblemSeverity
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from gpa_lsp.cli.inputs import load_report
 from gpa_lsp.cli.static_check import SUFFIXES
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.errors import GpaError, InputError, Problem, ProblemSeverity
 
 if TYPE_CHECKING:
-    from gpa_lsp.advice.find_statics import KernelFindings
-    from gpa_lsp.binary.model import Cubin
-    from gpa_lsp.gate.model import GateKernel
-    from gpa_lsp.history.model import Measurement
-    from gpa_lsp.prediction.model import KernelPrediction
+    from gpa_lsp.code.binary.model import Cubin
+    from gpa_lsp.diagnosis.advice.find_statics import KernelFindings
+    from gpa_lsp.execution.prediction.model import KernelPrediction
+    from gpa_lsp.report.gate.model import GateKernel
+    from gpa_lsp.report.history.model import Measurement
     from gpa_lsp.report.model import KernelReport
 
-HISTORY = "history"
-"""In place of a path: what was measured before, on this computer."""
+HISTORY = "history"  # In place of a path: what was measured before, on this computer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateSide:
-    """One side of a gate.
+class GateSide(Struct, frozen=True, kw_only=True):
+    """One side of a gate."""
 
-    Attributes:
-        kernels: to judge.
-        problems: met on the way.
-    """
-
-    kernels: "tuple[GateKernel, ...]"
-    problems: tuple[Problem, ...]
+    kernels: "tuple[GateKernel, ...]"  # to judge
+    problems: tuple[Problem, ...]  # met on the way
 
     @property
     def has_failed(self) -> bool:
@@ -46,14 +40,12 @@ def load_side(paths: Sequence[Path], arguments: argparse.Namespace, terminal: Te
     """The kernels of some paths.
 
     Args:
-        paths: profiles, saved reports, device code, folders of profiles, and sources.
         arguments: with ``kernel``, ``map`` and ``arch``.
-        terminal: where progress is shown.
 
     Raises:
         InputError: ``--kernel`` names no kernel there is.
     """
-    from gpa_lsp.gate.figures import describe_kernel
+    from gpa_lsp.report.gate.figures import describe_kernel
 
     sources = [path for path in paths if path.suffix.lower() in SUFFIXES]
     others = [path for path in paths if path not in sources]
@@ -76,11 +68,11 @@ def load_side(paths: Sequence[Path], arguments: argparse.Namespace, terminal: Te
 
 def _load_source(path: Path, arguments: argparse.Namespace, problems: list[Problem]) -> "Iterable[GateKernel]":
     """Compiled, and emulated where its launches are described; no host code is run."""
-    from gpa_lsp.binary.cubin import read_cubin
-    from gpa_lsp.gate.figures import describe_kernel
-    from gpa_lsp.prediction.predict import predict_source
+    from gpa_lsp.code.binary.cubin import read_cubin
+    from gpa_lsp.execution.prediction.predict import predict_source
+    from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
+    from gpa_lsp.report.gate.figures import describe_kernel
     from gpa_lsp.report.gather import AnalysedKernel, gather_report
-    from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
 
     predicted = predict_source(path, kernel=arguments.kernel, compute_capability=arguments.arch)
     unit = predicted.statics.unit
@@ -106,10 +98,10 @@ def _load_source(path: Path, arguments: argparse.Namespace, problems: list[Probl
 
 def _read_codes(path: Path) -> "Sequence[Cubin]":
     """The device code of an input; nothing where it is a saved report or a folder, or cannot be read, which the report says already."""
-    from gpa_lsp.binary.containers import find_cubins, recognise_container
-    from gpa_lsp.binary.cubin import read_cubin
+    from gpa_lsp.code.binary.containers import find_cubins, recognise_container
+    from gpa_lsp.code.binary.cubin import read_cubin
     from gpa_lsp.profile.read import read_profile
-    from gpa_lsp.report_file.schema import is_saved_report
+    from gpa_lsp.report.saved.schema import is_saved_report
 
     if not path.is_file() or is_saved_report(path):
         return ()
@@ -124,10 +116,10 @@ def _read_codes(path: Path) -> "Sequence[Cubin]":
 
 def _find_code(codes: "Sequence[Sequence[Cubin]]", kernel: "KernelReport") -> "KernelFindings | None":
     """What the code of a kernel says; None where none, or more than one, is at hand."""
-    from gpa_lsp.advice.find_statics import find_static_findings
-    from gpa_lsp.analyses.static.model import BlockOrigin, KnownBlock
-    from gpa_lsp.binary.compiled_limits import read_compiled_limits
-    from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
+    from gpa_lsp.code.binary.compiled_limits import read_compiled_limits
+    from gpa_lsp.diagnosis.advice.find_statics import find_static_findings
+    from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin, KnownBlock
+    from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 
     capability = kernel.device.compute_capability
     held = [
@@ -159,7 +151,7 @@ def load_remembered(head: "Sequence[GateKernel]") -> GateSide:
     Raises:
         InputError: the history cannot be read.
     """
-    from gpa_lsp.history.store import History
+    from gpa_lsp.report.history.store import History
 
     with History.open() as history:
         runs = history.list_runs()
@@ -183,7 +175,7 @@ def load_remembered(head: "Sequence[GateKernel]") -> GateSide:
 
 
 def _describe_run(measurement: "Measurement") -> "GateKernel":
-    from gpa_lsp.gate.model import Figure, GateKernel, Metric, Origin
+    from gpa_lsp.report.gate.model import Figure, GateKernel, Metric, Origin
 
     values: Mapping[Metric, float | None] = {
         Metric.REGISTERS: measurement.launch.registers_per_thread,

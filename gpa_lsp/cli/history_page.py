@@ -2,22 +2,19 @@
 
 from pathlib import Path
 
-from gpa_lsp.basis.numbers import format_dim3
 from gpa_lsp.cli.history_text import show_path
-from gpa_lsp.history.courses import KernelCourse, build_courses
-from gpa_lsp.history.model import RunFilter
-from gpa_lsp.history.store import History
-from gpa_lsp.render.history_page.page import KernelPast, render_history_page
+from gpa_lsp.document.history_page.page import KernelPast, render_history_page
+from gpa_lsp.foundation.numbers import format_dim3
+from gpa_lsp.report.history.courses import KernelCourse, build_courses
+from gpa_lsp.report.history.model import RunFilter
+from gpa_lsp.report.history.store import History
 
 
 def draw_history(history: History, wanted: RunFilter, most_runs: int | None, folder: Path) -> str:
     """The page of the kernels that match.
 
     Args:
-        history: open.
-        wanted: which runs.
         most_runs: of each kernel; None for all.
-        folder: paths below it are shown relative to it.
 
     Raises:
         InputError: the history cannot be read.

@@ -6,13 +6,13 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from gpa_lsp.basis.errors import Problem
 from gpa_lsp.cli.inputs import load_report, locate_sources
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.history.model import KernelHistory
-from gpa_lsp.history.recording import describe_surroundings
-from gpa_lsp.history.remember import remember_kernels
-from gpa_lsp.history.store import History
+from gpa_lsp.foundation.errors import Problem
+from gpa_lsp.report.history.model import KernelHistory
+from gpa_lsp.report.history.recording import describe_surroundings
+from gpa_lsp.report.history.remember import remember_kernels
+from gpa_lsp.report.history.store import History
 from gpa_lsp.report.kernel_lines import find_causes
 from gpa_lsp.report.measured_files import find_files, read_measured_ns
 from gpa_lsp.report.model import KernelReport, Report
@@ -24,12 +24,7 @@ def record_profiles(
     """Remember what some profiles hold.
 
     Args:
-        history: open.
         arguments: with ``record`` (the paths), ``kernel`` and ``map``.
-        terminal: where progress is shown.
-
-    Returns:
-        What was remembered, and what could not be read.
 
     Raises:
         InputError: ``--kernel`` names no kernel there is, or the history cannot be written.

@@ -6,14 +6,14 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.basis.numbers import UNKNOWN, format_change, format_count, format_duration_ns, format_speedup
-from gpa_lsp.history.model import Measurement, Run
-from gpa_lsp.history.overview import KernelRuns, RunRow, RunTime
-from gpa_lsp.render.changes_text import make_time
-from gpa_lsp.render.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line
-from gpa_lsp.render.moments import format_moment
+from gpa_lsp.document.changes_text import make_time
+from gpa_lsp.document.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line
+from gpa_lsp.document.moments import format_moment
+from gpa_lsp.foundation.numbers import UNKNOWN, format_change, format_count, format_duration_ns, format_speedup
+from gpa_lsp.kernel.names import shorten_distinctly
 from gpa_lsp.report.changes import Verdict
-from gpa_lsp.report.names import shorten_distinctly
+from gpa_lsp.report.history.model import Measurement, Run
+from gpa_lsp.report.history.overview import KernelRuns, RunRow, RunTime
 
 _COLUMNS = (
     Column(title="run", align=Align.RIGHT),
@@ -34,8 +34,6 @@ def render_history(
     """Kernel by kernel its runs, newest first.
 
     Args:
-        overview: what to show.
-        folder: paths below it are shown relative to it.
         width: characters per line; None for as many as it takes.
         zone: None for the user's.
     """

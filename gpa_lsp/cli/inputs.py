@@ -8,20 +8,20 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.report.names import shorten_name
+from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity
+from gpa_lsp.kernel.names import shorten_name
 
 if TYPE_CHECKING:
-    from gpa_lsp.render.places import PlaceNames
+    from gpa_lsp.document.places import PlaceNames
     from gpa_lsp.report.model import Report
     from gpa_lsp.report.source_paths import SourceLocator
 
 _LISTED_KERNELS = 20
 
+# Bound of the search for moved sources; smaller than the server's, since a command should answer at once anywhere
 _MAX_FILES = 50_000
-"""Bound of the search for moved sources; smaller than the server's, since a command should answer at once anywhere."""
 
 EXIT_FOUND = 1
 EXIT_BAD_INPUT = 2
@@ -90,13 +90,7 @@ def load_report(
 
     Args:
         arguments: with ``paths`` and ``kernel``.
-        terminal: where progress is shown.
-        disassemble: also produce instruction texts.
-        answers: also ask every analysis.
         blamer: how causes are found; None for the default of the pipeline. Saved reports keep the attribution they were saved with.
-
-    Returns:
-        One report of all of them; an input that cannot be used is a problem in it.
 
     Raises:
         InputError: ``--kernel`` names no kernel there is.
@@ -136,7 +130,7 @@ def parse_count(text: str) -> int:
 
 def name_places(arguments: argparse.Namespace) -> "PlaceNames":
     """How the command shows sources: as found from the current directory and by ``--map``."""
-    from gpa_lsp.render.places import PlaceNames  # these imports bring numpy, which --help and --version do without
+    from gpa_lsp.document.places import PlaceNames  # these imports bring numpy, which --help and --version do without
 
     return PlaceNames(locate_sources(arguments), _read_folder())
 
@@ -181,8 +175,8 @@ def _read_folder() -> Path:
 
 
 def _load(arguments: argparse.Namespace, kernel: str | None, terminal: Terminal, options: dict[str, Any]) -> "Report":
-    from gpa_lsp.device.kept_roofs import KeptRoofs
-    from gpa_lsp.pipeline import load
+    from gpa_lsp.gpu.device.kept_roofs import KeptRoofs
+    from gpa_lsp.report.pipeline import load
 
     means: dict[str, Any] = {
         "locator": locate_sources(arguments),

@@ -10,26 +10,27 @@ from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 
+from msgspec import Struct
+
 from gpa_lsp import __version__
-from gpa_lsp.basis.entry_points import OutsidePackage, list_outside_packages
-from gpa_lsp.basis.errors import MissingToolError
-from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_bytes, format_count
-from gpa_lsp.binary.disassembly_cache import open_cache
-from gpa_lsp.binary.tool_location import find_tool, name_override
-from gpa_lsp.collect.ncu_location import find_ncu
-from gpa_lsp.collector.library import find_cupti
-from gpa_lsp.compiler.nvcc_location import HOST_COMPILERS
-from gpa_lsp.device.cuda_driver import is_driver_installed
-from gpa_lsp.device.roofs_file import find_roofs_folder
-from gpa_lsp.history.location import find_database
-from gpa_lsp.native.c_compiler import find_c_compiler, open_failures, open_libraries
-from gpa_lsp.native.shared_library import describe_core, find_core
-from gpa_lsp.processes.python_children import isolate_code
-from gpa_lsp.processes.search_paths import find_program
-from gpa_lsp.programs.library import list_headers
-from gpa_lsp.report_file.kept_reports import open_kept_reports
+from gpa_lsp.code.binary.disassembly_cache import open_cache
+from gpa_lsp.code.binary.tool_location import find_tool, name_override
+from gpa_lsp.execution.compiler.nvcc_location import HOST_COMPILERS
+from gpa_lsp.execution.programs.library import list_headers
+from gpa_lsp.foundation.entry_points import OutsidePackage, list_outside_packages
+from gpa_lsp.foundation.errors import MissingToolError
+from gpa_lsp.foundation.kept_files import KeptFiles, find_cache_folder
+from gpa_lsp.foundation.native.c_compiler import find_c_compiler, open_failures, open_libraries
+from gpa_lsp.foundation.native.shared_library import describe_core, find_core
+from gpa_lsp.foundation.numbers import format_bytes, format_count
+from gpa_lsp.foundation.processes.python_children import isolate_code
+from gpa_lsp.foundation.processes.search_paths import find_program
+from gpa_lsp.gpu.device.cuda_driver import is_driver_installed
+from gpa_lsp.gpu.device.roofs_file import find_roofs_folder
+from gpa_lsp.profile.collect.ncu_location import find_ncu
+from gpa_lsp.profile.collector.library import find_cupti
+from gpa_lsp.report.history.location import find_database
+from gpa_lsp.report.saved.kept_reports import open_kept_reports
 
 _TIMEOUT_S = 10
 _HOST_ADDS = "compiling sources with host code, by nvcc"
@@ -45,6 +46,7 @@ _PACKAGES = {
     "tomli": "architecture tables and launch descriptions",
     "rich": "colours and progress bars in a terminal",
     "jinja2": "HTML pages",
+    "msgspec": "records of reports, of the cache and of messages",
     "networkx": "the graph of causes (gpa-lsp graph)",
     "pyelftools": "lines of host code (profile --sampler cupti)",
     "pycxxfilt": "readable names of C++ functions",
@@ -67,6 +69,7 @@ _OPTIONAL_PACKAGES = (
     ("ipykernel", "jupyter", "gpa-lsp in notebooks"),
 )
 
+# What we or our extras install that is not free software
 NVIDIA_PACKAGES = (
     "nvidia-cuda-nvdisasm",
     "nvidia-cuda-cuobjdump",
@@ -76,7 +79,6 @@ NVIDIA_PACKAGES = (
     "nvidia-cuda-nvcc",
     "nvidia-cuda-cupti",
 )
-"""What we or our extras install that is not free software."""
 
 _NVIDIA_LICENCE = "https://docs.nvidia.com/cuda/eula/"
 
@@ -106,23 +108,14 @@ class State(Enum):
     BROKEN = "broken"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Component:
-    """Something gpa-lsp uses when it is there.
+class Component(Struct, frozen=True, kw_only=True):
+    """Something gpa-lsp uses when it is there."""
 
-    Attributes:
-        name: what it is called.
-        state: whether it is there.
-        detail: version and place, or what is wrong.
-        adds: what it is good for.
-        install: how to get it.
-    """
-
-    name: str
-    state: State
-    detail: str
-    adds: str
-    install: str
+    name: str  # what it is called
+    state: State  # whether it is there
+    detail: str  # version and place, or what is wrong
+    adds: str  # what it is good for
+    install: str  # how to get it
 
 
 def inspect_packages() -> tuple[Component, ...]:
@@ -339,7 +332,7 @@ def _inspect_timing() -> Component:
 
 
 def _inspect_architectures() -> Component:
-    from gpa_lsp.arch.lookup import list_architectures  # reads the tables' folder
+    from gpa_lsp.gpu.arch.lookup import list_architectures  # reads the tables' folder
 
     known = ", ".join(f"{major}.{minor}" for major, minor in list_architectures())
     return _found("architecture tables", f"compute capability {known}", "latencies, limits and throughputs")

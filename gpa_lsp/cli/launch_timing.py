@@ -5,17 +5,17 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.basis.numbers import format_count_of, format_dim3, format_timed_ns
 from gpa_lsp.cli.cupti_profile import check_output, explain_forbidden, find_period
 from gpa_lsp.cli.inputs import EXIT_FOUND, judge_problems, parse_count
 from gpa_lsp.cli.outputs import write_file
 from gpa_lsp.cli.predictions import InputKind, find_kind
 from gpa_lsp.cli.static_check import SUFFIXES
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.numbers import format_count_of, format_dim3, format_timed_ns
 
 if TYPE_CHECKING:
-    from gpa_lsp.prediction.launch_timing import LaunchTimings, TimedLaunch
+    from gpa_lsp.execution.prediction.launch_timing import LaunchTimings, TimedLaunch
 
 _DESCRIPTION_SUFFIX = ".launch.toml"
 _OUTPUT_SUFFIX = ".timed.gpa-profile.json"
@@ -61,7 +61,7 @@ def wants_timing(arguments: argparse.Namespace) -> bool:
         InputError: there is code, and no description of its launches.
     """
     if arguments.code is not None and arguments.described is None:
-        from gpa_lsp.launches.read_launches import word_undescribed
+        from gpa_lsp.execution.launches.read_launches import word_undescribed
 
         raise InputError(word_undescribed(), path=arguments.code, remedy="name one with --launch FILE")
     return arguments.described is not None or arguments.replay is not None
@@ -101,11 +101,11 @@ def run_timing(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _write(found: "LaunchTimings", output: Path, arguments: argparse.Namespace, terminal: Terminal) -> tuple[int, ...]:
     """Write them; how many samples there are of each, where they are wanted and can be taken."""
     if arguments.sampler != "cupti" or arguments.timing:
-        from gpa_lsp.prediction.launch_timing import make_document
+        from gpa_lsp.execution.prediction.launch_timing import make_document
 
         write_file(json.dumps(make_document(found)) + "\n", output)
         return ()
-    from gpa_lsp.collector.launch_sampling import sample_launches
+    from gpa_lsp.execution.prediction.launch_sampling import sample_launches
 
     check_output(output)
     sampled = sample_launches(found, output, period_exponent=find_period(arguments))
@@ -121,9 +121,9 @@ def _describe_samples(samples: tuple[int, ...], number: int) -> str:
 
 
 def _time(arguments: argparse.Namespace) -> "LaunchTimings":
-    from gpa_lsp.gpu.timing import TimingSettings
-    from gpa_lsp.prediction.launch_sources import LaunchChoice
-    from gpa_lsp.prediction.launch_timing import TimingWork, time_build, time_report, time_source
+    from gpa_lsp.execution.local_gpu.timing import TimingSettings
+    from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+    from gpa_lsp.execution.prediction.launch_timing import TimingWork, time_build, time_report, time_source
 
     settings = TimingSettings(repetitions=max(1, arguments.repetitions), is_cold=arguments.cache_control != "none")
     choice, work = LaunchChoice(path=arguments.described), TimingWork(settings=settings)

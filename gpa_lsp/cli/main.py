@@ -17,16 +17,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp import __version__
-from gpa_lsp.basis.catalogue import list_members, load_catalogue, load_member
-from gpa_lsp.basis.errors import GpaError, MissingToolError
 from gpa_lsp.cli import commands
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_CODES, EXIT_CRASHED, EXIT_INTERRUPTED
 from gpa_lsp.cli.outputs import check_outputs
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.catalogue import list_members, load_catalogue, load_member
+from gpa_lsp.foundation.errors import GpaError, MissingToolError
 
+# New objects between two searches for unreachable cycles. Imports make tens of thousands that stay: looking at them is an eighth of a start.
 _GARBAGE_THRESHOLD = 200_000
-"""New objects between two searches for unreachable cycles. Imports make tens of thousands that stay: looking at them is an eighth of a start."""
 
 _EPILOG_WIDTH = 78
 # characters of a path in a message

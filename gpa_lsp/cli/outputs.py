@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.basis.errors import GpaError, InputError, MissingToolError
-from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.errors import GpaError, InputError, MissingToolError
+from gpa_lsp.foundation.whole_files import atomic_write
 
 # what -o calls standard output
 STANDARD_OUTPUT = Path("-")
@@ -46,11 +46,7 @@ def add_output_argument(
     """``-o FILE``, or another option that names a file to write.
 
     Args:
-        parser: gets the option.
-        what: is written, for the help.
         option: its long name; None for ``-o`` and ``--output``.
-        suffixes: one of which the name has, because it says what the file is to hold; empty where any name will do.
-        is_measurement: what is written is a measurement itself, and may take the place of an earlier one.
     """
 
     def parse(text: str) -> Path:
@@ -58,7 +54,7 @@ def add_output_argument(
         if suffixes and path != STANDARD_OUTPUT and path.suffix.lower() not in suffixes:
             raise argparse.ArgumentTypeError(f"{text!r} does not end in {', '.join(suffixes)}")
         if path.suffix.lower() in _PICTURES and suffixes:
-            from gpa_lsp.render.charts.pictures import check_drawing  # before the work, not after it
+            from gpa_lsp.document.charts.pictures import check_drawing  # before the work, not after it
 
             try:
                 check_drawing()
@@ -143,10 +139,7 @@ def write_output(text: str, output: Path | None, terminal: Terminal, *, is_page:
     """Write what a command made to the file that was asked for, whole or not at all, or to standard output.
 
     Args:
-        text: what to write.
         output: as the option gives it; None where it was not given.
-        terminal: of the command.
-        is_page: the text is HTML.
 
     Raises:
         InputError: the file cannot be written; what was there is still there.

@@ -3,22 +3,23 @@
 import argparse
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.basis.numbers import format_count_of, format_number
+from msgspec.structs import replace
+
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, judge_problems
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.static_check import SUFFIXES, parse_architecture
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.numbers import format_count_of, format_number
 
 if TYPE_CHECKING:
-    from gpa_lsp.emulator.model import TraceSink
-    from gpa_lsp.prediction.launch_sources import LaunchChoice
-    from gpa_lsp.prediction.model import PredictionSettings, SourcePrediction
+    from gpa_lsp.execution.emulator.model import TraceSink
+    from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+    from gpa_lsp.execution.prediction.model import PredictionSettings, SourcePrediction
 
 _DEFAULT_SECONDS = 20.0
 _DEFAULT_MEMORY = "2GiB"
@@ -100,9 +101,9 @@ def add_memory_argument(parser: argparse.ArgumentParser, what: str) -> None:
 
 def make_settings(arguments: argparse.Namespace, *, is_paper: bool = False) -> "PredictionSettings":
     """The settings of a command line."""
-    from gpa_lsp.emulator.model import Budget
-    from gpa_lsp.prediction.model import DEFAULT_PREDICTION
-    from gpa_lsp.volumes.model import VolumeMode  # brings numpy, which --help does without
+    from gpa_lsp.execution.emulator.model import Budget
+    from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION
+    from gpa_lsp.execution.volumes.model import VolumeMode  # brings numpy, which --help does without
 
     budget = Budget(
         seconds=arguments.seconds, memory_bytes=arguments.memory, trace_bytes=max(1 << 20, arguments.memory // 4)
@@ -132,9 +133,9 @@ def predict(
         InputError: ``--kernel`` names no kernel, there is no such source or build, or no launch of its kernels is described.
     """
     kind = find_kind(arguments.source)
-    from gpa_lsp.prediction.launch_sources import LaunchChoice
-    from gpa_lsp.prediction.predict import predict_source
-    from gpa_lsp.prediction.predict_build import predict_build
+    from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+    from gpa_lsp.execution.prediction.predict import predict_source
+    from gpa_lsp.execution.prediction.predict_build import predict_build
 
     launches = LaunchChoice(
         path=arguments.launches, number=arguments.launch, profile_path=arguments.profile, is_single=is_single
@@ -160,8 +161,8 @@ def predict(
         message = f"no kernel in it has {arguments.kernel!r} in its name"
         raise InputError(message, path=arguments.source, remedy="leave out --kernel to see all of them")
     if prediction.undescribed and not (prediction.kernels or prediction.problems):
-        from gpa_lsp.launches.read_launches import explain_undescribed
-        from gpa_lsp.report.names import shorten_name
+        from gpa_lsp.execution.launches.read_launches import explain_undescribed
+        from gpa_lsp.kernel.names import shorten_name
 
         names = () if prediction.launches_path is None else tuple(map(shorten_name, prediction.undescribed))
         raise explain_undescribed(arguments.source, names, prediction.launches_path)
@@ -176,7 +177,7 @@ def _predict_report(
     sinks: "Iterable[TraceSink]",
 ) -> "SourcePrediction":
     refuse_for_report(arguments)
-    from gpa_lsp.prediction.predict_report import predict_report
+    from gpa_lsp.execution.prediction.predict_report import predict_report
 
     with ProgressBar(terminal) as progress:
         return predict_report(
@@ -204,12 +205,9 @@ class InputKind(Enum):
     """What the first argument is."""
 
     SOURCE = "source"
-    BUILD = "build"
-    """A program, library, object, fat binary or cubin, or a file of PTX."""
-    REPORT = "report"
-    """A profile: the code that was measured, with the launches."""
-    TRACE = "trace"
-    """A folder that ``gpa-lsp trace`` wrote."""
+    BUILD = "build"  # A program, library, object, fat binary or cubin, or a file of PTX
+    REPORT = "report"  # A profile: the code that was measured, with the launches
+    TRACE = "trace"  # A folder that ``gpa-lsp trace`` wrote
 
 
 def find_kind(path: Path) -> InputKind:
@@ -224,8 +222,8 @@ def find_kind(path: Path) -> InputKind:
         return InputKind.TRACE
     if not path.is_file():
         raise InputError("there is no such file", path=path, remedy=f"give a source ({', '.join(SUFFIXES)})")
-    from gpa_lsp.binary.containers import recognise_container
-    from gpa_lsp.compiler.ptx_files import is_ptx_file
+    from gpa_lsp.code.binary.containers import recognise_container
+    from gpa_lsp.execution.compiler.ptx_files import is_ptx_file
     from gpa_lsp.profile.read import list_suffixes
 
     if path.name.lower().endswith(list_suffixes()):

@@ -6,20 +6,13 @@ from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, EXIT_INTERRUPTED
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    from gpa_lsp.processes.watched_command import CommandEnd
+    from gpa_lsp.foundation.processes.watched_command import CommandEnd
 
 
 def find_exit_code(end: "CommandEnd", terminal: Terminal, *, sooner: str = "", crash: str = "") -> int:
-    """The program's own status, as shells have it; 2 where it was not started, 130 where the user ended it, 1 where we did.
-
-    Args:
-        end: how it ended; said where it did not by itself.
-        terminal: where that is said.
-        sooner: how it would end within its time.
-        crash: what is known of a crash, a sentence; empty for no more than the signal.
-    """
-    from gpa_lsp.processes.signals import describe_signal
-    from gpa_lsp.processes.watched_command import Ending
+    """The program's own status, as shells have it; 2 where it was not started, 130 where the user ended it, 1 where we did."""
+    from gpa_lsp.foundation.processes.signals import describe_signal
+    from gpa_lsp.foundation.processes.watched_command import Ending
 
     if end.ending is Ending.NOT_STARTED:
         terminal.complain(f"gpa-lsp: the program was not started: {end.words}")

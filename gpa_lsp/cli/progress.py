@@ -4,14 +4,13 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.visible_text import make_visible
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.visible_text import make_visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-_PATIENCE_S = 0.4
-"""Work done before this shows no bar: it would only flicker, and drawing one costs an import."""
+_PATIENCE_S = 0.4  # Work done before this shows no bar: it would only flicker, and drawing one costs an import
 
 
 class ProgressBar:
@@ -39,13 +38,7 @@ class ProgressBar:
             self._bar = None
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        """Take note of progress.
-
-        Args:
-            what: the work in a few words.
-            done: steps done.
-            total: steps in all; 0 when unknown.
-        """
+        """Take note of progress."""
         if not self._is_wanted or (self._bar is None and time.monotonic() - self._start_s < _PATIENCE_S):
             return
         if self._bar is None:

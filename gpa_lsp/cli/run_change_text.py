@@ -5,11 +5,8 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.basis.locations import write_place
-from gpa_lsp.basis.numbers import format_speedup
 from gpa_lsp.cli.history_text import make_run, show_path
-from gpa_lsp.history.model import RunChange
-from gpa_lsp.render.changes_text import (
+from gpa_lsp.document.changes_text import (
     LEAST_CHANGE_RATIO,
     VERDICT_WORDS,
     describe_both_times,
@@ -19,11 +16,14 @@ from gpa_lsp.render.changes_text import (
     name_changed_line,
     render_parts,
 )
-from gpa_lsp.render.launch_place_words import describe_times
-from gpa_lsp.render.layout import Line, Style, hang, text_line
-from gpa_lsp.render.moments import format_moment
+from gpa_lsp.document.launch_place_words import describe_times
+from gpa_lsp.document.layout import Line, Style, hang, text_line
+from gpa_lsp.document.moments import format_moment
+from gpa_lsp.foundation.locations import write_place
+from gpa_lsp.foundation.numbers import format_speedup
+from gpa_lsp.kernel.names import shorten_name
 from gpa_lsp.report.changes import PartChange, Verdict, order_changes
-from gpa_lsp.report.names import shorten_name
+from gpa_lsp.report.history.model import RunChange
 
 
 def render_run_change(
@@ -32,8 +32,6 @@ def render_run_change(
     """What changed, in total, by stall reason and by line.
 
     Args:
-        change: what to show.
-        folder: paths below it are shown relative to it.
         width: characters per line; None for as many as it takes.
         zone: None for the user's.
     """

@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.arch.figures import parse_architecture_name
-from gpa_lsp.basis.errors import GpaError, InputError, ProblemSeverity
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, judge_problems, name_places
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.errors import GpaError, InputError, ProblemSeverity
+from gpa_lsp.gpu.arch.figures import parse_architecture_name
 
 if TYPE_CHECKING:
-    from gpa_lsp.advice.static_model import StaticFinding
-    from gpa_lsp.prediction.static_source import SourceStatics
+    from gpa_lsp.diagnosis.advice.static_model import StaticFinding
+    from gpa_lsp.execution.prediction.static_source import SourceStatics
 
-SUFFIXES = (".cu", ".cuh")
-"""Of sources; of two with one name the first is meant."""
+SUFFIXES = (".cu", ".cuh")  # Of sources; of two with one name the first is meant
 
 
 def are_sources(paths: Sequence[Path]) -> bool:
@@ -35,7 +34,9 @@ def are_sources(paths: Sequence[Path]) -> bool:
 
 def check_sources(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Compile the sources of a command line and print what their code says; the exit code."""
-    from gpa_lsp.prediction.static_source import examine_source  # these bring numpy, which --help does without
+    from gpa_lsp.execution.prediction.static_source import (
+        examine_source,  # these bring numpy, which --help does without
+    )
 
     sources: list[SourceStatics] = []
     has_failed = False
@@ -69,13 +70,13 @@ def _print(
     """Each format's renderer is loaded only when it is asked for."""
     places = name_places(arguments)
     if arguments.format in ("json", "sarif"):
-        from gpa_lsp.render.static_json import build_static_sarif, make_static_json
+        from gpa_lsp.document.static_json import build_static_sarif, make_static_json
 
         is_sarif = arguments.format == "sarif"
         content = build_static_sarif(sources, findings, places, Path.cwd()) if is_sarif else make_static_json(sources)
         terminal.write_text(json.dumps(content, indent=2) + "\n")
         return
-    from gpa_lsp.render.static_text import render_static, render_static_github
+    from gpa_lsp.document.static_text import render_static, render_static_github
 
     if arguments.format == "text":
         width = terminal.width if terminal.is_interactive else None

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TextIO
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.basis.visible_text import make_lines_visible, make_visible
-from gpa_lsp.render.layout import Line, Style, read_plain
+from gpa_lsp.document.layout import Line, Style, read_plain
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.visible_text import make_lines_visible, make_visible
 
 _RICH_STYLES = {
     Style.TITLE: "bold",
@@ -25,6 +25,7 @@ _RICH_STYLES = {
     Style.NOTE: "blue",
 }
 
+# For terminals that know no more
 _ASCII = str.maketrans(
     {
         "█": "#",
@@ -46,7 +47,6 @@ _ASCII = str.maketrans(
         "→": "->",
     }
 )
-"""For terminals that know no more."""
 
 _PROBE = "█▏│·×±µ–−…→"
 

@@ -2,36 +2,23 @@
 
 from collections.abc import Mapping
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Abilities:
-    """What the client wants to be sent.
+class Abilities(Struct, frozen=True, kw_only=True):
+    """What the client wants to be sent."""
 
-    Attributes:
-        heat: ``gpaLsp/heat``.
-        status: ``gpaLsp/status``.
-        output: ``gpaLsp/output``.
-        images: hovers may contain pictures.
-        call_hierarchy_tree: it shows def-use chains of sources itself, so their call hierarchy stays with the language's own server.
-        pages: it shows pages of HTML itself.
-        questions: it shows a question beside the work, and not in its way.
-        previews: it shows what is said of an edit before it applies it.
-        line_end_lenses: it draws lenses at the ends of lines, where hints stand.
-        is_trusted: the user trusts the workspace.
-    """
-
-    heat: bool = False
-    status: bool = False
-    output: bool = False
-    images: bool = False
+    heat: bool = False  # ``gpaLsp/heat``
+    status: bool = False  # ``gpaLsp/status``
+    output: bool = False  # ``gpaLsp/output``
+    images: bool = False  # hovers may contain pictures
+    # it shows def-use chains of sources itself, so their call hierarchy stays with the language's own server
     call_hierarchy_tree: bool = False
-    pages: bool = False
-    questions: bool = False
-    previews: bool = False
-    line_end_lenses: bool = False
-    is_trusted: bool = True
+    pages: bool = False  # it shows pages of HTML itself
+    questions: bool = False  # it shows a question beside the work, and not in its way
+    previews: bool = False  # it shows what is said of an edit before it applies it
+    line_end_lenses: bool = False  # it draws lenses at the ends of lines, where hints stand
+    is_trusted: bool = True  # the user trusts the workspace
 
 
 _NAMES = {

@@ -3,18 +3,18 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.numbers import format_count, format_count_of, format_percent
-from gpa_lsp.basis.visible_text import make_one_line, make_visible
+from gpa_lsp.document.markdown_text import begin_paragraph
 from gpa_lsp.editor.lines.causes import CauseLine, RemedyAnchor
-from gpa_lsp.render.markdown_text import begin_paragraph
+from gpa_lsp.foundation.numbers import format_count, format_count_of, format_percent
+from gpa_lsp.foundation.visible_text import make_one_line, make_visible
 
 if TYPE_CHECKING:
-    from gpa_lsp.advice.model import Advice
+    from gpa_lsp.diagnosis.advice.model import Advice
     from gpa_lsp.report.instruction_pairs import InstructionPair
     from gpa_lsp.report.pairs import LinePair
 
+# A measured line (None: code without lines) → what a reader calls it now
 NamePlace = Callable[[tuple[str, int] | None], str]
-"""A measured line (None: code without lines) → what a reader calls it now."""
 
 _MOST_ROWS = 5
 _MOST_NAMED = 3
@@ -99,7 +99,7 @@ def describe_causes(cause: CauseLine, name_place: NamePlace) -> str:
 
 def describe_remedy(advice: "Advice") -> str:
     """A piece of advice as a paragraph."""
-    from gpa_lsp.render.advice_words import (
+    from gpa_lsp.document.advice_words import (
         describe_speedup,
     )  # needs numpy, which the answer to initialize must not wait for
 
@@ -109,13 +109,8 @@ def describe_remedy(advice: "Advice") -> str:
 
 
 def label_remedy(anchor: RemedyAnchor, value: str = "") -> str:
-    """A lens on a loop or call.
-
-    Args:
-        anchor: where it stands.
-        value: what that is in the metric that somebody chose; empty for the share of the kernel that the advice is about.
-    """
-    from gpa_lsp.render.advice_words import show_gain_range  # needs numpy, as above
+    """A lens on a loop or call."""
+    from gpa_lsp.document.advice_words import show_gain_range  # needs numpy, as above
 
     region = anchor.region
     gain = show_gain_range(region.speedup)
@@ -126,7 +121,7 @@ def label_remedy(anchor: RemedyAnchor, value: str = "") -> str:
 
 def label_advice(advice: "Advice") -> str:
     """``Unroll a loop 1.1–1.3×``."""
-    from gpa_lsp.render.advice_words import label_suggestion  # needs numpy, as above
+    from gpa_lsp.document.advice_words import label_suggestion  # needs numpy, as above
 
     return label_suggestion(advice)
 
@@ -153,17 +148,11 @@ def _list_pairs(title: str, pairs: Iterable["LinePair"], name_place: NamePlace, 
 def list_pair(name: str, pair: "LinePair | InstructionPair", total: int, link: str) -> str:
     """The other end of a stall as an item of a list, which wraps in a narrow window where a table would not.
 
-    Args:
-        name: the other end, Markdown.
-        pair: it, and what it costs.
-        total: samples of the kernel.
-        link: what leads from one end to the other; may be empty.
-
     Returns:
         ``- line 13: 37 %, 2,709 samples · long_scoreboard: data from global memory · R6, 10 cycles later``
     """
     # It needs numpy, which the answer to initialize must not wait for.
-    from gpa_lsp.render.advice_words import describe_cause
+    from gpa_lsp.document.advice_words import describe_cause
 
     samples = format_count_of(round(pair.samples), "sample")
     share = f"{format_percent(min(1.0, pair.samples / total))}, " if total else ""
@@ -174,8 +163,8 @@ def list_pair(name: str, pair: "LinePair | InstructionPair", total: int, link: s
 def _describe_link(pair: "LinePair") -> str:
     """``R2, 6 cycles later``; ``one of several`` where the hardware waits for all of a group."""
     # Both need numpy, which the answer to initialize must not wait for.
-    from gpa_lsp.binary.model import name_resource
-    from gpa_lsp.render.advice_words import describe_sharing
+    from gpa_lsp.code.binary.model import name_resource
+    from gpa_lsp.document.advice_words import describe_sharing
 
     parts = []
     if pair.resource is not None:

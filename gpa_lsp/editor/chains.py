@@ -26,14 +26,7 @@ def list_outgoing(session: SessionView, data: object) -> list[ChainLink] | None:
 def list_chain(
     session: SessionView, uri: str, line: int, *, is_incoming: bool
 ) -> Sequence[ChainStep | InstructionStep]:
-    """What a line (1-based) is stalled on, or what is stalled on it, most samples first.
-
-    Args:
-        session: the session.
-        uri: of a source or SASS document.
-        line: in it.
-        is_incoming: what the line is stalled on; else what is stalled on it.
-    """
+    """What a line (1-based) is stalled on, or what is stalled on it, most samples first."""
     if is_sass_uri(uri):
         return of_instructions.list_chain(session, uri, line, is_incoming=is_incoming)
     view = session.view(uri)

@@ -2,39 +2,27 @@
 
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_count_of
 from gpa_lsp.editor.identity_cache import IdentityCache
 from gpa_lsp.editor.lines.places import Place
+from gpa_lsp.foundation.numbers import format_count_of
+from gpa_lsp.foundation.records import ColumnRecord
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     from gpa_lsp.report.pairs import LinePair
 
-_ALL_RATIO = 0.95
-"""Of the samples of a place: a pair with as many speaks for all of them."""
+_ALL_RATIO = 0.95  # Of the samples of a place: a pair with as many speaks for all of them
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counterpart:
-    """One place at the other end.
+class Counterpart(ColumnRecord, frozen=True, kw_only=True):
+    """One place at the other end."""
 
-    Attributes:
-        place: None for all code without lines together.
-        samples: of all pairs with that place.
-        heaviest: the pair with most of them.
-    """
-
-    place: Place | None
-    samples: float
-    heaviest: "LinePair"
+    place: Place | None  # None for all code without lines together
+    samples: float  # of all pairs with that place
+    heaviest: "LinePair"  # the pair with most of them
 
 
 def gather_counterparts(pairs: "tuple[LinePair, ...]") -> tuple[Counterpart, ...]:
-    """The places of some pairs of one line, most samples first.
-
-    Args:
-        pairs: most samples first.
-    """
+    """The places of some pairs of one line, most samples first."""
     return _known(pairs)
 
 
@@ -56,7 +44,7 @@ def _gather(pairs: "tuple[LinePair, ...]") -> tuple[Counterpart, ...]:
 
 def describe_counterpart(counterpart: Counterpart) -> str:
     """``60 samples of long_scoreboard through R2``: what connects the two; ``60 samples, mostly …`` where other things do as well."""
-    from gpa_lsp.binary.model import name_resource  # needs numpy, which the answer to initialize must not wait for
+    from gpa_lsp.code.binary.model import name_resource  # needs numpy, which the answer to initialize must not wait for
 
     pair = counterpart.heaviest
     count = round(counterpart.samples)

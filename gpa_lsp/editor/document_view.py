@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.file_stamps import Stamp
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.shared_facts import SharedFacts
+from msgspec import Struct
+
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.lines.anchors import choose_anchor, find_definitions
 from gpa_lsp.editor.lines.causes import CauseLine, RemedyAnchor, make_cause_line, place_remedies
@@ -22,6 +21,8 @@ from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
 from gpa_lsp.editor.static.results import StaticMark
 from gpa_lsp.editor.static.view import PlacedStatics, StaticState, place_code_findings, place_statics
 from gpa_lsp.editor.timed.view import TimedAnchor, TimedState, place_times
+from gpa_lsp.foundation.file_stamps import Stamp
+from gpa_lsp.foundation.shared_facts import SharedFacts
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import MeasuredFile
 
@@ -29,24 +30,15 @@ if TYPE_CHECKING:
     from gpa_lsp.report.model import LineRow
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HotLine:
-    """What one kernel says of one line of the document.
+class HotLine(Struct, frozen=True, kw_only=True):
+    """What one kernel says of one line of the document."""
 
-    Attributes:
-        shown: the kernel and its profile.
-        row: samples of the line.
-        file: the measured file the line stands in.
-        share_ratio: of the kernel's samples, those with this line anywhere in their inline chain, and the estimate of those in functions
-            called from it.
-        is_edited: other lines of the document changed since the measurement.
-    """
-
-    shown: VisibleKernel
-    row: "LineRow"
-    file: MeasuredFile
+    shown: VisibleKernel  # the kernel and its profile
+    row: "LineRow"  # samples of the line
+    file: MeasuredFile  # the measured file the line stands in
+    # of the kernel's samples, those with this line anywhere in their inline chain, and the estimate of those in functions called from it
     share_ratio: float
-    is_edited: bool
+    is_edited: bool  # other lines of the document changed since the measurement
 
     @property
     def is_mostly_called(self) -> bool:
@@ -69,85 +61,51 @@ class HotLine:
         return self.shown.kernel.hottest.get((self.row.file or "", self.row.line or 0), ())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValueLine:
-    """What a line of the document is in the metric that is shown, in one kernel.
+class ValueLine(Struct, frozen=True, kw_only=True):
+    """What a line of the document is in the metric that is shown, in one kernel."""
 
-    Attributes:
-        shown: the kernel and its profile.
-        file: the measured file the line stands in.
-        place: the line as measured.
-        value: with its number.
-        is_edited: other lines of the document changed since the measurement.
-    """
-
-    shown: VisibleKernel
-    file: MeasuredFile
-    place: tuple[str, int]
-    value: MetricValue
-    is_edited: bool
+    shown: VisibleKernel  # the kernel and its profile
+    file: MeasuredFile  # the measured file the line stands in
+    place: tuple[str, int]  # the line as measured
+    value: MetricValue  # with its number
+    is_edited: bool  # other lines of the document changed since the measurement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelAnchor:
-    """A kernel and the line its lens stands on.
+class KernelAnchor(Struct, frozen=True, kw_only=True):
+    """A kernel and the line its lens stands on."""
 
-    Attributes:
-        line: 1-based, in the document now.
-        shown: the kernel and its profile.
-        is_edited: the document changed since the measurement.
-        is_withheld: the document may not be what was measured, and nothing is shown on its lines.
-        is_unverified: it may not be, and what is shown on its lines is marked.
-    """
-
-    line: int
-    shown: VisibleKernel
-    is_edited: bool
-    is_withheld: bool = False
-    is_unverified: bool = False
+    line: int  # 1-based, in the document now
+    shown: VisibleKernel  # the kernel and its profile
+    is_edited: bool  # the document changed since the measurement
+    is_withheld: bool = False  # the document may not be what was measured, and nothing is shown on its lines
+    is_unverified: bool = False  # it may not be, and what is shown on its lines is marked
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentView(SharedFacts):
-    """A document and its measurements. What not every answer needs is found when it is asked for: after a keystroke somebody waits.
+class DocumentView(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, weakref=True):
+    """A document and its measurements. What not every answer needs is found when it is asked for: after a keystroke somebody waits."""
 
-    Attributes:
-        uri: as the client writes it.
-        local_path: links resolved.
-        text: as the editor holds it now.
-        positions: translates lines for the client.
-        hot_lines: current line → what the kernels say of it, hottest first; every line with samples.
-        cause_lines: current line → what the kernels' stalls have to do with it, costliest first; every line that waits or is waited for.
-        value_lines: current line → what it is in the metric that is shown; empty where that is samples or causes, or emulated.
-        texts: what was measured on its file, by the text it had then.
-        finder: maps measured lines to the document's.
-        settings: the options.
-        abilities: what the client wants to be sent.
-        places: finds measured places, in this document and elsewhere.
-        snapshot: where it comes from.
-        statics: what the code of the document says where no profile does; None when it was not compiled.
-        predicted: what was emulated of it, or what is wrong with it as a description of launches; None when it was not emulated.
-        timed: how long its described launches take, by line.
-        unsimulated: why it was not simulated as it is now; empty where it was, or nothing is said of that.
-    """
-
-    uri: str
-    local_path: str
-    text: str
-    positions: Positions
+    uri: str  # as the client writes it
+    local_path: str  # links resolved
+    text: str  # as the editor holds it now
+    positions: Positions  # translates lines for the client
+    # current line → what the kernels say of it, hottest first; every line with samples
     hot_lines: PlacedLines[HotEntry, HotLine]
+    # current line → what the kernels' stalls have to do with it, costliest first; every line that waits or is waited for
     cause_lines: PlacedLines[CauseEntry, CauseLine]
+    # current line → what it is in the metric that is shown; empty where that is samples or causes, or emulated
     value_lines: PlacedLines[ValueEntry, ValueLine]
-    texts: Sequence[MeasuredText]
-    finder: LineFinder
-    settings: Settings
-    abilities: Abilities
-    places: PlaceFinder
-    snapshot: Snapshot
+    texts: Sequence[MeasuredText]  # what was measured on its file, by the text it had then
+    finder: LineFinder  # maps measured lines to the document's
+    settings: Settings  # the options
+    abilities: Abilities  # what the client wants to be sent
+    places: PlaceFinder  # finds measured places, in this document and elsewhere
+    snapshot: Snapshot  # where it comes from
+    # what the code of the document says where no profile does; None when it was not compiled
     statics: PlacedStatics | None = None
+    # what was emulated of it, or what is wrong with it as a description of launches; None when it was not emulated
     predicted: PlacedPredictions | None = None
-    timed: tuple[TimedAnchor, ...] = ()
-    unsimulated: str = ""
+    timed: tuple[TimedAnchor, ...] = ()  # how long its described launches take, by line
+    unsimulated: str = ""  # why it was not simulated as it is now; empty where it was, or nothing is said of that
 
     @property
     def anchors(self) -> tuple[KernelAnchor, ...]:
@@ -180,48 +138,27 @@ class DocumentView(SharedFacts):
         return tuple(sorted(above, key=lambda found: (-found[1].share_ratio, found[0])))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Knowledge:
-    """What there is to say and how, whatever document it is said of.
+class Knowledge(Struct, frozen=True, kw_only=True):
+    """What there is to say and how, whatever document it is said of."""
 
-    Attributes:
-        snapshot: what was measured.
-        settings: the options.
-        abilities: what the client wants to be sent.
-        units: counts columns for it.
-        places: finds measured places.
-    """
-
-    snapshot: Snapshot
-    settings: Settings
-    abilities: Abilities
-    units: UnitCounter
-    places: PlaceFinder
+    snapshot: Snapshot  # what was measured
+    settings: Settings  # the options
+    abilities: Abilities  # what the client wants to be sent
+    units: UnitCounter  # counts columns for it
+    places: PlaceFinder  # finds measured places
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenDocument:
-    """A document as its client has it, and what is known of it alone.
+class OpenDocument(Struct, frozen=True, kw_only=True):
+    """A document as its client has it, and what is known of it alone."""
 
-    Attributes:
-        uri: as the client writes it.
-        local_path: its file, links resolved.
-        text: as the editor holds it now.
-        saved: what it held when it was like the file on disk, see :class:`LineFinder`.
-        statics: what its code says; None when it was not compiled.
-        predicted: what was emulated of it; None when it was not.
-        timed: how long its launches take; None when none was timed.
-        unsimulated: why it was not simulated as it is now; empty where it was.
-    """
-
-    uri: str
-    local_path: str
-    text: str
-    saved: Mapping[Stamp | None, str]
-    statics: StaticState | None = None
-    predicted: PredictedState | None = None
-    timed: TimedState | None = None
-    unsimulated: str = ""
+    uri: str  # as the client writes it
+    local_path: str  # its file, links resolved
+    text: str  # as the editor holds it now
+    saved: Mapping[Stamp | None, str]  # what it held when it was like the file on disk, see :class:`LineFinder`
+    statics: StaticState | None = None  # what its code says; None when it was not compiled
+    predicted: PredictedState | None = None  # what was emulated of it; None when it was not
+    timed: TimedState | None = None  # how long its launches take; None when none was timed
+    unsimulated: str = ""  # why it was not simulated as it is now; empty where it was
 
 
 def build_view(
@@ -230,8 +167,6 @@ def build_view(
     """The view of a document; None when no profile mentions it and nothing is known of its code.
 
     Args:
-        document: as it is now.
-        known: what there is to say.
         texts: the index of the snapshot's lines in that file; None to make it.
     """
     local_path, settings, statics, predicted = document.local_path, known.settings, document.statics, document.predicted

@@ -3,11 +3,11 @@
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
 from typing import Protocol
 
-from gpa_lsp.basis.file_stamps import Stamp, read_stamp
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView, Knowledge, OpenDocument, build_view
 from gpa_lsp.editor.lines.finder import may_show_unverified
@@ -22,16 +22,15 @@ from gpa_lsp.editor.static.results import StaticResult
 from gpa_lsp.editor.static.view import StaticState, take_result
 from gpa_lsp.editor.text_changes import EditedText
 from gpa_lsp.editor.timed.view import TimedState
+from gpa_lsp.foundation.file_stamps import Stamp, read_stamp
 from gpa_lsp.report.measured_files import Doubt, MeasuredFile
 
-_KEPT_TEXTS = 4
-"""Of a document, as it was saved: a measurement is of one of the last ones."""
+_KEPT_TEXTS = 4  # Of a document, as it was saved: a measurement is of one of the last ones
 
 _BYTE_ORDER_MARK_BYTES = 3
 
 
-@dataclass(slots=True)
-class _HeldDocument:
+class _HeldDocument(Struct):
     local_path: str
     edited: EditedText
     version: int | None
@@ -49,38 +48,22 @@ class _HeldDocument:
         return self.edited.read()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnmappedSource:
-    """An open document that may be a measured file under another path.
+class UnmappedSource(Struct, frozen=True, kw_only=True):
+    """An open document that may be a measured file under another path."""
 
-    Attributes:
-        local_path: of the document.
-        compiled_path: of the file, as compiled.
-        profile: name of the profile that mentions it.
-    """
-
-    local_path: str
-    compiled_path: str
-    profile: str
+    local_path: str  # of the document
+    compiled_path: str  # of the file, as compiled
+    profile: str  # name of the profile that mentions it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnverifiedSource:
-    """An open document that may not be what was measured.
+class UnverifiedSource(Struct, frozen=True, kw_only=True):
+    """An open document that may not be what was measured."""
 
-    Attributes:
-        local_path: of the document.
-        compiled_path: as compiled.
-        profile: name of the profile.
-        doubt: why, as the rest of a sentence about it.
-        is_shown: numbers stand on its lines, marked.
-    """
-
-    local_path: str
-    compiled_path: str
-    profile: str
-    doubt: str
-    is_shown: bool
+    local_path: str  # of the document
+    compiled_path: str  # as compiled
+    profile: str  # name of the profile
+    doubt: str  # why, as the rest of a sentence about it
+    is_shown: bool  # numbers stand on its lines, marked
 
 
 class DocumentWatcher(Protocol):
@@ -90,8 +73,6 @@ class DocumentWatcher(Protocol):
         """There may be something else to say of a document.
 
         Args:
-            uri: the document.
-            version: the client's number for its text.
             find_view: makes its view, where somebody wants it; None where nothing is known of the document.
         """
         ...
@@ -128,14 +109,7 @@ class Documents:
         return self._known.places
 
     def open(self, uri: str, path: str, text: str, version: int | None) -> None:
-        """The client opened a document.
-
-        Args:
-            uri: as the client writes it.
-            path: its file.
-            text: its content.
-            version: the client's number for this content.
-        """
+        """The client opened a document."""
         known = self._open.get(uri)
         self._open[uri] = _HeldDocument(
             local_path=os.path.realpath(path),
@@ -165,16 +139,7 @@ class Documents:
             document.is_view_current = False
 
     def change(self, uri: str, changes: Sequence[TextChange], version: int | None) -> bool:
-        """The document's text was changed. Nobody is told yet: the person is typing.
-
-        Args:
-            uri: as the client writes it.
-            changes: one after the other.
-            version: the client's number for the text after them.
-
-        Returns:
-            Whether that document is open.
-        """
+        """The document's text was changed. Nobody is told yet: the person is typing."""
         document = self._open.get(uri)
         if document is None:
             return False
@@ -215,7 +180,6 @@ class Documents:
         """A source was emulated, or nothing is said of that any more.
 
         Args:
-            local_path: the source, or the description of its launches.
             state: what is known; None for nothing.
         """
         for uri, document in self._open.items():

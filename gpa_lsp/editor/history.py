@@ -3,15 +3,15 @@
 import time
 from datetime import tzinfo
 
-from gpa_lsp.basis.numbers import format_change, format_count, format_count_of, format_duration_ns, format_percent
-from gpa_lsp.basis.visible_text import make_one_line
-from gpa_lsp.history.model import KernelHistory, Place, RunChange
-from gpa_lsp.render.launch_place_words import describe_times
-from gpa_lsp.render.markdown_text import embed_picture, write_sentence
-from gpa_lsp.render.moments import format_moment_briefly
-from gpa_lsp.render.time_course_words import describe_course, draw_blocks
+from gpa_lsp.document.launch_place_words import describe_times
+from gpa_lsp.document.markdown_text import embed_picture, write_sentence
+from gpa_lsp.document.moments import format_moment_briefly
+from gpa_lsp.document.time_course_words import describe_course, draw_blocks
+from gpa_lsp.foundation.numbers import format_change, format_count, format_count_of, format_duration_ns, format_percent
+from gpa_lsp.foundation.visible_text import make_one_line
+from gpa_lsp.kernel.names import shorten_name
 from gpa_lsp.report.changes import TimeChange, Verdict
-from gpa_lsp.report.names import shorten_name
+from gpa_lsp.report.history.model import KernelHistory, Place, RunChange
 
 _MOST_PLACES = 8
 
@@ -52,7 +52,6 @@ def describe_line_change(history: KernelHistory | None, place: Place) -> str:
 
     Args:
         history: of the kernel; None where nothing is remembered.
-        place: file as compiled, and line as measured.
 
     Returns:
         ``this line: 182 µs → 96 µs since the last run``; empty where nothing is known, or the code is the same and so is the line.
@@ -83,7 +82,6 @@ def describe_course_of(history: KernelHistory | None, *, is_drawn: bool) -> str:
 
     Args:
         history: of the kernel; None where nothing is remembered.
-        is_drawn: hovers may contain pictures.
 
     Returns:
         ``**history** ▁▂▂▲▇▃ 2.10 ms → 1.20 ms over 6 runs; ▲ slower in run 12 (+34 %, 8f3c2a91)``; empty without an earlier run.
@@ -93,7 +91,7 @@ def describe_course_of(history: KernelHistory | None, *, is_drawn: bool) -> str:
     if course is None or not said:
         return ""
     # It knows the colours of stall reasons, which the answer to initialize must not wait for.
-    from gpa_lsp.render.time_course_picture import draw_course_picture
+    from gpa_lsp.document.time_course_picture import draw_course_picture
 
     picture = draw_course_picture(course) if is_drawn else None
     if picture is None:

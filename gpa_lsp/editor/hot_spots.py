@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.locations import SourceLine
-from gpa_lsp.basis.ownership import find_represented
+from msgspec import Struct
+
 from gpa_lsp.editor.document_view import HotLine, ValueLine
 from gpa_lsp.editor.lines.causes import CauseLine
 from gpa_lsp.editor.lines.heat import HeatKind, label_cause, measure_heat
@@ -20,32 +19,25 @@ from gpa_lsp.editor.sass.library import is_sass_uri
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.stall_table import label_line
+from gpa_lsp.foundation.locations import SourceLine
+from gpa_lsp.foundation.ownership import find_represented
+from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.report.measured_files import MeasuredFile
 
 _MOST_SPOTS = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HotSpot:
-    """One hot line.
+class HotSpot(Struct, frozen=True, kw_only=True):
+    """One hot line."""
 
-    Attributes:
-        location: the whole text of the line.
-        ratio: of the kernel's samples, or of what else is shown.
-        kernel: short name.
-        kind: whether they were taken there or are blamed on it.
-        text: a few words.
-    """
-
-    location: Location
-    ratio: float
-    kernel: str
-    kind: HeatKind
-    text: str
+    location: Location  # the whole text of the line
+    ratio: float  # of the kernel's samples, or of what else is shown
+    kernel: str  # short name
+    kind: HeatKind  # whether they were taken there or are blamed on it
+    text: str  # a few words
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Candidate:
+class _Candidate(ColumnRecord, frozen=True, kw_only=True):
     place: Place
     ratio: float
     kind: HeatKind
@@ -63,7 +55,6 @@ def list_hot_spots(session: SessionView, uri: str | None = None) -> list[HotSpot
     Of all files together, a line of the user's own stands for the lines of libraries that are inlined there.
 
     Args:
-        session: the session.
         uri: of the document; None for all files on this machine. What is emulated is known of open documents alone.
     """
     if uri is not None and is_sass_uri(uri):

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.editor.counterparts import Counterpart, describe_counterpart, gather_counterparts
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.causes import CauseLine
@@ -14,18 +13,17 @@ from gpa_lsp.editor.sass.library import is_sass_uri
 from gpa_lsp.editor.sass.model import SassDocument, is_same_code
 from gpa_lsp.editor.session_view import SassLibrary, SessionView
 from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.foundation.numbers import format_percent
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     from gpa_lsp.report.pairs import LinePair
 
-_MOST_JUMPS = 20
-"""Nobody chooses among more."""
+_MOST_JUMPS = 20  # Nobody chooses among more
 
+# Of the samples of the line's main cause; lesser ones would only make editors ask which of them was meant
 _LEAST_PART = 0.2
-"""Of the samples of the line's main cause; lesser ones would only make editors ask which of them was meant."""
 
-_MOST_DOCUMENTS = 2
-"""SASS documents made for one answer: each may take a third of a second."""
+_MOST_DOCUMENTS = 2  # SASS documents made for one answer: each may take a third of a second
 
 
 def find_causes(session: SessionView, uri: str, line: int) -> list[Jump]:

@@ -2,37 +2,30 @@
 
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_count, format_percent
+from msgspec import Struct
+
+from gpa_lsp.foundation.numbers import format_count, format_percent
 
 if TYPE_CHECKING:
     from gpa_lsp.report.model import KernelReport
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelBrief:
-    """Words about a kernel; each is empty where there is nothing to say.
+class KernelBrief(Struct, frozen=True, kw_only=True):
+    """Words about a kernel; each is empty where there is nothing to say."""
 
-    Attributes:
-        time: it took.
-        limit: what limits it, or what most samples are stalled on.
-        suggestion: what to do first.
-        places: that launched it, else how many launch contexts there are.
-    """
-
-    time: str
-    limit: str
-    suggestion: str
-    places: str
+    time: str  # it took
+    limit: str  # what limits it, or what most samples are stalled on
+    suggestion: str  # what to do first
+    places: str  # that launched it, else how many launch contexts there are
 
 
 def make_brief(report: "KernelReport") -> KernelBrief:
     """The words about a kernel."""
     # They need numpy, which the answer to initialize must not wait for.
-    from gpa_lsp.render.advice_words import describe_limit_briefly, find_first_suggestion, label_suggestion
-    from gpa_lsp.render.context_words import count_contexts
-    from gpa_lsp.render.launch_place_words import describe_places_briefly
-    from gpa_lsp.render.sampling_words import describe_time
+    from gpa_lsp.document.advice_words import describe_limit_briefly, find_first_suggestion, label_suggestion
+    from gpa_lsp.document.context_words import count_contexts
+    from gpa_lsp.document.launch_place_words import describe_places_briefly
+    from gpa_lsp.document.sampling_words import describe_time
     from gpa_lsp.report.launch_places import list_launch_places
 
     time = ""
@@ -50,7 +43,7 @@ def make_brief(report: "KernelReport") -> KernelBrief:
 
 def _describe_top_reason(report: "KernelReport") -> str:
     """What most samples are stalled on, where no limiter is known; empty without samples."""
-    from gpa_lsp.render.findings import choose_reasons
+    from gpa_lsp.document.findings import choose_reasons
 
     reasons = choose_reasons(report.by_reason)
     if not reasons:

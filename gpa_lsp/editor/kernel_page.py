@@ -2,24 +2,23 @@
 
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.numbers import (
-    format_count,
-    format_count_of,
-    format_dim3,
-)
-from gpa_lsp.basis.visible_text import make_one_line, shorten
+from gpa_lsp.document.markdown_text import begin_paragraph
 from gpa_lsp.editor.cause_table import describe_remedy
 from gpa_lsp.editor.history import describe_change_briefly, describe_past
 from gpa_lsp.editor.roofline import describe_roofs_of
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.stall_table import draw_reasons, draw_table, find_top_reason
-from gpa_lsp.render.markdown_text import begin_paragraph
+from gpa_lsp.foundation.numbers import (
+    format_count,
+    format_count_of,
+    format_dim3,
+)
+from gpa_lsp.foundation.visible_text import make_one_line, shorten
 
 if TYPE_CHECKING:
     from gpa_lsp.report.model import KernelReport
 
-MOST_LENS_CHARS = 90
-"""Of a lens: more would run out of the window beside the code's own width."""
+MOST_LENS_CHARS = 90  # Of a lens: more would run out of the window beside the code's own width
 
 _MOST_PAGE_CHARS = 1000
 _MOST_NAME_CELLS = 40
@@ -32,13 +31,11 @@ def describe_kernel_briefly(shown: VisibleKernel, room: int = MOST_LENS_CHARS, c
     """One line for a lens: name, time, what changed, what limits it, what to do first. What comes last is left out first where there is no room.
 
     Args:
-        shown: the kernel.
         room: characters at most.
-        chosen: what it is in the metric that somebody chose, said first.
     """
     # It needs numpy, which the answer to initialize must not wait for.
-    from gpa_lsp.render.advice_words import NO_SASS
-    from gpa_lsp.render.layout import cut
+    from gpa_lsp.document.advice_words import NO_SASS
+    from gpa_lsp.document.layout import cut
 
     brief = shown.kernel.brief
     change = describe_change_briefly(shown.kernel.history) or ""
@@ -52,9 +49,9 @@ def describe_kernel_briefly(shown: VisibleKernel, room: int = MOST_LENS_CHARS, c
 
 def describe_verdict(shown: VisibleKernel) -> str:
     """What limits a kernel and what to do first, in two lines of Markdown; empty where neither is known."""
-    from gpa_lsp.render.advice_words import describe_gain, describe_limit, describe_suggestion, find_first_suggestion
-    from gpa_lsp.render.context_words import describe_contexts
-    from gpa_lsp.render.markdown_text import write_sentence
+    from gpa_lsp.document.advice_words import describe_gain, describe_limit, describe_suggestion, find_first_suggestion
+    from gpa_lsp.document.context_words import describe_contexts
+    from gpa_lsp.document.markdown_text import write_sentence
 
     report = shown.kernel.report
     if report.limiter is None:
@@ -111,8 +108,8 @@ def describe_kernel(shown: VisibleKernel) -> str:
 
 def _draw_contexts(report: "KernelReport") -> str:
     """The launch contexts, Markdown; empty where there is one."""
-    from gpa_lsp.render.context_words import build_context_table
-    from gpa_lsp.render.places import PlaceNames
+    from gpa_lsp.document.context_words import build_context_table
+    from gpa_lsp.document.places import PlaceNames
 
     table = build_context_table(report, PlaceNames())
     if not table.rows:
@@ -123,7 +120,7 @@ def _draw_contexts(report: "KernelReport") -> str:
 
 def describe_places(shown: VisibleKernel, heading: str = "") -> str:
     """Where a kernel was launched from, Markdown: a list of calling contexts; empty where none is known."""
-    from gpa_lsp.render.launch_place_words import describe_place_time, describe_stack
+    from gpa_lsp.document.launch_place_words import describe_place_time, describe_stack
     from gpa_lsp.report.launch_places import list_launch_places
 
     places = list_launch_places(shown.kernel.report)
@@ -141,16 +138,16 @@ def describe_places(shown: VisibleKernel, heading: str = "") -> str:
 def _describe_answers(report: "KernelReport") -> str:
     """What the other analyses say. Paths are as compiled: what is opened from here is the report's page."""
     # These need numpy, which the answer to initialize must not wait for.
-    from gpa_lsp.render.answer_markdown import render_answers_markdown
-    from gpa_lsp.render.places import PlaceNames
+    from gpa_lsp.document.answer_markdown import render_answers_markdown
+    from gpa_lsp.document.places import PlaceNames
 
     return "\n".join(render_answers_markdown(report, PlaceNames(), heading="##", max_rows=_MAX_LINES)).strip()
 
 
 def _describe_launch(report: "KernelReport") -> str:
     launch = report.configuration
-    from gpa_lsp.render.context_words import name_shape
-    from gpa_lsp.render.sampling_words import describe_quiet, list_sampling_facts
+    from gpa_lsp.document.context_words import name_shape
+    from gpa_lsp.document.sampling_words import describe_quiet, list_sampling_facts
 
     facts = list_sampling_facts(report) if report.total_samples else []
     if report.total_samples and report.latency_samples is None:

@@ -24,7 +24,7 @@ def find_kernels(session: SessionView, query: str) -> list[KernelSymbol]:
 
 
 def _name(shown: VisibleKernel) -> str:
-    from gpa_lsp.render.sampling_words import describe_time  # it needs numpy
+    from gpa_lsp.document.sampling_words import describe_time  # it needs numpy
 
     report = shown.kernel.report
     return shown.name if report.duration_ns is None else f"{shown.name} · {describe_time(report, report.duration_ns)}"
@@ -50,8 +50,6 @@ def find_kernel_at(session: SessionView, uri: str, line: int) -> VisibleKernel |
     """The kernel that a line of a document is in: of a source the last one that begins at or above it, else the longest that has samples in the file.
 
     Args:
-        session: that is asked.
-        uri: of a source or SASS document.
         line: 1-based.
     """
     for shown in session.snapshot.visible:

@@ -39,12 +39,13 @@ def make_fix_jobs(
 
 def warm_up_predictions() -> None:
     """Import what a prediction is unpickled into, while it is being made."""
-    from gpa_lsp.traces import line_facts, words  # noqa: F401
+    from gpa_lsp.execution.traces import line_facts, words  # noqa: F401
 
 
 def warm_up() -> None:
     """Import and read what the first answers need while the first results are being made."""
-    from gpa_lsp.binary.opcode_words import describe_words
+    from gpa_lsp.code.binary.opcode_words import describe_words
+    from gpa_lsp.document import answer_markdown, roofline_picture, roofline_text, stall_picture  # noqa: F401
     from gpa_lsp.editor import chains, hot_spots, jumps, kernels  # noqa: F401
     from gpa_lsp.editor.sass import (  # noqa: F401
         columns,
@@ -57,6 +58,5 @@ def warm_up() -> None:
         value_trace,
     )
     from gpa_lsp.editor.source import actions  # noqa: F401
-    from gpa_lsp.render import answer_markdown, roofline_picture, roofline_text, stall_picture  # noqa: F401
 
     describe_words("LDG")  # reads them all

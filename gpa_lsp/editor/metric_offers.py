@@ -2,30 +2,24 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_count_of
+from msgspec import Struct
+
 from gpa_lsp.editor.lines.metric_values import has_metric
 from gpa_lsp.editor.metrics import LineMetric, MetricKind, find_metric, list_plain_metrics
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.foundation.numbers import format_count_of
 
 _MOST_REASONS = 24
 _MOST_NAMED = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricOffer:
-    """A metric that can be chosen.
+class MetricOffer(Struct, frozen=True, kw_only=True):
+    """A metric that can be chosen."""
 
-    Attributes:
-        metric: which.
-        lacking: the kernels that lack it, longest first.
-        kernel_count: all that were asked.
-    """
-
-    metric: LineMetric
-    lacking: tuple[str, ...]
-    kernel_count: int
+    metric: LineMetric  # which
+    lacking: tuple[str, ...]  # the kernels that lack it, longest first
+    kernel_count: int  # all that were asked
 
     @property
     def is_known(self) -> bool:
@@ -35,7 +29,7 @@ class MetricOffer:
     @property
     def lack(self) -> str:
         """Which kernels lack it, a sentence without its stop; empty where none does."""
-        from gpa_lsp.launches.read_launches import word_undescribed  # brings numpy
+        from gpa_lsp.execution.launches.read_launches import word_undescribed  # brings numpy
 
         reason = word_undescribed().lower() if self.metric.is_from_emulation else "not in their profiles"
         if not self.is_known:
@@ -51,7 +45,6 @@ def list_offers(session: SessionView, uri: str | None) -> list[MetricOffer]:
     """Every metric there is: the plain ones, then the stall reasons of most samples.
 
     Args:
-        session: the session.
         uri: of the document that is meant; None, and one without kernels, for everything that is shown.
     """
     kernels = _find_kernels(session, uri)

@@ -3,19 +3,18 @@
 from collections.abc import Iterator
 from enum import Enum
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 
 
 class MetricKind(Enum):
     """What can be shown; the values are the names it is chosen by."""
 
-    USUAL = "usual"
-    """Samples and causes, whichever are more."""
+    USUAL = "usual"  # Samples and causes, whichever are more
     TIME = "time"
     CAUSE = "cause"
-    REASON = "reason"
-    """One stall reason; it is chosen by the name of that."""
+    REASON = "reason"  # One stall reason; it is chosen by the name of that
     EXECUTIONS = "executions"
     DIVERGENCE = "divergence"
     SECTORS = "sectors"
@@ -38,17 +37,11 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineMetric:
-    """One thing lines can be measured by.
+class LineMetric(Struct, frozen=True, kw_only=True):
+    """One thing lines can be measured by."""
 
-    Attributes:
-        kind: which.
-        reason: the stall reason; empty for the other kinds.
-    """
-
-    kind: MetricKind
-    reason: str = ""
+    kind: MetricKind  # which
+    reason: str = ""  # the stall reason; empty for the other kinds
 
     @property
     def name(self) -> str:
@@ -73,8 +66,7 @@ class LineMetric:
         return self.kind in (MetricKind.EMULATED, MetricKind.PREDICTED)
 
 
-USUAL = LineMetric(kind=MetricKind.USUAL)
-"""What is shown where nobody has chosen."""
+USUAL = LineMetric(kind=MetricKind.USUAL)  # What is shown where nobody has chosen
 
 
 def find_metric(name: str) -> LineMetric:

@@ -8,143 +8,80 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
-    """Between two characters of a document.
+class Position(Struct, frozen=True):
+    """Between two characters of a document."""
 
-    Attributes:
-        line: from 0.
-        character: code units before it on its line.
-    """
-
-    line: int
-    character: int
+    line: int  # from 0
+    character: int  # code units before it on its line
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Some of a document's text.
+class Range(Struct, frozen=True):
+    """Some of a document's text."""
 
-    Attributes:
-        start: before its first character.
-        end: behind its last one.
-    """
-
-    start: Position
-    end: Position
+    start: Position  # before its first character
+    end: Position  # behind its last one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Location:
-    """Some of the text of a document, which need not be open.
+class Location(Struct, frozen=True, kw_only=True):
+    """Some of the text of a document, which need not be open."""
 
-    Attributes:
-        uri: the document, as the client writes it where it has it open.
-        range: in it.
-    """
-
-    uri: str
-    range: Range
+    uri: str  # the document, as the client writes it where it has it open
+    range: Range  # in it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextChange:
-    """What a person did to the text of an open document.
+class TextChange(Struct, frozen=True, kw_only=True):
+    """What a person did to the text of an open document."""
 
-    Attributes:
-        range: what was replaced; None for the whole text.
-        text: instead of it.
-    """
-
-    range: Range | None
-    text: str
+    range: Range | None  # what was replaced; None for the whole text
+    text: str  # instead of it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextEdit:
-    """What may be done to the text of a document.
+class TextEdit(Struct, frozen=True, kw_only=True):
+    """What may be done to the text of a document."""
 
-    Attributes:
-        range: what is replaced.
-        new_text: instead of it.
-    """
-
-    range: Range
-    new_text: str
+    range: Range  # what is replaced
+    new_text: str  # instead of it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandCall:
-    """A command with its arguments, for a person to run.
+class CommandCall(Struct, frozen=True, kw_only=True):
+    """A command with its arguments, for a person to run."""
 
-    Attributes:
-        title: what it is called where it is offered.
-        command: its name.
-        arguments: plain JSON.
-    """
-
-    title: str
-    command: str
-    arguments: tuple[Any, ...] = ()
+    title: str  # what it is called where it is offered
+    command: str  # its name
+    arguments: tuple[Any, ...] = ()  # plain JSON
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lens:
-    """A line above a line of the document.
+class Lens(Struct, frozen=True, kw_only=True):
+    """A line above a line of the document."""
 
-    Attributes:
-        range: where it stands.
-        command: what it says, and what a click on it does.
-    """
-
-    range: Range
-    command: CommandCall
+    range: Range  # where it stands
+    command: CommandCall  # what it says, and what a click on it does
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelPart:
-    """Some of the words of a hint.
+class LabelPart(Struct, frozen=True, kw_only=True):
+    """Some of the words of a hint."""
 
-    Attributes:
-        value: the words.
-        tooltip: what is said of them when they are pointed at.
-        location: where they lead.
-    """
-
-    value: str
-    tooltip: str | None = None
-    location: Location | None = None
+    value: str  # the words
+    tooltip: str | None = None  # what is said of them when they are pointed at
+    location: Location | None = None  # where they lead
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hint:
-    """A few words behind the text of a line.
+class Hint(Struct, frozen=True, kw_only=True):
+    """A few words behind the text of a line."""
 
-    Attributes:
-        position: where they stand; they keep a distance from the text before them.
-        label: the words, in parts where some of them lead somewhere.
-        tooltip: what is said of them when they are pointed at.
-    """
-
-    position: Position
-    label: str | tuple[LabelPart, ...]
-    tooltip: str | None = None
+    position: Position  # where they stand; they keep a distance from the text before them
+    label: str | tuple[LabelPart, ...]  # the words, in parts where some of them lead somewhere
+    tooltip: str | None = None  # what is said of them when they are pointed at
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hover:
-    """What is said of what a cursor points at.
+class Hover(Struct, frozen=True, kw_only=True):
+    """What is said of what a cursor points at."""
 
-    Attributes:
-        text: Markdown.
-        range: what it is about.
-    """
-
-    text: str
-    range: Range
+    text: str  # Markdown
+    range: Range  # what it is about
 
 
 class DiagnosticSeverity(Enum):
@@ -156,36 +93,21 @@ class DiagnosticSeverity(Enum):
     HINT = "hint"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelatedPlace:
-    """A place a diagnostic has to do with.
+class RelatedPlace(Struct, frozen=True, kw_only=True):
+    """A place a diagnostic has to do with."""
 
-    Attributes:
-        location: the place.
-        message: what happens there.
-    """
-
-    location: Location
-    message: str
+    location: Location  # the place
+    message: str  # what happens there
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnostic:
-    """What a person should know of a line.
+class Diagnostic(Struct, frozen=True, kw_only=True):
+    """What a person should know of a line."""
 
-    Attributes:
-        range: its text.
-        severity: how loud.
-        code: what kind of thing it is, in a word or two; None where nobody knows.
-        message: what is to be known.
-        related: other places it has to do with.
-    """
-
-    range: Range
-    severity: DiagnosticSeverity
-    code: str | None
-    message: str
-    related: tuple[RelatedPlace, ...] = ()
+    range: Range  # its text
+    severity: DiagnosticSeverity  # how loud
+    code: str | None  # what kind of thing it is, in a word or two; None where nobody knows
+    message: str  # what is to be known
+    related: tuple[RelatedPlace, ...] = ()  # other places it has to do with
 
 
 class ActionKind(Enum):
@@ -193,93 +115,56 @@ class ActionKind(Enum):
 
     QUICK_FIX = "quickfix"
     REWRITE = "refactor.rewrite"
-    WAY = ""
-    """It changes nothing: it leads somewhere."""
+    WAY = ""  # It changes nothing: it leads somewhere
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
-    """What is known of an action before it is taken.
+class Verification(Struct, frozen=True, kw_only=True):
+    """What is known of an action before it is taken."""
 
-    Attributes:
-        key: by which the client asks for more.
-        state: of :class:`~gpa_lsp.editor.verified.results.FixState`.
-        title: of the action, without anything else.
-        sentences: what is known.
-        is_doubtful: nobody should take it without having read them.
-    """
-
-    key: str
-    state: str
-    title: str
-    sentences: tuple[str, ...]
-    is_doubtful: bool
+    key: str  # by which the client asks for more
+    state: str  # of :class:`~gpa_lsp.editor.verified.results.FixState`
+    title: str  # of the action, without anything else
+    sentences: tuple[str, ...]  # what is known
+    is_doubtful: bool  # nobody should take it without having read them
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
-    """What can be done about some lines.
+class Action(Struct, frozen=True, kw_only=True):
+    """What can be done about some lines."""
 
-    Attributes:
-        title: what it is called where it is offered.
-        kind: what it is.
-        edits: of documents, by URI; None for one that runs a command, and where they come later.
-        command: what it runs; None for one that edits.
-        is_preferred: nobody would choose another one.
-        verification: what is known of it; None where nothing is tried.
-    """
-
-    title: str
-    kind: ActionKind
+    title: str  # what it is called where it is offered
+    kind: ActionKind  # what it is
+    # of documents, by URI; None for one that runs a command, and where they come later
     edits: Mapping[str, tuple[TextEdit, ...]] | None = None
-    command: CommandCall | None = None
-    is_preferred: bool = False
-    verification: Verification | None = None
+    command: CommandCall | None = None  # what it runs; None for one that edits
+    is_preferred: bool = False  # nobody would choose another one
+    verification: Verification | None = None  # what is known of it; None where nothing is tried
 
 
 class SymbolKind(Enum):
     """What a part of a document is."""
 
     FUNCTION = "function"
-    EVENT = "event"
-    """A loop, or a call: where something happens many times."""
+    EVENT = "event"  # A loop, or a call: where something happens many times
     BLOCK = "block"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Symbol:
-    """A part of a document with a name.
+class Symbol(Struct, frozen=True, kw_only=True):
+    """A part of a document with a name."""
 
-    Attributes:
-        name: its name.
-        detail: a few words beside it; None for none.
-        kind: what it is.
-        range: all of it.
-        selection_range: the line it begins with.
-        children: the parts of it.
-    """
-
-    name: str
-    detail: str | None
-    kind: SymbolKind
-    range: Range
-    selection_range: Range
-    children: tuple["Symbol", ...] = ()
+    name: str  # its name
+    detail: str | None  # a few words beside it; None for none
+    kind: SymbolKind  # what it is
+    range: Range  # all of it
+    selection_range: Range  # the line it begins with
+    children: tuple["Symbol", ...] = ()  # the parts of it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelSymbol:
-    """A kernel, wherever it is.
+class KernelSymbol(Struct, frozen=True, kw_only=True):
+    """A kernel, wherever it is."""
 
-    Attributes:
-        name: its name, and its time where that is known.
-        location: its definition, or its SASS document.
-        container: the profile it was found in.
-    """
-
-    name: str
-    location: Location
-    container: str
+    name: str  # its name, and its time where that is known
+    location: Location  # its definition, or its SASS document
+    container: str  # the profile it was found in
 
 
 class FoldKind(Enum):
@@ -289,19 +174,12 @@ class FoldKind(Enum):
     REGION = "region"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fold:
-    """Lines that can be folded away.
+class Fold(Struct, frozen=True, kw_only=True):
+    """Lines that can be folded away."""
 
-    Attributes:
-        start_line: the one that stays; from 0.
-        end_line: the last one that goes.
-        kind: what they are.
-    """
-
-    start_line: int
-    end_line: int
-    kind: FoldKind
+    start_line: int  # the one that stays; from 0
+    end_line: int  # the last one that goes
+    kind: FoldKind  # what they are
 
 
 class HighlightKind(Enum):
@@ -312,65 +190,36 @@ class HighlightKind(Enum):
     WRITE = "write"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Highlight:
-    """A place that has to do with what a cursor points at.
+class Highlight(Struct, frozen=True, kw_only=True):
+    """A place that has to do with what a cursor points at."""
 
-    Attributes:
-        range: the place.
-        kind: what is done there.
-    """
-
-    range: Range
-    kind: HighlightKind
+    range: Range  # the place
+    kind: HighlightKind  # what is done there
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainItem:
-    """A line or an instruction in a chain of defs and uses, which editors show as a call hierarchy.
+class ChainItem(Struct, frozen=True, kw_only=True):
+    """A line or an instruction in a chain of defs and uses, which editors show as a call hierarchy."""
 
-    Attributes:
-        name: what it is called in a list.
-        uri: its document.
-        range: its text.
-        detail: a few words beside it.
-        data: plain JSON by which it is known again when the client asks for its neighbours.
-    """
-
-    name: str
-    uri: str
-    range: Range
-    detail: str
-    data: Mapping[str, Any]
+    name: str  # what it is called in a list
+    uri: str  # its document
+    range: Range  # its text
+    detail: str  # a few words beside it
+    data: Mapping[str, Any]  # plain JSON by which it is known again when the client asks for its neighbours
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainLink:
-    """A neighbour in such a chain.
+class ChainLink(Struct, frozen=True, kw_only=True):
+    """A neighbour in such a chain."""
 
-    Attributes:
-        item: the neighbour.
-        ranges: where what is defined there, or used here, stands.
-    """
-
-    item: ChainItem
-    ranges: tuple[Range, ...]
+    item: ChainItem  # the neighbour
+    ranges: tuple[Range, ...]  # where what is defined there, or used here, stands
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Jump:
-    """Where a stall comes from, or where it is suffered.
+class Jump(Struct, frozen=True, kw_only=True):
+    """Where a stall comes from, or where it is suffered."""
 
-    Attributes:
-        location: the whole text of the line.
-        text: a few words about it, for a list to choose from.
-        ratio: of the kernel's samples, 0 to 1.
-        samples: of the pair.
-        sass: the causing (suffering) instruction in the kernel's SASS document; None when it is not known.
-    """
-
-    location: Location
-    text: str
-    ratio: float
-    samples: float
+    location: Location  # the whole text of the line
+    text: str  # a few words about it, for a list to choose from
+    ratio: float  # of the kernel's samples, 0 to 1
+    samples: float  # of the pair
+    # the causing (suffering) instruction in the kernel's SASS document; None when it is not known
     sass: Location | None = None

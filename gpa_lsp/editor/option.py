@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from gpa_lsp.arch.figures import ARCHITECTURE_PATTERN, parse_architecture_name
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_file_value
+from msgspec import Struct
+
+from gpa_lsp.foundation.numbers import format_file_value
+from gpa_lsp.gpu.arch.figures import ARCHITECTURE_PATTERN, parse_architecture_name
 
 Value = TypeVar("Value")
 Choice = TypeVar("Choice", bound=Enum)
@@ -17,38 +18,22 @@ _MOST_TEXTS = 1000
 _LONGEST_TEXT = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Kind(Generic[Value]):
-    """A kind of value.
+class Kind(Struct, Generic[Value], frozen=True):
+    """A kind of value."""
 
-    Attributes:
-        schema: JSON Schema of it as an editor writes it.
-        read: from what an editor sent; raises ValueError saying what it takes.
-    """
-
-    schema: Mapping[str, Any]
-    read: Callable[[object], Value]
+    schema: Mapping[str, Any]  # JSON Schema of it as an editor writes it
+    read: Callable[[object], Value]  # from what an editor sent; raises ValueError saying what it takes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
-    """An option as an editor sees it.
+class Option(Struct, frozen=True, kw_only=True):
+    """An option as an editor sees it."""
 
-    Attributes:
-        name: below ``gpaLsp``.
-        field: of the settings.
-        kind: of its value.
-        default: as the editor writes it.
-        summary: what it means, Markdown for people.
-        is_restricted: a workspace that is not trusted must not set it: it starts programs, or widens what is read.
-    """
-
-    name: str
-    field: str
-    kind: Kind[Any]
-    default: object
-    summary: str
-    is_restricted: bool
+    name: str  # below ``gpaLsp``
+    field: str  # of the settings
+    kind: Kind[Any]  # of its value
+    default: object  # as the editor writes it
+    summary: str  # what it means, Markdown for people
+    is_restricted: bool  # a workspace that is not trusted must not set it: it starts programs, or widens what is read
 
 
 def option(name: str, default: object, kind: Kind[Value], summary: str, *, is_restricted: bool = False) -> Value:
@@ -104,8 +89,7 @@ def _read_percent(value: object) -> float:
 
 
 _PERCENT = between(0, 100, unit="percent")
-PERCENT = Kind(_PERCENT.schema, _read_percent)
-"""0 to 100, as a ratio."""
+PERCENT = Kind(_PERCENT.schema, _read_percent)  # 0 to 100, as a ratio
 
 
 def _read_count(value: object) -> int:
@@ -114,8 +98,7 @@ def _read_count(value: object) -> int:
     return value
 
 
-COUNT = Kind({"type": "integer", "minimum": 0}, _read_count)
-"""A whole number, 0 or more."""
+COUNT = Kind({"type": "integer", "minimum": 0}, _read_count)  # A whole number, 0 or more
 
 
 def _read_mebibytes(value: object) -> int:
@@ -124,8 +107,8 @@ def _read_mebibytes(value: object) -> int:
     return value << 20
 
 
+# A whole number of MiB, as bytes
 MEBIBYTES = Kind({"type": "integer", "minimum": 16, "maximum": 1 << 20}, _read_mebibytes)
-"""A whole number of MiB, as bytes."""
 
 
 def _read_flag(value: object) -> bool:
@@ -134,8 +117,7 @@ def _read_flag(value: object) -> bool:
     return value
 
 
-FLAG = Kind({"type": "boolean"}, _read_flag)
-"""A switch."""
+FLAG = Kind({"type": "boolean"}, _read_flag)  # A switch
 
 
 def one_of(choices: type[Choice]) -> Kind[Choice]:
@@ -168,8 +150,8 @@ def _read_mappings(value: object) -> tuple[tuple[str, str], ...]:
     return tuple((str(compiled), str(here)) for compiled, here in value.items())
 
 
+# Pairs of a path as compiled and a folder here, in the order they are tried
 PATH_MAPPINGS = Kind({"type": "object", "additionalProperties": {"type": "string"}}, _read_mappings)
-"""Pairs of a path as compiled and a folder here, in the order they are tried."""
 
 
 def _read_globs(value: object) -> tuple[str, ...]:
@@ -178,8 +160,7 @@ def _read_globs(value: object) -> tuple[str, ...]:
     return tuple(str(glob) for glob in value)
 
 
-GLOBS = Kind({"type": "array", "items": {"type": "string", "minLength": 1}}, _read_globs)
-"""Patterns of paths."""
+GLOBS = Kind({"type": "array", "items": {"type": "string", "minLength": 1}}, _read_globs)  # Patterns of paths
 
 
 def _are_texts(values: Sequence[object]) -> bool:
@@ -197,8 +178,7 @@ def _read_name(value: object) -> str | None:
     return value
 
 
-NAME = Kind({"type": ["string", "null"]}, _read_name)
-"""A name; None for none."""
+NAME = Kind({"type": ["string", "null"]}, _read_name)  # A name; None for none
 
 
 def _read_architecture(value: object) -> tuple[int, int] | None:
@@ -210,5 +190,5 @@ def _read_architecture(value: object) -> tuple[int, int] | None:
     return found
 
 
+# The compute capability of a name such as ``sm_86``; None for none
 ARCHITECTURE = Kind({"type": ["string", "null"], "pattern": f"^{ARCHITECTURE_PATTERN}$"}, _read_architecture)
-"""The compute capability of a name such as ``sm_86``; None for none."""

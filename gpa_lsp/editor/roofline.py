@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpa_lsp.editor.snapshot import VisibleKernel
 
 if TYPE_CHECKING:
-    from gpa_lsp.analyses.roofline_model import KernelRoofline
+    from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
 
 
 def find_roofline(shown: VisibleKernel) -> "KernelRoofline | None":
@@ -19,7 +19,7 @@ def find_roofline(shown: VisibleKernel) -> "KernelRoofline | None":
 
 def describe_known_roofs_of(shown: VisibleKernel, *, with_bars: bool) -> str:
     """How close a kernel is to its roofs, for the hover of one of its lines; empty also where only what is missing could be named."""
-    from gpa_lsp.render.roofline_text import choose_roofline
+    from gpa_lsp.document.roofline_text import choose_roofline
 
     roofline, advice = find_roofline(shown), shown.kernel.report.advice
     line = None if roofline is None else choose_roofline(roofline)
@@ -29,9 +29,9 @@ def describe_known_roofs_of(shown: VisibleKernel, *, with_bars: bool) -> str:
 
 def describe_roofs_of(shown: VisibleKernel, *, with_bars: bool = True) -> str:
     """How close a kernel is to its roofs, as Markdown; empty for one that was not measured, or not judged."""
-    from gpa_lsp.render.markdown_text import write_sentence
-    from gpa_lsp.render.roof_words import describe_roofs
-    from gpa_lsp.render.roofline_text import describe_roofline, render_roofline_markdown
+    from gpa_lsp.document.markdown_text import write_sentence
+    from gpa_lsp.document.roof_words import describe_roofs
+    from gpa_lsp.document.roofline_text import describe_roofline, render_roofline_markdown
 
     report, roofline = shown.kernel.report, find_roofline(shown)
     if not report.launches:
@@ -45,9 +45,9 @@ def describe_roofs_of(shown: VisibleKernel, *, with_bars: bool = True) -> str:
 
 def draw_roofline_of(shown: VisibleKernel) -> str:
     """The roofline as a picture in Markdown; empty where there is nothing to draw."""
-    from gpa_lsp.render.context_words import list_context_lines
-    from gpa_lsp.render.markdown_text import embed_picture
-    from gpa_lsp.render.roofline_picture import describe_roofline_picture, draw_roofline_picture
+    from gpa_lsp.document.context_words import list_context_lines
+    from gpa_lsp.document.markdown_text import embed_picture
+    from gpa_lsp.document.roofline_picture import describe_roofline_picture, draw_roofline_picture
 
     roofline = find_roofline(shown)
     lines = [line for _, line in list_context_lines(shown.kernel.report)]

@@ -1,15 +1,12 @@
 """The options an editor can set, each said once: :class:`Settings`; and what a client says of them, where values may make no sense."""
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import Enum
 from typing import Any
 
-from gpa_lsp.basis.catalogue import list_members
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.blame import DEFAULT_BLAMER
-from gpa_lsp.collect.model import PATIENCE_S
-from gpa_lsp.collect.variables import Command, parse_command_setting
+from gpa_lsp.diagnosis.blame import DEFAULT_BLAMER
 from gpa_lsp.editor.metrics import USUAL, LineMetric
 from gpa_lsp.editor.option import (
     ARCHITECTURE,
@@ -27,6 +24,9 @@ from gpa_lsp.editor.option import (
     option,
     seconds,
 )
+from gpa_lsp.foundation.catalogue import list_members
+from gpa_lsp.profile.collect.model import PATIENCE_S
+from gpa_lsp.profile.collect.variables import Command, parse_command_setting
 
 
 class Severity(Enum):
@@ -40,8 +40,7 @@ class Severity(Enum):
 class HintChoice(Enum):
     """Which lines get a hint of what was emulated, in the words of the settings."""
 
-    EXCESS = "excess"
-    """Those that move more than they must, or diverge."""
+    EXCESS = "excess"  # Those that move more than they must, or diverge
     ALL = "all"
     OFF = "off"
 
@@ -49,29 +48,24 @@ class HintChoice(Enum):
 class UnverifiedChoice(Enum):
     """What is shown on the lines of sources that may not be what was measured, in the words of the settings."""
 
-    FITTING = "fitting"
-    """Numbers with a mark, where the measured lines fit the text."""
-    ALL = "all"
-    """Numbers with a mark, whether they fit or not."""
+    FITTING = "fitting"  # Numbers with a mark, where the measured lines fit the text
+    ALL = "all"  # Numbers with a mark, whether they fit or not
     NONE = "none"
 
 
+# Below this share of a kernel's samples a line has nothing to say: a coloured line or a hover there would only be noise
 _LEAST_SHARE_RATIO = 0.005
-"""Below this share of a kernel's samples a line has nothing to say: a coloured line or a hover there would only be noise."""
 
 _COMMAND: Kind[Command | None] = Kind(
     {"type": ["string", "array", "null"], "items": {"type": "string"}}, parse_command_setting
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Every option: its name in the editor, its default as the editor writes it, what values it takes, and what it means.
 
     The page for people, VS Code's list of settings and Neovim's help are made from here: ``python editors/write_settings.py``.
-
-    Attributes:
-        metric: what is shown on lines; no option, but chosen by a command.
     """
 
     min_share_ratio: float = option(
@@ -118,7 +112,7 @@ class Settings:
     blamer: str = option(
         "blamer",
         DEFAULT_BLAMER,
-        one_name_of(list_members("gpa_lsp.blame.blamers")),
+        one_name_of(list_members("gpa_lsp.diagnosis.blame.blamers")),
         "How causes are found: by what the hardware waits for (`scoreboard`), or by registers only, as the paper on GPA does (`paper`).",
     )
     path_mappings: tuple[tuple[str, str], ...] = option(
@@ -285,7 +279,7 @@ class Settings:
     recorded_launch: int = option(
         "emulation.recordLaunch", 0, COUNT, "Which launch of each kernel is recorded, from 1; 0 is the heaviest."
     )
-    metric: LineMetric = USUAL
+    metric: LineMetric = USUAL  # what is shown on lines; no option, but chosen by a command
 
     @property
     def least_share_ratio(self) -> float:
@@ -297,8 +291,7 @@ class Settings:
         return min(_LEAST_SHARE_RATIO, self.min_share_ratio)
 
 
-OPTIONS = list_options(Settings)
-"""The editor's name of an option → what it is."""
+OPTIONS = list_options(Settings)  # The editor's name of an option → what it is
 
 
 class HeldSettings:
@@ -329,10 +322,6 @@ class HeldSettings:
 
         Args:
             raw: what stands under ``gpaLsp``.
-            is_whole: all there are: what is not mentioned any more is as it was at the start. Else what changed.
-
-        Returns:
-            A sentence for each value that makes no sense.
         """
         base = self._first if is_whole else self._said
         self._said, complaints = read_settings(raw, base, known=self._said)
@@ -380,12 +369,7 @@ def read_settings(raw: object, base: Settings, *, known: Settings | None = None)
 
     Args:
         raw: what stands under ``gpaLsp``; None and anything that is no object changes nothing.
-        base: the values of options not mentioned.
         known: the values of options with a value that makes no sense; None for those of ``base``.
-
-    Returns:
-        The settings, and a sentence for every value that was not taken. Names that are not ours are passed over: the extension of an
-        editor keeps options of its own under the same heading.
 
     >>> read_settings({"minShare": 10, "inlayHints": {"enable": False}}, Settings())[0].min_share_ratio
     0.1

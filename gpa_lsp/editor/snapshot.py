@@ -4,49 +4,41 @@ These objects cross the pipe from the worker process, so they hold nothing that 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.shared_facts import SharedFacts
-from gpa_lsp.history.model import KernelHistory
-from gpa_lsp.report.names import shorten_distinctly
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from gpa_lsp.foundation.shared_facts import SharedFacts
+from gpa_lsp.kernel.names import shorten_distinctly
+from gpa_lsp.report.history.model import KernelHistory
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
-    from gpa_lsp.advice.model import Advice
-    from gpa_lsp.basis.locations import Frame, InlineChain
+    from gpa_lsp.diagnosis.advice.model import Advice
     from gpa_lsp.editor.kernel_brief import KernelBrief
+    from gpa_lsp.foundation.locations import Frame, InlineChain
     from gpa_lsp.report.kernel_lines import LineCauses
     from gpa_lsp.report.measured_files import MeasuredFile
     from gpa_lsp.report.model import InstructionColumns, KernelReport
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredKernel(SharedFacts):
-    """A kernel with what the editor asks for beside its report.
+class MeasuredKernel(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, weakref=True):
+    """A kernel with what the editor asks for beside its report."""
 
-    Attributes:
-        report: the kernel's report, without embedded sources (they are in the files).
-        measured_ns: when, since 1970; the profile's own modification time where it does not say.
-        hottest: (file as compiled, line) → indices into the instruction columns, most samples first, a few at most. Every frame of an inline
-            chain counts.
-        body: file as compiled, and the lines of it the kernel's own body has instructions on, ascending; None without lines.
-        causes: (file as compiled, line) → what it is stalled on and what is stalled on it; empty where nothing was blamed.
-        remedies: (file as compiled, line) → advice that names it, as indices into the report's, best first.
-        history: what changed since earlier measurements; None where nothing is remembered.
-        brief: what a lens says of it.
-        callees: (file as compiled, line) → the line of another function that most of what the line calls was sampled on, where that is known.
-    """
-
-    report: "KernelReport"
-    measured_ns: int
+    report: "KernelReport"  # the kernel's report, without embedded sources (they are in the files)
+    measured_ns: int  # when, since 1970; the profile's own modification time where it does not say
+    # (file as compiled, line) → indices into the instruction columns, most samples first, a few at most. Every frame of an inline chain counts.
     hottest: Mapping[tuple[str, int], tuple[int, ...]]
+    # file as compiled, and the lines of it the kernel's own body has instructions on, ascending; None without lines
     body: tuple[str, tuple[int, ...]] | None
-    brief: "KernelBrief"
+    brief: "KernelBrief"  # what a lens says of it
+    # (file as compiled, line) → what it is stalled on and what is stalled on it; empty where nothing was blamed
     causes: Mapping[tuple[str, int], "LineCauses"] = field(default_factory=dict)
+    # (file as compiled, line) → advice that names it, as indices into the report's, best first
     remedies: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
-    history: KernelHistory | None = None
+    history: KernelHistory | None = None  # what changed since earlier measurements; None where nothing is remembered
+    # (file as compiled, line) → the line of another function that most of what the line calls was sampled on, where that is known
     callees: Mapping[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
 
     @property
@@ -84,59 +76,36 @@ def _share_chains(chains: "Iterable[InlineChain]", known: "dict[Frame, Frame]") 
         yield tuple(known.setdefault(frame, frame) for frame in chain)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedProfile:
-    """One profile as it was read.
+class LoadedProfile(Struct, frozen=True, kw_only=True):
+    """One profile as it was read."""
 
-    Attributes:
-        path: the file.
-        files: its sources found on this machine, by path as compiled.
-        kernels: in report order.
-        size_bytes: what keeping it costs, in proportion; 0 when nobody counted.
-    """
-
-    path: Path
-    files: Mapping[str, "MeasuredFile"]
-    kernels: tuple[MeasuredKernel, ...]
-    size_bytes: int = 0
+    path: Path  # the file
+    files: Mapping[str, "MeasuredFile"]  # its sources found on this machine, by path as compiled
+    kernels: tuple[MeasuredKernel, ...]  # in report order
+    size_bytes: int = 0  # what keeping it costs, in proportion; 0 when nobody counted
 
     def list_missing(self) -> frozenset[str]:
         """Files as compiled that kernels of this profile are written in and that were not found here."""
         return frozenset(kernel.body[0] for kernel in self.kernels if kernel.body and kernel.body[0] not in self.files)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VisibleKernel:
-    """A kernel that is shown.
+class VisibleKernel(Struct, frozen=True, kw_only=True):
+    """A kernel that is shown."""
 
-    Attributes:
-        name: short, and different for different kernels that are shown.
-        profile: where it comes from.
-        kernel: what was measured.
-    """
-
-    name: str
-    profile: LoadedProfile
-    kernel: MeasuredKernel
+    name: str  # short, and different for different kernels that are shown
+    profile: LoadedProfile  # where it comes from
+    kernel: MeasuredKernel  # what was measured
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """All loaded profiles, and which of their kernels are shown: the newest measurement of each.
+class Snapshot(Struct, frozen=True, kw_only=True):
+    """All loaded profiles, and which of their kernels are shown: the newest measurement of each."""
 
-    Attributes:
-        generation: grows with every snapshot.
-        profiles: by path.
-        visible: shown kernels, longest first.
-        by_file: local path → shown kernels with lines in that file, longest first.
-        unreadable: profiles that were found and could not be read.
-    """
-
-    generation: int = 0
-    profiles: Mapping[Path, LoadedProfile] = field(default_factory=dict)
-    visible: tuple[VisibleKernel, ...] = ()
+    generation: int = 0  # grows with every snapshot
+    profiles: Mapping[Path, LoadedProfile] = field(default_factory=dict)  # by path
+    visible: tuple[VisibleKernel, ...] = ()  # shown kernels, longest first
+    # local path → shown kernels with lines in that file, longest first
     by_file: Mapping[str, tuple[VisibleKernel, ...]] = field(default_factory=dict)
-    unreadable: frozenset[Path] = frozenset()
+    unreadable: frozenset[Path] = frozenset()  # profiles that were found and could not be read
 
     def find_gpu(self) -> str | None:
         """Name of the GPU that was measured on last, as the driver reports it; None where nothing was, or nobody says."""

@@ -5,29 +5,29 @@ not wait for.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.figures import sum_known
-from gpa_lsp.basis.numbers import format_count, format_percent, format_share
-from gpa_lsp.basis.visible_text import make_one_line, make_visible
+from msgspec.structs import replace
+
+from gpa_lsp.document.markdown_text import mark_code
 from gpa_lsp.editor.document_view import HotLine
 from gpa_lsp.editor.history import describe_line_change
 from gpa_lsp.editor.identity_cache import IdentityCache
 from gpa_lsp.editor.lines.places import name_file
+from gpa_lsp.foundation.figures import sum_known
+from gpa_lsp.foundation.numbers import format_count, format_percent, format_share
+from gpa_lsp.foundation.visible_text import make_one_line, make_visible
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
-from gpa_lsp.render.markdown_text import mark_code
 
 if TYPE_CHECKING:
-    from gpa_lsp.render.findings import Finding
+    from gpa_lsp.document.findings import Finding
     from gpa_lsp.report.model import InstructionColumns, ReasonCounts
 
 _MAX_REASONS = 6
 _MOST_NAMED = 4
 _MAX_KERNELS = 3
-_LEAST_CALLED_RATIO = 0.005
-"""Of a kernel's samples: less would be written as 0 %."""
+_LEAST_CALLED_RATIO = 0.005  # Of a kernel's samples: less would be written as 0 %
 
 
 def find_top_reason(counts: "ReasonCounts") -> str | None:
@@ -36,7 +36,7 @@ def find_top_reason(counts: "ReasonCounts") -> str | None:
 
 
 def _find_top_reason(counts: "ReasonCounts") -> str | None:
-    from gpa_lsp.render.findings import choose_reasons
+    from gpa_lsp.document.findings import choose_reasons
 
     reasons = choose_reasons(counts)
     return reasons[0].name if reasons else None
@@ -90,8 +90,6 @@ def label_called(samples: float, total: int, where: str | None = None) -> str:
     """What of that lies in functions called from the line; empty where it is hardly anything.
 
     Args:
-        samples: estimated.
-        total: of the kernel.
         where: most of them; None where nobody knows.
 
     >>> label_called(20.0, 100), label_called(0.2, 100), label_called(20.0, 100, "standard.py:47")
@@ -103,13 +101,13 @@ def label_called(samples: float, total: int, where: str | None = None) -> str:
 
 def summarise_line(line: HotLine) -> str:
     """A line as one sentence, in the words of the command line."""
-    from gpa_lsp.render.finding_words import describe_finding
+    from gpa_lsp.document.finding_words import describe_finding
 
     return describe_finding(_make_finding(line))
 
 
 def _make_finding(line: HotLine) -> "Finding":
-    from gpa_lsp.render.findings import Finding, choose_reasons, pick_instruction
+    from gpa_lsp.document.findings import Finding, choose_reasons, pick_instruction
 
     row, report = line.row, line.shown.kernel.report
     total = report.total_samples or 1
@@ -131,11 +129,7 @@ def _make_finding(line: HotLine) -> "Finding":
 
 
 def describe_line(lines: Sequence[HotLine]) -> str:
-    """How hot a line is, and why.
-
-    Args:
-        lines: what the kernels say of it, hottest first; not empty.
-    """
+    """How hot a line is, and why."""
     parts = [_describe_one(lines[0])]
     parts.extend(
         f"also {make_visible(label_line(line))} of {mark_code(line.shown.name)}" for line in lines[1 : 1 + _MAX_KERNELS]
@@ -182,7 +176,7 @@ def _count_samples(line: HotLine) -> str:
 
 def _doubt(line: HotLine) -> str:
     """How far the numbers can be trusted on this line; empty when there is nothing to say."""
-    from gpa_lsp.render.sampling_words import describe_dropped, describe_simulation
+    from gpa_lsp.document.sampling_words import describe_dropped, describe_simulation
 
     report = line.shown.kernel.report
     simulated = describe_simulation(report)
@@ -196,7 +190,7 @@ def _doubt(line: HotLine) -> str:
     if report.sampling.dropped_samples:
         doubts.append(describe_dropped(report))
     if report.lacks_sass:
-        from gpa_lsp.render.advice_words import NO_SASS
+        from gpa_lsp.document.advice_words import NO_SASS
 
         doubts.append(f"{NO_SASS}, so causes and most advice are missing")
     return f"_{'; '.join(doubts)}_" if doubts else ""
@@ -206,8 +200,6 @@ def draw_reasons(counts: "ReasonCounts", total: int, whole: str) -> str:
     """The stall table.
 
     Args:
-        counts: samples by reason, most first.
-        total: what the shares are of.
         whole: the title of the shares' column, e.g. ``of line``.
     """
     shown = list(counts.items())
@@ -234,11 +226,6 @@ def _format_part(samples: int, total: int) -> str:
 
 def draw_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: Collection[int] = (0,)) -> str:
     """A Markdown table whose cells are padded, so that it is one as plain text too.
-
-    Args:
-        heads: titles.
-        rows: as many cells each.
-        text_columns: which columns stand left; numbers stand right.
 
     >>> print(draw_table(("reason", "samples"), [("wait", "12")]))
     | reason | samples |
@@ -271,8 +258,8 @@ def draw_instructions(columns: "InstructionColumns", indices: Sequence[int], tot
 
 
 def _draw_instruction(columns: "InstructionColumns", index: int, total: int) -> tuple[str, str]:
-    from gpa_lsp.render.control_words import describe_control_of
-    from gpa_lsp.render.sampling_words import label_samples
+    from gpa_lsp.document.control_words import describe_control_of
+    from gpa_lsp.document.sampling_words import label_samples
 
     samples = columns.all_samples[index]
     remark = label_samples(columns.reasons, samples, total)

@@ -1,1 +1,1 @@
-"""LAUNCH: a module and a described launch on a GPU of this computer → its memory there, filled, and back; through the CUDA driver, in one place."""
+"""GPUs: tables of architectures, products, and the roofs of a device."""

@@ -5,32 +5,24 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
 
 _DEVICE_MARK = "__global__"
 _MAGIC_LINE = re.compile(r"^(\s*)[%!]", re.MULTILINE)
 _OUR_MAGIC = re.compile(r"\A%%gpa\b[^\n]*(?:\n|\Z)")
 
-_MOST_STRIPPED = 3
-"""Line ends behind a cell: IPython names it with them, and remembers it without."""
+_MOST_STRIPPED = 3  # Line ends behind a cell: IPython names it with them, and remembers it without
 
-NameCell = Callable[[str], str]
-"""Python text of a cell → the file name IPython compiles it under."""
+NameCell = Callable[[str], str]  # Python text of a cell → the file name IPython compiles it under
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """One cell that was run.
+class Cell(Struct, frozen=True, kw_only=True):
+    """One cell that was run."""
 
-    Attributes:
-        number: of its execution, as in ``In [3]``.
-        text: as it was written.
-        python: the same lines with those of magics and shells taken out, so that Python reads it and lines keep their numbers; None for cells in
-            another language.
-    """
-
-    number: int
-    text: str
+    number: int  # of its execution, as in ``In [3]``
+    text: str  # as it was written
+    # the same lines with those of magics and shells taken out, so that Python reads it and lines keep their numbers; None for cells in another
+    # language
     python: str | None
 
     @property
@@ -39,20 +31,13 @@ class Cell:
         return f"In [{self.number}]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellText:
-    """A text of a cell that a compiler may have been given.
+class CellText(Struct, frozen=True, kw_only=True):
+    """A text of a cell that a compiler may have been given."""
 
-    Attributes:
-        cell: where it stands.
-        text: what the compiler got.
-        lines_before: of the cell, before its first line.
-        file_names: last parts of the names it may be compiled under; none for a string, whose file has a name of the library's.
-    """
-
-    cell: Cell
-    text: str
-    lines_before: int
+    cell: Cell  # where it stands
+    text: str  # what the compiler got
+    lines_before: int  # of the cell, before its first line
+    # last parts of the names it may be compiled under; none for a string, whose file has a name of the library's
     file_names: frozenset[str]
 
     @property
@@ -119,10 +104,6 @@ def choose_needed(cell: Cell, earlier: Sequence[Cell]) -> tuple[Cell, ...]:
     """The earlier cells that a cell needs in order to run by itself: those that gave its names their values, and what these need in turn.
 
     A cell that changes an object and names none is not found.
-
-    Args:
-        cell: that is to run.
-        earlier: in the order in which they ran.
 
     Returns:
         Cells in that order, without ``cell``.

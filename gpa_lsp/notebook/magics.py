@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from gpa_lsp.basis.errors import GpaError, InputError, MissingToolError
+from gpa_lsp.foundation.errors import GpaError, InputError, MissingToolError
 from gpa_lsp.notebook.cells import Cell, CellText, choose_needed, list_texts, read_cell
 from gpa_lsp.notebook.output import Shown
 
-Show = Callable[[Shown], None]
-"""Puts an output below the cell."""
+Show = Callable[[Shown], None]  # Puts an output below the cell
 
 NOTHING_WITHOUT_GPU = (
     "Nothing in this cell can be looked at without a GPU: CUDA C++ in a string is compiled, but kernels of Numba and Triton are compiled only when "
@@ -73,8 +72,8 @@ class NotebookMagics:
             self._show_report(options.file, options.kernel, self._list_cells())
 
     def _show_measured(self, here: Cell, options: argparse.Namespace) -> None:
-        from gpa_lsp.collect.ncu_location import find_ncu
         from gpa_lsp.notebook.measure import measure_cells, require_consent
+        from gpa_lsp.profile.collect.ncu_location import find_ncu
 
         find_ncu()
         earlier = [cell for cell in self._list_cells() if cell.number < here.number]
@@ -96,9 +95,9 @@ class NotebookMagics:
             self._show(shown)
 
     def _show_report(self, path: Path, kernel: str | None, cells: Sequence[Cell]) -> None:
+        from gpa_lsp.document.html_report.page import render_html_report
         from gpa_lsp.notebook.marks import mark_cells
         from gpa_lsp.notebook.reports import list_findings, read_report_file
-        from gpa_lsp.render.html_report.page import render_html_report
 
         report = read_report_file(path, kernel)
         marked = mark_cells(report, self._list_texts(cells))
@@ -181,11 +180,7 @@ def _pick(cells: Sequence[Cell], numbers: Sequence[int]) -> Iterator[Cell]:
 
 
 def register(shell: Any) -> None:
-    """Give a shell the magics.
-
-    Args:
-        shell: IPython's.
-    """
+    """Give a shell the magics."""
     from IPython.display import display
 
     magics = NotebookMagics(shell, display)

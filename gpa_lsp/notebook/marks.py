@@ -4,59 +4,42 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.prose import percent, say
+from msgspec import Struct
+
+from gpa_lsp.code.sources.cuda_functions import find_kernels
+from gpa_lsp.code.sources.trees import read_tree
+from gpa_lsp.document.advice_words import summarise_advice
+from gpa_lsp.document.finding_words import describe_finding
+from gpa_lsp.document.findings import DEFAULT_MIN_SHARE_RATIO, Finding, find_findings
+from gpa_lsp.foundation.prose import percent, say
+from gpa_lsp.kernel.names import find_plain_name
 from gpa_lsp.notebook.cells import Cell, CellText, list_functions
-from gpa_lsp.render.advice_words import summarise_advice
-from gpa_lsp.render.finding_words import describe_finding
-from gpa_lsp.render.findings import DEFAULT_MIN_SHARE_RATIO, Finding, find_findings
 from gpa_lsp.report.kernel_lines import LineCauses, Place, find_causes, find_remedies
 from gpa_lsp.report.model import KernelReport, Report
-from gpa_lsp.report.names import find_plain_name
-from gpa_lsp.sources.cuda_functions import find_kernels
-from gpa_lsp.sources.trees import read_tree
 
-_CELL_FILE = re.compile(r"/ipykernel_\d+/\d+\.py\Z|<ipython-input-[^/]*>\Z")
-"""What IPython calls the files of cells."""
+_CELL_FILE = re.compile(r"/ipykernel_\d+/\d+\.py\Z|<ipython-input-[^/]*>\Z")  # What IPython calls the files of cells
 
-_HOTTEST = 3
-"""Lines of a kernel that are marked however small their share is."""
+_HOTTEST = 3  # Lines of a kernel that are marked however small their share is
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineMark:
-    """What is said of one line of a cell.
+class LineMark(Struct, frozen=True, kw_only=True):
+    """What is said of one line of a cell."""
 
-    Attributes:
-        line: 1-based, of the cell as it was written.
-        suffered_ratio: of its kernel's samples, those taken here; 0 where nothing was measured.
-        caused_ratio: of its kernel's samples, those blamed on the line; 0 where nothing was measured.
-        words: sentences, the most important first.
-    """
-
-    line: int
-    suffered_ratio: float
-    caused_ratio: float
-    words: tuple[str, ...]
+    line: int  # 1-based, of the cell as it was written
+    suffered_ratio: float  # of its kernel's samples, those taken here; 0 where nothing was measured
+    caused_ratio: float  # of its kernel's samples, those blamed on the line; 0 where nothing was measured
+    words: tuple[str, ...]  # sentences, the most important first
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MarkedCell:
-    """A cell with marks.
+class MarkedCell(Struct, frozen=True, kw_only=True):
+    """A cell with marks."""
 
-    Attributes:
-        cell: as it was run.
-        marks: ascending by line; a line has one for each kernel that says something of it.
-        doubt: why the lines may be others; empty when they are those that were compiled.
-    """
-
-    cell: Cell
-    marks: tuple[LineMark, ...]
-    doubt: str = ""
+    cell: Cell  # as it was run
+    marks: tuple[LineMark, ...]  # ascending by line; a line has one for each kernel that says something of it
+    doubt: str = ""  # why the lines may be others; empty when they are those that were compiled
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Match:
+class _Match(Struct, frozen=True, kw_only=True):
     """Where a file of a report stands in the notebook: its line n is line n + ``shift`` of the cell."""
 
     cell: Cell
@@ -65,12 +48,7 @@ class _Match:
 
 
 def mark_cells(report: Report, texts: Sequence[CellText]) -> tuple[MarkedCell, ...]:
-    """The cells that a report is about, with what it says of their lines.
-
-    Args:
-        report: of any program.
-        texts: of the notebook's cells, the newest cell first: it is the one that is taken where several have the same text.
-    """
+    """The cells that a report is about, with what it says of their lines."""
     found = find_findings(report, 0.0)
     marks: dict[int, list[LineMark]] = {}
     matches: dict[int, _Match] = {}
@@ -133,7 +111,6 @@ def _match_text(embedded: str, text: CellText) -> _Match | None:
 
 
 def _defines(text: CellText, kernel: KernelReport, lines: Sequence[int]) -> bool:
-    """The text defines the kernel, where its lines are."""
     name = find_plain_name(kernel.name)
     if text.is_string:
         tree = read_tree("cell.cu", text.text)

@@ -5,22 +5,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from gpa_lsp.basis.errors import GpaError, ToolError
-from gpa_lsp.collect.allowance import Allowance
-from gpa_lsp.collect.explain import explain, says_nothing_measured
-from gpa_lsp.collect.foreground import run_in_foreground
-from gpa_lsp.collect.measured_reports import choose_output, find_written, keep_report
-from gpa_lsp.collect.ncu_location import find_ncu
-from gpa_lsp.collect.recipe import Recipe, build_command
+from gpa_lsp.foundation.errors import GpaError, ToolError
+from gpa_lsp.foundation.processes.python_children import isolate_module
 from gpa_lsp.notebook.cell_runner import name_file
 from gpa_lsp.notebook.cells import Cell
-from gpa_lsp.processes.python_children import isolate_module
+from gpa_lsp.profile.collect.allowance import Allowance
+from gpa_lsp.profile.collect.explain import explain, says_nothing_measured
+from gpa_lsp.profile.collect.foreground import run_in_foreground
+from gpa_lsp.profile.collect.measured_reports import choose_output, find_written, keep_report
+from gpa_lsp.profile.collect.ncu_location import find_ncu
+from gpa_lsp.profile.collect.recipe import Recipe, build_command
 
-ALLOWED_COMMAND = ("%%gpa",)
-"""Stands among the commands of a folder that are allowed, and can be taken back with them."""
+ALLOWED_COMMAND = ("%%gpa",)  # Stands among the commands of a folder that are allowed, and can be taken back with them
 
-Ask = Callable[[str], str]
-"""Puts a question to the person; raises NotImplementedError where nobody can be asked."""
+Ask = Callable[[str], str]  # Puts a question to the person; raises NotImplementedError where nobody can be asked
 
 
 class NotAllowedError(GpaError):
@@ -52,15 +50,6 @@ def require_consent(folder: Path, cells: Sequence[Cell], ask: Ask) -> None:
 
 def measure_cells(cells: Sequence[Cell], folder: Path, out: TextIO, err: TextIO) -> Path:
     """Run cells under Nsight Compute.
-
-    Args:
-        cells: in the order to run them.
-        folder: whose reports they are: the notebook's.
-        out: gets what they print.
-        err: gets their errors.
-
-    Returns:
-        The report, where editors look for those of this folder, too.
 
     Raises:
         MissingToolError: Nsight Compute is not here.

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_percent
-from gpa_lsp.basis.visible_text import make_lines_visible, make_visible
+from msgspec import Struct
+
+from gpa_lsp.foundation.numbers import format_percent
+from gpa_lsp.foundation.visible_text import make_lines_visible, make_visible
 from gpa_lsp.notebook.marks import LineMark, MarkedCell
 
 _STYLE = (
@@ -18,25 +19,17 @@ _STYLE = (
     ".gpa-cell tr.causes td.code{background:rgb(50 130 240 / var(--heat))}"
     ".gpa-page{width:100%;height:44em;border:1px solid rgb(128 128 128 / .5)}"
 )
+# Opacity in percent of the least and of the greatest heat: text stays readable on both, on light and on dark ground
 _FAINTEST, _STRONGEST = 10, 55
-"""Opacity in percent of the least and of the greatest heat: text stays readable on both, on light and on dark ground."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """An output of a cell.
+class Shown(Struct, frozen=True, kw_only=True):
+    """An output of a cell."""
 
-    Attributes:
-        notes: sentences that stand first.
-        cells: with their marks.
-        text: what there is to say in lines of text.
-        page: a page of HTML, whole; empty where there is none.
-    """
-
-    notes: tuple[str, ...] = ()
-    cells: tuple[MarkedCell, ...] = ()
-    text: str = ""
-    page: str = ""
+    notes: tuple[str, ...] = ()  # sentences that stand first
+    cells: tuple[MarkedCell, ...] = ()  # with their marks
+    text: str = ""  # what there is to say in lines of text
+    page: str = ""  # a page of HTML, whole; empty where there is none
 
     def _repr_mimebundle_(self, **_: object) -> Mapping[str, str]:
         """What IPython asks for."""

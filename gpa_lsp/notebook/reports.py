@@ -2,24 +2,23 @@
 
 from pathlib import Path
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.device.kept_roofs import KeptRoofs
-from gpa_lsp.pipeline import analyse
-from gpa_lsp.render.check_text import render_check
-from gpa_lsp.render.findings import DEFAULT_MIN_SHARE_RATIO, find_findings
-from gpa_lsp.render.layout import join_lines
-from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.document.check_text import render_check
+from gpa_lsp.document.findings import DEFAULT_MIN_SHARE_RATIO, find_findings
+from gpa_lsp.document.layout import join_lines
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.gpu.device.kept_roofs import KeptRoofs
+from gpa_lsp.kernel.names import list_named
 from gpa_lsp.report.model import Report
-from gpa_lsp.report.names import list_named
-from gpa_lsp.report_file.schema import is_saved_report
-from gpa_lsp.report_file.store import read_report
+from gpa_lsp.report.pipeline import analyse
+from gpa_lsp.report.saved.schema import is_saved_report
+from gpa_lsp.report.saved.store import read_report
 
 
 def read_report_file(path: Path, kernel: str | None) -> Report:
     """A profile, analysed, or a saved report.
 
     Args:
-        path: of either.
         kernel: only kernels whose name contains this; None for all.
 
     Raises:

@@ -4,26 +4,25 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gpa_lsp.analyses.static.model import describe_resources
-from gpa_lsp.basis.prose import say
+from gpa_lsp.diagnosis.analyses.static.model import describe_resources
+from gpa_lsp.document.layout import join_lines
+from gpa_lsp.document.prediction_page.page import render_prediction_page
+from gpa_lsp.document.prediction_text import render_prediction
+from gpa_lsp.document.static_text import describe_static
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.prediction.static_source import SourceStatics, examine_source
+from gpa_lsp.foundation.prose import say
+from gpa_lsp.kernel.names import demangle, shorten_name
 from gpa_lsp.notebook.cells import CellText
 from gpa_lsp.notebook.marks import LineMark, MarkedCell
 from gpa_lsp.notebook.output import Shown
-from gpa_lsp.prediction.launch_sources import LaunchChoice
-from gpa_lsp.prediction.predict import predict_source
-from gpa_lsp.prediction.static_source import SourceStatics, examine_source
-from gpa_lsp.render.layout import join_lines
-from gpa_lsp.render.prediction_page.page import render_prediction_page
-from gpa_lsp.render.prediction_text import render_prediction
-from gpa_lsp.render.static_text import describe_static
-from gpa_lsp.report.names import demangle, shorten_name
 
 
 def examine_strings(texts: Sequence[CellText], launches: Path | None) -> Iterator[Shown]:
     """One output for each string of a cell that holds kernels. Nothing of it is run on a GPU.
 
     Args:
-        texts: strings of one cell.
         launches: a description to emulate; None looks at the code alone.
 
     Raises:

@@ -2,22 +2,16 @@
 
 import re
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
 
 _NAME = re.compile(r"smsp__pcsamp_warps_issue_stalled_([a-z0-9_]+?)(_not_issued)?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CuptiReason:
-    """What CUPTI counts under one name.
+class CuptiReason(Struct, frozen=True, kw_only=True):
+    """What CUPTI counts under one name."""
 
-    Attributes:
-        name: Nsight Compute's spelling of the stall reason.
-        is_latency: of samples in cycles in which nothing was issued.
-    """
-
-    name: str
-    is_latency: bool
+    name: str  # Nsight Compute's spelling of the stall reason
+    is_latency: bool  # of samples in cycles in which nothing was issued
 
 
 def read_reason(name: str) -> CuptiReason | None:

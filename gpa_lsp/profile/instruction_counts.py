@@ -9,12 +9,11 @@ from gpa_lsp.profile.model import Metric
 from gpa_lsp.profile.ncu.columns import read_counts
 from gpa_lsp.profile.ncu.metrics import LazyMetrics
 
+# Absolute instruction addresses and the count of each; equally long, in file order
 InstructionCounts = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]
-"""Absolute instruction addresses and the count of each; equally long, in file order."""
 
 _ADDRESS_LIMIT = 1 << 64
-_COUNT_LIMIT = 1 << 53
-"""Larger numbers are no counts; below it, sums over launches stay inside 64 bits."""
+_COUNT_LIMIT = 1 << 53  # Larger numbers are no counts; below it, sums over launches stay inside 64 bits
 
 
 def read_instruction_counts(metrics: Mapping[str, Metric], name: str) -> InstructionCounts | None:

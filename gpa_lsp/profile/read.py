@@ -2,13 +2,14 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from gpa_lsp.basis.catalogue import load_catalogue
-from gpa_lsp.basis.errors import InputError, UnsupportedInputError
-from gpa_lsp.basis.regular_files import read_head
+from msgspec.structs import replace
+
+from gpa_lsp.foundation.catalogue import load_catalogue
+from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
+from gpa_lsp.foundation.regular_files import read_head
 from gpa_lsp.profile import readers
 from gpa_lsp.profile.model import LaunchOutline, OpenedProfile, Profile
 from gpa_lsp.profile.native import SIMULATING_TOOL

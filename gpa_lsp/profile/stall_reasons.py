@@ -4,7 +4,7 @@ Reasons are open text, not an enum: every architecture has its own set (``imc_mi
 only) and a later profiler may bring new ones. An unknown reason is shown under its own name.
 """
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
 
 MEMORY = "memory"
 EXECUTION = "execution"
@@ -15,20 +15,13 @@ ISSUED = "issued"
 OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StallReason:
-    """One warp state.
+class StallReason(Struct, frozen=True, kw_only=True):
+    """One warp state."""
 
-    Attributes:
-        name: Nsight Compute's spelling, without prefix and without ``_not_issued``.
-        group: one of this module's group names; ``other`` for an unknown reason.
-        description: one sentence for people, without full stop.
-        is_stall: the warp could not issue; False for ``selected`` (it issued) and ``not_selected`` (it could have).
-    """
-
-    name: str
-    group: str
-    description: str
+    name: str  # Nsight Compute's spelling, without prefix and without ``_not_issued``
+    group: str  # one of this module's group names; ``other`` for an unknown reason
+    description: str  # one sentence for people, without full stop
+    # the warp could not issue; False for ``selected`` (it issued) and ``not_selected`` (it could have)
     is_stall: bool = True
 
 

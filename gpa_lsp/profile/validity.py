@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from gpa_lsp.basis.errors import Problem, ProblemSeverity
-from gpa_lsp.basis.numbers import format_count
+from gpa_lsp.foundation.errors import Problem, ProblemSeverity
+from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.profile.model import Launch, Module, Profile, StallSamples
 from gpa_lsp.profile.sampling import Sampling
 
+# Nsight Compute's own total of all stall samples of a launch (2021.2 and later)
 SAMPLE_COUNT_METRIC = "smsp__pcsamp_sample_count"
-"""Nsight Compute's own total of all stall samples of a launch (2021.2 and later)."""
 
 
 def check_profile(profile: Profile, positions: Sequence[int] | None = None) -> tuple[Problem, ...]:
@@ -26,11 +26,7 @@ def check_profile(profile: Profile, positions: Sequence[int] | None = None) -> t
     * all samples add up to the profiler's own total, where it is stored: with those dropped and foreign, of a launch and of the run.
 
     Args:
-        profile: as read.
         positions: of its launches in the file; None where these are all of them.
-
-    Returns:
-        One problem per broken invariant and launch; empty for a sound profile.
     """
     found = [*_check_modules(profile), *_check_run(profile)]
     numbers = range(len(profile.launches)) if positions is None else positions

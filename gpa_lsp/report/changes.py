@@ -8,16 +8,16 @@ import math
 from collections.abc import Iterator, Sequence
 from enum import Enum
 
-from gpa_lsp.basis.figures import Spread, measure_share
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_count, format_count_of, format_dim3, format_hz, format_limit
-from gpa_lsp.basis.prose import NOTHING, Sentence, factor, join, say
+from msgspec import Struct
 
-ASSUMED_NOISE_RATIO = 0.03
-"""Run-to-run noise taken for granted where too few launches were measured to see it."""
+from gpa_lsp.foundation.figures import Spread, measure_share
+from gpa_lsp.foundation.numbers import format_count, format_count_of, format_dim3, format_hz, format_limit
+from gpa_lsp.foundation.prose import NOTHING, Sentence, factor, join, say
 
+ASSUMED_NOISE_RATIO = 0.03  # Run-to-run noise taken for granted where too few launches were measured to see it
+
+# And what start and end of a launch may differ by: it decides for kernels of a few microseconds
 ASSUMED_OVERHEAD_CYCLES = 1_000.0
-"""And what start and end of a launch may differ by: it decides for kernels of a few microseconds."""
 
 ASSUMED_OVERHEAD_NS = 1_000.0
 
@@ -47,50 +47,31 @@ class Verdict(Enum):
 
     FASTER = "faster"
     SLOWER = "slower"
-    NO_CHANGE = "no_change"
-    """Within what the measurement can tell."""
+    NO_CHANGE = "no_change"  # Within what the measurement can tell
+    # The instructions and the launch are the same, so there is nothing a change could have done
     SAME_CODE = "same_code"
-    """The instructions and the launch are the same, so there is nothing a change could have done."""
-    UNKNOWN = "unknown"
-    """One of the two has no time."""
-    OTHER_WORK = "other_work"
-    """The two did not do the same work, so their times say nothing of the code."""
+    UNKNOWN = "unknown"  # One of the two has no time
+    OTHER_WORK = "other_work"  # The two did not do the same work, so their times say nothing of the code
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchTimes:
-    """How long the launches of a kernel took.
+class LaunchTimes(Struct, frozen=True, kw_only=True):
+    """How long the launches of a kernel took."""
 
-    Attributes:
-        cycles: SM cycles per launch; None where not counted.
-        ns: wall-clock time per launch; None where unknown.
-    """
-
-    cycles: Spread | None
-    ns: Spread | None
+    cycles: Spread | None  # SM cycles per launch; None where not counted
+    ns: Spread | None  # wall-clock time per launch; None where unknown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredWork:
-    """A kernel's times and all that tells what work they were measured on.
+class MeasuredWork(Struct, frozen=True, kw_only=True):
+    """A kernel's times and all that tells what work they were measured on."""
 
-    Attributes:
-        times: per launch.
-        device: name of the GPU; empty when unknown.
-        grid: blocks of the longest launch in x, y, z; None when unknown.
-        block: threads in x, y, z; None when unknown.
-        executed_instructions: warp instructions per launch; None where not counted.
-        code_digest: as :func:`~gpa_lsp.report.compare.digest_code` has it; None where the instructions are unknown.
-        is_simulated: the times come from a model.
-    """
-
-    times: LaunchTimes
-    device: str
-    grid: tuple[int, int, int] | None
-    block: tuple[int, int, int] | None
-    executed_instructions: float | None
+    times: LaunchTimes  # per launch
+    device: str  # name of the GPU; empty when unknown
+    grid: tuple[int, int, int] | None  # blocks of the longest launch in x, y, z; None when unknown
+    block: tuple[int, int, int] | None  # threads in x, y, z; None when unknown
+    executed_instructions: float | None  # warp instructions per launch; None where not counted
+    # as :func:`~gpa_lsp.report.compare.digest_code` has it; None where the instructions are unknown
     code_digest: str | None
-    is_simulated: bool = False
+    is_simulated: bool = False  # the times come from a model
 
     @property
     def threads(self) -> int | None:
@@ -107,51 +88,29 @@ class MeasuredWork:
         return cycles.mean / ns.mean * 1e9 if is_known and cycles is not None and ns is not None else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeChange:
-    """A kernel's time per launch, before and after.
+class TimeChange(Struct, frozen=True, kw_only=True):
+    """A kernel's time per launch, before and after."""
 
-    Attributes:
-        before: in ``unit``.
-        after: in ``unit``.
-        unit: ``cycles`` or ``ns``.
-        speedup: before / after.
-        low: lower end of the range the speedup lies in.
-        high: upper end.
-        basis: how the range was found, one clause.
-    """
-
-    before: float
-    after: float
-    unit: str
-    speedup: float
-    low: float
-    high: float
-    basis: str
+    before: float  # in ``unit``
+    after: float  # in ``unit``
+    unit: str  # ``cycles`` or ``ns``
+    speedup: float  # before / after
+    low: float  # lower end of the range the speedup lies in
+    high: float  # upper end
+    basis: str  # how the range was found, one clause
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartChange:
-    """Time of a part of a kernel (a stall reason, a line) per launch.
+class PartChange(Struct, frozen=True, kw_only=True):
+    """Time of a part of a kernel (a stall reason, a line) per launch."""
 
-    Attributes:
-        name: the reason, or the file as compiled before; of a line that is new, as compiled after.
-        before_line: 1-based; None for a reason, and for a line that was not there before.
-        after_line: 1-based; None for a reason, and for a line that is not there any more.
-        before_ns: None when the kernel's duration is unknown.
-        after_ns: None when the kernel's duration is unknown.
-        before_ratio: share of the kernel's samples.
-        after_ratio: share of the kernel's samples.
-        is_clear: the change is larger than the two counts of samples leave in doubt; None where nobody looked.
-    """
-
-    name: str
-    before_line: int | None
-    after_line: int | None
-    before_ns: float | None
-    after_ns: float | None
-    before_ratio: float
-    after_ratio: float
+    name: str  # the reason, or the file as compiled before; of a line that is new, as compiled after
+    before_line: int | None  # 1-based; None for a reason, and for a line that was not there before
+    after_line: int | None  # 1-based; None for a reason, and for a line that is not there any more
+    before_ns: float | None  # None when the kernel's duration is unknown
+    after_ns: float | None  # None when the kernel's duration is unknown
+    before_ratio: float  # share of the kernel's samples
+    after_ratio: float  # share of the kernel's samples
+    # the change is larger than the two counts of samples leave in doubt; None where nobody looked
     is_clear: bool | None = None
 
 
@@ -198,7 +157,6 @@ def measure_range(spread: Spread, unit: str) -> tuple[float, float]:
     """The range one mean time lies in, by the rules of :func:`compare_times`: ranges without a common value are a change beyond the noise.
 
     Args:
-        spread: over launches.
         unit: of it, ``cycles`` or ``ns``.
     """
     if spread.count >= _ENOUGH_LAUNCHES and spread.standard_deviation is not None:
@@ -209,21 +167,14 @@ def measure_range(spread: Spread, unit: str) -> tuple[float, float]:
     return max(0.0, spread.mean - half), spread.mean + half
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeJudgement:
-    """What became of a kernel's time between two measurements, as far as the two can be compared.
+class TimeJudgement(Struct, frozen=True, kw_only=True):
+    """What became of a kernel's time between two measurements, as far as the two can be compared."""
 
-    Attributes:
-        verdict: in one word.
-        time: None where the two are not compared, and where one has no time.
-        note: why the two are not compared, or what may differ besides the code; empty where nothing is known to.
-        is_same_work: as far as is known; None where the work may differ.
-    """
-
-    verdict: Verdict
-    time: TimeChange | None
+    verdict: Verdict  # in one word
+    time: TimeChange | None  # None where the two are not compared, and where one has no time
+    # why the two are not compared, or what may differ besides the code; empty where nothing is known to
     note: Sentence = NOTHING
-    is_same_work: bool | None = True
+    is_same_work: bool | None = True  # as far as is known; None where the work may differ
 
 
 def judge_measurements(before: MeasuredWork, after: MeasuredWork) -> TimeJudgement:
@@ -350,10 +301,6 @@ def explain_missing_stalls(before_samples: int, after_samples: int) -> Sentence:
 
 def is_beyond_counts(before: tuple[float, int, float], after: tuple[float, int, float]) -> bool:
     """Whether a part's time changed by more than counting samples leaves in doubt: its two 95 % intervals have nothing in common.
-
-    Args:
-        before: samples of the part, samples of the kernel, and the kernel's time in any unit.
-        after: the same three, in the same unit.
 
     >>> is_beyond_counts((300, 1000, 1.0), (100, 1000, 1.0)), is_beyond_counts((3, 10, 1.0), (1, 10, 1.0))
     (True, False)

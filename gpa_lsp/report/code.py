@@ -7,20 +7,19 @@ from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.binary.model import ResourceLists
+from gpa_lsp.code.binary.model import ResourceLists
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
-class KernelCode:
+class KernelCode(Struct, frozen=True, kw_only=True, eq=False, weakref=True):
     """The n rows of a kernel's :class:`~gpa_lsp.report.model.InstructionColumns`, with b basic blocks in row order.
 
     Rows without code (foreign functions, no disassembler) read and write nothing and are in no block. Two objects are equal only when they are
     one, so that what is found out about code can be kept beside it.
 
     Attributes:
-        counters: name in :data:`~gpa_lsp.rows.place.COUNTERS` → int64[n], summed over launches; -1 where an instruction has no value.
+        counters: name in :data:`~gpa_lsp.kernel.place.COUNTERS` → int64[n], summed over launches; -1 where an instruction has no value.
             Counters that were not collected at all are missing.
         mnemonics: distinct opcodes with modifiers.
         mnemonic_index: int32[n] into ``mnemonics``; -1 without code.
@@ -28,7 +27,7 @@ class KernelCode:
         writes: resources written, by row.
         guard: int16[n], resource number of the guard predicate; -1 when unguarded.
         guard_negated: bool[n]; an instruction that is negated and has no guard is never executed (``@!PT``).
-        flow: uint8[n] of :class:`~gpa_lsp.binary.model.Flow`.
+        flow: uint8[n] of :class:`~gpa_lsp.code.binary.model.Flow`.
         target_row: int32[n], row of the branch, call or reconvergence target in the same function; -1 when none or elsewhere.
         block_of_row: int32[n]; -1 without code.
         first_row: int32[b].
@@ -38,8 +37,9 @@ class KernelCode:
         successor_starts: int32[b + 1]; the same for ``successors``.
         successors: int32[e].
         loop_of_block: int32[b], index of the innermost loop around each block in ``KernelReport.loops``; -1 outside loops.
-        header_of_block: int32[b], first block of the innermost loop around each block (:class:`~gpa_lsp.control_flow.model.Loop`); -1 outside loops.
-        immediate_dominator: int32[b], as in :class:`~gpa_lsp.control_flow.model.FlowGraph`; -1 when there is none.
+        header_of_block: int32[b], first block of the innermost loop around each block (:class:`~gpa_lsp.code.control_flow.model.Loop`); -1 outside
+        loops.
+        immediate_dominator: int32[b], as in :class:`~gpa_lsp.code.control_flow.model.FlowGraph`; -1 when there is none.
         immediate_post_dominator: int32[b]; -1 when there is none.
         procedure_of_block: int32[b], the p procedures are the functions and the local functions in them.
         procedure_entry: int32[p], first block.

@@ -9,45 +9,127 @@ Assumed: code in other sections, and calls through registers, leave registers al
 are named in the answer (``past_calls``).
 """
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from dataclasses import field
+from typing import NamedTuple
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
+
+from gpa_lsp.foundation.records import PartlyCompared
 from gpa_lsp.report.code import KernelCode
 from gpa_lsp.report.code_index import CodeIndex, index_code
-from gpa_lsp.report.code_scan import scan_back, scan_on
 
-MOST_ROWS = 300
-"""Answers stop here: nobody reads more."""
+# Which writes inside one basic block a read can see: guards that cannot hold together are told apart.
+#
+# Two guards of the same predicate exclude each other as long as nothing writes that predicate between them. So the value of a write is gone
+# behind another one under the same guard, nothing from before survives two writes under opposite guards, and a read does not see what was written
+# under the guard opposite to its own. What is known of a predicate ends with the block.
 
-MOST_BLOCKS = 1_000
-"""An answer looks at no more blocks than this, which takes milliseconds."""
-
-MOST_BLOCKS_OF_WEB = 400
-"""All answers of a web together."""
-
-_TOP = -1
-"""Not inside a call that the question came through."""
+UNGUARDED = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundRows:
-    """An answer.
+class SeenWrites(NamedTuple):
+    """What a read sees."""
 
-    Attributes:
-        rows: ascending.
-        is_from_outside: for definitions: the value may come from before the function, as a parameter. For uses: it may be read after the
-            function returns to where nobody knows.
-        past_calls: rows of calls between here and there whose code is not followed, ascending.
-        is_complete: False where :data:`MOST_ROWS` or :data:`MOST_BLOCKS` were too few.
-        blocks: how many were gone on from.
-    """
+    rows: list[int]  # writes of the block, the nearest first
+    is_open: bool  # a value from before the block may be read too
 
-    rows: tuple[int, ...]
+
+class SeenReads(NamedTuple):
+    """Who sees a value."""
+
+    rows: list[int]  # reads of the block, ascending
+    is_open: bool  # the value may leave the block
+
+
+_NONE_WRITTEN = SeenWrites([], True)
+
+
+def scan_back(index: CodeIndex, resource: int, row: int, first: int, condition: int = UNGUARDED) -> SeenWrites:
+    """The writes of a resource that may be seen at a place of a block."""
+    writes = index.writes(resource)
+    place = bisect_left(writes, row)
+    if not place or writes[place - 1] < first:
+        return _NONE_WRITTEN
+    seen: list[int] = []
+    # under these conditions nothing earlier is seen from these rows on
+    covered = {} if condition == UNGUARDED else {condition ^ 1: row}
+    while place and writes[place - 1] >= first:
+        place -= 1
+        write = writes[place]
+        under = index.condition[write]
+        if under == UNGUARDED:
+            seen.append(write)
+            return SeenWrites(seen, False)
+        guard = index.guard[write]
+        behind, opposite = covered.get(under), covered.get(under ^ 1)
+        if behind is None or not _is_kept(index, guard, write, behind):
+            seen.append(write)
+            if opposite is not None and _is_kept(index, guard, write, opposite):
+                return SeenWrites(seen, False)
+        covered[under] = write
+    return SeenWrites(seen, True)
+
+
+def scan_on(index: CodeIndex, resource: int, start: int, last: int, condition: int = UNGUARDED) -> SeenReads:
+    """The reads of a block that may see a value, the opposite of :func:`scan_back`."""
+    reads, writes = index.reads(resource), index.writes(resource)
+    place, end = bisect_right(reads, start), bisect_right(reads, last)
+    written, written_end = bisect_right(writes, start), bisect_right(writes, last)
+    if written == written_end and condition == UNGUARDED:
+        return SeenReads(list(reads[place:end]), True)
+    seen: list[int] = []
+    # under these conditions the value is not there, since these rows
+    gone = {} if condition == UNGUARDED else {condition ^ 1: start}
+    for write in writes[written:written_end]:
+        while place < end and reads[place] <= write:
+            if _sees(index, reads[place], gone):
+                seen.append(reads[place])
+            place += 1
+        under = index.condition[write]
+        if under == UNGUARDED:
+            return SeenReads(seen, False)
+        opposite = gone.get(under ^ 1)
+        if opposite is not None and _is_kept(index, index.guard[write], opposite, write):
+            return SeenReads(seen, False)
+        gone[under] = write
+    seen.extend(read for read in reads[place:end] if _sees(index, read, gone))
+    return SeenReads(seen, True)
+
+
+def _sees(index: CodeIndex, read: int, gone: dict[int, int]) -> bool:
+    since = gone.get(index.condition[read])
+    return since is None or not _is_kept(index, index.guard[read], since, read)
+
+
+def _is_kept(index: CodeIndex, guard: int, start: int, end: int) -> bool:
+    """Whether a predicate is the same at two rows of a block, the first of which may write it."""
+    writes = index.writes(guard)
+    place = bisect_left(writes, start)
+    return place == len(writes) or writes[place] >= end
+
+
+MOST_ROWS = 300  # Answers stop here: nobody reads more
+
+MOST_BLOCKS = 1_000  # An answer looks at no more blocks than this, which takes milliseconds
+
+MOST_BLOCKS_OF_WEB = 400  # All answers of a web together
+
+_TOP = -1  # Not inside a call that the question came through
+
+
+class FoundRows(PartlyCompared, frozen=True, kw_only=True):
+    """An answer."""
+
+    UNCOMPARED = ("blocks",)
+
+    rows: tuple[int, ...]  # ascending
+    # for definitions: the value may come from before the function, as a parameter. For uses: it may be read after the function returns to where
+    # nobody knows.
     is_from_outside: bool
-    past_calls: tuple[int, ...]
-    is_complete: bool
-    blocks: int = field(default=0, compare=False)
+    past_calls: tuple[int, ...]  # rows of calls between here and there whose code is not followed, ascending
+    is_complete: bool  # False where :data:`MOST_ROWS` or :data:`MOST_BLOCKS` were too few
+    blocks: int = 0  # how many were gone on from
 
 
 NOTHING = FoundRows(rows=(), is_from_outside=False, past_calls=(), is_complete=True)
@@ -85,21 +167,13 @@ def find_uses(code: KernelCode, row: int, resource: int) -> FoundRows:
     return NOTHING if block < 0 else _Forward(index, resource).answer(row, block)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Web:
-    """A value with all that it is mixed up with: definitions that share a use, uses that share a definition.
+class Web(Struct, frozen=True, kw_only=True):
+    """A value with all that it is mixed up with: definitions that share a use, uses that share a definition."""
 
-    Attributes:
-        defs: instructions that write it, ascending.
-        uses: instructions that read it, ascending; one may be both.
-        is_from_outside: it may come from before the function, or be read after it.
-        is_complete: False where not everything was looked at.
-    """
-
-    defs: tuple[int, ...]
-    uses: tuple[int, ...]
-    is_from_outside: bool
-    is_complete: bool
+    defs: tuple[int, ...]  # instructions that write it, ascending
+    uses: tuple[int, ...]  # instructions that read it, ascending; one may be both
+    is_from_outside: bool  # it may come from before the function, or be read after it
+    is_complete: bool  # False where not everything was looked at
 
 
 def find_web(code: KernelCode, row: int, resource: int, *, is_written: bool) -> Web:

@@ -6,11 +6,11 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.control_flow.model import FlowGraph
+from gpa_lsp.code.control_flow.model import FlowGraph
+from gpa_lsp.kernel.model import Kernel, KernelRows
 from gpa_lsp.report.code import KernelCode
 from gpa_lsp.report.loops import measure_loop_depths, order_loops
 from gpa_lsp.report.model import InstructionColumns
-from gpa_lsp.rows.model import Kernel, KernelRows
 
 _Numbers = npt.NDArray[np.int32]
 

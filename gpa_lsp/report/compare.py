@@ -1,13 +1,13 @@
 """Compare two reports: what got faster, what was changed, which advice was taken, how good its estimate was."""
 
-import dataclasses
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec.structs
 import numpy as np
 
-from gpa_lsp.advice.model import LEAST_SPEEDUP, Advice, SilenceStage
-from gpa_lsp.basis.figures import Spread, measure_weighted_spread
+from gpa_lsp.diagnosis.advice.model import LEAST_SPEEDUP, Advice, SilenceStage
+from gpa_lsp.foundation.figures import Spread, measure_weighted_spread
 from gpa_lsp.report.changes import (
     CODE_DIGITS,
     LaunchTimes,
@@ -114,16 +114,12 @@ def compare_kernels(before: KernelReport, after: KernelReport) -> KernelComparis
 
 
 def digest_code(kernel: KernelReport) -> str | None:
-    """Equal for the same instructions with the same control codes, launched the same way; None where instructions or launch are not known.
-
-    Returns:
-        64 hexadecimal digits, the same on every machine: 32 of the instructions, then 32 of the launch.
-    """
+    """Equal for the same instructions with the same control codes, launched the same way; None where instructions or launch are not known."""
     columns = kernel.instructions
     is_launch_known = kernel.configuration.grid is not None and kernel.configuration.block is not None
     if not any(columns.texts) or not is_launch_known:
         return None
-    launch = hashlib.sha256(repr(dataclasses.astuple(kernel.configuration)).encode())
+    launch = hashlib.sha256(repr(msgspec.structs.astuple(kernel.configuration)).encode())
     code = hashlib.sha256("\n".join(columns.texts).encode("utf-8", "surrogatepass"))
     code.update(columns.stall_cycles.astype(np.uint8).tobytes())
     code.update(columns.wait_mask.astype(np.uint8).tobytes())
@@ -285,11 +281,6 @@ def pair_lines(
     before: KernelReport, after: KernelReport, wanted: Sequence[tuple[str | None, int | None]]
 ) -> dict[tuple[str, int], int | None]:
     """Follow lines from one source to the next.
-
-    Args:
-        before: with embedded sources, or without: then lines keep their numbers.
-        after: with embedded sources, or without.
-        wanted: (file, line) of the source before.
 
     Returns:
         (file, line) → the line after; None for one that is gone.

@@ -5,12 +5,12 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.diagnosis.blame.model import BlameCategory
+from gpa_lsp.kernel.model import number_lines
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.report.model import InstructionColumns, KernelReport, ReasonCount, ReasonCounts
-from gpa_lsp.rows.model import number_lines
 
 _NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
 
@@ -21,7 +21,6 @@ def count_reasons(
     """Samples by reason, most first, reasons without any left out.
 
     Args:
-        reasons: k names.
         all_samples: int64[k].
         latency_samples: int64[k]; None when unknown.
 
@@ -73,21 +72,13 @@ def find_top_stall(reasons: Sequence[str], samples: npt.NDArray[np.int64]) -> tu
     return (reason, count) if count else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MainStall:
-    """The largest part of the stalls that one line causes, or, without causes, of those that are taken on one.
+class MainStall(Struct, frozen=True, kw_only=True):
+    """The largest part of the stalls that one line causes, or, without causes, of those that are taken on one."""
 
-    Attributes:
-        row: the instruction with most of these stalls.
-        what: the kind of cause; the stall reason where causes are unknown.
-        samples: of this kind alone.
-        line_samples: all stalls that the line causes, of any kind.
-    """
-
-    row: int
-    what: BlameCategory | str
-    samples: float
-    line_samples: float
+    row: int  # the instruction with most of these stalls
+    what: BlameCategory | str  # the kind of cause; the stall reason where causes are unknown
+    samples: float  # of this kind alone
+    line_samples: float  # all stalls that the line causes, of any kind
 
 
 def find_main_stall(kernel: KernelReport) -> MainStall | None:

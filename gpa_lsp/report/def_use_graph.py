@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.basis.locations import is_path_end, write_place
-from gpa_lsp.basis.ownership import choose_frame
-from gpa_lsp.binary.model import name_resource
-from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency
+from gpa_lsp.code.binary.model import name_resource
+from gpa_lsp.diagnosis.blame.model import BlameCategory, BlameEdges, Dependency
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.locations import is_path_end, write_place
+from gpa_lsp.foundation.ownership import choose_frame
 from gpa_lsp.report.model import InstructionColumns, KernelReport
 
 if TYPE_CHECKING:

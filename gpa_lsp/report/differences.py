@@ -12,21 +12,19 @@ from math import prod
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
-from gpa_lsp.analyses.limiter.model import LimiterKind
-from gpa_lsp.analyses.mix.classes import WorkClass, classify_mnemonic
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import Cell, Quantity, format_dim3
-from gpa_lsp.binary.opcodes import Access, MemorySpace, describe_mnemonic
-from gpa_lsp.binary.sass import read_mnemonic
+from gpa_lsp.code.binary.opcodes import Access, MemorySpace, describe_mnemonic
+from gpa_lsp.code.binary.sass import read_mnemonic
+from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
+from gpa_lsp.diagnosis.analyses.mix.classes import WorkClass, classify_mnemonic
+from gpa_lsp.foundation.numbers import Cell, Quantity, format_dim3
 from gpa_lsp.report.model import KernelReport
 
 _ACCESSED = frozenset({MemorySpace.GLOBAL, MemorySpace.GENERIC, MemorySpace.SHARED, MemorySpace.LOCAL})
 _ARITHMETIC = (WorkClass.FP16, WorkClass.FP32, WorkClass.FP64, WorkClass.TENSOR)
-_FARTHEST_USE = 256
-"""Instructions behind a load in which its first use is looked for."""
-_MOST_INSTRUCTIONS = 20_000
-"""In larger kernels nobody looks for first uses."""
+_FARTHEST_USE = 256  # Instructions behind a load in which its first use is looked for
+_MOST_INSTRUCTIONS = 20_000  # In larger kernels nobody looks for first uses
 _REGISTER = re.compile(r"\bR(\d+)\b")
 
 
@@ -72,6 +70,7 @@ class Trait(StrEnum):
     UNFILLED_WAVES = "unfilled part of the waves"
 
 
+# Of the others it is a count
 _QUANTITIES: Mapping[Trait, Quantity] = {
     Trait.GRID: Quantity.TEXT,
     Trait.BLOCK: Quantity.TEXT,
@@ -91,7 +90,6 @@ _QUANTITIES: Mapping[Trait, Quantity] = {
     Trait.UNFILLED_WAVES: Quantity.RATIO,
     Trait.BARRIER_DENSITY: Quantity.NUMBER,
 }
-"""Of the others it is a count."""
 
 _CLASSES: Mapping[WorkClass, Trait] = {
     WorkClass.GLOBAL: Trait.GLOBAL_ACCESSES,
@@ -106,6 +104,7 @@ _CLASSES: Mapping[WorkClass, Trait] = {
     WorkClass.CONVERSION: Trait.CONVERSIONS,
 }
 
+# Traits of instructions, which are counted as executed or, where nobody counted that, as they stand in the code
 _COUNTED = frozenset(
     {
         *_CLASSES.values(),
@@ -116,28 +115,19 @@ _COUNTED = frozenset(
         Trait.LOAD_DISTANCE,
     }
 )
-"""Traits of instructions, which are counted as executed or, where nobody counted that, as they stand in the code."""
 
 _Values = dict[Trait, Cell]
 
-Place = tuple[KernelReport, npt.NDArray[np.bool_]]
-"""A kernel, and which of its instructions."""
+Place = tuple[KernelReport, npt.NDArray[np.bool_]]  # A kernel, and which of its instructions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """A trait that is known of both kernels.
+class Difference(Struct, frozen=True, kw_only=True):
+    """A trait that is known of both kernels."""
 
-    Attributes:
-        trait: what.
-        before: as large or as named before; never None.
-        after: after; never None.
-        is_static: instructions were counted as they stand in the code, because one of the two does not say how often they ran.
-    """
-
-    trait: Trait
-    before: Cell
-    after: Cell
+    trait: Trait  # what
+    before: Cell  # as large or as named before; never None
+    after: Cell  # after; never None
+    # instructions were counted as they stand in the code, because one of the two does not say how often they ran
     is_static: bool = False
 
     @property
@@ -181,8 +171,6 @@ def compare_traits_at(before: Place, after: Place, opcodes: frozenset[str]) -> M
 
     Args:
         before: the kernel and bool[n], which instructions.
-        after: the same of the other.
-        opcodes: mnemonics without modifiers of those whose copies are counted.
     """
     weights = [_read_executions(kernel) for kernel, _ in (before, after)]
     is_static = any(one is None for one in weights)

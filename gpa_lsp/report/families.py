@@ -7,8 +7,9 @@ a tile size or inserts a line above still has the same kernel.
 import re
 from pathlib import PurePosixPath, PureWindowsPath
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.report.names import shorten_name
+from msgspec import Struct
+
+from gpa_lsp.kernel.names import shorten_name
 
 _LINE_NAMES = (
     re.compile(
@@ -19,23 +20,18 @@ _LINE_NAMES = (
 )
 """Names that hold the line of a directive. Source of the last one: LLVM, ``TargetRegionEntryInfo::getTargetRegionEntryFnName``."""
 
+# Names that end in a counter of the compiler's session: Julia's, and Numba's of old
 _COUNTED_NAMES = (re.compile(r"julia_(?P<stem>.+)_\d+"), re.compile(r"(?P<stem>.+)\$\d+"))
-"""Names that end in a counter of the compiler's session: Julia's, and Numba's of old."""
 
+# Files in which people name kernels themselves; a number in a name is no line there
 _KERNEL_LANGUAGES = frozenset({".cu", ".cuh", ".cuf", ".py", ".jl", ".hip"})
-"""Files in which people name kernels themselves; a number in a name is no line there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelFamily:
-    """What stays of a kernel's name.
+class KernelFamily(Struct, frozen=True, kw_only=True):
+    """What stays of a kernel's name."""
 
-    Attributes:
-        name: the same for all its members.
-        line: of the directive it was compiled from; None where the name does not say. Members of a family with lines are different kernels.
-    """
-
-    name: str
+    name: str  # the same for all its members
+    # of the directive it was compiled from; None where the name does not say. Members of a family with lines are different kernels.
     line: int | None
 
 

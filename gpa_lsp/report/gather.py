@@ -1,25 +1,29 @@
 """From joined kernels to a :class:`~gpa_lsp.report.model.Report`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
-from gpa_lsp.advice.model import KernelAdvice
-from gpa_lsp.advice.static_model import StaticFinding
-from gpa_lsp.analyses.limiter.model import Limiter
-from gpa_lsp.analyses.model import KernelAnalyses
-from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity
-from gpa_lsp.basis.figures import Spread, measure_spread, sum_known
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.locations import SourceLine
-from gpa_lsp.basis.numbers import format_count, format_count_of, format_duration_ns
-from gpa_lsp.basis.ownership import LINE_REMEDIES, find_language
-from gpa_lsp.binary.model import Cubin, SourceStamp
-from gpa_lsp.binary.source_stamps import read_source_stamps
-from gpa_lsp.blame.model import KernelBlame
+from gpa_lsp.code.binary.model import Cubin, SourceStamp
+from gpa_lsp.code.binary.source_stamps import read_source_stamps
+from gpa_lsp.diagnosis.advice.model import KernelAdvice
+from gpa_lsp.diagnosis.advice.static_model import StaticFinding
+from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
+from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
+from gpa_lsp.diagnosis.blame.model import KernelBlame
+from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity
+from gpa_lsp.foundation.figures import Spread, measure_spread, sum_known
+from gpa_lsp.foundation.locations import SourceLine
+from gpa_lsp.foundation.numbers import format_count, format_count_of, format_duration_ns
+from gpa_lsp.foundation.ownership import LINE_REMEDIES, find_language
+from gpa_lsp.kernel.calls import estimate_called_samples
+from gpa_lsp.kernel.launch_contexts import group_contexts
+from gpa_lsp.kernel.model import OUTSIDE_MODULE, FunctionSamples, Kernel, PlacedSamples
+from gpa_lsp.kernel.names import demangle, shorten_name
 from gpa_lsp.profile.model import HostFrame, Launch, RuleResult
 from gpa_lsp.report.columns import build_instruction_columns, build_kernel_code
 from gpa_lsp.report.compare import measure_launch_spread
@@ -39,10 +43,6 @@ from gpa_lsp.report.model import (
     Report,
     RuleNote,
 )
-from gpa_lsp.report.names import demangle, shorten_name
-from gpa_lsp.rows.calls import estimate_called_samples
-from gpa_lsp.rows.launch_contexts import group_contexts
-from gpa_lsp.rows.model import OUTSIDE_MODULE, FunctionSamples, Kernel, PlacedSamples
 
 
 def list_functions(kernel: Kernel) -> tuple[FunctionRow, ...]:
@@ -87,35 +87,23 @@ def _make_row(
     )
 
 
-_SHORT_NS = 1e6
-"""A longer launch that was sampled has samples, unless they were lost otherwise. Ours."""
+_SHORT_NS = 1e6  # A longer launch that was sampled has samples, unless they were lost otherwise. Ours.
 
 _RECORD_IT = "record with Nsight Compute to find out"
-_MOST_NAMED = 3
-"""Kernels of a note."""
+_MOST_NAMED = 3  # Kernels of a note
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnalysedKernel:
-    """A kernel with what was found out about it.
+class AnalysedKernel(Struct, frozen=True, kw_only=True):
+    """A kernel with what was found out about it."""
 
-    Attributes:
-        kernel: joined.
-        blame: None where nothing was sampled, or nobody asked.
-        advice: None where nothing was sampled, or nobody asked.
-        analyses: None where nobody asked.
-        limiter: what limits it; None where nobody asked, or the search failed.
-        code_findings: what its code alone says where nothing measured says it; None where it could not be followed.
-        contexts: its launch contexts that were judged by themselves, heaviest first.
-    """
-
-    kernel: Kernel
-    blame: KernelBlame | None = None
-    advice: KernelAdvice | None = None
-    analyses: KernelAnalyses | None = None
-    limiter: Limiter | None = None
+    kernel: Kernel  # joined
+    blame: KernelBlame | None = None  # None where nothing was sampled, or nobody asked
+    advice: KernelAdvice | None = None  # None where nothing was sampled, or nobody asked
+    analyses: KernelAnalyses | None = None  # None where nobody asked
+    limiter: Limiter | None = None  # what limits it; None where nobody asked, or the search failed
+    # what its code alone says where nothing measured says it; None where it could not be followed
     code_findings: tuple[StaticFinding, ...] | None = ()
-    contexts: tuple["AnalysedKernel", ...] = ()
+    contexts: tuple["AnalysedKernel", ...] = ()  # its launch contexts that were judged by themselves, heaviest first
 
 
 def gather_report(kernels: Iterable[AnalysedKernel], problems: Sequence[Problem] = ()) -> Report:

@@ -4,56 +4,36 @@ from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
-from gpa_lsp.basis.distinct import find_distinct
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency
+from gpa_lsp.diagnosis.blame.model import BlameCategory, BlameEdges, Dependency
+from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.report.model import KernelReport
 
-MOST_PAIRS = 200
-"""Of one instruction, the heaviest ones: lists for people, not sums."""
+MOST_PAIRS = 200  # Of one instruction, the heaviest ones: lists for people, not sums
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstructionPair:
-    """What an instruction waits for in one other for one reason, or what waits for it there.
+class InstructionPair(Struct, frozen=True, kw_only=True):
+    """What an instruction waits for in one other for one reason, or what waits for it there."""
 
-    Attributes:
-        row: the other instruction.
-        reason: stall reason.
-        category: what kind of cause it is.
-        dependency: how the use depends on the def.
-        samples: blamed on the def.
-        is_separable: the use waits for this def alone; otherwise the samples were shared out among several by convention.
-        resource: resource number that connects the two; None when none does.
-        distance_cycles: between the two, encoded cycles; None when unknown.
-        distance_instructions: instructions between the two; None when unknown.
-    """
-
-    row: int
-    reason: str
-    category: BlameCategory
-    dependency: Dependency
-    samples: float
+    row: int  # the other instruction
+    reason: str  # stall reason
+    category: BlameCategory  # what kind of cause it is
+    dependency: Dependency  # how the use depends on the def
+    samples: float  # blamed on the def
+    # the use waits for this def alone; otherwise the samples were shared out among several by convention
     is_separable: bool
-    resource: int | None
-    distance_cycles: int | None
-    distance_instructions: int | None
+    resource: int | None  # resource number that connects the two; None when none does
+    distance_cycles: int | None  # between the two, encoded cycles; None when unknown
+    distance_instructions: int | None  # instructions between the two; None when unknown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherInstruction:
-    """One other instruction, for all reasons together.
+class OtherInstruction(Struct, frozen=True, kw_only=True):
+    """One other instruction, for all reasons together."""
 
-    Attributes:
-        row: which.
-        samples: of all pairs with it.
-        heaviest: the pair with most of them.
-    """
-
-    row: int
-    samples: float
-    heaviest: InstructionPair
+    row: int  # which
+    samples: float  # of all pairs with it
+    heaviest: InstructionPair  # the pair with most of them
 
 
 def list_causes(kernel: KernelReport, row: int) -> tuple[InstructionPair, ...]:

@@ -5,40 +5,30 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
-from gpa_lsp.advice.model import Advice
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.locations import InlineChain
+from gpa_lsp.diagnosis.advice.model import Advice
+from gpa_lsp.foundation.locations import InlineChain
+from gpa_lsp.kernel.scopes import ScopeKind
 from gpa_lsp.report.model import InstructionColumns, KernelReport
 from gpa_lsp.report.pairs import LineBlame, LinePair, build_pair_index
-from gpa_lsp.rows.scopes import ScopeKind
 
 _HOTTEST_PER_LINE = 5
 
-Place = tuple[str, int]
-"""File as compiled, and line."""
+Place = tuple[str, int]  # File as compiled, and line
 
-MOST_PAIRS = 12
-"""Pairs kept per line and direction; the rest is counted in the sums."""
+MOST_PAIRS = 12  # Pairs kept per line and direction; the rest is counted in the sums
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineCauses:
-    """One line of one kernel, by cause.
+class LineCauses(Struct, frozen=True, kw_only=True):
+    """One line of one kernel, by cause."""
 
-    Attributes:
-        blame: what became of its samples, and what it costs others.
-        waits: what it is stalled on, most samples first.
-        waiters: what is stalled on it, most samples first.
-        own_stalls: reason → stall samples that are the line's own matter, most first; issuing and being passed over are no stalls.
-        called_samples: estimate of samples in functions called from this line.
-    """
-
-    blame: LineBlame
-    waits: tuple[LinePair, ...]
-    waiters: tuple[LinePair, ...]
+    blame: LineBlame  # what became of its samples, and what it costs others
+    waits: tuple[LinePair, ...]  # what it is stalled on, most samples first
+    waiters: tuple[LinePair, ...]  # what is stalled on it, most samples first
+    # reason → stall samples that are the line's own matter, most first; issuing and being passed over are no stalls
     own_stalls: Mapping[str, float]
-    called_samples: float
+    called_samples: float  # estimate of samples in functions called from this line
 
     @property
     def caused_samples(self) -> float:

@@ -6,22 +6,21 @@ from difflib import SequenceMatcher
 from math import prod
 from pathlib import PurePosixPath
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.prose import Sentence, list_of, percent, say
+from msgspec import Struct
+
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.prose import Sentence, list_of, percent, say
+from gpa_lsp.kernel.names import list_named, shorten_name
 from gpa_lsp.report.comparison import LikelyPair
 from gpa_lsp.report.differences import count_opcodes
 from gpa_lsp.report.families import find_family
 from gpa_lsp.report.model import KernelReport, Report
-from gpa_lsp.report.names import list_named, shorten_name
 
 Pair = tuple[KernelReport, KernelReport]
 
 _LEAST_LIKENESS = 0.55
-_MOST_COMPARED = 10_000
-"""Pairs of kernels that are looked at; whoever has more names them."""
-_ALIKE = 0.8
-"""From this likeness of two opcode counts on the code is called similar."""
+_MOST_COMPARED = 10_000  # Pairs of kernels that are looked at; whoever has more names them
+_ALIKE = 0.8  # From this likeness of two opcode counts on the code is called similar
 _LISTED_NAMES = 20
 
 
@@ -51,11 +50,9 @@ def _short_name(kernel: KernelReport) -> tuple[str, str | None]:
 
 
 def find_named(report: Report, text: str, side: str) -> KernelReport:
-    """The kernel that ``text`` names, as in :func:`~gpa_lsp.report.names.list_named`.
+    """The kernel that ``text`` names, as in :func:`~gpa_lsp.kernel.names.list_named`.
 
     Args:
-        report: to look in.
-        text: a name (readable, short or mangled) or a part of one.
         side: ``before`` or ``after``, for the message.
 
     Raises:
@@ -91,8 +88,7 @@ def find_likely_pairs(before: Sequence[KernelReport], after: Sequence[KernelRepo
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Likeness:
+class _Likeness(Struct, frozen=True, kw_only=True):
     """How alike two kernels are; each ratio is 0..1, None where it is unknown."""
 
     before: KernelReport

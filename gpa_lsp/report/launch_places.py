@@ -3,34 +3,24 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from gpa_lsp.basis.figures import sum_known
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
+
+from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.report.model import KernelReport, LaunchReport
 
 _LINE = " at "
-CallStack = tuple[str, ...]
-"""Frames as :class:`LaunchReport` has them, innermost first."""
+CallStack = tuple[str, ...]  # Frames as :class:`LaunchReport` has them, innermost first
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchPlace:
-    """The launches of a kernel from one place.
+class LaunchPlace(Struct, frozen=True, kw_only=True):
+    """The launches of a kernel from one place."""
 
-    Attributes:
-        name: short, and different for different places where their frames are.
-        function: of the frame that the name is of; empty when unknown.
-        stack: innermost frame first; empty for launches of which nobody knows it.
-        launches: how many; None when that of an aggregate is unknown.
-        duration_ns: mean over those with a time; None when none has one.
-        total_samples: of all of them.
-    """
-
-    name: str
-    function: str
-    stack: CallStack
-    launches: int | None
-    duration_ns: float | None
-    total_samples: int
+    name: str  # short, and different for different places where their frames are
+    function: str  # of the frame that the name is of; empty when unknown
+    stack: CallStack  # innermost frame first; empty for launches of which nobody knows it
+    launches: int | None  # how many; None when that of an aggregate is unknown
+    duration_ns: float | None  # mean over those with a time; None when none has one
+    total_samples: int  # of all of them
 
 
 def list_launch_places(kernel: KernelReport) -> tuple[LaunchPlace, ...]:

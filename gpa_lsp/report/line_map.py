@@ -13,10 +13,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from functools import lru_cache
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
 
+# Over both texts. Real ones need a handful; one can be made that needs as many as it has lines, and its lines are gone after these.
 _MOST_PASSES = 50
-"""Over both texts. Real ones need a handful; one can be made that needs as many as it has lines, and its lines are gone after these."""
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
@@ -32,17 +32,12 @@ def split_lines(text: str) -> tuple[str, ...]:
     return tuple(_LINE_END.split(text) if "\r" in text else text.split("\n"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineMap:
-    """The current lines of measured lines.
+class LineMap(Struct, frozen=True, kw_only=True):
+    """The current lines of measured lines."""
 
-    Attributes:
-        current_lines: per measured line (the first one is at index 0) its 1-based line now, or 0 when it is gone.
-        unchanged: both texts are the same but for white space at line ends and indentation.
-    """
-
+    # per measured line (the first one is at index 0) its 1-based line now, or 0 when it is gone
     current_lines: tuple[int, ...]
-    unchanged: bool
+    unchanged: bool  # both texts are the same but for white space at line ends and indentation
 
     def find_current(self, measured_line: int) -> int | None:
         """The line now (1-based) of a measured line (1-based); None when it is gone or was never there."""
@@ -99,8 +94,7 @@ def map_edited_lines(before: Sequence[str], after: Sequence[str]) -> tuple[int, 
     return tuple(found)
 
 
-_Gap = tuple[int, int, int, int]
-"""Half-open: first and last old line, first and last new line."""
+_Gap = tuple[int, int, int, int]  # Half-open: first and last old line, first and last new line
 
 
 def _pair_gap(old: list[str], new: list[str], gap: _Gap, found: list[int]) -> list[_Gap]:

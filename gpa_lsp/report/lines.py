@@ -1,20 +1,18 @@
 """The per-line rows of a kernel's report: self, inclusive and called samples."""
 
-from dataclasses import field
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
-from gpa_lsp.basis.distinct import find_distinct
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.locations import InlineChain
+from gpa_lsp.foundation.distinct import find_distinct
+from gpa_lsp.foundation.locations import InlineChain
+from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.report.count import count_reasons, sum_all, sum_rows
 from gpa_lsp.report.model import InstructionColumns, LineRow
-from gpa_lsp.rows.model import Kernel
 
 
-@dataclass(slots=True)
-class _Sums:
+class _Sums(Struct):
     """Sums of one line, by reason; latency samples stay 0 where they are unknown."""
 
     self_all: npt.NDArray[np.int64]
@@ -30,17 +28,11 @@ def _make_sums(reason_count: int) -> _Sums:
     return _Sums(self_all=zeros[0], self_latency=zeros[1], inclusive_all=zeros[2], inclusive_latency=zeros[3])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Routines:
-    """Which function each instruction is in, local functions inside a section told apart.
+class Routines(ColumnRecord, frozen=True, kw_only=True):
+    """Which function each instruction is in, local functions inside a section told apart."""
 
-    Attributes:
-        names: mangled names.
-        index: int32[n] into ``names``.
-    """
-
-    names: tuple[str, ...]
-    index: npt.NDArray[np.int32]
+    names: tuple[str, ...]  # mangled names
+    index: npt.NDArray[np.int32]  # int32[n] into ``names``
 
 
 def number_routines(kernel: Kernel) -> Routines:
@@ -63,9 +55,7 @@ def list_lines(
     where a line occurs twice in it (recursive templates), so a line's inclusive samples never exceed the kernel's.
 
     Args:
-        columns: the kernel's instructions.
         called_samples: float64[n], estimated samples of the functions each instruction calls; credited to every line of the call's chain.
-        routines: whose rows the samples without a line are.
     """
     size = len(columns.reasons)
     chain_count = len(columns.chains)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.binary.model import ResourceKind
+from gpa_lsp.code.binary.model import ResourceKind
 from gpa_lsp.report.code import KernelCode
 
+# Resource numbers of general registers
 _REGISTERS = range(ResourceKind.REGISTER << 8, (ResourceKind.REGISTER + 1) << 8)
-"""Resource numbers of general registers."""
 
 
 def count_live_registers(code: KernelCode) -> npt.NDArray[np.int32]:

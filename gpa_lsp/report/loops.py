@@ -3,10 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.binary.model import INSTRUCTION_BYTES
-from gpa_lsp.control_flow.model import FlowGraph
+from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
+from gpa_lsp.code.control_flow.model import FlowGraph
+from gpa_lsp.kernel.model import FunctionSamples, Kernel
 from gpa_lsp.report.model import LoopRow
-from gpa_lsp.rows.model import FunctionSamples, Kernel
 
 _MAX_DEPTH = (1 << 16) - 1
 

@@ -2,30 +2,30 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.basis.file_stamps import Stamp, make_stamp
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.regular_files import open_regular_file
+from msgspec import Struct, field
+
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.file_stamps import Stamp, make_stamp
+from gpa_lsp.foundation.regular_files import open_regular_file
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.source_paths import SourceLocator, parse_compiled_path
 
 if TYPE_CHECKING:  # they bring numpy, and a server imports this module before its client has the answer to initialize
-    from gpa_lsp.binary.model import SourceStamp
+    from gpa_lsp.code.binary.model import SourceStamp
     from gpa_lsp.report.model import KernelReport, Report
 
 _MAX_SOURCE_BYTES = 8 << 20
 
+# (local path, time of measuring in ns since 1970) → the lines of the source at that time, where somebody kept them
 FindCopy = Callable[[str, int], Sequence[str] | None]
-"""(local path, time of measuring in ns since 1970) → the lines of the source at that time, where somebody kept them."""
 
 
+# (file here, time of measuring in ns since 1970) → its text at that time, where somebody committed it; None where nobody knows
 FindText = Callable[[Path, int], str | None]
-"""(file here, time of measuring in ns since 1970) → its text at that time, where somebody committed it; None where nobody knows."""
 
 
 class Doubt(Enum):
@@ -39,34 +39,27 @@ class Doubt(Enum):
     UNREAD = "lies outside the workspace and was saved after it was measured"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredFile:
-    """A source file a profile mentions and this machine has.
+class MeasuredFile(Struct, frozen=True, kw_only=True):
+    """A source file a profile mentions and this machine has."""
 
-    Attributes:
-        compiled_path: as the compiler wrote it.
-        local_path: the file here, links resolved; where the editor has it on another machine, what the editor calls it.
-        lines: the text that was measured, without line ends: the profile's own copy, the one we kept when it was measured, or else what the file
-            held when the profile was loaded. None when it could not be read, or lies where nobody allowed us to read: then what the client has
-            of the same state of the file is taken for it.
-        saved_since: the file was saved after the measurement and nobody has a copy. It is as long as what was compiled, or the compiler did not
-            say how long that was.
-        is_verified: the lines are those that were measured, as far as anyone can tell. Where they are not, what is shown on them is marked.
-        doubt: why they may not be; None where they are verified.
-        fits: the lines that were measured exist, carry code, and stand in the functions they were measured in. Where they do not, this is another
-            text, and nothing is shown on it unless the user wants it.
-        stamp: what the file looked like when the profile was loaded.
-        is_outside: it lies where nobody allowed us to read; its content is never looked at, whatever copy of it the profile has.
-    """
-
-    compiled_path: str
+    compiled_path: str  # as the compiler wrote it
+    # the file here, links resolved; where the editor has it on another machine, what the editor calls it
     local_path: str
+    # the text that was measured, without line ends: the profile's own copy, the one we kept when it was measured, or else what the file held when the
+    # profile was loaded. None when it could not be read, or lies where nobody allowed us to read: then what the client has of the same state of the
+    # file is taken for it.
     lines: tuple[str, ...] | None
+    # the file was saved after the measurement and nobody has a copy. It is as long as what was compiled, or the compiler did not say how long that
+    # was.
     saved_since: bool
+    # the lines are those that were measured, as far as anyone can tell. Where they are not, what is shown on them is marked.
     is_verified: bool = True
-    doubt: Doubt | None = None
+    doubt: Doubt | None = None  # why they may not be; None where they are verified
+    # the lines that were measured exist, carry code, and stand in the functions they were measured in. Where they do not, this is another text, and
+    # nothing is shown on it unless the user wants it.
     fits: bool = True
-    stamp: Stamp | None = None
+    stamp: Stamp | None = None  # what the file looked like when the profile was loaded
+    # it lies where nobody allowed us to read; its content is never looked at, whatever copy of it the profile has
     is_outside: bool = False
 
     def describe_doubt(self) -> str:
@@ -114,21 +107,13 @@ def find_files(
     return tuple(file for file in found if file is not None)
 
 
-@dataclass(slots=True)
-class _Source:
-    """What a profile says of a source.
+class _Source(Struct):
+    """What a profile says of a source."""
 
-    Attributes:
-        text: its own copy.
-        stamp: what the compiler saw.
-        measured_ns: when the last of its kernels was measured.
-        kernels: compiled from it.
-    """
-
-    text: str | None = None
-    stamp: "SourceStamp | None" = None
-    measured_ns: int = 0
-    kernels: "list[KernelReport]" = field(default_factory=list)
+    text: str | None = None  # its own copy
+    stamp: "SourceStamp | None" = None  # what the compiler saw
+    measured_ns: int = 0  # when the last of its kernels was measured
+    kernels: "list[KernelReport]" = field(default_factory=list)  # compiled from it
 
 
 def _list_files(kernel: "KernelReport") -> set[str]:
@@ -210,11 +195,6 @@ def _compare_committed(
     """The text that was measured, by what a repository held then; None where that tells nothing.
 
     It is the file's own text where both say the same, whatever their line ends; and the committed one where it is as long as what was compiled.
-
-    Args:
-        lines: of the file.
-        committed: the text at the time of the measurement; None where there is none.
-        stamp: what the compiler wrote down; None when nothing.
     """
     if committed is None:
         return None
@@ -256,8 +236,6 @@ def is_as_compiled(found: os.stat_result, measured_ns: int, stamp: "SourceStamp 
     repository makes files look new. Otherwise it must not have been saved since the measurement.
 
     Args:
-        found: of the file now.
-        measured_ns: when the kernel was measured, since 1970.
         stamp: what the compiler wrote down; None when nothing.
     """
     return find_doubt(found, measured_ns, stamp) is None

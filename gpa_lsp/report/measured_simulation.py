@@ -8,14 +8,14 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
+from msgspec import Struct
 
-from gpa_lsp.analyses.answers import Answer, Column, Finding, Table
-from gpa_lsp.analyses.limiter.model import Limiter
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import Quantity
-from gpa_lsp.basis.prose import NOTHING, Sentence, count, duration, list_of, percent, say
+from gpa_lsp.diagnosis.analyses.answers import Answer, Column, Finding, Table
+from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
+from gpa_lsp.foundation.numbers import Quantity
+from gpa_lsp.foundation.prose import NOTHING, Sentence, count, duration, list_of, percent, say
+from gpa_lsp.kernel.names import shorten_name
 from gpa_lsp.report.model import InstructionColumns, KernelReport
-from gpa_lsp.report.names import shorten_name
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -24,37 +24,26 @@ _MOST_REASONS = 12
 _MOST_ON_LINE = 4
 _MOST_DIFFERENT = 3
 _LEAST_DIFFERENCE = 0.02
-_LEAST_RATIO = 0.005
-"""Of the samples, on either side: less is not listed."""
+_LEAST_RATIO = 0.005  # Of the samples, on either side: less is not listed
 
 _ANALYSIS = "simulation"
-_NOT_KNOWN = "unknown."
-"""In place of a verdict, which is a sentence."""
+_NOT_KNOWN = "unknown."  # In place of a verdict, which is a sentence
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SidePair:
+class SidePair(Struct, frozen=True, kw_only=True):
     """A share of the samples on either side, 0..1."""
 
     measured: float
     simulated: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinePair:
-    """One line of a source.
+class LinePair(Struct, frozen=True, kw_only=True):
+    """One line of a source."""
 
-    Attributes:
-        file: as compiled; None for code without lines.
-        line: 1-based; None in the same case.
-        total: its own samples, of the kernel's.
-        by_reason: stall reason → the same, largest on either side first.
-    """
-
-    file: str | None
-    line: int | None
-    total: SidePair
-    by_reason: Mapping[str, SidePair]
+    file: str | None  # as compiled; None for code without lines
+    line: int | None  # 1-based; None in the same case
+    total: SidePair  # its own samples, of the kernel's
+    by_reason: Mapping[str, SidePair]  # stall reason → the same, largest on either side first
 
     @property
     def place(self) -> str:
@@ -64,43 +53,24 @@ class LinePair:
         return f"{self.file.replace(chr(92), '/').rpartition('/')[2]}:{self.line}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatedComparison:
-    """A kernel on both sides.
+class SimulatedComparison(Struct, frozen=True, kw_only=True):
+    """A kernel on both sides."""
 
-    Attributes:
-        name: of the kernel, for people.
-        measured_ns: a launch of the shape that was simulated; None when unknown.
-        simulated_ns: the simulated launch; None when unknown.
-        reasons: stall reason → shares, largest on either side first.
-        lines: largest on either side first.
-        reason_overlap: of the stall reasons.
-        line_overlap: of the lines.
-        instruction_overlap: of the instructions.
-        has_same_line: the hottest line is the same.
-        has_same_instruction: the hottest instruction is the same.
-        measured_limiter: None when unknown.
-        simulated_limiter: None when unknown.
-        measured_samples: that the measured shares are of.
-        simulated_samples: that the simulated shares are of.
-        other_launches: measured launches of other shapes, whose samples are among the measured ones.
-    """
-
-    name: str
-    measured_ns: float | None
-    simulated_ns: float | None
-    reasons: Mapping[str, SidePair]
-    lines: tuple[LinePair, ...]
-    reason_overlap: float
-    line_overlap: float
-    instruction_overlap: float
-    has_same_line: bool
-    has_same_instruction: bool
-    measured_limiter: Limiter | None
-    simulated_limiter: Limiter | None
-    measured_samples: int
-    simulated_samples: int
-    other_launches: int = 0
+    name: str  # of the kernel, for people
+    measured_ns: float | None  # a launch of the shape that was simulated; None when unknown
+    simulated_ns: float | None  # the simulated launch; None when unknown
+    reasons: Mapping[str, SidePair]  # stall reason → shares, largest on either side first
+    lines: tuple[LinePair, ...]  # largest on either side first
+    reason_overlap: float  # of the stall reasons
+    line_overlap: float  # of the lines
+    instruction_overlap: float  # of the instructions
+    has_same_line: bool  # the hottest line is the same
+    has_same_instruction: bool  # the hottest instruction is the same
+    measured_limiter: Limiter | None  # None when unknown
+    simulated_limiter: Limiter | None  # None when unknown
+    measured_samples: int  # that the measured shares are of
+    simulated_samples: int  # that the simulated shares are of
+    other_launches: int = 0  # measured launches of other shapes, whose samples are among the measured ones
 
 
 def compare_simulated(

@@ -5,136 +5,89 @@ rendered there. Rows per line and per function are objects; rows per instruction
 """
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import Enum
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
-from gpa_lsp.advice.model import KernelAdvice
-from gpa_lsp.analyses.limiter.model import Limiter
-from gpa_lsp.analyses.model import KernelAnalyses
-from gpa_lsp.basis.errors import Problem
-from gpa_lsp.basis.figures import Share, Spread, measure_share, sum_known
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.locations import InlineChain, SourceLine
-from gpa_lsp.basis.prose import Sentence
-from gpa_lsp.binary.model import SourceStamp
-from gpa_lsp.blame.model import KernelBlame
+from gpa_lsp.code.binary.model import SourceStamp
+from gpa_lsp.diagnosis.advice.model import KernelAdvice
+from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
+from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
+from gpa_lsp.diagnosis.blame.model import KernelBlame
+from gpa_lsp.foundation.errors import Problem
+from gpa_lsp.foundation.figures import Share, Spread, measure_share, sum_known
+from gpa_lsp.foundation.locations import InlineChain, SourceLine
+from gpa_lsp.foundation.prose import Sentence
+from gpa_lsp.foundation.records import ColumnRecord, PartlyCompared
 from gpa_lsp.profile.sampling import Aggregate, Sampling
 from gpa_lsp.report.code import KernelCode
 
 Dim3 = tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReasonCount:
-    """Samples with one stall reason.
+class ReasonCount(Struct, frozen=True, kw_only=True):
+    """Samples with one stall reason."""
 
-    Attributes:
-        all_samples: every sample.
-        latency_samples: those taken when the scheduler issued nothing ("not issued"); None when unknown.
-    """
-
-    all_samples: int
-    latency_samples: int | None
+    all_samples: int  # every sample
+    latency_samples: int | None  # those taken when the scheduler issued nothing ("not issued"); None when unknown
 
 
+# Stall reason (Nsight's spelling) → its samples, only reasons with at least one sample, most samples first
 ReasonCounts = Mapping[str, ReasonCount]
-"""Stall reason (Nsight's spelling) → its samples, only reasons with at least one sample, most samples first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchConfiguration:
-    """How a kernel was launched.
+class LaunchConfiguration(Struct, frozen=True, kw_only=True):
+    """How a kernel was launched."""
 
-    Attributes:
-        grid: blocks in x, y, z; None when unknown.
-        block: threads in x, y, z; None when unknown.
-        registers_per_thread: None when unknown.
-        shared_static_bytes: per block; None when unknown.
-        shared_dynamic_bytes: per block; None when unknown.
-    """
-
-    grid: Dim3 | None
-    block: Dim3 | None
-    registers_per_thread: int | None
-    shared_static_bytes: int | None
-    shared_dynamic_bytes: int | None
+    grid: Dim3 | None  # blocks in x, y, z; None when unknown
+    block: Dim3 | None  # threads in x, y, z; None when unknown
+    registers_per_thread: int | None  # None when unknown
+    shared_static_bytes: int | None  # per block; None when unknown
+    shared_dynamic_bytes: int | None  # per block; None when unknown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceReport:
-    """The GPU; what the profile does not say is None.
+class DeviceReport(Struct, frozen=True, kw_only=True):
+    """The GPU; what the profile does not say is None."""
 
-    Attributes:
-        name: marketing name.
-        compute_capability: major and minor version.
-        sm_count: streaming multiprocessors.
-        sm_clock_hz: nominal SM clock.
-    """
-
-    name: str | None
-    compute_capability: tuple[int, int] | None
-    sm_count: int | None
-    sm_clock_hz: float | None
+    name: str | None  # marketing name
+    compute_capability: tuple[int, int] | None  # major and minor version
+    sm_count: int | None  # streaming multiprocessors
+    sm_clock_hz: float | None  # nominal SM clock
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleNote:
-    """A remark or an estimate of the profiler's own rules, kept apart from ours.
+class RuleNote(Struct, frozen=True, kw_only=True):
+    """A remark or an estimate of the profiler's own rules, kept apart from ours."""
 
-    Attributes:
-        rule: the rule's name.
-        kind: ``ok``, ``info``, ``warning``, ``error`` or ``optimization``.
-        text: the remark.
-        speedup_percent: percent of run time NVIDIA thinks can be saved; None when it does not say.
-        speedup_is_global: of the whole kernel, not only of the part looked at; None when there is no estimate.
-    """
-
-    rule: str
-    kind: str
-    text: str
-    speedup_percent: float | None = None
+    rule: str  # the rule's name
+    kind: str  # ``ok``, ``info``, ``warning``, ``error`` or ``optimization``
+    text: str  # the remark
+    speedup_percent: float | None = None  # percent of run time NVIDIA thinks can be saved; None when it does not say
+    # of the whole kernel, not only of the part looked at; None when there is no estimate
     speedup_is_global: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchReport:
-    """One measured launch of a kernel.
+class LaunchReport(Struct, frozen=True, kw_only=True):
+    """One measured launch of a kernel."""
 
-    Attributes:
-        index: position in the profile, 0-based.
-        configuration: its launch configuration.
-        duration_ns: None when unknown.
-        total_samples: all stall samples.
-        latency_samples: samples without issue; None when unknown.
-        by_reason: per stall reason.
-        samples_truncated: the sampling buffer was full; the samples cover only the start.
-        failure: why it has no usable numbers; None when it has.
-        nvtx_ranges: outermost first.
-        call_stack: ``function (module)`` or ``function at file:line``, innermost first; host addresses are not kept.
-        rules: what NVIDIA's own rules said.
-        elapsed_cycles: SM cycles from start to end; None when not collected.
-        aggregate: the launches this one stands for, whose mean its duration and cycles are and whose samples are added up; None for one launch.
-        sampling: how it was sampled, and samples that are in no row.
-    """
-
-    index: int
-    configuration: LaunchConfiguration
-    duration_ns: float | None
-    total_samples: int
-    latency_samples: int | None
-    by_reason: ReasonCounts
-    samples_truncated: bool
-    failure: str | None
-    nvtx_ranges: tuple[str, ...] = ()
+    index: int  # position in the profile, 0-based
+    configuration: LaunchConfiguration  # its launch configuration
+    duration_ns: float | None  # None when unknown
+    total_samples: int  # all stall samples
+    latency_samples: int | None  # samples without issue; None when unknown
+    by_reason: ReasonCounts  # per stall reason
+    samples_truncated: bool  # the sampling buffer was full; the samples cover only the start
+    failure: str | None  # why it has no usable numbers; None when it has
+    nvtx_ranges: tuple[str, ...] = ()  # outermost first
+    # ``function (module)`` or ``function at file:line``, innermost first; host addresses are not kept
     call_stack: tuple[str, ...] = ()
-    rules: tuple[RuleNote, ...] = ()
-    elapsed_cycles: float | None = None
+    rules: tuple[RuleNote, ...] = ()  # what NVIDIA's own rules said
+    elapsed_cycles: float | None = None  # SM cycles from start to end; None when not collected
+    # the launches this one stands for, whose mean its duration and cycles are and whose samples are added up; None for one launch
     aggregate: Aggregate | None = None
-    sampling: Sampling = field(default_factory=Sampling)
+    sampling: Sampling = field(default_factory=Sampling)  # how it was sampled, and samples that are in no row
 
     @property
     def launch_count(self) -> int | None:
@@ -147,104 +100,61 @@ class LaunchReport:
         return (self.duration_ns or 0.0) * (self.launch_count or 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchContext:
-    """The launches of a kernel with one configuration from one host path, judged by themselves.
+class LaunchContext(Struct, frozen=True, kw_only=True):
+    """The launches of a kernel with one configuration from one host path, judged by themselves."""
 
-    Attributes:
-        configuration: of these launches.
-        call_stack: as of :class:`LaunchReport`.
-        launches: their indices.
-        launch_count: executions they stand for; None when that of an aggregate is unknown.
-        ratio: part of the kernel's time; of its samples, or else launches, where the times are not known.
-        duration_ns: mean over the launches; None when unknown.
-        total_samples: of these launches.
-        limiter: what limits it; None where the search failed.
-        advice: on it; None where nobody was asked.
-    """
-
-    configuration: LaunchConfiguration
-    call_stack: tuple[str, ...]
-    launches: tuple[int, ...]
-    launch_count: int | None
-    ratio: float
-    duration_ns: float | None
-    total_samples: int
-    limiter: Limiter | None
-    advice: KernelAdvice | None
+    configuration: LaunchConfiguration  # of these launches
+    call_stack: tuple[str, ...]  # as of :class:`LaunchReport`
+    launches: tuple[int, ...]  # their indices
+    launch_count: int | None  # executions they stand for; None when that of an aggregate is unknown
+    ratio: float  # part of the kernel's time; of its samples, or else launches, where the times are not known
+    duration_ns: float | None  # mean over the launches; None when unknown
+    total_samples: int  # of these launches
+    limiter: Limiter | None  # what limits it; None where the search failed
+    advice: KernelAdvice | None  # on it; None where nobody was asked
 
 
 class FunctionRole(Enum):
     """What a function is to its kernel."""
 
     KERNEL = "kernel"
-    DEVICE_FUNCTION = "device_function"
-    """A section of its own in the same module."""
-    SUB_FUNCTION = "sub_function"
-    """A local function inside another function's section."""
-    OUTSIDE_MODULE = "outside_module"
-    """Code the module does not hold (the driver's printf, a system call)."""
+    DEVICE_FUNCTION = "device_function"  # A section of its own in the same module
+    SUB_FUNCTION = "sub_function"  # A local function inside another function's section
+    OUTSIDE_MODULE = "outside_module"  # Code the module does not hold (the driver's printf, a system call)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionRow:
-    """Samples of one function.
+class FunctionRow(Struct, frozen=True, kw_only=True):
+    """Samples of one function."""
 
-    Attributes:
-        mangled_name: linkage name; ``<outside this module>`` for foreign code.
-        name: readable name.
-        role: what it is.
-        instruction_count: 0 for foreign code.
-        has_lines: a line table covers it.
-        samples: in its own instructions.
-        latency_samples: of these, without issue; None when unknown.
-        by_reason: per stall reason.
-        registers: per thread; None when unknown.
-        section: mangled name of the section its instructions are in; another function's for a local function. None when unknown.
-        start_offset: its first instruction, bytes from the section's start.
-    """
-
-    mangled_name: str
-    name: str
-    role: FunctionRole
-    instruction_count: int
-    has_lines: bool
-    samples: int
-    latency_samples: int | None
-    by_reason: ReasonCounts
-    registers: int | None
+    mangled_name: str  # linkage name; ``<outside this module>`` for foreign code
+    name: str  # readable name
+    role: FunctionRole  # what it is
+    instruction_count: int  # 0 for foreign code
+    has_lines: bool  # a line table covers it
+    samples: int  # in its own instructions
+    latency_samples: int | None  # of these, without issue; None when unknown
+    by_reason: ReasonCounts  # per stall reason
+    registers: int | None  # per thread; None when unknown
+    # mangled name of the section its instructions are in; another function's for a local function. None when unknown.
     section: str | None = None
-    start_offset: int = 0
+    start_offset: int = 0  # its first instruction, bytes from the section's start
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineRow:
-    """Samples of one source line, over all functions it was compiled into.
+class LineRow(Struct, frozen=True, kw_only=True):
+    """Samples of one source line, over all functions it was compiled into."""
 
-    Attributes:
-        file: as compiled; None for instructions without line information (one row per function).
-        line: 1-based; None for instructions without line information.
-        function: mangled name of the function whose body holds the line; where several do (templates), the one with most samples.
-        samples: of instructions whose innermost frame is this line (*self*).
-        latency_samples: of these, without issue; None when unknown.
-        inclusive_samples: of instructions with this line in any frame of their inline chain; at least ``samples``.
-        inclusive_latency_samples: of these, without issue; None when unknown.
-        called_samples: estimate of samples in functions *called* (not inlined) from this line, shared among the call sites by how often each
-            executed; not contained in ``inclusive_samples``.
-        by_reason: self samples per stall reason.
-        inclusive_by_reason: inclusive samples per stall reason.
-    """
-
-    file: str | None
-    line: int | None
-    function: str
-    samples: int
-    latency_samples: int | None
-    inclusive_samples: int
-    inclusive_latency_samples: int | None
+    file: str | None  # as compiled; None for instructions without line information (one row per function)
+    line: int | None  # 1-based; None for instructions without line information
+    function: str  # mangled name of the function whose body holds the line; where several do (templates), the one with most samples
+    samples: int  # of instructions whose innermost frame is this line (*self*)
+    latency_samples: int | None  # of these, without issue; None when unknown
+    inclusive_samples: int  # of instructions with this line in any frame of their inline chain; at least ``samples``
+    inclusive_latency_samples: int | None  # of these, without issue; None when unknown
+    # estimate of samples in functions *called* (not inlined) from this line, shared among the call sites by how often each executed; not contained in
+    # ``inclusive_samples``
     called_samples: float
-    by_reason: ReasonCounts
-    inclusive_by_reason: ReasonCounts
+    by_reason: ReasonCounts  # self samples per stall reason
+    inclusive_by_reason: ReasonCounts  # inclusive samples per stall reason
 
     @property
     def source_line(self) -> SourceLine | None:
@@ -254,190 +164,117 @@ class LineRow:
         return SourceLine(file=self.file, line=self.line)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopRow:
-    """A natural loop of a function.
+class LoopRow(Struct, frozen=True, kw_only=True):
+    """A natural loop of a function."""
 
-    Attributes:
-        function: mangled name of the section it is in.
-        header_pc_offset: first instruction of the loop's header block.
-        last_pc_offset: highest instruction address in the loop. Compilers put the rare parts of a loop behind the function's end, so what
-            lies between header and last instruction need not be in it: ``InstructionColumns.loop_depths`` tells.
-        depth: 1 for an outermost loop.
-        file: file of the loop's lines; None without line information.
-        first_line: smallest line of the loop in ``file``; None without line information.
-        last_line: largest line of the loop in ``file``; None without line information.
-        samples: of all instructions in the loop, inner loops included.
-        latency_samples: of these, without issue; None when unknown.
-    """
-
-    function: str
-    header_pc_offset: int
+    function: str  # mangled name of the section it is in
+    header_pc_offset: int  # first instruction of the loop's header block
+    # highest instruction address in the loop. Compilers put the rare parts of a loop behind the function's end, so what lies between header and last
+    # instruction need not be in it: ``InstructionColumns.loop_depths`` tells.
     last_pc_offset: int
-    depth: int
-    file: str | None
-    first_line: int | None
-    last_line: int | None
-    samples: int
-    latency_samples: int | None
+    depth: int  # 1 for an outermost loop
+    file: str | None  # file of the loop's lines; None without line information
+    first_line: int | None  # smallest line of the loop in ``file``; None without line information
+    last_line: int | None  # largest line of the loop in ``file``; None without line information
+    samples: int  # of all instructions in the loop, inner loops included
+    latency_samples: int | None  # of these, without issue; None when unknown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstructionColumns:
-    """All instructions of a kernel's functions, in function order and address order within.
+class InstructionColumns(ColumnRecord, frozen=True, kw_only=True):
+    """All instructions of a kernel's functions, in function order and address order within."""
 
-    Attributes:
-        functions: mangled names of the sections.
-        function_index: int32[n] into ``functions``.
-        pc_offsets: int64[n], bytes from the section's start; for foreign code the absolute address.
-        texts: n disassembled instructions; empty strings where there is no disassembly.
-        chains: distinct inline chains.
-        chain_index: int32[n] into ``chains``; -1 without line.
-        reasons: the k stall reasons.
-        all_samples: int64[n, k].
-        latency_samples: int64[n, k]; None when unknown.
-        executions: int64[n], warp-level executions summed over launches (``inst_executed``); -1 where not collected. Of an aggregate those of a
-            mean launch.
-        loop_depths: uint16[n], loops each instruction is in; 0 outside loops and where control flow is unknown.
-        stall_cycles: uint8[n]; with the other control columns all zero / 7 where unknown (``has_control`` False).
-        yield_flag: uint8[n].
-        write_barrier: uint8[n], 7 = none.
-        read_barrier: uint8[n], 7 = none.
-        wait_mask: uint8[n].
-        has_control: bool[n].
-    """
-
-    functions: tuple[str, ...]
-    function_index: npt.NDArray[np.int32]
-    pc_offsets: npt.NDArray[np.int64]
-    texts: tuple[str, ...]
-    chains: tuple[InlineChain, ...]
-    chain_index: npt.NDArray[np.int32]
-    reasons: tuple[str, ...]
-    all_samples: npt.NDArray[np.int64]
-    latency_samples: npt.NDArray[np.int64] | None
+    functions: tuple[str, ...]  # mangled names of the sections
+    function_index: npt.NDArray[np.int32]  # int32[n] into ``functions``
+    pc_offsets: npt.NDArray[np.int64]  # int64[n], bytes from the section's start; for foreign code the absolute address
+    texts: tuple[str, ...]  # n disassembled instructions; empty strings where there is no disassembly
+    chains: tuple[InlineChain, ...]  # distinct inline chains
+    chain_index: npt.NDArray[np.int32]  # int32[n] into ``chains``; -1 without line
+    reasons: tuple[str, ...]  # the k stall reasons
+    all_samples: npt.NDArray[np.int64]  # int64[n, k]
+    latency_samples: npt.NDArray[np.int64] | None  # int64[n, k]; None when unknown
+    # int64[n], warp-level executions summed over launches (``inst_executed``); -1 where not collected. Of an aggregate those of a mean launch.
     executions: npt.NDArray[np.int64]
+    # uint16[n], loops each instruction is in; 0 outside loops and where control flow is unknown
     loop_depths: npt.NDArray[np.uint16]
+    # uint8[n]; with the other control columns all zero / 7 where unknown (``has_control`` False)
     stall_cycles: npt.NDArray[np.uint8]
-    yield_flag: npt.NDArray[np.uint8]
-    write_barrier: npt.NDArray[np.uint8]
-    read_barrier: npt.NDArray[np.uint8]
-    wait_mask: npt.NDArray[np.uint8]
-    has_control: npt.NDArray[np.bool_]
+    yield_flag: npt.NDArray[np.uint8]  # uint8[n]
+    write_barrier: npt.NDArray[np.uint8]  # uint8[n], 7 = none
+    read_barrier: npt.NDArray[np.uint8]  # uint8[n], 7 = none
+    wait_mask: npt.NDArray[np.uint8]  # uint8[n]
+    has_control: npt.NDArray[np.bool_]  # bool[n]
 
     def __len__(self) -> int:
         return len(self.texts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CodeFinding:
-    """What the code of a kernel says of one line where nothing measured says it.
+class CodeFinding(Struct, frozen=True, kw_only=True):
+    """What the code of a kernel says of one line where nothing measured says it."""
 
-    Attributes:
-        check: that found it.
-        file: of the line, as compiled; None for code without lines.
-        line: 1-based; None where the file is.
-        message: what there is.
-        remedy: what to do; may be empty.
-        certainty: ``certain`` or ``likely``.
-        is_in_loop: the code of it runs in a loop.
-        is_costly: it matters outside loops too.
-    """
-
-    check: str
-    file: str | None
-    line: int | None
-    message: Sentence
-    remedy: Sentence
-    certainty: str
-    is_in_loop: bool
-    is_costly: bool
+    check: str  # that found it
+    file: str | None  # of the line, as compiled; None for code without lines
+    line: int | None  # 1-based; None where the file is
+    message: Sentence  # what there is
+    remedy: Sentence  # what to do; may be empty
+    certainty: str  # ``certain`` or ``likely``
+    is_in_loop: bool  # the code of it runs in a loop
+    is_costly: bool  # it matters outside loops too
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceSamples:
-    """Samples of the launches from one place of the host program.
+class PlaceSamples(ColumnRecord, frozen=True, kw_only=True):
+    """Samples of the launches from one place of the host program."""
 
-    Attributes:
-        call_stack: as of :class:`LaunchReport`.
-        rows: int64[m], ascending: instructions with samples.
-        all_samples: int64[m, k], of each, by the reasons of the instructions.
-    """
-
-    call_stack: tuple[str, ...]
-    rows: npt.NDArray[np.int64]
-    all_samples: npt.NDArray[np.int64]
+    call_stack: tuple[str, ...]  # as of :class:`LaunchReport`
+    rows: npt.NDArray[np.int64]  # int64[m], ascending: instructions with samples
+    all_samples: npt.NDArray[np.int64]  # int64[m, k], of each, by the reasons of the instructions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelReport:
-    """Everything about one kernel, over all its launches in one profile.
+class KernelReport(PartlyCompared, frozen=True, kw_only=True):
+    """Everything about one kernel, over all its launches in one profile."""
 
-    Attributes:
-        name: readable name.
-        mangled_name: linkage name.
-        profile_path: the profile it was measured in; None when it came from no file.
-        measured_unix_s: when; None when unknown.
-        configuration: of its longest launch, in the heaviest of several launch contexts; without launches, grid and block are zeros. An
-            aggregate whose launches differ has neither.
-        device: the GPU.
-        duration_ns: mean over launches; None when unknown.
-        duration_spread_ns: mean, min, max, standard deviation; None when unknown.
-        samples_spread: of total samples per launch; None without samples.
-        total_samples: over all launches.
-        latency_samples: of these, without issue; None when unknown.
-        by_reason: per stall reason.
-        samples_truncated: at least one launch filled the sampling buffer.
-        launches: in profile order; empty for code without a profile.
-        functions: most samples first.
-        lines: most inclusive samples first.
-        loops: by function and address.
-        instructions: columns.
-        embedded_sources: path as compiled → text at the time of measuring, where the profile has it.
-        source_stamps: path as compiled → what the source looked like to the compiler, where it wrote that down. Not saved with a report.
-        blame: samples moved to their causes, on the rows of ``instructions``; None for code without samples.
-        advice: remedies, and why the others have none, weighted by time where there are several launch contexts; None where nobody was asked.
-        analyses: the roofline and the answers to the other questions; None where nobody asked.
-        limiter: what limits it, in the longest launch of its heaviest launch context; None where nobody asked.
-        contexts: its launches by configuration and host path, heaviest first; empty where all are of one context.
-        other_contexts: contexts of less time that were not judged by themselves.
-        code_findings: what the machine code alone says of requests to memory and branches that nobody counted, weightiest first; None where it
-            could not be followed.
-        code: what the instructions do, on the rows of ``instructions``; None in reports read from a file: it is not saved with a report.
-        places: samples by the place that launched the kernel, where there are several.
-        library: it belongs to; empty for the user's own and for one of which nothing is known.
-    """
+    UNCOMPARED = ("source_stamps", "code")
 
-    name: str
-    mangled_name: str
-    profile_path: Path | None
-    measured_unix_s: int | None
+    name: str  # readable name
+    mangled_name: str  # linkage name
+    profile_path: Path | None  # the profile it was measured in; None when it came from no file
+    measured_unix_s: int | None  # when; None when unknown
+    # of its longest launch, in the heaviest of several launch contexts; without launches, grid and block are zeros. An aggregate whose launches
+    # differ has neither.
     configuration: LaunchConfiguration
-    device: DeviceReport
-    duration_ns: float | None
-    duration_spread_ns: Spread | None
-    samples_spread: Spread | None
-    total_samples: int
-    latency_samples: int | None
-    by_reason: ReasonCounts
-    samples_truncated: bool
-    launches: tuple[LaunchReport, ...]
-    functions: tuple[FunctionRow, ...]
-    lines: tuple[LineRow, ...]
-    loops: tuple[LoopRow, ...]
-    instructions: InstructionColumns
+    device: DeviceReport  # the GPU
+    duration_ns: float | None  # mean over launches; None when unknown
+    duration_spread_ns: Spread | None  # mean, min, max, standard deviation; None when unknown
+    samples_spread: Spread | None  # of total samples per launch; None without samples
+    total_samples: int  # over all launches
+    latency_samples: int | None  # of these, without issue; None when unknown
+    by_reason: ReasonCounts  # per stall reason
+    samples_truncated: bool  # at least one launch filled the sampling buffer
+    launches: tuple[LaunchReport, ...]  # in profile order; empty for code without a profile
+    functions: tuple[FunctionRow, ...]  # most samples first
+    lines: tuple[LineRow, ...]  # most inclusive samples first
+    loops: tuple[LoopRow, ...]  # by function and address
+    instructions: InstructionColumns  # columns
+    # path as compiled → text at the time of measuring, where the profile has it
     embedded_sources: Mapping[str, str] = field(default_factory=dict)
-    source_stamps: Mapping[str, SourceStamp] = field(default_factory=dict, compare=False)
+    # path as compiled → what the source looked like to the compiler, where it wrote that down. Not saved with a report.
+    source_stamps: Mapping[str, SourceStamp] = field(default_factory=dict)
+    # samples moved to their causes, on the rows of ``instructions``; None for code without samples
     blame: KernelBlame | None = None
+    # remedies, and why the others have none, weighted by time where there are several launch contexts; None where nobody was asked
     advice: KernelAdvice | None = None
+    # the roofline and the answers to the other questions; None where nobody asked
     analyses: KernelAnalyses | None = None
+    # what limits it, in the longest launch of its heaviest launch context; None where nobody asked
     limiter: Limiter | None = None
+    # what the machine code alone says of requests to memory and branches that nobody counted, weightiest first; None where it could not be followed
     code_findings: tuple[CodeFinding, ...] | None = ()
-    code: KernelCode | None = field(default=None, compare=False)
-    places: tuple[PlaceSamples, ...] = ()
+    # what the instructions do, on the rows of ``instructions``; None in reports read from a file: it is not saved with a report
+    code: KernelCode | None = None
+    places: tuple[PlaceSamples, ...] = ()  # samples by the place that launched the kernel, where there are several
+    # its launches by configuration and host path, heaviest first; empty where all are of one context
     contexts: tuple[LaunchContext, ...] = ()
-    other_contexts: int = 0
-    library: str = ""
+    other_contexts: int = 0  # contexts of less time that were not judged by themselves
+    library: str = ""  # it belongs to; empty for the user's own and for one of which nothing is known
 
     def mark(self, name: str) -> str:
         """A name of the kernel with the library that it belongs to."""
@@ -497,14 +334,8 @@ class KernelReport:
         return measure_share(samples, self.total_samples, self.sampling.dropped_samples or 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """What was found in one or more profiles.
+class Report(Struct, frozen=True, kw_only=True):
+    """What was found in one or more profiles."""
 
-    Attributes:
-        problems: what could not be read or is in doubt.
-        kernels: in order of their rank.
-    """
-
-    problems: tuple[Problem, ...]
-    kernels: tuple[KernelReport, ...]
+    problems: tuple[Problem, ...]  # what could not be read or is in doubt
+    kernels: tuple[KernelReport, ...]  # in order of their rank

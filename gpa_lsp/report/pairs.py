@@ -9,67 +9,44 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
-from gpa_lsp.basis.distinct import find_distinct_rows
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.locations import SourceLine
-from gpa_lsp.basis.ownership import choose_other_frame
-from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency, KernelBlame
+from gpa_lsp.diagnosis.blame.model import BlameCategory, BlameEdges, Dependency, KernelBlame
+from gpa_lsp.foundation.distinct import find_distinct_rows
+from gpa_lsp.foundation.locations import SourceLine
+from gpa_lsp.foundation.ownership import choose_other_frame
+from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.report.model import InstructionColumns, KernelReport
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinePair:
-    """What a line waits for in one other place for one reason, or what waits for the line there; over all instructions of the two places.
+class LinePair(Struct, frozen=True, kw_only=True):
+    """What a line waits for in one other place for one reason, or what waits for the line there; over all instructions of the two places."""
 
-    Attributes:
-        place: the other line, as compiled; None where the other instructions have none. It may be the same line: one of its instructions
-            waits for another.
-        reason: stall reason.
-        category: what kind of cause it is.
-        dependency: how the use depends on the def, in the heaviest pair.
-        samples: blamed on the def.
-        latency_samples: of these, without issue; None when unknown.
-        separable_samples: of the samples, those whose use waits for this def alone; the others were shared out by convention.
-        edge_count: pairs of instructions.
-        use_row: the suffering instruction of the heaviest pair.
-        def_row: its causing instruction.
-        resource: resource number that connects the two; None when none does.
-        distance_cycles: between the two, encoded cycles; None when unknown.
-        distance_instructions: instructions between the two; None when unknown.
-    """
-
+    # the other line, as compiled; None where the other instructions have none. It may be the same line: one of its instructions waits for another.
     place: SourceLine | None
-    reason: str
-    category: BlameCategory
-    dependency: Dependency
-    samples: float
-    latency_samples: float | None
+    reason: str  # stall reason
+    category: BlameCategory  # what kind of cause it is
+    dependency: Dependency  # how the use depends on the def, in the heaviest pair
+    samples: float  # blamed on the def
+    latency_samples: float | None  # of these, without issue; None when unknown
+    # of the samples, those whose use waits for this def alone; the others were shared out by convention
     separable_samples: float
-    edge_count: int
-    use_row: int
-    def_row: int
-    resource: int | None
-    distance_cycles: int | None
-    distance_instructions: int | None
+    edge_count: int  # pairs of instructions
+    use_row: int  # the suffering instruction of the heaviest pair
+    def_row: int  # its causing instruction
+    resource: int | None  # resource number that connects the two; None when none does
+    distance_cycles: int | None  # between the two, encoded cycles; None when unknown
+    distance_instructions: int | None  # instructions between the two; None when unknown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineBlame:
-    """What became of the samples of one line, and what it costs others. The first three add up to the line's inclusive samples.
+class LineBlame(Struct, frozen=True, kw_only=True):
+    """What became of the samples of one line, and what it costs others. The first three add up to the line's inclusive samples."""
 
-    Attributes:
-        waiting_samples: taken here, blamed on other instructions (of this line or another).
-        own_samples: taken here, and the instruction's own matter.
-        unattributed_samples: taken here, nobody is blamed.
-        causing_samples: blamed on instructions of this line by other instructions (of this line or another).
-    """
-
-    waiting_samples: float
-    own_samples: float
-    unattributed_samples: float
-    causing_samples: float
+    waiting_samples: float  # taken here, blamed on other instructions (of this line or another)
+    own_samples: float  # taken here, and the instruction's own matter
+    unattributed_samples: float  # taken here, nobody is blamed
+    causing_samples: float  # blamed on instructions of this line by other instructions (of this line or another)
 
 
 class PairIndex:
@@ -171,35 +148,20 @@ def build_pair_index(kernel: KernelReport) -> PairIndex | None:
     return None if kernel.blame is None else PairIndex(kernel.instructions, kernel.blame)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Bundles:
-    """The b combinations of use chain, def chain, reason and category that moved edges have.
+class _Bundles(ColumnRecord, frozen=True, kw_only=True):
+    """The b combinations of use chain, def chain, reason and category that moved edges have."""
 
-    Attributes:
-        use_chain: int64[b], -1 without line.
-        def_chain: int64[b], -1 without line.
-        reason: int64[b].
-        category: int64[b].
-        samples: float64[b].
-        latency_samples: float64[b]; None when unknown.
-        separable_samples: float64[b].
-        edge_count: int64[b].
-        heaviest: int64[b], number of the edge with most samples.
-        by_use: use chain → bundles.
-        by_def: def chain → bundles.
-    """
-
-    use_chain: npt.NDArray[np.int64]
-    def_chain: npt.NDArray[np.int64]
-    reason: npt.NDArray[np.int64]
-    category: npt.NDArray[np.int64]
-    samples: npt.NDArray[np.float64]
-    latency_samples: npt.NDArray[np.float64] | None
-    separable_samples: npt.NDArray[np.float64]
-    edge_count: npt.NDArray[np.int64]
-    heaviest: npt.NDArray[np.int64]
-    by_use: Mapping[int, list[int]]
-    by_def: Mapping[int, list[int]]
+    use_chain: npt.NDArray[np.int64]  # int64[b], -1 without line
+    def_chain: npt.NDArray[np.int64]  # int64[b], -1 without line
+    reason: npt.NDArray[np.int64]  # int64[b]
+    category: npt.NDArray[np.int64]  # int64[b]
+    samples: npt.NDArray[np.float64]  # float64[b]
+    latency_samples: npt.NDArray[np.float64] | None  # float64[b]; None when unknown
+    separable_samples: npt.NDArray[np.float64]  # float64[b]
+    edge_count: npt.NDArray[np.int64]  # int64[b]
+    heaviest: npt.NDArray[np.int64]  # int64[b], number of the edge with most samples
+    by_use: Mapping[int, list[int]]  # use chain → bundles
+    by_def: Mapping[int, list[int]]  # def chain → bundles
 
 
 def _bundle_edges(columns: InstructionColumns, edges: BlameEdges) -> _Bundles:

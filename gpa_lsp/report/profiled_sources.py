@@ -5,19 +5,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.basis.regular_files import read_bounded
-from gpa_lsp.binary.model import Cubin, SourceStamp
+from gpa_lsp.code.binary.model import Cubin, SourceStamp
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.regular_files import read_bounded
 from gpa_lsp.report.measured_files import is_as_compiled
 from gpa_lsp.report.source_paths import SourceLocator
 
 if TYPE_CHECKING:
-    from gpa_lsp.rows.model import Kernel
+    from gpa_lsp.kernel.model import Kernel
 
 _MAX_SOURCE_BYTES = 16 << 20
 
+# A path as compiled, when the kernel was measured (seconds since 1970), and what the compiler wrote down of the file
 SourceQuestion = tuple[str, int, SourceStamp | None]
-"""A path as compiled, when the kernel was measured (seconds since 1970), and what the compiler wrote down of the file."""
 
 
 class ProfiledSources:
@@ -82,7 +82,9 @@ class ProfiledSources:
         if cubin is None:
             return {}
         if cubin.sha256 not in self._stamps:
-            from gpa_lsp.binary.source_stamps import read_source_stamps  # a report that is kept needs no line tables
+            from gpa_lsp.code.binary.source_stamps import (
+                read_source_stamps,  # a report that is kept needs no line tables
+            )
 
             try:
                 self._stamps[cubin.sha256] = read_source_stamps(cubin)

@@ -10,34 +10,27 @@ from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from msgspec import Struct
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.binary.control_code import NO_BARRIER
-from gpa_lsp.binary.opcodes import describe_mnemonic
-from gpa_lsp.binary.sass import split_operands
-from gpa_lsp.blame.barriers import parse_dependency_barrier
+from gpa_lsp.code.binary.control_code import NO_BARRIER
+from gpa_lsp.code.binary.opcodes import describe_mnemonic
+from gpa_lsp.code.binary.sass import split_operands
+from gpa_lsp.diagnosis.blame.barriers import parse_dependency_barrier
 from gpa_lsp.report.code import KernelCode
 from gpa_lsp.report.code_index import CodeIndex, index_code
 from gpa_lsp.report.model import KernelReport
 
 SCOREBOARDS = 6
-MOST_STEPS = 8_000
-"""Instructions looked at for one answer, which takes milliseconds."""
+MOST_STEPS = 8_000  # Instructions looked at for one answer, which takes milliseconds
 
 _DEPENDENCY_BARRIER = "DEPBAR"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundPartners:
-    """An answer.
+class FoundPartners(Struct, frozen=True, kw_only=True):
+    """An answer."""
 
-    Attributes:
-        rows: ascending.
-        is_complete: False where :data:`MOST_STEPS` were too few.
-    """
-
-    rows: tuple[int, ...]
-    is_complete: bool
+    rows: tuple[int, ...]  # ascending
+    is_complete: bool  # False where :data:`MOST_STEPS` were too few
 
 
 def list_awaited(kernel: KernelReport, row: int) -> tuple[int, ...]:
@@ -117,21 +110,13 @@ def _list_new(index: CodeIndex, block: int, seen: set[int]) -> Iterator[tuple[in
             yield after, index.first[after]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Traffic:
-    """What every instruction does to scoreboards, as lists.
+class _Traffic(Struct, frozen=True, kw_only=True):
+    """What every instruction does to scoreboards, as lists."""
 
-    Attributes:
-        writes: the scoreboard released when the result is written; 7 for none.
-        reads: the one released when the operands are read.
-        masks: scoreboards that are at zero once the instruction issues, as bits.
-        partly: DEPBAR → scoreboards it waits for until few enough are left, as bits.
-    """
-
-    writes: list[int]
-    reads: list[int]
-    masks: list[int]
-    partly: dict[int, int]
+    writes: list[int]  # the scoreboard released when the result is written; 7 for none
+    reads: list[int]  # the one released when the operands are read
+    masks: list[int]  # scoreboards that are at zero once the instruction issues, as bits
+    partly: dict[int, int]  # DEPBAR → scoreboards it waits for until few enough are left, as bits
 
     def holds(self, row: int, scoreboard: int, released: int) -> bool:
         """Whether an instruction can still hold a scoreboard behind waits for some others."""

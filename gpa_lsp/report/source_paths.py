@@ -12,24 +12,22 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.locations import InlineChain
-from gpa_lsp.basis.ownership import is_library_file
-from gpa_lsp.basis.regular_files import read_bounded
+from msgspec import Struct
+
+from gpa_lsp.foundation.locations import InlineChain
+from gpa_lsp.foundation.ownership import is_library_file
+from gpa_lsp.foundation.regular_files import read_bounded
+from gpa_lsp.kernel.names import demangle
 from gpa_lsp.report.families import find_family
-from gpa_lsp.report.names import demangle
 
-DEFAULT_MAX_FILES = 200_000
-"""Files visited below the roots before the search for sources gives up."""
+DEFAULT_MAX_FILES = 200_000  # Files visited below the roots before the search for sources gives up
 
-_MAX_COMPARED_BYTES = 4 << 20
-"""Larger files are not read for a comparison with an embedded source."""
+_MAX_COMPARED_BYTES = 4 << 20  # Larger files are not read for a comparison with an embedded source
 
-_SIMILAR_RATIO = 0.5
-"""Lines in common from which on a file counts as a later or earlier edit of an embedded source."""
+_SIMILAR_RATIO = 0.5  # Lines in common from which on a file counts as a later or earlier edit of an embedded source
 
+# Never searched; neither are folders whose name starts with a dot
 _SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "dist-packages"})
-"""Never searched; neither are folders whose name starts with a dot."""
 
 _MOST_EMPTY_RATIO = (
     0.1  # of the measured lines: a compiler may give code to the line of a comment, but hardly ever does
@@ -41,19 +39,12 @@ _MOST_KERNELS = 64  # whose code is remembered by file
 _WINDOWS_ROOT = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompiledPath:
-    """A path taken apart, whichever system wrote it.
+class CompiledPath(Struct, frozen=True, kw_only=True):
+    """A path taken apart, whichever system wrote it."""
 
-    Attributes:
-        anchor: ``""`` for a relative path, ``/``, ``C:/``, or ``//`` for a network share.
-        parts: the components, without ``.`` and with ``..`` folded.
-        is_windows: written by a Windows compiler, so letter case does not count.
-    """
-
-    anchor: str
-    parts: tuple[str, ...]
-    is_windows: bool
+    anchor: str  # ``""`` for a relative path, ``/``, ``C:/``, or ``//`` for a network share
+    parts: tuple[str, ...]  # the components, without ``.`` and with ``..`` folded
+    is_windows: bool  # written by a Windows compiler, so letter case does not count
 
 
 def parse_compiled_path(text: str) -> CompiledPath:
@@ -290,8 +281,8 @@ class SourceLocator:
         return left
 
 
+# Names of the functions whose bodies a file holds, as sources spell them, and the lines with code; names are those of kernels where it holds any
 _FileCode = tuple[frozenset[str], frozenset[int]]
-"""Names of the functions whose bodies a file holds, as sources spell them, and the lines with code; names are those of kernels where it holds any."""
 
 
 def _list_code(chains: Sequence[InlineChain]) -> dict[str, _FileCode]:
@@ -400,13 +391,7 @@ def _count_common_tail(path: CompiledPath, relative: str) -> int:
 
 
 def _choose_by_text(candidates: Sequence[Path], embedded_text: str, *, trusted: bool) -> Path | None:
-    """The one candidate whose text is the embedded one, or else clearly an edit of it; None when none or several are.
-
-    Args:
-        candidates: files with an equally long common tail.
-        embedded_text: what the file held when it was profiled.
-        trusted: the tail is long enough to believe a single candidate whatever it now holds.
-    """
+    """The one candidate whose text is the embedded one, or else clearly an edit of it; None when none or several are."""
     wanted = _list_lines(embedded_text)
     scored = [(_measure_similarity(wanted, _read_lines(path)), path) for path in candidates]
     best_score = max(score for score, _ in scored)

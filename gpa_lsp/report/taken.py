@@ -6,40 +6,36 @@ left there.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from enum import Enum, StrEnum
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
-from gpa_lsp.advice.model import Advice, Region
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.locations import SourceLine
-from gpa_lsp.basis.numbers import Quantity
+from gpa_lsp.diagnosis.advice.model import Advice, Region
+from gpa_lsp.foundation.locations import SourceLine
+from gpa_lsp.foundation.numbers import Quantity
+from gpa_lsp.kernel.scopes import ScopeKind
 from gpa_lsp.report.differences import Difference, Trait, compare_traits_at, read_opcode
 from gpa_lsp.report.line_map import map_edited_lines, split_lines
 from gpa_lsp.report.model import KernelReport
-from gpa_lsp.rows.scopes import ScopeKind
 
 
 class AdviceFate(Enum):
     """What became of a piece of advice given before."""
 
-    TAKEN = "taken"
-    """Code or counters changed as the advice would have changed them."""
-    PARTLY_TAKEN = "partly_taken"
-    """They went the same way, but not as far."""
-    OPEN = "open"
-    """Nothing of what the advice is about has changed."""
+    TAKEN = "taken"  # Code or counters changed as the advice would have changed them
+    PARTLY_TAKEN = "partly_taken"  # They went the same way, but not as far
+    OPEN = "open"  # Nothing of what the advice is about has changed
+    # It is not seen to be taken: the kernel changed otherwise, or neither code nor counters of the two reports can tell
     UNKNOWN = "unknown"
-    """It is not seen to be taken: the kernel changed otherwise, or neither code nor counters of the two reports can tell."""
 
 
 _FOLLOWED = (AdviceFate.TAKEN, AdviceFate.PARTLY_TAKEN)
 
-_LEAST_POINTS = 0.05
-"""A share of something that fell by less says nothing of what was changed."""
+_LEAST_POINTS = 0.05  # A share of something that fell by less says nothing of what was changed
 
 
 class _Way(StrEnum):
@@ -48,21 +44,13 @@ class _Way(StrEnum):
     CHANGED = "changed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Sign:
-    """What a change that follows advice does to a trait.
+class _Sign(Struct, frozen=True, kw_only=True):
+    """What a change that follows advice does to a trait."""
 
-    Attributes:
-        trait: of the kernel.
-        way: in which it moves.
-        taken_ratio: after / before from which on the advice counts as taken.
-        partly_ratio: the same for partly taken.
-    """
-
-    trait: Trait
-    way: _Way
-    taken_ratio: float = 1.0
-    partly_ratio: float = 1.0
+    trait: Trait  # of the kernel
+    way: _Way  # in which it moves
+    taken_ratio: float = 1.0  # after / before from which on the advice counts as taken
+    partly_ratio: float = 1.0  # the same for partly taken
 
 
 def _fell(trait: Trait, taken_ratio: float = 0.5, partly_ratio: float = 0.8) -> _Sign:
@@ -77,6 +65,7 @@ def _changed(trait: Trait) -> _Sign:
     return _Sign(trait=trait, way=_Way.CHANGED)
 
 
+# Optimizer → the signs of its advice, any of which is enough. Without signs nobody can tell: there is no edit to look for, or it is elsewhere.
 SIGNS: Mapping[str, tuple[_Sign, ...]] = {
     "async_copy": (_rose(Trait.COPIES),),
     "at_the_limit": (),
@@ -112,7 +101,6 @@ SIGNS: Mapping[str, tuple[_Sign, ...]] = {
     "vector_accesses": (_rose(Trait.ACCESS_BYTES),),
     "warp_balance": (_fell(Trait.BARRIERS),),
 }
-"""Optimizer → the signs of its advice, any of which is enough. Without signs nobody can tell: there is no edit to look for, or it is elsewhere."""
 
 # Optimizers whose advice is about a place, so that counts of the whole kernel are no evidence of it.
 LOCAL_OPTIMIZERS = frozenset(
@@ -137,12 +125,7 @@ _LEAST_TURNS, _UNROLLED_TURNS = 0.9, 0.5
 
 
 def judge_advice(optimizer: str, differences: Mapping[Trait, Difference]) -> tuple[AdviceFate, tuple[Difference, ...]]:
-    """What became of an optimizer's advice, and the differences that tell.
-
-    Args:
-        optimizer: name in the catalogue.
-        differences: of every trait that is known of both kernels.
-    """
+    """What became of an optimizer's advice, and the differences that tell."""
     fates: dict[AdviceFate, list[Difference]] = {}
     for sign in SIGNS.get(optimizer, ()):
         difference = differences.get(sign.trait)
@@ -178,14 +161,7 @@ def _measure_fall(difference: Difference) -> float:
 def judge_local_advice(
     advice: Advice, before: KernelReport, after: KernelReport, differences: Mapping[Trait, Difference]
 ) -> tuple[AdviceFate, tuple[Difference, ...]]:
-    """What became of advice about a place, and the differences there that tell.
-
-    Args:
-        advice: given before.
-        before: the kernel it was given for.
-        after: the kernel as it is now.
-        differences: of the whole kernels.
-    """
+    """What became of advice about a place, and the differences there that tell."""
     build = differences.get(Trait.BUILD)
     if build is not None and build.is_change:  # another compiler's work at every place
         return AdviceFate.UNKNOWN, ()

@@ -1,24 +1,18 @@
 """A kernel's time from one measurement to the next: what a history tells the pages and pictures, which do not know where it is kept."""
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.prose import NOTHING, Sentence
+from msgspec import Struct
+
+from gpa_lsp.foundation.prose import NOTHING, Sentence
 from gpa_lsp.report.changes import Verdict
 
-SHORT_DIGEST = 8
-"""Digits of a commit that are shown."""
+SHORT_DIGEST = 8  # Digits of a commit that are shown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
-    """What git had checked out.
+class Commit(Struct, frozen=True, kw_only=True):
+    """What git had checked out."""
 
-    Attributes:
-        digest: the name of the commit, in hexadecimal digits.
-        subject: the first line of its message; empty where nothing near tells it.
-    """
-
-    digest: str
-    subject: str = ""
+    digest: str  # the name of the commit, in hexadecimal digits
+    subject: str = ""  # the first line of its message; empty where nothing near tells it
 
     @property
     def short(self) -> str:
@@ -30,35 +24,22 @@ class Commit:
         return self.digest[:SHORT_DIGEST]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimedRun:
-    """One measurement.
+class TimedRun(Struct, frozen=True, kw_only=True):
+    """One measurement."""
 
-    Attributes:
-        number: of the run among those of its kernel, the oldest first.
-        measured_ns: when, since 1970.
-        time: per launch, in the unit of the course; None where unknown.
-        low: lower end of the range the time lies in, as far as its launches tell; None where the time is unknown.
-        high: upper end.
-        launch_count: launches the time is the mean of.
-        verdict: what became of the time since the run before; None for the first.
-        change_ratio: what came or went, of the time before; None as ``verdict`` is, and where one has no time.
-        note: what may differ from the run before besides the code; empty where nothing is known to.
-        commit: what was checked out here when it was measured; None where unknown.
-        is_baseline: pinned.
-    """
-
-    number: int
-    measured_ns: int
-    time: float | None
+    number: int  # of the run among those of its kernel, the oldest first
+    measured_ns: int  # when, since 1970
+    time: float | None  # per launch, in the unit of the course; None where unknown
+    # lower end of the range the time lies in, as far as its launches tell; None where the time is unknown
     low: float | None
-    high: float | None
-    launch_count: int
-    verdict: Verdict | None = None
+    high: float | None  # upper end
+    launch_count: int  # launches the time is the mean of
+    verdict: Verdict | None = None  # what became of the time since the run before; None for the first
+    # what came or went, of the time before; None as ``verdict`` is, and where one has no time
     change_ratio: float | None = None
-    note: Sentence = NOTHING
-    commit: Commit | None = None
-    is_baseline: bool = False
+    note: Sentence = NOTHING  # what may differ from the run before besides the code; empty where nothing is known to
+    commit: Commit | None = None  # what was checked out here when it was measured; None where unknown
+    is_baseline: bool = False  # pinned
 
     @property
     def is_regression(self) -> bool:
@@ -71,19 +52,12 @@ class TimedRun:
         return self.verdict is Verdict.FASTER and not self.note
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeCourse:
-    """Measurements of one kernel doing the same work, each compared with the one before.
+class TimeCourse(Struct, frozen=True, kw_only=True):
+    """Measurements of one kernel doing the same work, each compared with the one before."""
 
-    Attributes:
-        unit: of the times, ``ns`` or ``cycles``.
-        runs: oldest first; the last one is what is shown.
-        run_count: runs there are, with older ones and those of other work, which are not listed.
-    """
-
-    unit: str
-    runs: tuple[TimedRun, ...]
-    run_count: int
+    unit: str  # of the times, ``ns`` or ``cycles``
+    runs: tuple[TimedRun, ...]  # oldest first; the last one is what is shown
+    run_count: int  # runs there are, with older ones and those of other work, which are not listed
 
     @property
     def timed(self) -> tuple[TimedRun, ...]:

@@ -1,17 +1,17 @@
 """Subjects whose blame a test writes down itself, so that what an optimizer makes of it does not depend on any blamer."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
-from gpa_lsp.advice.subject import Subject, build_subject
-from gpa_lsp.binary.opcodes import describe_mnemonic
-from gpa_lsp.blame.categories import find_category
-from gpa_lsp.blame.edge_list import Edge, build_edges, build_unattributed
-from gpa_lsp.blame.model import Dependency, IssueCounts, KernelBlame, SingleDependencyCoverage
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.code.binary.opcodes import describe_mnemonic
+from gpa_lsp.diagnosis.advice.subject import Subject, build_subject
+from gpa_lsp.diagnosis.blame.categories import find_category
+from gpa_lsp.diagnosis.blame.edge_list import Edge, build_edges, build_unattributed
+from gpa_lsp.diagnosis.blame.model import Dependency, IssueCounts, KernelBlame, SingleDependencyCoverage
+from gpa_lsp.kernel.model import Kernel
 from tests.rows.written import write_kernel
 
 Causes = Mapping[tuple[int, str], Sequence[int]]

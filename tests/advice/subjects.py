@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from gpa_lsp.advice.subject import Subject, build_subject
-from gpa_lsp.blame.edge_list import Edge, build_edges, build_unattributed
-from gpa_lsp.blame.model import IssueCounts, KernelBlame, SingleDependencyCoverage
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.diagnosis.advice.subject import Subject, build_subject
+from gpa_lsp.diagnosis.blame.edge_list import Edge, build_edges, build_unattributed
+from gpa_lsp.diagnosis.blame.model import IssueCounts, KernelBlame, SingleDependencyCoverage
+from gpa_lsp.kernel.model import Kernel
 
 
 def make_blame(kernel: Kernel, edges: Iterable[Edge] = ()) -> KernelBlame:

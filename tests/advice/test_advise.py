@@ -5,15 +5,15 @@ from typing import ClassVar
 
 import pytest
 
-from gpa_lsp.advice import advise as module
-from gpa_lsp.advice.advise import advise_kernel, list_optimizers
-from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion, HidingMatch, HidingRegion
-from gpa_lsp.advice.model import LEAST_SPEEDUP, Category, Hotspot, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import EliminationOptimizer, HidingOptimizer, Optimizer
-from gpa_lsp.advice.subject import Subject
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.rows.place import COUNTERS
-from gpa_lsp.rows.scopes import Scope, ScopeKind
+from gpa_lsp.diagnosis.advice import advise as module
+from gpa_lsp.diagnosis.advice.advise import advise_kernel, list_optimizers
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion, HidingMatch, HidingRegion
+from gpa_lsp.diagnosis.advice.model import LEAST_SPEEDUP, Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers import EliminationOptimizer, HidingOptimizer, Optimizer
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.kernel.place import COUNTERS
+from gpa_lsp.kernel.scopes import Scope, ScopeKind
 from tests.rows.written import write_kernel
 
 SOURCE = """

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Advice, Silence, SilenceStage
-from gpa_lsp.advice.optimizers.atomic_contention import OPTIMIZER
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch
+from gpa_lsp.diagnosis.advice.model import Advice, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers.atomic_contention import OPTIMIZER
 from tests.advice.blamed_by_hand import blame_by_hand, forget_code, write_subject
 from tests.pairs.made_up_profile import FIXTURES, Circumstances, make_up_kernel
 

@@ -5,8 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.advice.blamed_stalls import MOST_HOTSPOTS, build_hotspots, build_regions, find_edges, find_separable
-from gpa_lsp.rows.scopes import ScopeKind
+from gpa_lsp.diagnosis.advice.blamed_stalls import (
+    MOST_HOTSPOTS,
+    build_hotspots,
+    build_regions,
+    find_edges,
+    find_separable,
+)
+from gpa_lsp.kernel.scopes import ScopeKind
 from tests.advice.blamed_by_hand import write_subject
 
 CODE = """

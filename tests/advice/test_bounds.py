@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.advice.advise import advise_kernel, list_optimizers
-from gpa_lsp.advice.bounds import find_peak_roof, find_roof, find_sm_roof
-from gpa_lsp.advice.model import MemoryLevel
-from gpa_lsp.advice.roofs import list_sure_roofs
-from gpa_lsp.advice.subject import Subject, build_subject
-from gpa_lsp.analyses.roofline_model import KernelRoofline
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.device.model import HBM_CEILING, OperationKind
-from gpa_lsp.device.model import MemoryLevel as MachineLevel
+from gpa_lsp.diagnosis.advice.advise import advise_kernel, list_optimizers
+from gpa_lsp.diagnosis.advice.bounds import find_peak_roof, find_roof, find_sm_roof
+from gpa_lsp.diagnosis.advice.model import MemoryLevel
+from gpa_lsp.diagnosis.advice.roofs import list_sure_roofs
+from gpa_lsp.diagnosis.advice.subject import Subject, build_subject
+from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.gpu.device.model import HBM_CEILING, OperationKind
+from gpa_lsp.gpu.device.model import MemoryLevel as MachineLevel
 from tests.advice.subjects import make_blame
 from tests.analyses.starlight.rooflines import make_roofline
 from tests.rows.written import write_kernel

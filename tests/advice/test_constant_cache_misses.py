@@ -2,10 +2,10 @@
 
 import pytest
 
-from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Advice, Silence, SilenceStage
-from gpa_lsp.advice.optimizers.constant_cache_misses import OPTIMIZER
-from gpa_lsp.rows.scopes import ScopeKind
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch
+from gpa_lsp.diagnosis.advice.model import Advice, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers.constant_cache_misses import OPTIMIZER
+from gpa_lsp.kernel.scopes import ScopeKind
 from tests.advice.blamed_by_hand import blame_by_hand, forget_code, write_subject
 from tests.pairs.made_up_profile import FIXTURES, Circumstances, make_up_kernel
 

@@ -6,25 +6,25 @@ from functools import cache
 
 import pytest
 
-from gpa_lsp.advice.advise import find_obstacle
-from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Advice
-from gpa_lsp.advice.optimizers import EliminationOptimizer
-from gpa_lsp.advice.optimizers.atomic_contention import OPTIMIZER as ATOMICS
-from gpa_lsp.advice.optimizers.branch_divergence import OPTIMIZER as DIVERGENCE
-from gpa_lsp.advice.optimizers.constant_cache_misses import OPTIMIZER as CONSTANTS
-from gpa_lsp.advice.optimizers.global_coalescing import OPTIMIZER as COALESCING
-from gpa_lsp.advice.optimizers.memory_transaction_reduction import OPTIMIZER as TRANSACTIONS
-from gpa_lsp.advice.optimizers.shared_bank_conflicts import OPTIMIZER as CONFLICTS
-from gpa_lsp.advice.optimizers.store_drain import OPTIMIZER as DRAIN
-from gpa_lsp.advice.optimizers.warp_balance import OPTIMIZER as BARRIERS
-from gpa_lsp.advice.subject import Subject, build_subject
-from gpa_lsp.binary.opcodes import Access
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, mark_accesses
+from gpa_lsp.code.binary.opcodes import Access
+from gpa_lsp.diagnosis.advice.advise import find_obstacle
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch
+from gpa_lsp.diagnosis.advice.model import Advice
+from gpa_lsp.diagnosis.advice.optimizers import EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers.atomic_contention import OPTIMIZER as ATOMICS
+from gpa_lsp.diagnosis.advice.optimizers.branch_divergence import OPTIMIZER as DIVERGENCE
+from gpa_lsp.diagnosis.advice.optimizers.constant_cache_misses import OPTIMIZER as CONSTANTS
+from gpa_lsp.diagnosis.advice.optimizers.global_coalescing import OPTIMIZER as COALESCING
+from gpa_lsp.diagnosis.advice.optimizers.memory_transaction_reduction import OPTIMIZER as TRANSACTIONS
+from gpa_lsp.diagnosis.advice.optimizers.shared_bank_conflicts import OPTIMIZER as CONFLICTS
+from gpa_lsp.diagnosis.advice.optimizers.store_drain import OPTIMIZER as DRAIN
+from gpa_lsp.diagnosis.advice.optimizers.warp_balance import OPTIMIZER as BARRIERS
+from gpa_lsp.diagnosis.advice.subject import Subject, build_subject
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, mark_accesses
+from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.rows.join import join_profile
 from tests.conftest import find_corpus
 
 CORPUS = find_corpus()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gpa_lsp.advice.estimators import (
+from gpa_lsp.diagnosis.advice.estimators import (
     MOST_HIDING,
     bound_by_traffic,
     change_of_issue_rate,

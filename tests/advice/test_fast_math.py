@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.advice.advise import advise_kernel
-from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Advice, Category, Silence, SilenceStage
-from gpa_lsp.advice.optimizers.fast_math import OPTIMIZER
-from gpa_lsp.advice.subject import Subject, build_subject
-from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.advice.advise import advise_kernel
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch
+from gpa_lsp.diagnosis.advice.model import Advice, Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers.fast_math import OPTIMIZER
+from gpa_lsp.diagnosis.advice.subject import Subject, build_subject
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.kernel.scopes import ScopeKind
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.rows.join import join_profile
-from gpa_lsp.rows.model import Kernel
-from gpa_lsp.rows.scopes import ScopeKind
 from tests.advice.blamed_by_hand import forget_code, write_subject
 from tests.conftest import find_corpus
 from tests.dataflow.written_arithmetic import DIVISION, DIVISION_CAUSES

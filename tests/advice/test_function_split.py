@@ -1,10 +1,10 @@
 """Inlined functions with rarely executed parts, in code too large to be fetched in time."""
 
-from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Silence, SilenceStage
-from gpa_lsp.advice.optimizers.function_split import OPTIMIZER
-from gpa_lsp.advice.subject import Subject
-from gpa_lsp.rows.scopes import ScopeKind
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch
+from gpa_lsp.diagnosis.advice.model import Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers.function_split import OPTIMIZER
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.kernel.scopes import ScopeKind
 from tests.advice.blamed_by_hand import forget_code, write_subject
 
 FILLER = 1100

@@ -1,14 +1,13 @@
 """Coalescing: the stalls of an access times its share of sectors beyond the least, and what is said about the stride."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Advice, MemoryLevel, Silence, SilenceStage
-from gpa_lsp.advice.optimizers.global_coalescing import OPTIMIZER
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch
+from gpa_lsp.diagnosis.advice.model import Advice, MemoryLevel, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers.global_coalescing import OPTIMIZER
+from gpa_lsp.kernel.scopes import ScopeKind
 from gpa_lsp.profile.model import RuleResult, RuleSpeedup
-from gpa_lsp.rows.scopes import ScopeKind
 from tests.advice.blamed_by_hand import blame_by_hand, forget_code, write_subject
 from tests.rows.written import write_kernel
 

@@ -6,16 +6,16 @@ from functools import cache
 import numpy as np
 import pytest
 
-from gpa_lsp.advice.model import Advice, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import HidingOptimizer
-from gpa_lsp.advice.optimizers.async_copy import OPTIMIZER as ASYNC_COPY
-from gpa_lsp.advice.optimizers.code_reordering import OPTIMIZER as CODE_REORDERING
-from gpa_lsp.advice.optimizers.function_inlining import OPTIMIZER as FUNCTION_INLINING
-from gpa_lsp.advice.optimizers.loop_unrolling import OPTIMIZER as LOOP_UNROLLING
-from gpa_lsp.advice.subject import Subject, build_subject
-from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.advice.model import Advice, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers import HidingOptimizer
+from gpa_lsp.diagnosis.advice.optimizers.async_copy import OPTIMIZER as ASYNC_COPY
+from gpa_lsp.diagnosis.advice.optimizers.code_reordering import OPTIMIZER as CODE_REORDERING
+from gpa_lsp.diagnosis.advice.optimizers.function_inlining import OPTIMIZER as FUNCTION_INLINING
+from gpa_lsp.diagnosis.advice.optimizers.loop_unrolling import OPTIMIZER as LOOP_UNROLLING
+from gpa_lsp.diagnosis.advice.subject import Subject, build_subject
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.rows.join import join_profile
 from tests.conftest import find_corpus
 
 CORPUS = find_corpus()

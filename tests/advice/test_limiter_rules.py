@@ -1,13 +1,12 @@
 """What the limiter makes of advice: what cannot help, how much is left of an estimate, what comes first, and what a kernel is called."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.advice.advise import advise_kernel, list_optimizers
-from gpa_lsp.advice.limiter_rules import (
+from gpa_lsp.diagnosis.advice.advise import advise_kernel, list_optimizers
+from gpa_lsp.diagnosis.advice.limiter_rules import (
     KEPT_REACH,
     describe_memory,
     forbids,
@@ -17,14 +16,14 @@ from gpa_lsp.advice.limiter_rules import (
     rank_by_limiter,
     relieves_unit,
 )
-from gpa_lsp.advice.model import Advice, Category, Silence, SilenceStage, Speedup
-from gpa_lsp.advice.subject import Subject, build_subject
-from gpa_lsp.analyses.limiter.model import Confidence, Limit, Limiter, LimiterKind
-from gpa_lsp.basis.figures import measure_share
-from gpa_lsp.basis.prose import NOTHING, say
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.device.model import HBM_CEILING, L1_CEILING, L2_CEILING
-from gpa_lsp.rows.scopes import Scope, ScopeKind
+from gpa_lsp.diagnosis.advice.model import Advice, Category, Silence, SilenceStage, Speedup
+from gpa_lsp.diagnosis.advice.subject import Subject, build_subject
+from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, Limit, Limiter, LimiterKind
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.foundation.figures import measure_share
+from gpa_lsp.foundation.prose import NOTHING, say
+from gpa_lsp.gpu.device.model import HBM_CEILING, L1_CEILING, L2_CEILING
+from gpa_lsp.kernel.scopes import Scope, ScopeKind
 from tests.advice.subjects import make_blame
 from tests.rows.builders import make_cubin
 from tests.rows.written import write_kernel

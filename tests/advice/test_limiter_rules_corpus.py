@@ -4,17 +4,17 @@ import json
 
 import pytest
 
-from gpa_lsp.advice.advise import advise_kernel, list_optimizers
-from gpa_lsp.advice.limiter_rules import is_memory_full
-from gpa_lsp.advice.model import KernelAdvice, SilenceStage
-from gpa_lsp.advice.reliefs import OccupancyUse
-from gpa_lsp.advice.subject import build_subject
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.questions.starlight import answer_starlight
-from gpa_lsp.analyses.roofline.place import place_kernel
-from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.advice.advise import advise_kernel, list_optimizers
+from gpa_lsp.diagnosis.advice.limiter_rules import is_memory_full
+from gpa_lsp.diagnosis.advice.model import KernelAdvice, SilenceStage
+from gpa_lsp.diagnosis.advice.reliefs import OccupancyUse
+from gpa_lsp.diagnosis.advice.subject import build_subject
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.questions.starlight import answer_starlight
+from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.rows.join import join_profile
 from tests.conftest import find_corpus
 
 CORPUS = find_corpus()

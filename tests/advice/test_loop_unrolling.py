@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.advice.matches import HidingMatch
-from gpa_lsp.advice.model import Advice, Silence, SilenceStage
-from gpa_lsp.advice.optimizers.loop_unrolling import OPTIMIZER
-from gpa_lsp.advice.subject import Subject, build_subject
-from gpa_lsp.advice.unroll_plans import choose_copies
-from gpa_lsp.binary.tool_location import find_tool
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.rows.scopes import ScopeKind
+from gpa_lsp.code.binary.tool_location import find_tool
+from gpa_lsp.diagnosis.advice.matches import HidingMatch
+from gpa_lsp.diagnosis.advice.model import Advice, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers.loop_unrolling import OPTIMIZER
+from gpa_lsp.diagnosis.advice.subject import Subject, build_subject
+from gpa_lsp.diagnosis.advice.unroll_plans import choose_copies
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.kernel.scopes import ScopeKind
 from tests.advice.blamed_by_hand import blame_by_hand, forget_code, write_subject
 from tests.pairs.made_up_profile import FIXTURES, Circumstances, make_up_kernel
 from tests.rows.written import write_kernel

@@ -1,6 +1,6 @@
 """What the innermost loops of a kernel execute."""
 
-from gpa_lsp.advice.loop_work import LoopWork, list_loop_work
+from gpa_lsp.diagnosis.advice.loop_work import LoopWork, list_loop_work
 from tests.advice.subjects import make_subject
 from tests.rows.written import write_kernel
 

@@ -1,20 +1,20 @@
 """What is said of requests and branches by machine code alone: on the lines on which PTX says it, and nowhere else."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.advice.find_statics import KernelFindings, find_static_findings
-from gpa_lsp.advice.static_model import StaticFinding
-from gpa_lsp.binary.compiled_limits import read_compiled_limits
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.compiler.compile import compile_source
-from gpa_lsp.prediction.static_source import examine_unit
-from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
-from gpa_lsp.symbolic_accesses.model import WarpPattern
+from gpa_lsp.code.binary.compiled_limits import read_compiled_limits
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.symbolic_accesses.model import WarpPattern
+from gpa_lsp.diagnosis.advice.find_statics import KernelFindings, find_static_findings
+from gpa_lsp.diagnosis.advice.static_model import StaticFinding
+from gpa_lsp.execution.compiler.compile import compile_source
+from gpa_lsp.execution.prediction.static_source import examine_unit
+from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 from tests.advice.test_warp_checks import CHECKS, CLEAN, EXPECTED, NVRTC, STRIDED, THREAD
 from tests.conftest import ROOT
 

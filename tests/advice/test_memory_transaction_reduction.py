@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import MemoryLevel, Silence, SilenceStage
-from gpa_lsp.advice.optimizers.memory_transaction_reduction import OPTIMIZER
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.dataflow.adjacent_accesses import find_access_runs
-from gpa_lsp.rows.model import Kernel
-from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch
+from gpa_lsp.diagnosis.advice.model import MemoryLevel, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers.memory_transaction_reduction import OPTIMIZER
+from gpa_lsp.kernel.dataflow.adjacent_accesses import find_access_runs
+from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 from tests.advice.blamed_by_hand import Causes, forget_code, write_subject
 from tests.rows.written import write_kernel
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from gpa_lsp.advice.naming import describe_line, describe_place, describe_scope
-from gpa_lsp.advice.subject import Subject, build_subject
-from gpa_lsp.basis.prose import Code, Place
-from gpa_lsp.blame.edge_list import build_edges, build_unattributed
-from gpa_lsp.blame.model import IssueCounts, KernelBlame, SingleDependencyCoverage
-from gpa_lsp.rows.model import Kernel
-from gpa_lsp.rows.scopes import Scope, ScopeKind
+from gpa_lsp.diagnosis.advice.naming import describe_line, describe_place, describe_scope
+from gpa_lsp.diagnosis.advice.subject import Subject, build_subject
+from gpa_lsp.diagnosis.blame.edge_list import build_edges, build_unattributed
+from gpa_lsp.diagnosis.blame.model import IssueCounts, KernelBlame, SingleDependencyCoverage
+from gpa_lsp.foundation.prose import Code, Place
+from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.kernel.scopes import Scope, ScopeKind
 from tests.rows.written import write_kernel
 
 SOURCE = """void k(float* x, float* y) {

@@ -1,6 +1,7 @@
 """The advice on published before/after pairs, against what the edits achieved; the figures that calibrated constants must hold."""
 
 import json
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from statistics import fmean, geometric_mean
@@ -8,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.advice.advise import advise_kernel
-from gpa_lsp.advice.model import Advice, KernelAdvice
-from gpa_lsp.analyses.roofline.place import place_kernel
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.advice.advise import advise_kernel
+from gpa_lsp.diagnosis.advice.model import Advice, KernelAdvice
+from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.rows.join import join_profile
 from tests.conftest import find_corpus
 
 CORPUS = find_corpus()

@@ -6,20 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.advice.advise import find_obstacle, list_optimizers
-from gpa_lsp.advice.limiter_rules import hold_to_limiter
-from gpa_lsp.advice.model import Advice, Category, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import Optimizer
-from gpa_lsp.advice.optimizers.block_increase import OPTIMIZER as BLOCK_INCREASE
-from gpa_lsp.advice.optimizers.partial_last_warp import OPTIMIZER as PARTIAL_LAST_WARP
-from gpa_lsp.advice.optimizers.sm_imbalance import OPTIMIZER as SM_IMBALANCE
-from gpa_lsp.advice.optimizers.small_grid import OPTIMIZER as SMALL_GRID
-from gpa_lsp.advice.optimizers.tail_effect import OPTIMIZER as TAIL_EFFECT
-from gpa_lsp.advice.optimizers.thread_increase import OPTIMIZER as THREAD_INCREASE
-from gpa_lsp.advice.subject import Subject
+from gpa_lsp.diagnosis.advice.advise import find_obstacle, list_optimizers
+from gpa_lsp.diagnosis.advice.limiter_rules import hold_to_limiter
+from gpa_lsp.diagnosis.advice.model import Advice, Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers import Optimizer
+from gpa_lsp.diagnosis.advice.optimizers.block_increase import OPTIMIZER as BLOCK_INCREASE
+from gpa_lsp.diagnosis.advice.optimizers.partial_last_warp import OPTIMIZER as PARTIAL_LAST_WARP
+from gpa_lsp.diagnosis.advice.optimizers.sm_imbalance import OPTIMIZER as SM_IMBALANCE
+from gpa_lsp.diagnosis.advice.optimizers.small_grid import OPTIMIZER as SMALL_GRID
+from gpa_lsp.diagnosis.advice.optimizers.tail_effect import OPTIMIZER as TAIL_EFFECT
+from gpa_lsp.diagnosis.advice.optimizers.thread_increase import OPTIMIZER as THREAD_INCREASE
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.kernel.scopes import ScopeKind
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.rows.join import join_profile
-from gpa_lsp.rows.scopes import ScopeKind
 from tests.advice.subjects import make_subject
 from tests.conftest import examples, find_corpus
 from tests.rows.written import write_kernel

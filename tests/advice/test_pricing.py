@@ -1,14 +1,13 @@
 """Prices of matches: values, intervals, bounds, what is shown, and when a match is no advice."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.advice.bounds import find_roof
-from gpa_lsp.advice.estimators import MOST_HIDING
-from gpa_lsp.advice.matches import (
+from gpa_lsp.diagnosis.advice.bounds import find_roof
+from gpa_lsp.diagnosis.advice.estimators import MOST_HIDING
+from gpa_lsp.diagnosis.advice.matches import (
     EliminationMatch,
     EliminationRegion,
     HidingMatch,
@@ -16,12 +15,12 @@ from gpa_lsp.advice.matches import (
     IdleMatch,
     ParallelMatch,
 )
-from gpa_lsp.advice.model import MOST_REGIONS, Advice, Category, Hotspot, MemoryLevel, Silence, SilenceStage
-from gpa_lsp.advice.pricing import Label, price_elimination, price_hiding, price_idle, price_parallel
-from gpa_lsp.advice.reliefs import Reliefs
-from gpa_lsp.advice.subject import Subject
-from gpa_lsp.advice.unit_pricing import REACHED
-from gpa_lsp.rows.scopes import Scope, ScopeKind
+from gpa_lsp.diagnosis.advice.model import MOST_REGIONS, Advice, Category, Hotspot, MemoryLevel, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.pricing import Label, price_elimination, price_hiding, price_idle, price_parallel
+from gpa_lsp.diagnosis.advice.reliefs import Reliefs
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.advice.unit_pricing import REACHED
+from gpa_lsp.kernel.scopes import Scope, ScopeKind
 from tests.advice.subjects import make_subject
 from tests.conftest import examples
 from tests.rows.written import write_kernel

@@ -4,16 +4,16 @@ from functools import cache
 
 import pytest
 
-from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Advice, Category, Silence, SilenceStage
-from gpa_lsp.advice.optimizers.register_reuse import OPTIMIZER
-from gpa_lsp.advice.register_limits import find_register_limits
-from gpa_lsp.advice.subject import Subject
-from gpa_lsp.binary.containers import find_cubins
-from gpa_lsp.dataflow.local_accesses import LocalUse, find_local_accesses
-from gpa_lsp.rows.model import KernelRows
-from gpa_lsp.rows.scopes import ScopeKind
-from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
+from gpa_lsp.code.binary.containers import find_cubins
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch
+from gpa_lsp.diagnosis.advice.model import Advice, Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers.register_reuse import OPTIMIZER
+from gpa_lsp.diagnosis.advice.register_limits import find_register_limits
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.kernel.dataflow.local_accesses import LocalUse, find_local_accesses
+from gpa_lsp.kernel.model import KernelRows
+from gpa_lsp.kernel.scopes import ScopeKind
+from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 from tests.advice.blamed_by_hand import forget_code, write_subject
 from tests.conftest import ROOT
 from tests.rows.written import write_kernel

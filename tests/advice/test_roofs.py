@@ -2,11 +2,11 @@
 
 import pytest
 
-from gpa_lsp.advice.model import MemoryLevel
-from gpa_lsp.advice.roofs import measure_levels, measure_sm_use
-from gpa_lsp.advice.subject import Subject, build_subject
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.device.model import GDDR_CEILING, HBM_CEILING, L1_CEILING, L2_CEILING, find_dram_ceiling
+from gpa_lsp.diagnosis.advice.model import MemoryLevel
+from gpa_lsp.diagnosis.advice.roofs import measure_levels, measure_sm_use
+from gpa_lsp.diagnosis.advice.subject import Subject, build_subject
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.gpu.device.model import GDDR_CEILING, HBM_CEILING, L1_CEILING, L2_CEILING, find_dram_ceiling
 from tests.rows.written import write_kernel
 
 DRAM = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"

@@ -5,13 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.advice.find_statics import MOST_FINDINGS, KernelFindings, find_static_findings, list_static_checks
-from gpa_lsp.advice.static_checks import StaticCheck
-from gpa_lsp.advice.static_model import Certainty, StaticFinding
-from gpa_lsp.basis.errors import ProblemSeverity
-from gpa_lsp.binary.compiled_limits import read_compiled_limits
-from gpa_lsp.binary.containers import find_cubins
-from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
+from gpa_lsp.code.binary.compiled_limits import read_compiled_limits
+from gpa_lsp.code.binary.containers import find_cubins
+from gpa_lsp.diagnosis.advice.find_statics import (
+    MOST_FINDINGS,
+    KernelFindings,
+    find_static_findings,
+    list_static_checks,
+)
+from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
+from gpa_lsp.diagnosis.advice.static_model import Certainty, StaticFinding
+from gpa_lsp.foundation.errors import ProblemSeverity
+from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_120")
@@ -156,7 +161,7 @@ def test_the_catalogue_names_checks_by_their_modules() -> None:
 
 
 def test_a_check_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gpa_lsp.advice import find_statics
+    from gpa_lsp.diagnosis.advice import find_statics
 
     def fail(facts: object) -> list[StaticFinding]:
         raise KeyError("broken")

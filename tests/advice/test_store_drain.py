@@ -2,9 +2,9 @@
 
 import pytest
 
-from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Advice, Silence, SilenceStage
-from gpa_lsp.advice.optimizers.store_drain import OPTIMIZER
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch
+from gpa_lsp.diagnosis.advice.model import Advice, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers.store_drain import OPTIMIZER
 from tests.advice.blamed_by_hand import forget_code, write_subject
 
 FILL = """

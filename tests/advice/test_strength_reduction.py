@@ -2,14 +2,14 @@
 
 import pytest
 
-from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Silence, SilenceStage
-from gpa_lsp.advice.optimizers.fast_math import OPTIMIZER as FAST_MATH
-from gpa_lsp.advice.optimizers.strength_reduction import OPTIMIZER
-from gpa_lsp.advice.slow_arithmetic import SlowKind, find_slowness
-from gpa_lsp.advice.subject import Subject
-from gpa_lsp.arch.lookup import find_architecture, list_architectures
-from gpa_lsp.rows.scopes import ScopeKind
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch
+from gpa_lsp.diagnosis.advice.model import Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers.fast_math import OPTIMIZER as FAST_MATH
+from gpa_lsp.diagnosis.advice.optimizers.strength_reduction import OPTIMIZER
+from gpa_lsp.diagnosis.advice.slow_arithmetic import SlowKind, find_slowness
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.gpu.arch.lookup import find_architecture, list_architectures
+from gpa_lsp.kernel.scopes import ScopeKind
 from tests.advice.blamed_by_hand import forget_code, write_subject
 from tests.dataflow.written_arithmetic import DIVISION, DIVISION_CAUSES, INTEGER_DIVISION, INTEGER_DIVISION_ROWS
 

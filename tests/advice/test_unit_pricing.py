@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.advice.advise import list_optimizers
-from gpa_lsp.advice.model import Speedup
-from gpa_lsp.advice.subject import Subject
-from gpa_lsp.advice.unit_pricing import LOW_REACH, REACHED, estimate_units, is_relieved, measure_ends, widen
-from gpa_lsp.basis.prose import say
-from gpa_lsp.device.model import HBM_CEILING, L1_CEILING
+from gpa_lsp.diagnosis.advice.advise import list_optimizers
+from gpa_lsp.diagnosis.advice.model import Speedup
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.advice.unit_pricing import LOW_REACH, REACHED, estimate_units, is_relieved, measure_ends, widen
+from gpa_lsp.foundation.prose import say
+from gpa_lsp.gpu.device.model import HBM_CEILING, L1_CEILING
 from tests.advice.subjects import make_subject
 from tests.rows.written import write_kernel
 

@@ -8,7 +8,7 @@ import pytest
 
 from gpa_lsp.agents.answers import MOST_BYTES, Answers
 from gpa_lsp.agents.questions import NoAnswerError, Questions
-from gpa_lsp.basis.errors import GpaError, InputError
+from gpa_lsp.foundation.errors import GpaError, InputError
 from tests.conftest import ROOT
 from tests.editors.workspace import make_workspace, write_profile
 

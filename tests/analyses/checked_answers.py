@@ -2,7 +2,7 @@
 
 import math
 
-from gpa_lsp.analyses.answers import Answer
+from gpa_lsp.diagnosis.analyses.answers import Answer
 
 
 def check_answer(answer: Answer) -> None:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from functools import cache
 
-from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.rows.join import join_profile
 from tests.conftest import find_corpus
 
 

@@ -3,32 +3,32 @@
 import math
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.advice.advise import advise_kernel
-from gpa_lsp.analyses.analyse_kernel import analyse_kernel, list_analyses
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.roofline.place import place_kernel
-from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.advice.advise import advise_kernel
+from gpa_lsp.diagnosis.analyses.analyse_kernel import analyse_kernel, list_analyses
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.document.advice_markdown import render_advice_markdown
+from gpa_lsp.document.answer_markdown import render_answers_markdown
+from gpa_lsp.document.html_report.page import render_html_report
+from gpa_lsp.document.layout import join_lines
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.roofline_page.page import render_roofline_page
+from gpa_lsp.document.roofline_picture import draw_roofline_picture
+from gpa_lsp.document.roofline_report import render_rooflines
+from gpa_lsp.document.roofline_text import render_roofline_markdown
+from gpa_lsp.document.text import render_report
 from gpa_lsp.profile.model import Launch, Metric
-from gpa_lsp.render.advice_markdown import render_advice_markdown
-from gpa_lsp.render.answer_markdown import render_answers_markdown
-from gpa_lsp.render.html_report.page import render_html_report
-from gpa_lsp.render.layout import join_lines
-from gpa_lsp.render.places import PlaceNames
-from gpa_lsp.render.roofline_page.page import render_roofline_page
-from gpa_lsp.render.roofline_picture import draw_roofline_picture
-from gpa_lsp.render.roofline_report import render_rooflines
-from gpa_lsp.render.roofline_text import render_roofline_markdown
-from gpa_lsp.render.text import render_report
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.model import Report
-from gpa_lsp.report_file.store import read_report, write_report
+from gpa_lsp.report.saved.store import read_report, write_report
 from tests.conftest import examples
 from tests.rows.written import write_kernel
 

@@ -1,20 +1,20 @@
 """Classes and pipes of opcodes, and what is said of a kernel's mix."""
 
-import dataclasses
 import tomllib
 from pathlib import Path
 
+import msgspec.structs
 import pytest
 
-from gpa_lsp.analyses.answers import Answer, Weight
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.mix import classes as mix_classes
-from gpa_lsp.analyses.mix import pipes as mix_pipes
-from gpa_lsp.analyses.mix.classes import WorkClass, classify_mnemonic
-from gpa_lsp.analyses.mix.pipes import find_pipe, list_pipes
-from gpa_lsp.analyses.mix.tables import _GROUPS
-from gpa_lsp.analyses.questions.instruction_mix import ANALYSIS
-from gpa_lsp.arch.lookup import find_architecture, list_architectures
+from gpa_lsp.diagnosis.analyses.answers import Answer, Weight
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.mix import classes as mix_classes
+from gpa_lsp.diagnosis.analyses.mix import pipes as mix_pipes
+from gpa_lsp.diagnosis.analyses.mix.classes import WorkClass, classify_mnemonic
+from gpa_lsp.diagnosis.analyses.mix.pipes import find_pipe, list_pipes
+from gpa_lsp.diagnosis.analyses.mix.tables import _GROUPS
+from gpa_lsp.diagnosis.analyses.questions.instruction_mix import ANALYSIS
+from gpa_lsp.gpu.arch.lookup import find_architecture, list_architectures
 from tests.binary.opcode_table import TABLE
 from tests.rows.written import write_kernel
 
@@ -172,7 +172,7 @@ def test_overhead_is_not_spoken_of_beside_tensor_instructions():
 
 
 def test_an_architecture_without_a_table_has_classes_and_no_pipes():
-    kernel = dataclasses.replace(write_kernel(BUSY), architecture=None)
+    kernel = msgspec.structs.replace(write_kernel(BUSY), architecture=None)
     answer = ANALYSIS.answer(KernelFacts(kernel, None, None))
     assert {bar.label: bar.ratio for bar in answer.bars} == {"FP32": 0.8, "integer and logic": 0.2}
     assert "which pipes execute the instructions" in [one.what for one in answer.missing]
@@ -182,7 +182,9 @@ def test_an_architecture_without_a_table_has_classes_and_no_pipes():
 def test_what_no_disassembler_could_read_is_not_counted_as_anything():
     kernel = write_kernel(BUSY)
     (function,) = kernel.functions
-    bare = dataclasses.replace(kernel, functions=(dataclasses.replace(function, instructions=None, graph=None),))
+    bare = msgspec.structs.replace(
+        kernel, functions=(msgspec.structs.replace(function, instructions=None, graph=None),)
+    )
     answer = ANALYSIS.answer(KernelFacts(bare, None, None))
     assert not answer.is_known
     assert [one.why for one in answer.missing if one.why] == ["the code could not be disassembled"]

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.analyses.answers import MOST_MARKS
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.line_sums import (
+from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.line_sums import (
     FrameChoice,
     LineIndex,
     LinePlace,
@@ -18,10 +18,10 @@ from gpa_lsp.analyses.line_sums import (
     mark_lines,
     rank_lines,
 )
-from gpa_lsp.basis.numbers import Quantity
-from gpa_lsp.basis.prose import say
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.blame.model import BlameCategory
+from gpa_lsp.foundation.numbers import Quantity
+from gpa_lsp.foundation.prose import say
 from tests.rows.written import write_kernel
 
 INLINED = """

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.analyses.answers import MOST_MARKS
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.questions import divergence, instruction_mix, memory_access
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.rows.place import COUNTERS
+from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.questions import divergence, instruction_mix, memory_access
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.kernel.place import COUNTERS
 from tests.conftest import examples
 from tests.rows.written import write_kernel
 

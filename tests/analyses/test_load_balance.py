@@ -1,15 +1,14 @@
 """Waves and balance where something is missing or absurd; the cases with numbers are in tests/cases/load_balance.md."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.answers import Answer, Weight
-from gpa_lsp.analyses.balance.waves import Waves, list_grid_sizes
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.questions import load_balance
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.diagnosis.analyses.answers import Answer, Weight
+from gpa_lsp.diagnosis.analyses.balance.waves import Waves, list_grid_sizes
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.questions import load_balance
+from gpa_lsp.kernel.model import Kernel
 from tests.analyses.checked_answers import check_answer
 from tests.analyses.written_launches import NO_SHARED, TEXT, launches
 from tests.rows.written import write_kernel

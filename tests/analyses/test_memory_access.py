@@ -1,16 +1,15 @@
 """What is said of memory accesses: patterns, weights, words, and what is left unsaid."""
 
-import dataclasses
-
+import msgspec.structs
 import pytest
 
-from gpa_lsp.analyses.access.columns import read_accesses
-from gpa_lsp.analyses.access.patterns import Pattern, RequestShape, find_pattern
-from gpa_lsp.analyses.answers import MOST_MARKS, Answer, Weight
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.questions.memory_access import ANALYSIS
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.dataflow.accesses import count_access_bytes
+from gpa_lsp.diagnosis.analyses.access.columns import read_accesses
+from gpa_lsp.diagnosis.analyses.access.patterns import Pattern, RequestShape, find_pattern
+from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS, Answer, Weight
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.questions.memory_access import ANALYSIS
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.kernel.dataflow.accesses import count_access_bytes
 from tests.rows.written import write_kernel
 
 LOAD = """
@@ -172,7 +171,9 @@ def test_code_that_cannot_be_disassembled_still_has_its_sectors():
         )
     )
     (function,) = written.functions
-    bare = dataclasses.replace(written, functions=(dataclasses.replace(function, instructions=None, graph=None),))
+    bare = msgspec.structs.replace(
+        written, functions=(msgspec.structs.replace(function, instructions=None, graph=None),)
+    )
     answer = ANALYSIS.answer(KernelFacts(bare, None, None))
     assert answer.summary.startswith("The accesses move 32 sectors of global memory where 4 would suffice")
     assert [mark.value for mark in answer.marks] == [28]

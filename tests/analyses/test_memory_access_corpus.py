@@ -1,15 +1,14 @@
 """Sectors, wavefronts and widths of real reports against what Nsight Compute summed up: exact."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.access.columns import read_accesses
-from gpa_lsp.analyses.access.lines import count_widths
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.line_sums import index_lines
-from gpa_lsp.analyses.questions.memory_access import ANALYSIS
+from gpa_lsp.diagnosis.analyses.access.columns import read_accesses
+from gpa_lsp.diagnosis.analyses.access.lines import count_widths
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.line_sums import index_lines
+from gpa_lsp.diagnosis.analyses.questions.memory_access import ANALYSIS
 from tests.analyses.reports_by_line import every_kernel, launches_of, name_of, runs_alike, sum_over_launches
 from tests.conftest import find_corpus
 

@@ -1,19 +1,18 @@
 """Occupancy where something is missing, absurd or apart: clusters, code without a profile, unknown architectures, roofs."""
 
-from dataclasses import replace
-
 from hypothesis import given
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.answers import Answer, Weight
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.occupancy.gap import measure_gap
-from gpa_lsp.analyses.occupancy.launch import LaunchShape
-from gpa_lsp.analyses.questions import occupancy
-from gpa_lsp.analyses.roofline_model import KernelRoofline
-from gpa_lsp.arch.lookup import find_architecture
-from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
-from gpa_lsp.device.model import MemoryLevel, OperationKind
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.diagnosis.analyses.answers import Answer, Weight
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.occupancy.gap import measure_gap
+from gpa_lsp.diagnosis.analyses.occupancy.launch import LaunchShape
+from gpa_lsp.diagnosis.analyses.questions import occupancy
+from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
+from gpa_lsp.gpu.arch.lookup import find_architecture
+from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
+from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
+from gpa_lsp.kernel.model import Kernel
 from tests.analyses.checked_answers import check_answer
 from tests.analyses.starlight.rooflines import make_roofline
 from tests.analyses.written_launches import NO_SHARED, TEXT, launches

@@ -3,17 +3,17 @@
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.answers import Answer, Chart, Table
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.questions import load_balance, occupancy
+from gpa_lsp.diagnosis.analyses.answers import Answer, Chart, Table
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.questions import load_balance, occupancy
+from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.rows.join import join_profile
 from tests.conftest import find_corpus
 
 CORPUS = find_corpus()

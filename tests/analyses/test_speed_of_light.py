@@ -1,14 +1,13 @@
 """The profiler's throughputs taken apart: members, what is recomputed, and what is said of them."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.answers import Answer, Weight
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.questions.speed_of_light import ANALYSIS
-from gpa_lsp.analyses.roofline.place import place_kernel
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.diagnosis.analyses.answers import Answer, Weight
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.questions.speed_of_light import ANALYSIS
+from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.kernel.model import Kernel
 from tests.rows.written import write_kernel
 
 SUFFIX = ".avg.pct_of_peak_sustained_elapsed"

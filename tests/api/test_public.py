@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp import api
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.report_file.store import write_report
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.report.saved.store import write_report
 from tests.conftest import ROOT
 
 EXAMPLE = ROOT / "fixtures" / "example.gpa-profile.json"

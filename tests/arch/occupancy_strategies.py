@@ -2,9 +2,9 @@
 
 from hypothesis import strategies as st
 
-from gpa_lsp.arch.lookup import find_architecture, list_architectures
-from gpa_lsp.arch.model import Architecture
-from gpa_lsp.arch.occupancy import BlockShape
+from gpa_lsp.gpu.arch.lookup import find_architecture, list_architectures
+from gpa_lsp.gpu.arch.model import Architecture
+from gpa_lsp.gpu.arch.occupancy import BlockShape
 
 shapes = st.builds(
     BlockShape,

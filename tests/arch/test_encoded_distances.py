@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.arch.hazards import CycleBounds
-from gpa_lsp.arch.lookup import find_architecture
-from gpa_lsp.arch.model import Architecture
+from gpa_lsp.gpu.arch.hazards import CycleBounds
+from gpa_lsp.gpu.arch.lookup import find_architecture
+from gpa_lsp.gpu.arch.model import Architecture
 
 DISTANCES: dict[str, dict[str, int]] = tomllib.loads(
     (Path(__file__).parent / "encoded_distances.toml").read_text(encoding="utf-8")

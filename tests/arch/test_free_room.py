@@ -1,14 +1,13 @@
 """What is free before warps are lost: all of it, and not one unit more."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.arch.lookup import find_architecture
-from gpa_lsp.arch.model import Architecture
-from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
-from gpa_lsp.arch.occupancy_steps import find_free_registers, find_free_shared
+from gpa_lsp.gpu.arch.lookup import find_architecture
+from gpa_lsp.gpu.arch.model import Architecture
+from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
+from gpa_lsp.gpu.arch.occupancy_steps import find_free_registers, find_free_shared
 from tests.arch.occupancy_strategies import architectures, pick_carveout, shapes
 
 numbers = st.integers(0, 100)

@@ -1,22 +1,22 @@
 """Occupancy against known values of NVIDIA's calculator, and against the limits and curves that Nsight Compute puts into real reports."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.arch.lookup import find_architecture, list_architectures
-from gpa_lsp.arch.model import Architecture
-from gpa_lsp.arch.occupancy import (
+from gpa_lsp.gpu.arch.lookup import find_architecture, list_architectures
+from gpa_lsp.gpu.arch.model import Architecture
+from gpa_lsp.gpu.arch.occupancy import (
     BlockShape,
     OccupancyLimit,
     find_occupancy,
 )
-from gpa_lsp.arch.occupancy_steps import find_next_steps, list_register_steps
+from gpa_lsp.gpu.arch.occupancy_steps import find_next_steps, list_register_steps
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
 from tests.conftest import find_corpus

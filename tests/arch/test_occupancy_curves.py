@@ -1,18 +1,18 @@
 """Curves of occupancy: every point between two jumps, and those that Nsight Compute puts into real reports."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.arch.lookup import find_architecture
-from gpa_lsp.arch.model import Architecture
-from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
-from gpa_lsp.arch.occupancy_curves import build_block_size_curve, build_register_curve, build_shared_curve
+from gpa_lsp.gpu.arch.lookup import find_architecture
+from gpa_lsp.gpu.arch.model import Architecture
+from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
+from gpa_lsp.gpu.arch.occupancy_curves import build_block_size_curve, build_register_curve, build_shared_curve
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
 from tests.arch.occupancy_strategies import architectures, pick_carveout, shapes

@@ -1,14 +1,13 @@
 """What gives way for more warps: as little as it says."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.arch.lookup import find_architecture
-from gpa_lsp.arch.model import Architecture
-from gpa_lsp.arch.occupancy import BlockShape, OccupancyLimit, find_occupancy
-from gpa_lsp.arch.occupancy_steps import find_needed_carveout, list_register_steps, list_steps_up
+from gpa_lsp.gpu.arch.lookup import find_architecture
+from gpa_lsp.gpu.arch.model import Architecture
+from gpa_lsp.gpu.arch.occupancy import BlockShape, OccupancyLimit, find_occupancy
+from gpa_lsp.gpu.arch.occupancy_steps import find_needed_carveout, list_register_steps, list_steps_up
 from tests.arch.occupancy_strategies import architectures, pick_carveout, shapes
 
 numbers = st.integers(0, 100)

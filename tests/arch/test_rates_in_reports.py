@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpa_lsp.arch.lookup import find_architecture
+from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
 from tests.conftest import find_corpus

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.arch.lookup import TABLES, load_opcode_classes
-from gpa_lsp.arch.read_table import read_architecture, read_opcode_classes
-from gpa_lsp.basis.errors import CatalogueError
+from gpa_lsp.foundation.errors import CatalogueError
+from gpa_lsp.gpu.arch.lookup import TABLES, load_opcode_classes, read_architecture, read_opcode_classes
 from tests.conftest import examples
 
 TEXT = (TABLES / "sm_86.toml").read_text(encoding="utf-8")

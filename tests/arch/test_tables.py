@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.arch.lookup import TABLES, list_tables
+from gpa_lsp.gpu.arch.lookup import TABLES, list_tables
 
 STATUSES = {"measured", "documented", "fitted", "assumed"}
 UNIT_ENDINGS = (

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpa_lsp
-from gpa_lsp.basis.kept_files import KeptFiles, identify_program
+from gpa_lsp.foundation.kept_files import KeptFiles, identify_program
 
 KEY = "ab" * 32
 CONTENT = b"what was found out" * 20
@@ -133,7 +133,7 @@ WRITER = """
 import sys
 from pathlib import Path
 import gpa_lsp
-from gpa_lsp.basis.kept_files import KeptFiles, identify_program
+from gpa_lsp.foundation.kept_files import KeptFiles, identify_program
 files = KeptFiles(Path(sys.argv[1]), limit_bytes=300_000)
 print("ready", flush=True)
 for number in range(int(sys.argv[2])):

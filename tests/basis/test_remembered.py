@@ -6,16 +6,16 @@ import weakref
 import numpy as np
 import pytest
 
-from gpa_lsp.basis.shared_facts import Remembered
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.engine.lives import find_lives
-from gpa_lsp.emulator.model import TraceSettings
-from gpa_lsp.emulator.static_instructions import list_static_instructions
-from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription, ScalarArgument
-from gpa_lsp.ptx.blocks import find_blocks
-from gpa_lsp.ptx.model import PtxModule
-from gpa_lsp.ptx.reachable import list_reachable
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.blocks import find_blocks
+from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.code.ptx.reachable import list_reachable
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.static_instructions import list_static_instructions
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.engine.lives import find_lives
+from gpa_lsp.execution.emulator.model import TraceSettings
+from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription, ScalarArgument
+from gpa_lsp.foundation.shared_facts import Remembered
 from tests.emulator.engine.running import GLOBAL_THREAD, build_module
 
 BODY = f"""{GLOBAL_THREAD}

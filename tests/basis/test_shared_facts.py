@@ -1,13 +1,12 @@
 """Facts are found once, when they are first asked for."""
 
-from dataclasses import replace
+from msgspec import Struct
+from msgspec.structs import replace
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.shared_facts import SharedFacts
+from gpa_lsp.foundation.shared_facts import SharedFacts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thing(SharedFacts):
+class Thing(Struct, SharedFacts, frozen=True, kw_only=True, dict=True):
     """Something with a name."""
 
     name: str

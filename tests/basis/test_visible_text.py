@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.basis.visible_text import (
+from gpa_lsp.foundation.visible_text import (
     keep_length,
     make_lines_visible,
     make_one_line,

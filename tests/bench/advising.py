@@ -18,26 +18,26 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
-from gpa_lsp.advice.advise import advise_kernel, find_obstacle, list_optimizers
-from gpa_lsp.advice.subject import build_subject
-from gpa_lsp.analyses.roofline.place import place_kernel
-from gpa_lsp.arch.lookup import find_architecture
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.disassembler import disassemble
-from gpa_lsp.blame import DEFAULT_BLAMER
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.control_flow.build import build_flow_graph
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.disassembler import disassemble
+from gpa_lsp.code.control_flow.build import build_flow_graph
+from gpa_lsp.diagnosis.advice.advise import advise_kernel, find_obstacle, list_optimizers
+from gpa_lsp.diagnosis.advice.subject import build_subject
+from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.blame import DEFAULT_BLAMER
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.gpu.arch.lookup import find_architecture
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.kernel.model import FunctionSamples, Kernel
+from gpa_lsp.kernel.scatter import index_routines
 from gpa_lsp.profile.model import Device, Launch, Metric
 from gpa_lsp.profile.read import read_profile
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
-from gpa_lsp.rows.join import join_profile
-from gpa_lsp.rows.model import FunctionSamples, Kernel
-from gpa_lsp.rows.scatter import index_routines
 from tests.bench.large_function import chain_function, repeat_function, time_median
 from tests.conftest import ROOT, find_corpus
 

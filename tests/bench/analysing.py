@@ -12,14 +12,14 @@ from itertools import islice
 
 import numpy as np
 
-from gpa_lsp.analyses.analyse_kernel import analyse_kernel, list_analyses
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.roofline.place import place_kernel
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.blame.model import KernelBlame
+from gpa_lsp.diagnosis.analyses.analyse_kernel import analyse_kernel, list_analyses
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.blame.model import KernelBlame
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.rows.join import join_profile
-from gpa_lsp.rows.model import Kernel
 from tests.bench.advising import make_kernel
 from tests.bench.large_function import time_median
 from tests.conftest import find_corpus

@@ -9,23 +9,15 @@ import tracemalloc
 
 import numpy as np
 
-from gpa_lsp.emulator.trace import (
-    ACCESS_DTYPES,
-    Accesses,
-    AccessKind,
-    Branches,
-    Buffer,
-    Entries,
-    StaticInstruction,
-    Trace,
-)
-from gpa_lsp.ptx.model import Space
-from gpa_lsp.traces.access_sums import AccessAccumulator
-from gpa_lsp.traces.ask import answer_questions, list_questions
-from gpa_lsp.traces.bank_conflicts import BankAccumulator
-from gpa_lsp.traces.distance_counting import measure_distances
-from gpa_lsp.traces.model import AnalysisSettings, TraceContext
-from gpa_lsp.traces.piece_rows import PieceRows
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
+from gpa_lsp.execution.emulator.trace import ACCESS_DTYPES, Accesses, Branches, Buffer, Entries, Trace
+from gpa_lsp.execution.traces.access_sums import AccessAccumulator
+from gpa_lsp.execution.traces.ask import answer_questions, list_questions
+from gpa_lsp.execution.traces.bank_conflicts import BankAccumulator
+from gpa_lsp.execution.traces.distance_counting import measure_distances
+from gpa_lsp.execution.traces.model import AnalysisSettings, TraceContext
+from gpa_lsp.execution.traces.piece_rows import PieceRows
 from tests.traces.analysing import analyse_trace
 
 _WARPS = 8

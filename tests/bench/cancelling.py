@@ -16,11 +16,11 @@ import time
 import uuid
 from pathlib import Path
 
-from gpa_lsp.collect.allowance import Allowance
-from gpa_lsp.collect.command_run import CommandRun
+from gpa_lsp.editor.protocol.measure_on_save import Measuring
+from gpa_lsp.editor.protocol.measure_permission import RUN
 from gpa_lsp.editor.settings import Settings
-from gpa_lsp.lsp.measure_on_save import Measuring
-from gpa_lsp.lsp.measure_permission import RUN
+from gpa_lsp.profile.collect.allowance import Allowance
+from gpa_lsp.profile.collect.command_run import CommandRun
 from tests.collect.processes import MARK, find_marked, wait_for_file
 from tests.collect.scripts import ENDLESS, FAMILY, HANG, STUBBORN, write_program
 from tests.collect.test_command_run import SERVER

@@ -11,8 +11,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.tool_location import find_tool
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.tool_location import find_tool
 from gpa_lsp.profile.read import read_profile
 from tests.bench.measuring import Run, run_several
 from tests.conftest import find_corpus

@@ -10,8 +10,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpa_lsp.collector.records import Mode
-from gpa_lsp.collector.run import CollectorSettings, make_environment
+from gpa_lsp.profile.collector.records import Mode
+from gpa_lsp.profile.collector.run import CollectorSettings, make_environment
 from tests.collector.built import CUBIN, FAKES, KERNEL, build, make_variables
 
 _LAUNCHES = 20_000

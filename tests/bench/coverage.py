@@ -12,11 +12,11 @@ import argparse
 import sys
 from statistics import median
 
-from gpa_lsp.basis.catalogue import list_members
-from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.foundation.catalogue import list_members
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.kernel.names import shorten_name
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.report.names import shorten_name
-from gpa_lsp.rows.join import join_profile
 from tests.conftest import find_corpus
 
 _COLUMNS = ("before", "after", "group", "explained")
@@ -36,7 +36,7 @@ def main() -> None:
         for kernel in join_profile(read_profile(path))[0]
         if kernel.total_samples >= options.least_samples
     ]
-    for blamer in list_members("gpa_lsp.blame.blamers"):
+    for blamer in list_members("gpa_lsp.diagnosis.blame.blamers"):
         print(
             f"\n{blamer}\n{'report':34} {'kernel':30} {'samples':>9} "
             + " ".join(f"{name:>9}" for name in _COLUMNS)

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.model import Budget, Emulation, TraceSettings
-from gpa_lsp.emulator.trace import Trace
-from gpa_lsp.launches.launch import Argument, ArrayArgument, Generator, LaunchDescription, ScalarArgument
-from gpa_lsp.ptx.model import PtxModule
-from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.model import Budget, Emulation, TraceSettings
+from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.launches.launch import Argument, ArrayArgument, Generator, LaunchDescription, ScalarArgument
 from tests.emulator.kernels.compiling import compile_ptx
 
 _SOURCES = Path(__file__).parents[1] / "emulator" / "kernels" / "sources"

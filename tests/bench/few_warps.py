@@ -22,16 +22,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.model import TraceSettings
-from gpa_lsp.launches.launch import LaunchDescription
-from gpa_lsp.native.shared_library import VARIABLE, describe_core
-from gpa_lsp.prediction.launch_subject import LaunchSubject
-from gpa_lsp.prediction.model import DEFAULT_PREDICTION
-from gpa_lsp.prediction.predict_launch import predict_launch
-from gpa_lsp.ptx.model import PtxModule
-from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.model import TraceSettings
+from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.execution.prediction.launch_subject import LaunchSubject
+from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION
+from gpa_lsp.execution.prediction.predict_launch import predict_launch
+from gpa_lsp.foundation.native.shared_library import VARIABLE, describe_core
 from tests.bench.emulating import Sink, build_launch, floats, number
 from tests.emulator.kernels.compiling import SOURCES, compile_ptx
 

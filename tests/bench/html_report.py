@@ -10,7 +10,7 @@ import argparse
 import time
 from pathlib import Path
 
-from gpa_lsp.render.html_report.page import render_html_report
+from gpa_lsp.document.html_report.page import render_html_report
 from tests.render.html_report.large_reports import make_large_report
 
 LIMIT_S = 3.0

@@ -14,19 +14,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.disassembler import disassemble
-from gpa_lsp.binary.line_table import read_line_table
-from gpa_lsp.binary.model import INSTRUCTION_BYTES, Cubin, Function
-from gpa_lsp.binary.tool_location import find_tool
-from gpa_lsp.control_flow.build import build_flow_graph
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.disassembler import disassemble
+from gpa_lsp.code.binary.line_table import read_line_table
+from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Cubin, Function
+from gpa_lsp.code.binary.tool_location import find_tool
+from gpa_lsp.code.control_flow.build import build_flow_graph
+from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.model import Device, Launch, LoadedFunction, Module, Profile, StallSamples
-from gpa_lsp.rows.join import join_profile
 from tests.conftest import ROOT
 
 _SOURCE = ROOT / "fixtures" / "cubins" / "sm_90" / "huge_body_original.cubin"
@@ -118,7 +118,7 @@ def main() -> None:
         structure = time_median(lambda: build_flow_graph(function, instructions, None), options.times)
         lines = time_median(lambda: read_line_table(real, original.name), options.times)
         profile = make_profile(cubin, function)
-        import gpa_lsp.rows.join as join_module  # the join reads the image; here it is given the repeated function
+        import gpa_lsp.kernel.join as join_module  # the join reads the image; here it is given the repeated function
 
         join_module.read_cubin = lambda image, path=None: cubin  # type: ignore[assignment]
         join = time_median(lambda: join_profile(profile), options.times) - warm - structure

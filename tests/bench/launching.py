@@ -7,8 +7,8 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from gpa_lsp.programs.model import RunSettings
-from gpa_lsp.programs.run import Surroundings, run_program
+from gpa_lsp.execution.programs.model import RunSettings
+from gpa_lsp.execution.programs.run import Surroundings, run_program
 from tests.programs.built import MACHINE, SOURCES, build
 
 _LAUNCHES = 1000

@@ -9,9 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import gpa_lsp.arch
-from gpa_lsp.arch.lookup import load_opcode_classes
-from gpa_lsp.arch.read_table import read_architecture
+import gpa_lsp.gpu.arch
+from gpa_lsp.gpu.arch.lookup import load_opcode_classes, read_architecture
 from gpa_lsp.profile.read import read_profile
 from tests.conftest import ROOT, find_corpus
 
@@ -37,7 +36,7 @@ def main() -> None:
     for path in profiles:
         _print_row(path, *time_work(lambda path=path: read_profile(path), options.times))
     opcodes = load_opcode_classes()
-    for table in sorted((Path(gpa_lsp.arch.__file__).parent / "tables").glob("sm_*.toml")):
+    for table in sorted((Path(gpa_lsp.gpu.arch.__file__).parent / "tables").glob("sm_*.toml")):
         number = int(table.stem.removeprefix("sm_"))
         capability = divmod(number, 10)
         _print_row(table, *time_work(lambda t=table, c=capability: read_architecture(t, opcodes, c), options.times))

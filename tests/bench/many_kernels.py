@@ -32,9 +32,9 @@ from typing import Any
 
 import numpy as np
 
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.model import INSTRUCTION_BYTES, Function
-from gpa_lsp.binary.tool_location import find_tool
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Function
+from gpa_lsp.code.binary.tool_location import find_tool
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
 from tests.bench.measuring import run_once

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from gpa_lsp.emulator.operations.find import bind_operation
-from gpa_lsp.emulator.operations.model import WarpOperation
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.operations.find import bind_operation
+from gpa_lsp.execution.emulator.operations.model import WarpOperation
 from tests.emulator.operations.evaluating import read_instruction
 
 INSTRUCTIONS = """

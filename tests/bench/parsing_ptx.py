@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.ptx_lines import read_ptx_text
-from gpa_lsp.ptx.blocks import find_blocks
-from gpa_lsp.ptx.model import PtxModule
-from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.embedded_ptx import read_ptx_text
+from gpa_lsp.code.ptx.blocks import find_blocks
+from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.code.ptx.parse import parse_ptx
 
 CUBINS = Path(__file__).resolve().parent.parent.parent / "fixtures" / "cubins" / "sm_90"
 

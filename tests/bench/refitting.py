@@ -12,20 +12,22 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
 from unittest.mock import patch
 
-from gpa_lsp.arch.figures import Status
-from gpa_lsp.arch.lookup import find_architecture, list_architectures
-from gpa_lsp.prediction import simulation
-from gpa_lsp.rows.model import KernelRows
-from gpa_lsp.simulator.machine import SmModel
-from gpa_lsp.simulator.reasons import REASONS
-from gpa_lsp.simulator.simulate import SimulatedLaunch, simulate_kernel
+from msgspec.structs import fields
+
+from gpa_lsp.execution.prediction import simulation
+from gpa_lsp.execution.simulator.machine import SmModel
+from gpa_lsp.execution.simulator.reasons import REASONS
+from gpa_lsp.execution.simulator.simulate import SimulatedLaunch, simulate_kernel
+from gpa_lsp.gpu.arch.figures import Status
+from gpa_lsp.gpu.arch.lookup import find_architecture, list_architectures
+from gpa_lsp.kernel.model import KernelRows
 
 _FACTORS = (0.5, 0.7, 0.85, 1.15, 1.4, 2.0)
 _ALIASES = {"launched_blocks_per_cycle": "block_interval_cycles"}

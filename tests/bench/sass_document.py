@@ -11,33 +11,32 @@ import json
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
+from msgspec.structs import replace
 from pygls.workspace import PositionCodec
 
-from gpa_lsp.basis.locations import Frame
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.lines.positions import Positions
 from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.sass.hints import list_hints
-from gpa_lsp.editor.sass.instruction_tokens import InstructionEncoder
 from gpa_lsp.editor.sass.model import SassDocument, SassView
 from gpa_lsp.editor.sass.operand_spans import has_target, scan_operand
 from gpa_lsp.editor.sass.outline import list_folds, list_symbols
-from gpa_lsp.editor.sass.tokens import encode_tokens
+from gpa_lsp.editor.sass.tokens import InstructionEncoder, encode_tokens
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot, VisibleKernel, measure_kernel
+from gpa_lsp.foundation.locations import Frame
+from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.model import Profile
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.measured_files import MeasuredFile
 from gpa_lsp.report.model import KernelReport
-from gpa_lsp.rows.join import join_profile
 from tests.bench.large_function import make_profile, repeat_function
 from tests.conftest import ROOT
 
@@ -54,7 +53,7 @@ def make_kernel(path: Path, instruction_count: int) -> VisibleKernel:
     original = max(real.functions.values(), key=lambda function: function.size_bytes)
     function = repeat_function(real, original, instruction_count)
     cubin = replace(real, functions={function.name: function})
-    with patch("gpa_lsp.rows.join.read_cubin", lambda image, path=None: cubin):
+    with patch("gpa_lsp.kernel.join.read_cubin", lambda image, path=None: cubin):
         (kernel,), _ = join_profile(make_samples(make_profile(cubin, function)))
     (report,) = gather_report([AnalysedKernel(kernel=kernel, blame=blame_kernel(kernel))]).kernels
     file = MeasuredFile(

@@ -9,25 +9,25 @@ import argparse
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.disassembler import disassemble
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.control_flow.build import build_flow_graph
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.disassembler import disassemble
+from gpa_lsp.code.control_flow.build import build_flow_graph
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.editor.model import Position
 from gpa_lsp.editor.sass import chains, hover, navigation
 from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.sass.model import SassView
 from gpa_lsp.editor.sass.operand_values import list_values
-from gpa_lsp.pipeline import analyse
+from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.model import KernelReport
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.report.pipeline import analyse
 from tests.bench.large_function import repeat_function
 from tests.conftest import ROOT
 from tests.editor.sass.documents import URI, open_document, show_report

@@ -9,11 +9,11 @@ import argparse
 import time
 from pathlib import Path
 
-from gpa_lsp.basis.errors import GpaError
-from gpa_lsp.native.shared_library import find_core
-from gpa_lsp.simulator.compiled_run import run_compiled
-from gpa_lsp.simulator.streaming_multiprocessor import simulate_sm_plainly
-from gpa_lsp.simulator.streams import BlockStream
+from gpa_lsp.execution.simulator.compiled_run import run_compiled
+from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm_plainly
+from gpa_lsp.execution.simulator.streams import BlockStream
+from gpa_lsp.foundation.errors import GpaError
+from gpa_lsp.foundation.native.shared_library import find_core
 from tests.bench.emulating import PUBLISHED
 from tests.simulator.sm_notation import ALU, BARRIER, EXIT, LOAD, SHARED, STORE, make_block, make_model, make_program
 from tests.simulator.twins import KERNELS, simulate_fixture

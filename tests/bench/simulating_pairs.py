@@ -14,15 +14,15 @@ import json
 import os
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.basis.errors import GpaError
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.prediction.simulation import simulate_report
+from gpa_lsp.execution.prediction.simulation import simulate_report
+from gpa_lsp.foundation.errors import GpaError
+from gpa_lsp.kernel.names import demangle
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.report.names import demangle
 from tests.simulator.twins import KERNELS, TWINS, simulate_fixture
 
 NOISE = 1.05

@@ -9,13 +9,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from gpa_lsp.emulator.compiled import translated
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.model import Budget
-from gpa_lsp.launches.launch import LaunchDescription
-from gpa_lsp.native.shared_library import VARIABLE, describe_core
-from gpa_lsp.ptx.model import PtxModule
-from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.execution.emulator.compiled import translated
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.model import Budget
+from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.foundation.native.shared_library import VARIABLE, describe_core
 from tests.bench.emulating import build_launch, floats, number
 from tests.emulator.kernels.compiling import compile_ptx
 

@@ -11,18 +11,23 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
-from gpa_lsp.volumes.answer import answer_volumes
-from gpa_lsp.volumes.deriving import Setting, combine_bounds, derive_volumes
-from gpa_lsp.volumes.devices import VolumeDevice, find_device, find_paper_device
-from gpa_lsp.volumes.expressions import KernelAccesses, LaunchShape, Triple, cover_updates, fold_accesses
-from gpa_lsp.volumes.fits import CORRECTED_FITS, Fit
-from gpa_lsp.volumes.from_trace import list_probe_blocks, recover_expressions
-from gpa_lsp.volumes.model import VolumeMode, VolumePrediction
-from gpa_lsp.volumes.predict import predict_volumes
+from gpa_lsp.execution.volumes.answer import answer_volumes
+from gpa_lsp.execution.volumes.devices import VolumeDevice, find_device, find_paper_device
+from gpa_lsp.execution.volumes.expressions import KernelAccesses, LaunchShape, Triple, cover_updates, fold_accesses
+from gpa_lsp.execution.volumes.from_trace import list_probe_blocks, recover_expressions
+from gpa_lsp.execution.volumes.model import VolumeMode, VolumePrediction
+from gpa_lsp.execution.volumes.predict import (
+    CORRECTED_FITS,
+    Fit,
+    Setting,
+    combine_bounds,
+    derive_volumes,
+    predict_volumes,
+)
 from tests.volumes.measured_families import (
     LEVELS,
     Family,

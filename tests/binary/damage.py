@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
 
-from gpa_lsp.basis.errors import GpaError
+from gpa_lsp.foundation.errors import GpaError
 from tests.patience import in_bounded_time
 
 MEMORY_PER_BYTE = 200

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.binary.model import ResourceKind, encode_resource
-from gpa_lsp.binary.tool_location import find_tool
+from gpa_lsp.code.binary.model import ResourceKind, encode_resource
+from gpa_lsp.code.binary.tool_location import find_tool
 
 KINDS = {
     "GPR": ResourceKind.REGISTER,

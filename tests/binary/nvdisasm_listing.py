@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.locations import join_source_path
-from gpa_lsp.binary.tool_location import find_tool
+from gpa_lsp.code.binary.tool_location import find_tool
+from gpa_lsp.foundation.locations import join_source_path
 
 VOLTA, TURING = 70, 75
 PTX_PREFIX = ".nv_debug_ptx_txt"

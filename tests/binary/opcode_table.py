@@ -4,10 +4,12 @@ import tomllib
 from importlib.resources import files
 from typing import Any
 
-from gpa_lsp.binary.model import Instructions
-from gpa_lsp.binary.opcodes import describe_mnemonic
+from gpa_lsp.code.binary.model import Instructions
+from gpa_lsp.code.binary.opcodes import describe_mnemonic
 
-TABLE: dict[str, dict[str, Any]] = tomllib.loads(files("gpa_lsp.binary").joinpath("opcodes.toml").read_text("utf-8"))
+TABLE: dict[str, dict[str, Any]] = tomllib.loads(
+    files("gpa_lsp.code.binary").joinpath("opcodes.toml").read_text("utf-8")
+)
 
 
 def find_unknown_opcodes(instructions: Instructions) -> tuple[str, ...]:

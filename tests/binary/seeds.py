@@ -3,8 +3,8 @@
 from functools import cache
 from pathlib import Path
 
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.model import Cubin
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.model import Cubin
 from tests.conftest import ROOT
 
 FIXTURES = ROOT / "fixtures"

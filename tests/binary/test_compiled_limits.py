@@ -1,14 +1,14 @@
 """Launch bounds, register caps and spill marks of the fixtures, against their sources and their instructions."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.binary.compiled_limits import read_compiled_limits
-from gpa_lsp.binary.containers import find_cubins
-from gpa_lsp.binary.model import Cubin
-from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
+from gpa_lsp.code.binary.compiled_limits import read_compiled_limits
+from gpa_lsp.code.binary.containers import find_cubins
+from gpa_lsp.code.binary.model import Cubin
+from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 
 CUBINS = Path(__file__).parents[2] / "fixtures" / "cubins"
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_120")

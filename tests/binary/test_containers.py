@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import InputError, MissingToolError, ToolError, UnsupportedInputError
-from gpa_lsp.binary import containers
-from gpa_lsp.binary.containers import Container, find_cubins, recognise_container
-from gpa_lsp.binary.cuobjdump import extract_images
-from gpa_lsp.binary.file_bytes import FileBytes
-from gpa_lsp.binary.tool_location import find_tool
-from gpa_lsp.processes.time_limits import TimeLimits
+from gpa_lsp.code.binary import containers
+from gpa_lsp.code.binary.containers import Container, extract_images, find_cubins, recognise_container
+from gpa_lsp.code.binary.file_bytes import FileBytes
+from gpa_lsp.code.binary.tool_location import find_tool
+from gpa_lsp.foundation.errors import InputError, MissingToolError, ToolError, UnsupportedInputError
+from gpa_lsp.foundation.processes.time_limits import TimeLimits
 from tests.binary.elf_builder import ENTRY, ElfBuilder
 from tests.binary.seeds import CONTAINERS, FIXTURES, read_fixture
 from tests.binary.test_fatbin import LZ4, block, entry

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.binary.cubin import CUDA_MACHINE, read_cubin
-from gpa_lsp.binary.elf import ELF_64_LITTLE_ENDIAN, HEADER_BYTES, measure_elf, read_elf
-from gpa_lsp.binary.line_table import read_line_table
-from gpa_lsp.binary.model import Cubin
-from gpa_lsp.binary.ptx_lines import read_ptx_line_table, read_ptx_text
+from gpa_lsp.code.binary.cubin import CUDA_MACHINE, read_cubin
+from gpa_lsp.code.binary.elf import ELF_64_LITTLE_ENDIAN, HEADER_BYTES, measure_elf, read_elf
+from gpa_lsp.code.binary.embedded_ptx import read_ptx_line_table, read_ptx_text
+from gpa_lsp.code.binary.line_table import read_line_table
+from gpa_lsp.code.binary.model import Cubin
 from tests.conftest import find_corpus
 
 pytestmark = pytest.mark.corpus

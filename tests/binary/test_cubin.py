@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import InputError, UnsupportedInputError
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.model import IndirectCalls, SubFunction
-from gpa_lsp.binary.tool_location import find_tool
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.model import IndirectCalls, SubFunction
+from gpa_lsp.code.binary.tool_location import find_tool
+from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 from tests.binary.elf_builder import (
     ENTRY,
     NO_BITS,

@@ -6,23 +6,23 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import GpaError, MissingToolError, ToolError, UnsupportedInputError
-from gpa_lsp.binary import disassembler, nvdisasm
-from gpa_lsp.binary.disassembler import disassemble
-from gpa_lsp.binary.disassembly_cache import DisassemblyCache
-from gpa_lsp.binary.model import Cubin, Flow
-from gpa_lsp.binary.nvdisasm import decode_words
-from gpa_lsp.binary.opcodes import UNDECODED
-from gpa_lsp.binary.sass import decode_instructions
-from gpa_lsp.binary.tool_location import find_tool, name_override
-from gpa_lsp.processes import time_limits
-from gpa_lsp.processes.time_limits import read_processor_time
+from gpa_lsp.code.binary import disassembler, nvdisasm
+from gpa_lsp.code.binary.disassembler import disassemble
+from gpa_lsp.code.binary.disassembly_cache import DisassemblyCache
+from gpa_lsp.code.binary.model import Cubin, Flow
+from gpa_lsp.code.binary.nvdisasm import decode_words
+from gpa_lsp.code.binary.opcodes import UNDECODED
+from gpa_lsp.code.binary.sass import decode_instructions
+from gpa_lsp.code.binary.tool_location import find_tool, name_override
+from gpa_lsp.foundation.errors import GpaError, MissingToolError, ToolError, UnsupportedInputError
+from gpa_lsp.foundation.processes import time_limits
+from gpa_lsp.foundation.processes.time_limits import read_processor_time
 from tests.binary.seeds import FIXTURES, read_fixture
 from tests.binary.test_sass import check_columns
 from tests.patience import LIMIT_S

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.basis.kept_files import FOLDER_VARIABLE
-from gpa_lsp.binary.disassembly_cache import DisassemblyCache, make_key, open_cache
+from gpa_lsp.code.binary.disassembly_cache import DisassemblyCache, make_key, open_cache
+from gpa_lsp.foundation.kept_files import FOLDER_VARIABLE
 
 KEY = "ab" * 32
 TEXTS = ["MOV R1, c[0x0][0x28]", "EXIT"]

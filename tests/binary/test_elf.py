@@ -8,8 +8,8 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import SymbolTableSection
 
-from gpa_lsp.basis.errors import InputError, UnsupportedInputError
-from gpa_lsp.binary.elf import measure_elf, read_elf
+from gpa_lsp.code.binary.elf import measure_elf, read_elf
+from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 from tests.binary.elf_builder import SECTION, ElfBuilder
 from tests.binary.seeds import CONTAINERS, find_fixture_cubins
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.locations import Frame
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.embedded_ptx import _restore, read_embedded_ptx
-from gpa_lsp.binary.tool_location import find_tool
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.embedded_ptx import _restore, read_embedded_ptx
+from gpa_lsp.code.binary.tool_location import find_tool
+from gpa_lsp.foundation.locations import Frame
 from gpa_lsp.profile.read import read_profile
 from tests.conftest import ROOT
 

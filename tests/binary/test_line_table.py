@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.basis.errors import InputError, UnsupportedInputError
-from gpa_lsp.basis.locations import Frame
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.elf import SYMBOL_DTYPE, read_elf
-from gpa_lsp.binary.line_table import read_line_table
-from gpa_lsp.binary.model import LineTable
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.elf import SYMBOL_DTYPE, read_elf
+from gpa_lsp.code.binary.line_table import read_line_table
+from gpa_lsp.code.binary.model import LineTable
+from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
+from gpa_lsp.foundation.locations import Frame
 from tests.binary.line_program_builder import (
     COPY,
     END,

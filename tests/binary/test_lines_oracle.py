@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.binary.line_table import read_line_table
-from gpa_lsp.binary.model import Cubin
-from gpa_lsp.binary.ptx_lines import read_ptx_line_table
+from gpa_lsp.code.binary.embedded_ptx import read_ptx_line_table
+from gpa_lsp.code.binary.line_table import read_line_table
+from gpa_lsp.code.binary.model import Cubin
 from tests.binary.nvdisasm_listing import ListedFunction, list_image
 from tests.binary.representatives import choose_by_tables
 from tests.binary.seeds import read_fixture

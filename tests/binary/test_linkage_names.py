@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.binary.linkage_names import demangle
+from gpa_lsp.code.binary.linkage_names import demangle
 from tests.conftest import ROOT
 
 
@@ -48,4 +48,4 @@ def test_one_place_demangles() -> None:
             for node in ast.walk(ast.parse(text))
         ):
             found.append(path.relative_to(ROOT).as_posix())
-    assert found == ["gpa_lsp/binary/linkage_names.py"]
+    assert found == ["gpa_lsp/code/binary/linkage_names.py"]

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.binary.listing import parse_listing
-from gpa_lsp.binary.model import ControlCodes, Flow, Instructions
-from gpa_lsp.binary.sass import instruction_at
+from gpa_lsp.code.binary.listing import parse_listing
+from gpa_lsp.code.binary.model import ControlCodes, Flow, Instructions
+from gpa_lsp.code.binary.sass import instruction_at
+from gpa_lsp.foundation.errors import InputError
 from tests.binary.listing_writing import format_control_code, write_listing
 
 LOOP = """
@@ -118,5 +118,5 @@ def write_control(row: tuple[int, int, int, int, int]) -> str:
 def assert_same(one: Instructions, other: Instructions) -> None:
     assert one.texts == other.texts
     assert one.target.tolist() == other.target.tolist()
-    for name in ControlCodes.__dataclass_fields__:
+    for name in ControlCodes.__struct_fields__:
         assert getattr(one.control, name).tolist() == getattr(other.control, name).tolist(), name

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.binary.disassembler import disassemble
-from gpa_lsp.binary.model import Flow
-from gpa_lsp.binary.opcodes import (
+from gpa_lsp.code.binary.disassembler import disassemble
+from gpa_lsp.code.binary.model import Flow
+from gpa_lsp.code.binary.opcodes import (
     Access,
     BarrierUse,
     Descriptor,
@@ -17,7 +17,7 @@ from gpa_lsp.binary.opcodes import (
     describe_mnemonic,
     list_pc_target_opcodes,
 )
-from gpa_lsp.binary.widths import expand_widths
+from gpa_lsp.code.binary.widths import expand_widths
 from tests.binary.opcode_table import TABLE, find_unknown_opcodes
 from tests.binary.seeds import find_fixture_cubins, read_fixture
 from tests.binary.test_corpus_images import every_report, find_images

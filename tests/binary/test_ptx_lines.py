@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.ptx_lines import read_ptx_line_table, read_ptx_text
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.embedded_ptx import read_ptx_line_table, read_ptx_text
+from gpa_lsp.foundation.errors import InputError
 from tests.binary.elf_builder import ElfBuilder
 from tests.binary.line_program_builder import COPY, END, Code, advance, file, image_with_lines, line, set_address, unit
 from tests.binary.seeds import CONTAINERS, FIXTURES, read_fixture

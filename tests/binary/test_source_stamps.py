@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.model import SourceStamp
-from gpa_lsp.binary.source_stamps import read_source_stamps
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.model import SourceStamp
+from gpa_lsp.code.binary.source_stamps import read_source_stamps
 
 
 def test_a_source_compiled_from_a_file_has_its_length_and_time(fixtures: Path) -> None:
@@ -23,8 +23,8 @@ def test_a_source_compiled_from_memory_has_none(fixtures: Path) -> None:
 
 @pytest.mark.corpus
 def test_lengths_are_those_of_the_texts_in_real_reports(corpus: Path) -> None:
+    from gpa_lsp.kernel.join import join_profile
     from gpa_lsp.profile.read import read_profile
-    from gpa_lsp.rows.join import join_profile
 
     profile = read_profile(corpus / "ncu" / "v100_miniweather_baseline_2022.2.ncu-rep")
     kernels, _ = join_profile(profile, with_text=False)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import MissingToolError
-from gpa_lsp.binary import tool_location
-from gpa_lsp.binary.tool_location import find_tool, require_tool
+from gpa_lsp.code.binary import tool_location
+from gpa_lsp.code.binary.tool_location import find_tool, require_tool
+from gpa_lsp.foundation.errors import MissingToolError
 
 TOOL = "nvdisasm"
 PROGRAM = TOOL + (".exe" if os.name == "nt" else "")

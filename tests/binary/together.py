@@ -1,11 +1,12 @@
 """Many images disassembled in one go: starting nvdisasm takes most of the time."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 
-from gpa_lsp.binary.disassembler import disassemble
-from gpa_lsp.binary.model import Cubin, Instructions
+from msgspec.structs import replace
+
+from gpa_lsp.code.binary.disassembler import disassemble
+from gpa_lsp.code.binary.model import Cubin, Instructions
 from tests.binary.seeds import find_fixture_cubins, read_fixture
 
 

@@ -2,8 +2,8 @@
 
 from heapq import heappop, heappush
 
-from gpa_lsp.binary.model import Flow
-from gpa_lsp.blame.view import FunctionView
+from gpa_lsp.code.binary.model import Flow
+from gpa_lsp.diagnosis.blame.view import FunctionView
 
 DEEPEST_STACK = 4
 _OLDEST = 8

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from hypothesis import strategies as st
 
-from gpa_lsp.blame.view import FunctionView
+from gpa_lsp.diagnosis.blame.view import FunctionView
 from tests.blame.written_views import view_text
 
 _REGISTERS = st.integers(2, 5)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.blame.apportioning import UNSEEN_ISSUES_SAMPLES, apportion
+from gpa_lsp.diagnosis.blame.apportioning import UNSEEN_ISSUES_SAMPLES, apportion
 
 
 def test_the_published_example_twice_the_issues_at_twice_the_distance():

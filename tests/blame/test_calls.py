@@ -5,14 +5,14 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from gpa_lsp.binary.model import name_resource
-from gpa_lsp.blame.calls import carry_to_callers
-from gpa_lsp.blame.conservation import check_conservation
-from gpa_lsp.blame.edge_columns import blame_themselves
-from gpa_lsp.blame.edge_list import Lost, build_unattributed, join_edges
-from gpa_lsp.blame.fixed_latency import find_wait_causes
-from gpa_lsp.blame.issue_counts import count_issues
-from gpa_lsp.blame.model import (
+from gpa_lsp.code.binary.model import name_resource
+from gpa_lsp.diagnosis.blame.calls import carry_to_callers
+from gpa_lsp.diagnosis.blame.conservation import check_conservation
+from gpa_lsp.diagnosis.blame.edge_columns import blame_themselves
+from gpa_lsp.diagnosis.blame.edge_list import Lost, build_unattributed, join_edges
+from gpa_lsp.diagnosis.blame.fixed_latency import find_wait_causes
+from gpa_lsp.diagnosis.blame.issue_counts import count_issues
+from gpa_lsp.diagnosis.blame.model import (
     BlameCategory,
     BlameEdges,
     Dependency,
@@ -21,10 +21,10 @@ from gpa_lsp.blame.model import (
     Unattributed,
     UnattributedCause,
 )
-from gpa_lsp.blame.view import view_function
-from gpa_lsp.blame.walk_back import find_other_causes
-from gpa_lsp.blame.work import WorkBudget
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.diagnosis.blame.view import view_function
+from gpa_lsp.diagnosis.blame.walk_back import find_other_causes
+from gpa_lsp.diagnosis.blame.work import WorkBudget
+from gpa_lsp.kernel.model import Kernel
 from tests.rows.written import write_kernel
 
 SCOREBOARDS = ("long_scoreboard", "short_scoreboard")

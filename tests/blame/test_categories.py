@@ -2,9 +2,9 @@
 
 import pytest
 
-from gpa_lsp.binary.opcodes import describe_mnemonic
-from gpa_lsp.blame.categories import LONG_SCOREBOARD, SHORT_SCOREBOARD, find_category
-from gpa_lsp.blame.model import BlameCategory, Dependency
+from gpa_lsp.code.binary.opcodes import describe_mnemonic
+from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD, SHORT_SCOREBOARD, find_category
+from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
 from tests.binary.opcode_table import TABLE
 

@@ -1,15 +1,14 @@
 """The check that blaming neither loses nor invents samples."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import ConservationError
-from gpa_lsp.blame.conservation import check_conservation
-from gpa_lsp.blame.edge_list import Edge, Lost, build_edges, build_unattributed
-from gpa_lsp.blame.model import (
+from gpa_lsp.diagnosis.blame.conservation import check_conservation
+from gpa_lsp.diagnosis.blame.edge_list import Edge, Lost, build_edges, build_unattributed
+from gpa_lsp.diagnosis.blame.model import (
     BlameCategory,
     Dependency,
     IssueCounts,
@@ -17,6 +16,7 @@ from gpa_lsp.blame.model import (
     SingleDependencyCoverage,
     UnattributedCause,
 )
+from gpa_lsp.foundation.errors import ConservationError
 from tests.rows.written import write_kernel
 
 KERNEL = write_kernel("""

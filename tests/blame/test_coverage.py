@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.blame.blamers import DependencyGraph
-from gpa_lsp.blame.coverage import measure_coverage
-from gpa_lsp.blame.edge_list import Edge, Lost, build_edges, build_unattributed
-from gpa_lsp.blame.model import BlameCategory, Dependency, SingleDependencyCoverage, UnattributedCause
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.blame.blamers import DependencyGraph
+from gpa_lsp.diagnosis.blame.coverage import measure_coverage
+from gpa_lsp.diagnosis.blame.edge_list import Edge, Lost, build_edges, build_unattributed
+from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency, SingleDependencyCoverage, UnattributedCause
+from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.rows.join import join_profile
 from tests.conftest import find_corpus
 from tests.rows.written import write_kernel
 

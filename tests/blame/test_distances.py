@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpa_lsp.blame.distances import NOWHERE, Distance, Distances
+from gpa_lsp.diagnosis.blame.distances import NOWHERE, Distance, Distances
 from tests.blame.written_views import view_text
 
 LISTING = """

@@ -1,18 +1,18 @@
 """``wait``: the instruction at the address before, and the result that forced its stall count."""
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.binary.model import name_resource
-from gpa_lsp.blame.fixed_latency import find_wait_causes
-from gpa_lsp.blame.model import BlameCategory, Dependency
-from gpa_lsp.blame.view import FunctionView
-from gpa_lsp.blame.work import WorkBudget
+from gpa_lsp.code.binary.model import name_resource
+from gpa_lsp.diagnosis.blame.fixed_latency import find_wait_causes
+from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency
+from gpa_lsp.diagnosis.blame.view import FunctionView
+from gpa_lsp.diagnosis.blame.work import WorkBudget
 from tests.blame.listings import sections
 from tests.blame.worst_cases import write_diamonds, write_irreducible, write_recursion
 from tests.blame.written_views import blame_wait, view_kernel

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpa_lsp.blame.blamers.scoreboard import find_fixed_latency_defs
+from gpa_lsp.diagnosis.blame.blamers.scoreboard import find_fixed_latency_defs
 from tests.blame.written_views import view_text
 
 LISTING = """

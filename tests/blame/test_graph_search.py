@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.blame.graph_search import find_components
+from gpa_lsp.diagnosis.blame.graph_search import find_components
 
 Graph = dict[int, list[int]]
 

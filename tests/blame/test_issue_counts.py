@@ -1,12 +1,11 @@
 """How often instructions issued: executions where they agree with the samples, blocks' means of the samples where not."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.blame.issue_counts import LEAST_ISSUES_SAMPLES, count_issues
-from gpa_lsp.rows.model import FunctionSamples, Kernel
+from gpa_lsp.diagnosis.blame.issue_counts import LEAST_ISSUES_SAMPLES, count_issues
+from gpa_lsp.kernel.model import FunctionSamples, Kernel
 from tests.rows.written import write_kernel
 
 LOOP = """

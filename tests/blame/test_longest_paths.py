@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.blame.graph_search import OutOfWorkError, list_blocks
-from gpa_lsp.blame.longest_paths import LongestPaths
-from gpa_lsp.blame.view import FunctionView
-from gpa_lsp.blame.work import WorkBudget
+from gpa_lsp.diagnosis.blame.graph_search import OutOfWorkError, list_blocks
+from gpa_lsp.diagnosis.blame.longest_paths import LongestPaths
+from gpa_lsp.diagnosis.blame.view import FunctionView
+from gpa_lsp.diagnosis.blame.work import WorkBudget
 from tests.blame.programs import programs, view_program, walk_simple_paths
 from tests.blame.written_views import view_text
 

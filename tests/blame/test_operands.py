@@ -2,10 +2,10 @@
 
 import pytest
 
-from gpa_lsp.binary.listing import parse_listing
-from gpa_lsp.binary.model import ResourceKind, encode_resource
-from gpa_lsp.blame.model import Dependency
-from gpa_lsp.blame.operands import NO_RESOURCE, RegisterUses
+from gpa_lsp.code.binary.listing import parse_listing
+from gpa_lsp.code.binary.model import ResourceKind, encode_resource
+from gpa_lsp.diagnosis.blame.model import Dependency
+from gpa_lsp.diagnosis.blame.operands import NO_RESOURCE, RegisterUses
 
 P0 = encode_resource(ResourceKind.PREDICATE, 0)
 UR4 = encode_resource(ResourceKind.UNIFORM_REGISTER, 4)

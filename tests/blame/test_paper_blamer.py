@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.blame.blame import blame_kernel, find_blamer
-from gpa_lsp.blame.blamers import FunctionBlame
-from gpa_lsp.blame.conservation import check_conservation
-from gpa_lsp.blame.model import BlameCategory, Dependency, KernelBlame, UnattributedCause
-from gpa_lsp.blame.work import WorkBudget
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.diagnosis.blame.blame import blame_kernel, find_blamer
+from gpa_lsp.diagnosis.blame.blamers import FunctionBlame
+from gpa_lsp.diagnosis.blame.conservation import check_conservation
+from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency, KernelBlame, UnattributedCause
+from gpa_lsp.diagnosis.blame.work import WorkBudget
+from gpa_lsp.kernel.model import Kernel
 from tests.blame.listings import sections
 from tests.blame.programs import programs
 from tests.blame.written_views import view_kernel, view_text

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from gpa_lsp.blame import pending_flow
-from gpa_lsp.blame.pending import MOST_SETTERS, PendingSetters, find_pending
-from gpa_lsp.blame.view import FunctionView
-from gpa_lsp.blame.work import WorkBudget
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.diagnosis.blame import pending_flow
+from gpa_lsp.diagnosis.blame.pending import MOST_SETTERS, PendingSetters, find_pending
+from gpa_lsp.diagnosis.blame.view import FunctionView
+from gpa_lsp.diagnosis.blame.work import WorkBudget
+from gpa_lsp.kernel.model import Kernel
 from tests.blame.listings import sections
 from tests.blame.path_walk import Found, PathWalk
 from tests.blame.worst_cases import write_diamonds, write_irreducible, write_recursion, write_waiting_loop

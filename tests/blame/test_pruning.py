@@ -1,15 +1,14 @@
 """The three pruning rules: by hand on ten lines, and the dominator and latency rules against plain walks over random functions."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
-from gpa_lsp.binary.opcodes import describe_mnemonic
-from gpa_lsp.blame.def_use import find_def_use, is_scoreboard
-from gpa_lsp.blame.graph_search import OutOfWorkError, list_blocks
-from gpa_lsp.blame.joins import Joins
-from gpa_lsp.blame.pruning import (
+from gpa_lsp.code.binary.opcodes import describe_mnemonic
+from gpa_lsp.diagnosis.blame.def_use import find_def_use, is_scoreboard
+from gpa_lsp.diagnosis.blame.graph_search import OutOfWorkError, list_blocks
+from gpa_lsp.diagnosis.blame.joins import Joins
+from gpa_lsp.diagnosis.blame.pruning import (
     DependencyEdge,
     Pruner,
     StallClass,
@@ -17,10 +16,10 @@ from gpa_lsp.blame.pruning import (
     can_cause,
     classify_reason,
 )
-from gpa_lsp.blame.shortest_paths import ShortestPaths
-from gpa_lsp.blame.slicing import Slicer
-from gpa_lsp.blame.view import FunctionView
-from gpa_lsp.blame.work import WorkBudget
+from gpa_lsp.diagnosis.blame.shortest_paths import ShortestPaths
+from gpa_lsp.diagnosis.blame.slicing import Slicer
+from gpa_lsp.diagnosis.blame.view import FunctionView
+from gpa_lsp.diagnosis.blame.work import WorkBudget
 from tests.blame.programs import is_reachable, programs, view_program, walk_simple_paths
 from tests.blame.written_views import view_text
 

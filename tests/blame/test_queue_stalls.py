@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency
-from gpa_lsp.blame.queue_stalls import LEAST_CAUSES, MOST_CAUSES, MOST_EDGES, blame_queue
-from gpa_lsp.blame.work import WorkBudget
-from gpa_lsp.dataflow.queues import QUEUES
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.blame.model import BlameCategory, BlameEdges, Dependency
+from gpa_lsp.diagnosis.blame.queue_stalls import LEAST_CAUSES, MOST_CAUSES, MOST_EDGES, blame_queue
+from gpa_lsp.diagnosis.blame.work import WorkBudget
+from gpa_lsp.kernel.dataflow.queues import QUEUES
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.rows.join import join_profile
-from gpa_lsp.rows.model import Kernel
 from tests.blame.written_views import blame_other_reasons, view_kernel
 from tests.conftest import examples
 from tests.rows.written import write_kernel

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from gpa_lsp.blame.blamers import FunctionBlame
-from gpa_lsp.blame.blamers.scoreboard import BLAMER
-from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency
-from gpa_lsp.blame.view import FunctionView, view_function
-from gpa_lsp.blame.work import WorkBudget
+from gpa_lsp.diagnosis.blame.blamers import FunctionBlame
+from gpa_lsp.diagnosis.blame.blamers.scoreboard import BLAMER
+from gpa_lsp.diagnosis.blame.model import BlameCategory, BlameEdges, Dependency
+from gpa_lsp.diagnosis.blame.view import FunctionView, view_function
+from gpa_lsp.diagnosis.blame.work import WorkBudget
+from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.rows.join import join_profile
 from tests.blame.listings import sections
 from tests.blame.written_views import view_text
 from tests.conftest import find_corpus

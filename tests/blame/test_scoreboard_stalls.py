@@ -1,18 +1,18 @@
 """Long- and short-scoreboard samples and whom they are blamed on."""
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.blame.edge_list import Edge
-from gpa_lsp.blame.model import BlameCategory, Dependency, KernelBlame, UnattributedCause
-from gpa_lsp.blame.scoreboard_stalls import ScoreboardBlame, blame_scoreboards
-from gpa_lsp.blame.view import FunctionView
-from gpa_lsp.blame.work import WorkBudget
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.blame.edge_list import Edge
+from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency, KernelBlame, UnattributedCause
+from gpa_lsp.diagnosis.blame.scoreboard_stalls import ScoreboardBlame, blame_scoreboards
+from gpa_lsp.diagnosis.blame.view import FunctionView
+from gpa_lsp.diagnosis.blame.work import WorkBudget
 from tests.blame.listings import sections
 from tests.blame.written_views import view_text
 from tests.rows.written import write_kernel

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.blame.blamers.paper import join_halves
-from gpa_lsp.blame.def_use import UNCONDITIONAL, find_def_use, find_pairs, number_scoreboard
-from gpa_lsp.blame.graph_search import OutOfWorkError, list_blocks
-from gpa_lsp.blame.joins import Joins
-from gpa_lsp.blame.shortest_paths import ShortestPaths
-from gpa_lsp.blame.slicing import MOST_SOURCES, Slicer
-from gpa_lsp.blame.view import FunctionView
-from gpa_lsp.blame.work import WorkBudget
+from gpa_lsp.diagnosis.blame.blamers.paper import join_halves
+from gpa_lsp.diagnosis.blame.def_use import UNCONDITIONAL, find_def_use, find_pairs, number_scoreboard
+from gpa_lsp.diagnosis.blame.graph_search import OutOfWorkError, list_blocks
+from gpa_lsp.diagnosis.blame.joins import Joins
+from gpa_lsp.diagnosis.blame.shortest_paths import ShortestPaths
+from gpa_lsp.diagnosis.blame.slicing import MOST_SOURCES, Slicer
+from gpa_lsp.diagnosis.blame.view import FunctionView
+from gpa_lsp.diagnosis.blame.work import WorkBudget
 from tests.blame.programs import programs, view_program
 from tests.blame.written_views import view_text
 
@@ -183,7 +183,7 @@ def test_slices_are_those_of_a_walk_over_single_instructions(text: str, with_fro
     view = view_program(text)
     with pytest.MonkeyPatch.context() as patch:
         if not with_frontiers:
-            patch.setattr("gpa_lsp.blame.joins.MOST_FRONTIER_STEPS_PER_BLOCK", 0)
+            patch.setattr("gpa_lsp.diagnosis.blame.joins.MOST_FRONTIER_STEPS_PER_BLOCK", 0)
         compare_slices(view)
 
 
@@ -230,7 +230,7 @@ def test_of_a_crowd_of_defs_all_near_ones_are_seen(text: str, reach: int):
     view = view_program(text)
     def_use = find_def_use(view)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gpa_lsp.blame.slicing.MOST_SOURCES", 1)
+        patch.setattr("gpa_lsp.diagnosis.blame.slicing.MOST_SOURCES", 1)
         slicer = make_slicer(view, reach=reach)
         for row in range(len(view)):
             for resource in def_use.uses[row]:

@@ -1,19 +1,19 @@
 """``wait`` against stall counts, on written kernels and on real reports."""
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.blame.issue_counts import count_issues
-from gpa_lsp.blame.model import WaitCheck
-from gpa_lsp.blame.wait_model import check_wait
+from gpa_lsp.diagnosis.blame.blame import check_wait
+from gpa_lsp.diagnosis.blame.issue_counts import count_issues
+from gpa_lsp.diagnosis.blame.model import WaitCheck
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.rows.join import join_profile
-from gpa_lsp.rows.model import Kernel
 from tests.conftest import find_corpus
 from tests.rows.written import write_kernel
 

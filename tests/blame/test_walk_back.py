@@ -1,18 +1,18 @@
 """Barriers, branches, drains and the reasons that stay: who is blamed."""
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.blame.edge_list import build_unattributed
-from gpa_lsp.blame.model import BlameCategory, Dependency, UnattributedCause
-from gpa_lsp.blame.view import FunctionView
-from gpa_lsp.blame.walk_back import BLAMED_ELSEWHERE, find_other_causes
-from gpa_lsp.blame.work import WorkBudget
+from gpa_lsp.diagnosis.blame.edge_list import build_unattributed
+from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency, UnattributedCause
+from gpa_lsp.diagnosis.blame.view import FunctionView
+from gpa_lsp.diagnosis.blame.walk_back import BLAMED_ELSEWHERE, find_other_causes
+from gpa_lsp.diagnosis.blame.work import WorkBudget
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
 from tests.blame.listings import sections
 from tests.blame.worst_cases import write_diamonds, write_irreducible, write_nest, write_recursion

@@ -5,12 +5,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-from gpa_lsp.advice.advise import advise_kernel
-from gpa_lsp.basis.catalogue import list_members
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.blame.conservation import check_conservation
-from gpa_lsp.blame.model import UnattributedCause
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.diagnosis.advice.advise import advise_kernel
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.blame.conservation import check_conservation
+from gpa_lsp.diagnosis.blame.model import UnattributedCause
+from gpa_lsp.foundation.catalogue import list_members
+from gpa_lsp.kernel.model import Kernel
 from tests.blame.worst_cases import WORST_CASES
 
 
@@ -19,7 +19,7 @@ def write(name: str) -> Kernel:
     return WORST_CASES[name]()
 
 
-@pytest.mark.parametrize("blamer", sorted(list_members("gpa_lsp.blame.blamers")))
+@pytest.mark.parametrize("blamer", sorted(list_members("gpa_lsp.diagnosis.blame.blamers")))
 @pytest.mark.parametrize("name", list(WORST_CASES))
 def test_blame_ends_and_loses_nothing(name: str, blamer: str) -> None:
     kernel = write(name)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.kernel.model import Kernel
 from tests.conftest import IS_NIGHTLY
 from tests.rows.written import write_kernel
 

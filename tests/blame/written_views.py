@@ -1,17 +1,17 @@
 """Views of kernels written as text, with issue counts of the test's own."""
 
 from collections.abc import Sequence
-from dataclasses import fields
 
 import numpy as np
+from msgspec.structs import fields
 
-from gpa_lsp.blame.edge_list import Edge, Lost
-from gpa_lsp.blame.fixed_latency import find_wait_causes
-from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency
-from gpa_lsp.blame.view import FunctionView, view_function
-from gpa_lsp.blame.walk_back import find_other_causes
-from gpa_lsp.blame.work import WorkBudget
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.diagnosis.blame.edge_list import Edge, Lost
+from gpa_lsp.diagnosis.blame.fixed_latency import find_wait_causes
+from gpa_lsp.diagnosis.blame.model import BlameCategory, BlameEdges, Dependency
+from gpa_lsp.diagnosis.blame.view import FunctionView, view_function
+from gpa_lsp.diagnosis.blame.walk_back import find_other_causes
+from gpa_lsp.diagnosis.blame.work import WorkBudget
+from gpa_lsp.kernel.model import Kernel
 from tests.rows.written import write_kernel
 
 

@@ -30,11 +30,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from gpa_lsp.advice.advise import advise_kernel, list_optimizers
-from gpa_lsp.advice.model import Advice, Hotspot, KernelAdvice, Region, Silence
-from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.rows.model import Kernel
-from gpa_lsp.rows.scopes import Scope, ScopeKind
+from gpa_lsp.diagnosis.advice.advise import advise_kernel, list_optimizers
+from gpa_lsp.diagnosis.advice.model import Advice, Hotspot, KernelAdvice, Region, Silence
+from gpa_lsp.diagnosis.blame.model import KernelBlame
+from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.kernel.scopes import Scope, ScopeKind
 from tests.cases.advice_text import render_advice, render_hotspot, render_scope
 from tests.cases.blame_fence import name_rows
 

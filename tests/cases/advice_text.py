@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from gpa_lsp.advice.model import Advice, Hotspot, KernelAdvice, Region
-from gpa_lsp.rows.scopes import Scope, ScopeKind
+from gpa_lsp.diagnosis.advice.model import Advice, Hotspot, KernelAdvice, Region
+from gpa_lsp.kernel.scopes import Scope, ScopeKind
 
 
 def render_advice(found: KernelAdvice, names: Sequence[str]) -> str:

@@ -23,12 +23,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from gpa_lsp.analyses.analyse_kernel import list_analyses
-from gpa_lsp.analyses.answers import Answer, Bar, Finding, Table
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.basis.numbers import Cell
-from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.diagnosis.analyses.analyse_kernel import list_analyses
+from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Finding, Table
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.blame.model import KernelBlame
+from gpa_lsp.foundation.numbers import Cell
+from gpa_lsp.kernel.model import Kernel
 
 _NUMBER = re.compile(r"-?[\d,]*\.?\d+")
 _ANY, _UNKNOWN = "*", "–"

@@ -9,10 +9,17 @@ functions than the first have its name in front (``helper+0x0010``).
 
 from collections import Counter
 
-from gpa_lsp.binary.model import name_resource
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency, KernelBlame, Unattributed, UnattributedCause
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.code.binary.model import name_resource
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.blame.model import (
+    BlameCategory,
+    BlameEdges,
+    Dependency,
+    KernelBlame,
+    Unattributed,
+    UnattributedCause,
+)
+from gpa_lsp.kernel.model import Kernel
 
 _NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
 

@@ -10,11 +10,11 @@ Of an analysis, the lines of a kind are all there are of that kind; ``source`` a
 
 from collections.abc import Iterator
 
-from gpa_lsp.analyses.answers import Answer
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.questions import memory_latency, stall_sources, top_down
-from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.diagnosis.analyses.answers import Answer
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.questions import memory_latency, stall_sources, top_down
+from gpa_lsp.diagnosis.blame.model import KernelBlame
+from gpa_lsp.kernel.model import Kernel
 
 _QUESTIONS = {one.ANALYSIS.name: one.answer for one in (top_down, memory_latency, stall_sources)}
 

@@ -12,11 +12,11 @@ that contradicts them.
 
 import re
 
-from gpa_lsp.advice.advise import advise_kernel
-from gpa_lsp.advice.subject import build_subject
-from gpa_lsp.analyses.limiter.model import LimiterKind
-from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.diagnosis.advice.advise import advise_kernel
+from gpa_lsp.diagnosis.advice.subject import build_subject
+from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
+from gpa_lsp.diagnosis.blame.model import KernelBlame
+from gpa_lsp.kernel.model import Kernel
 
 _LIMITER = re.compile(rf"(?P<kind>{'|'.join(LimiterKind)})(?: (?P<unit>\w+))? ~ (?P<words>.+)")
 _ADVICE = re.compile(

@@ -29,9 +29,9 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.blame.model import KernelBlame
+from gpa_lsp.kernel.model import Kernel
 from tests.cases.repeats import expand_repeats
 from tests.rows.written import write_kernel
 

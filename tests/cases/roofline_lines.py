@@ -11,8 +11,8 @@ they sustain where it is not all of it; and peaks of other types, without a rate
 import re
 from collections.abc import Sequence
 
-from gpa_lsp.analyses.roofline_model import KernelRoofline
-from gpa_lsp.device.model import MemoryLevel, OperationKind
+from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
+from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from tests.analyses.starlight.rooflines import make_roofline
 
 _RATE = r"\d+(?:\.\d+)?[TGM]"

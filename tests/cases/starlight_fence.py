@@ -12,11 +12,11 @@ of the kernel that gain most, all of them, in their order: place, Equation 2, bo
 what is left of it below the roof. ``says`` demands words of a finding, ``suggests`` a suggestion of Table 1 and words of how it moves the kernel.
 """
 
-from gpa_lsp.analyses.answers import Answer, Table
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.questions.starlight import answer_starlight
-from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.diagnosis.analyses.answers import Answer, Table
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.questions.starlight import answer_starlight
+from gpa_lsp.diagnosis.blame.model import KernelBlame
+from gpa_lsp.kernel.model import Kernel
 from tests.cases.roofline_lines import split_roofs
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from tests.cases.advice_fence import check_advice, read_fence
 from tests.rows.written import write_kernel
 

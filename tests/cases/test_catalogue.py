@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpa_lsp.advice.advise import list_optimizers
+from gpa_lsp.diagnosis.advice.advise import list_optimizers
 from tests.cases.advice_fence import Expected, read_fence
 from tests.cases.literate import FOLDER, Case, read_cases
 

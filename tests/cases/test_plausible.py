@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpa_lsp.arch.lookup import find_architecture
-from gpa_lsp.arch.model import Architecture
-from gpa_lsp.binary.control_code import NO_BARRIER
-from gpa_lsp.binary.model import Instructions, ResourceKind, name_resource
-from gpa_lsp.rows.model import FunctionSamples
+from gpa_lsp.code.binary.control_code import NO_BARRIER
+from gpa_lsp.code.binary.model import Instructions, ResourceKind, name_resource
+from gpa_lsp.gpu.arch.lookup import find_architecture
+from gpa_lsp.gpu.arch.model import Architecture
+from gpa_lsp.kernel.model import FunctionSamples
 from tests.cases.literate import Case, list_cases
 from tests.rows.written import write_kernel
 

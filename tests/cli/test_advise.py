@@ -11,7 +11,7 @@ import pytest
 
 from gpa_lsp.cli.main import main
 from gpa_lsp.report.model import Report
-from gpa_lsp.report_file.store import write_report
+from gpa_lsp.report.saved.store import write_report
 from tests.render.advice_examples import make_advised, make_silent
 from tests.report_builder import build_report
 from tests.report_file.record_schema import read_schema
@@ -142,7 +142,7 @@ def test_the_pipeline_is_told_the_blamer(
         told.update(options)
         return build_report(make_silent())
 
-    monkeypatch.setattr("gpa_lsp.pipeline.analyse", analyse)
+    monkeypatch.setattr("gpa_lsp.report.pipeline.analyse", analyse)
     assert main(["advise", str(tmp_path / "p.ncu-rep"), *flags]) == 0
     assert {name: value for name, value in told.items() if name == "blamer"} == passed
 

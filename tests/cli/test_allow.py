@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.cli.main import main
-from gpa_lsp.collect.allowance import Allowance
+from gpa_lsp.profile.collect.allowance import Allowance
 
 PROFILE = ("ncu", "--export", "${output}", "./app")
 

@@ -7,10 +7,10 @@ from typing import Any, Self
 
 import pytest
 
-import gpa_lsp.device.calibration.calibrate
-from gpa_lsp.basis.errors import MissingToolError
+import gpa_lsp.execution.calibration.calibrate
 from gpa_lsp.cli.main import main
-from gpa_lsp.device.roofs_file import FOLDER_VARIABLE, find_kept_roofs, read_roofs
+from gpa_lsp.foundation.errors import MissingToolError
+from gpa_lsp.gpu.device.roofs_file import FOLDER_VARIABLE, find_kept_roofs, read_roofs
 from tests.device.calibration.simulated_gpu import SimulatedGpu
 from tests.device.calibration.test_sources import needs_compiler
 
@@ -28,9 +28,9 @@ class OpenedGpu(SimulatedGpu):
 @pytest.fixture
 def simulated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A computer with the simulated GPU; its user's data folder."""
-    monkeypatch.setattr(gpa_lsp.device.calibration.calibrate, "CudaGpu", lambda index: OpenedGpu())
+    monkeypatch.setattr(gpa_lsp.execution.calibration.calibrate, "CudaGpu", lambda index: OpenedGpu())
     monkeypatch.setattr(
-        gpa_lsp.device.calibration.calibrate, "compile_source", lambda source, compute_capability: source.encode()
+        gpa_lsp.execution.calibration.calibrate, "compile_source", lambda source, compute_capability: source.encode()
     )
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "data"))
     return tmp_path / "data"
@@ -68,7 +68,7 @@ def test_without_a_gpu_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     def open_gpu(index: int) -> None:
         raise MissingToolError("an NVIDIA driver", needed_for="measuring roofs", install="run it elsewhere")
 
-    monkeypatch.setattr(gpa_lsp.device.calibration.calibrate, "CudaGpu", open_gpu)
+    monkeypatch.setattr(gpa_lsp.execution.calibration.calibrate, "CudaGpu", open_gpu)
     assert main(["calibrate"]) == 2
     assert capsys.readouterr().err == (
         "gpa-lsp: error: an NVIDIA driver is not installed: measuring roofs needs it; run it elsewhere\n"

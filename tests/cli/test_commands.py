@@ -7,22 +7,22 @@ import re
 import subprocess
 import sys
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp import __version__
-from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.cli import commands
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.main import main
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.render.findings import DEFAULT_MIN_SHARE_RATIO
-from gpa_lsp.render.layout import Style
-from gpa_lsp.report_file.store import write_report
+from gpa_lsp.document.findings import DEFAULT_MIN_SHARE_RATIO
+from gpa_lsp.document.layout import Style
+from gpa_lsp.foundation.catalogue import load_catalogue
+from gpa_lsp.report.saved.store import write_report
 from tests.conftest import ROOT
 from tests.patience import LIMIT_S
 from tests.render.advice_examples import make_advice_example
@@ -342,14 +342,14 @@ def test_doctor_says_what_is_missing(
     assert "broken" in next(line for line in shown.splitlines() if line.startswith("cuobjdump"))
 
 
-@pytest.mark.parametrize(("name", "code"), [("jinja2.ext", 2), ("gpa_lsp.render.lost", 70)])
+@pytest.mark.parametrize(("name", "code"), [("jinja2.ext", 2), ("gpa_lsp.document.lost", 70)])
 def test_a_library_that_is_not_there_is_named(
     name: str, code: int, smooth: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(*_: object) -> None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-    monkeypatch.setattr("gpa_lsp.render.findings.find_findings", fail)
+    monkeypatch.setattr("gpa_lsp.document.findings.find_findings", fail)
     assert main(["check", smooth]) == code
     said = capsys.readouterr().err
     assert ("jinja2 is not installed: this command needs it; pip install gpa-lsp brings it" in said) == (code == 2)
@@ -358,7 +358,7 @@ def test_a_library_that_is_not_there_is_named(
 def test_an_unexpected_error_is_one_line(
     smooth: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("gpa_lsp.render.findings.find_findings", lambda *_: 1 / 0)
+    monkeypatch.setattr("gpa_lsp.document.findings.find_findings", lambda *_: 1 / 0)
     assert main(["check", smooth]) == 70
     printed = capsys.readouterr()
     assert printed.err.count("\n") == 1
@@ -373,7 +373,7 @@ def test_interrupted(smooth: str, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gpa_lsp.render.findings.find_findings", interrupt)
+    monkeypatch.setattr("gpa_lsp.document.findings.find_findings", interrupt)
     assert main(["check", smooth]) == 130
     assert capsys.readouterr() == ("", "")
 

@@ -3,14 +3,14 @@
 import io
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp.cli.main import main
 from gpa_lsp.report.model import KernelReport
-from gpa_lsp.report_file.store import write_report
+from gpa_lsp.report.saved.store import write_report
 from tests.report.test_compare import AFTER, BEFORE
 from tests.report_builder import build_kernel, build_report
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.cli.main import main
+from gpa_lsp.code.binary.tool_location import find_tool
 from tests.patience import LIMIT_S
 from tests.programs.built import SOURCES, build
 
@@ -51,7 +51,7 @@ def test_what_is_outside_of_all_arrays_is_not_written_as_the_name_of_one(
 
 _BROKEN = """
 import sys
-from gpa_lsp.prediction import trace_answers
+from gpa_lsp.execution.prediction import trace_answers
 
 def fail(*_, **__):
     raise ValueError("nobody expected this")
@@ -175,6 +175,6 @@ def test_what_was_recorded_can_be_simulated(
         assert main([*words, *more]) == 0
         assert re.search(r"^shift.* on .*: [\d,]+ cycles", capsys.readouterr().out)
     assert main([*words, "--machine", "T4"]) == 2  # it is for newer GPUs
-    monkeypatch.setattr("gpa_lsp.prediction.simulation_subjects.find_tool", lambda name: None)
+    monkeypatch.setattr("gpa_lsp.execution.prediction.simulation_subjects.find_tool", lambda name: None)
     assert main(words) == 2
     assert "pip install nvidia-cuda-nvcc" in capsys.readouterr().err

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.catalogue import list_members
 from gpa_lsp.cli import commands
 from gpa_lsp.cli.main import main
+from gpa_lsp.foundation.catalogue import list_members
 from tests.conftest import ROOT
 
 GOOD, JUNK = str(ROOT / "fixtures" / "example.gpa-profile.json"), "junk.ncu-rep"

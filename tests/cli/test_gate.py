@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.analyses.analyse_kernel import analyse_kernel
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.roofline.place import place_kernel
-from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.cli.main import main
+from gpa_lsp.diagnosis.analyses.analyse_kernel import analyse_kernel
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
-from gpa_lsp.report_file.store import write_report
+from gpa_lsp.report.saved.store import write_report
 from tests.editors.workspace import DOUBLES, Workspace, make_workspace, write_profile
 from tests.pairs.made_up_profile import FIXTURES, Circumstances, make_up_kernel
 

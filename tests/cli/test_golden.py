@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.cli.main import main
-from gpa_lsp.report_file.store import write_report
+from gpa_lsp.report.saved.store import write_report
 from tests.golden_files import check_golden
 from tests.render.advice_examples import make_advice_example
 from tests.render.examples import SOURCE, make_example, make_smooth

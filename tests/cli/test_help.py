@@ -3,17 +3,17 @@
 import re
 import shlex
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.cli import commands
 from gpa_lsp.cli import main as entry
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.main import main
-from gpa_lsp.report_file.store import write_report
+from gpa_lsp.foundation.catalogue import load_catalogue
+from gpa_lsp.report.saved.store import write_report
 from tests.render.advice_examples import make_advice_example
 
 COMMANDS = load_catalogue(commands, "COMMAND", Command)

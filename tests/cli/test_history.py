@@ -8,15 +8,15 @@ import os
 import re
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp.cli.main import main
-from gpa_lsp.history.store import History
+from gpa_lsp.report.history.store import History
 from gpa_lsp.report.model import KernelReport
-from gpa_lsp.report_file.store import write_report
+from gpa_lsp.report.saved.store import write_report
 from tests.history.recordings import make_key, make_recording
 from tests.report_builder import build_kernel, build_report
 

@@ -18,11 +18,11 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 
-from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.cli import commands
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.main import main
-from gpa_lsp.report_file.store import write_report
+from gpa_lsp.foundation.catalogue import load_catalogue
+from gpa_lsp.report.saved.store import write_report
 from tests.conftest import examples
 from tests.hostile_names import (
     EVERYTHING,

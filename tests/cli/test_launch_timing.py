@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.cli.main import main
-from gpa_lsp.collect.measured_reports import find_written
-from gpa_lsp.gpu import timing_processes
+from gpa_lsp.execution.local_gpu import timing_processes
+from gpa_lsp.profile.collect.measured_reports import find_written
 from gpa_lsp.profile.read import read_profile
 from tests.gpu.in_process import JobsHere
 from tests.gpu.timed_driver import ILLEGAL_ADDRESS, TimedDriver

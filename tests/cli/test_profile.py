@@ -11,7 +11,14 @@ import pytest
 
 from gpa_lsp.cli.commands import profile
 from gpa_lsp.cli.main import main
-from gpa_lsp.collect.recipe import DEFAULT_LAUNCHES, CacheControl, ClockControl, Recipe, ReplayMode, build_command
+from gpa_lsp.profile.collect.recipe import (
+    DEFAULT_LAUNCHES,
+    CacheControl,
+    ClockControl,
+    Recipe,
+    ReplayMode,
+    build_command,
+)
 from tests.collect.processes import hear_interrupts
 from tests.collect.scripts import write_program
 from tests.conftest import ROOT

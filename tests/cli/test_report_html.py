@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.cli.main import main
-from gpa_lsp.report_file.store import write_report
+from gpa_lsp.report.saved.store import write_report
 from tests.patience import LIMIT_S
 from tests.render.html_report.page_examples import make_before_and_after, make_page_example
 

@@ -1,15 +1,15 @@
 """``gpa-lsp roofline``: text, pages and pictures of saved reports and real ones."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp.cli.main import main
-from gpa_lsp.device.find import find_machine_by_name
-from gpa_lsp.device.model import OperationKind
-from gpa_lsp.report_file.store import write_report
+from gpa_lsp.gpu.device.find import find_machine_by_name
+from gpa_lsp.gpu.device.model import OperationKind
+from gpa_lsp.report.saved.store import write_report
 from tests.conftest import ROOT
 from tests.render.charts.roofline_examples import make_machine, make_roofline, place
 from tests.report_builder import build_kernel, build_report
@@ -67,7 +67,7 @@ def test_roofs_of_the_gpu_of_this_computer(
     saved: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     attached = find_machine_by_name("rtx 3090")
-    monkeypatch.setattr("gpa_lsp.device.attached.find_attached_machine", lambda: attached)
+    monkeypatch.setattr("gpa_lsp.gpu.device.attached.find_attached_machine", lambda: attached)
     assert main(["roofline", saved, "--machine", "here", "--kernel", "saxpy"]) == 0
     assert "800 GB/s of 936 GB/s" in read(capsys)
 

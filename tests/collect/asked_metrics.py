@@ -9,24 +9,26 @@ import ast
 import tomllib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 import gpa_lsp
-from gpa_lsp.advice.advise import advise_kernel
-from gpa_lsp.analyses.analyse_kernel import analyse_kernel
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.model import KernelAnalyses
-from gpa_lsp.analyses.roofline.place import place_kernel
-from gpa_lsp.analyses.roofline.throughput import RECOMPUTED
-from gpa_lsp.arch.lookup import list_architectures
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.collect.collected import read_metrics, read_roofline_sections, read_sections
+from gpa_lsp.diagnosis.advice.advise import advise_kernel
+from gpa_lsp.diagnosis.analyses.analyse_kernel import analyse_kernel
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
+from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.analyses.roofline.throughput import RECOMPUTED
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.gpu.arch.lookup import list_architectures
+from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.kernel.place import COUNTERS, read_counters
+from gpa_lsp.profile.collect.recipe import read_metrics, read_roofline_sections, read_sections
 from gpa_lsp.profile.model import Launch, Metric, MetricScalar
-from gpa_lsp.rows.model import Kernel
-from gpa_lsp.rows.place import COUNTERS, read_counters
 from tests.rows.written import write_kernel
 
 _ROOT = Path(gpa_lsp.__file__).parent
@@ -249,5 +251,5 @@ def _list_texts(root: Any) -> Iterator[str]:
 @cache
 def read_unasked() -> Mapping[str, str]:
     """Metrics that are read where a report has them and not asked for, each with the reason; without a dot, a counter in every form."""
-    tables = tomllib.loads((_ROOT / "collect" / "recipe.toml").read_text(encoding="utf-8"))["unasked"]
+    tables = tomllib.loads((_ROOT / "profile" / "collect" / "recipe.toml").read_text(encoding="utf-8"))["unasked"]
     return {name: table["why"] for table in tables for name in table["names"]}

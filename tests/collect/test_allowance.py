@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.collect.allowance import SCHEMA, Allowance, find_allowance_file, make_digest
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.profile.collect.allowance import SCHEMA, Allowance, find_allowance_file, make_digest
 
 PROFILE = ("ncu", "-o", "${output}", "./app")
 BUILD = ("make", "-j4")

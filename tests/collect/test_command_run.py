@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.collect.command_run import CommandRun
-from gpa_lsp.collect.model import CommandResult
-from gpa_lsp.processes import watchdog, watched_command
-from gpa_lsp.processes.watched_command import RUN_VARIABLE, Ending, find_strays
+from gpa_lsp.foundation.processes import watchdog, watched_command
+from gpa_lsp.foundation.processes.watched_command import RUN_VARIABLE, Ending, find_strays
+from gpa_lsp.profile.collect.command_run import CommandRun
+from gpa_lsp.profile.collect.model import CommandResult
 from tests.collect.processes import MARK, find_marked, hear_interrupts, wait_for_file, wait_until_gone
 from tests.collect.scripts import ENDLESS, FAMILY, HANG, STUBBORN, write_program
 from tests.conftest import ROOT
@@ -257,7 +257,7 @@ async def test_the_watchdog_ends_the_command_when_it_is_asked_to_end_itself(tmp_
 SERVER = """
 import asyncio, sys
 from pathlib import Path
-from gpa_lsp.collect.command_run import CommandRun
+from gpa_lsp.profile.collect.command_run import CommandRun
 
 async def serve():
     running = CommandRun(sys.argv[2:], folder=Path(sys.argv[1]), timeout_s=3600, take_lines=lambda lines: None)

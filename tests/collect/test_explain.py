@@ -2,9 +2,9 @@
 
 import pytest
 
-from gpa_lsp.collect.explain import explain, read_catalogue
-from gpa_lsp.collect.model import CommandResult, Phase
-from gpa_lsp.processes.watched_command import Ending
+from gpa_lsp.foundation.processes.watched_command import Ending
+from gpa_lsp.profile.collect.explain import explain, read_catalogue
+from gpa_lsp.profile.collect.model import CommandResult, Phase
 
 APPLICATION_FAILED = "==ERROR== The application returned an error code (9)."
 NOTHING = "==WARNING== No kernels were profiled."

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.collect.measured_reports import (
+from gpa_lsp.profile.collect.measured_reports import (
     KEPT_REPORTS,
     choose_output,
     discard_output,

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import MissingToolError
-from gpa_lsp.collect import ncu_location
-from gpa_lsp.collect.ncu_location import find_ncu, list_usual_places
+from gpa_lsp.foundation.errors import MissingToolError
+from gpa_lsp.profile.collect import ncu_location
+from gpa_lsp.profile.collect.ncu_location import find_ncu, list_usual_places
 
 
 def install(path: Path) -> Path:

@@ -7,8 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.collect.collected import read_metrics, read_roofline_sections, read_sections
-from gpa_lsp.collect.recipe import CacheControl, ClockControl, Recipe, ReplayMode, build_command, escape_expression
+from gpa_lsp.profile.collect.recipe import (
+    CacheControl,
+    ClockControl,
+    Recipe,
+    ReplayMode,
+    build_command,
+    escape_expression,
+    read_metrics,
+    read_roofline_sections,
+    read_sections,
+)
 
 APP = ["./app", "--size", "1024"]
 

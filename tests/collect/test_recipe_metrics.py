@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.collect.collected import (
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.profile.collect.recipe import (
     CollectedSection,
     read_metrics,
     read_roofline_sections,
     read_sections,
 )
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.rows.join import join_profile
 from tests.collect.asked_metrics import find_texts, list_watched, read_unasked, watch_kernel
 from tests.collect.section_definitions import SectionedReport, read_sectioned_reports
 

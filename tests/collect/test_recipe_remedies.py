@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import gpa_lsp
-from gpa_lsp.analyses.answers import Missing
-from gpa_lsp.analyses.model import KernelAnalyses
-from gpa_lsp.collect.collected import read_metrics, read_roofline_sections, read_sections
+from gpa_lsp.diagnosis.analyses.answers import Missing
+from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.profile.collect.recipe import read_metrics, read_roofline_sections, read_sections
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.rows.join import join_profile
 from tests.collect.asked_metrics import list_watched, read_unasked, watch_collected, watch_kernel
 from tests.collect.section_definitions import SectionedReport, read_sectioned_reports
 
@@ -127,7 +127,7 @@ def test_what_the_recipe_brings_is_enough(capability: tuple[int, int], has_roofl
 
 
 def _list_written_sections() -> Iterator[str]:
-    root = Path(gpa_lsp.__file__).parent / "analyses"
+    root = Path(gpa_lsp.__file__).parent / "diagnosis" / "analyses"
     for path in sorted(root.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree):

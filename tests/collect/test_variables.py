@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.collect.variables import (
+from gpa_lsp.profile.collect.variables import (
     CommandError,
     Values,
     expand_command,

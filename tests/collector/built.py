@@ -7,17 +7,17 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import MissingToolError
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.collector.library import SOURCES, Cupti, build_library, find_cupti
-from gpa_lsp.collector.records import CollectedProcess, read_processes
-from gpa_lsp.collector.run import CollectorSettings, make_environment
-from gpa_lsp.processes.search_paths import find_program
+from gpa_lsp.foundation.errors import MissingToolError
+from gpa_lsp.foundation.processes.search_paths import find_program
+from gpa_lsp.profile.collector.library import SOURCES, Cupti, build_library, find_cupti
+from gpa_lsp.profile.collector.records import CollectedProcess, read_processes
+from gpa_lsp.profile.collector.run import CollectorSettings, make_environment
 from tests.conftest import ROOT
 from tests.patience import LIMIT_S
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.collector.call_stacks import build_call_stacks, find_common
-from gpa_lsp.collector.host_lines import find_places
+from gpa_lsp.profile.collector.document import build_call_stacks, find_common
+from gpa_lsp.profile.collector.host_lines import find_places
 from gpa_lsp.profile.model import HostFrame
 from tests.collector.built import CUBIN, FAKES, KERNEL, Run, build, run
 from tests.collector.fakes import application as python_application

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.collector.records import read_process
+from gpa_lsp.profile.collector.records import read_process
 from tests.collector.built import build, run
 
 _LAUNCHES = 3

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.cli.main import main
-from gpa_lsp.gpu import timing_processes
+from gpa_lsp.execution.local_gpu import timing_processes
 from gpa_lsp.profile.read import read_profile
 from tests.collector.built import SAMPLES_OF_AN_INSTRUCTION, build, make_variables
 

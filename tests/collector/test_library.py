@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import MissingToolError, ToolError
-from gpa_lsp.collector import library
-from gpa_lsp.collector.library import NAME, Cupti, build_library, find_cupti
-from gpa_lsp.native import c_compiler
+from gpa_lsp.foundation.errors import MissingToolError, ToolError
+from gpa_lsp.foundation.native import c_compiler
+from gpa_lsp.profile.collector import library
+from gpa_lsp.profile.collector.library import NAME, Cupti, build_library, find_cupti
 from tests.collector.built import require_cupti
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from gpa_lsp.cli.main import main
-from gpa_lsp.pipeline import analyse
 from gpa_lsp.profile.model import Profile
 from gpa_lsp.profile.read import read_profile
 from gpa_lsp.report.launch_places import list_launch_places
+from gpa_lsp.report.pipeline import analyse
 from tests.collector.built import CUBIN, KERNEL, SAMPLES_OF_AN_INSTRUCTION, build, make_variables
 from tests.patience import LIMIT_S, wait_until
 

@@ -37,11 +37,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.collector.library import find_cupti
-from gpa_lsp.collector.records import FLAG_GRAPH, FLAG_SAMPLED, Mode, TroubleKind
-from gpa_lsp.collector.run import CollectorSettings
-from gpa_lsp.collector.totals import add_up
-from gpa_lsp.collector.troubles import describe_troubles
+from gpa_lsp.profile.collector.library import find_cupti
+from gpa_lsp.profile.collector.records import FLAG_GRAPH, FLAG_SAMPLED, Mode, TroubleKind
+from gpa_lsp.profile.collector.run import CollectorSettings
+from gpa_lsp.profile.collector.totals import add_up
+from gpa_lsp.profile.collector.troubles import describe_troubles
 from tests.collector.built import KERNEL, SAMPLES_OF_AN_INSTRUCTION, Run, build, require_cupti, run
 
 CONTINUOUS = CollectorSettings(mode=Mode.CONTINUOUS)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.compiler.nvcc_location import NvccInstallation, find_nvcc
-from gpa_lsp.compiler.nvrtc_processes import identify_nvrtc
+from gpa_lsp.execution.compiler.nvcc_location import NvccInstallation, find_nvcc
+from gpa_lsp.execution.compiler.nvrtc_processes import identify_nvrtc
 
 
 def require_nvrtc() -> None:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import InputError, UnsupportedInputError
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.compiler.builds import read_build
-from gpa_lsp.compiler.model import CompilerKind
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.execution.compiler.builds import read_build
+from gpa_lsp.execution.compiler.model import CompilerKind
+from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_embedded_ptx_has_lines_and_chains_again(built: Path) -> None:
     "name", ["jump_table_nvrtc12.sm_70.cubin", "recursion_nvrtc12.sm_70.cubin", "relocatable_main_unit.sm_90.cubin"]
 )
 def test_restored_ptx_keeps_every_line_of_the_embedded_one(built: Path, name: str) -> None:
-    from gpa_lsp.binary.ptx_lines import read_ptx_text
+    from gpa_lsp.code.binary.embedded_ptx import read_ptx_text
 
     [unit] = read_build(built / name)
     assert unit.ptx is not None

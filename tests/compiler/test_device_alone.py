@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import ProblemSeverity
-from gpa_lsp.compiler.absent_headers import read_absent_header
-from gpa_lsp.compiler.compile import compile_source
-from gpa_lsp.compiler.header_folders import find_cuda_headers
-from gpa_lsp.compiler.including import find_including
-from gpa_lsp.compiler.model import CompiledUnit
-from gpa_lsp.compiler.settings import CompilerChoice, CompileSettings
+from gpa_lsp.execution.compiler.absent_headers import read_absent_header
+from gpa_lsp.execution.compiler.compile import compile_source, find_including
+from gpa_lsp.execution.compiler.header_folders import find_cuda_headers
+from gpa_lsp.execution.compiler.model import CompiledUnit
+from gpa_lsp.execution.compiler.settings import CompilerChoice, CompileSettings
+from gpa_lsp.foundation.errors import ProblemSeverity
 from tests.compiler.installed import require_nvcc, require_nvrtc
 from tests.patience import LIMIT_S
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.compiler.architectures import name_target, read_architectures
-from gpa_lsp.compiler.flags import build_flags
-from gpa_lsp.compiler.model import CompilerFlags
+from gpa_lsp.execution.compiler.architectures import name_target, read_architectures
+from gpa_lsp.execution.compiler.flags import build_flags
+from gpa_lsp.execution.compiler.model import CompilerFlags
 
 HERE = Path("/project/build")
 

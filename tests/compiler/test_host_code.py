@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.compiler.host_code import blank_out, find_host_code
-from gpa_lsp.compiler.launches import find_instantiations
-from gpa_lsp.sources.trees import read_tree
+from gpa_lsp.code.sources.trees import read_tree
+from gpa_lsp.execution.compiler.host_code import blank_out, find_host_code
+from gpa_lsp.execution.compiler.launches import find_instantiations
 
 KEPT = """\
 #include <cstdio>

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import MissingToolError, ProblemSeverity, ToolError, UnsupportedInputError
-from gpa_lsp.binary.compiled_limits import read_compiled_limits
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.line_table import read_line_table
-from gpa_lsp.compiler.compile import compile_source
-from gpa_lsp.compiler.model import CompilerFlags, CompilerKind
-from gpa_lsp.compiler.nvcc_location import find_nvcc
-from gpa_lsp.compiler.settings import CompilerChoice, CompileSettings
-from gpa_lsp.processes.time_limits import TimeLimits
-from gpa_lsp.processes.watched_command import RunLimits, run_command
+from gpa_lsp.code.binary.compiled_limits import read_compiled_limits
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.line_table import read_line_table
+from gpa_lsp.execution.compiler.compile import compile_source
+from gpa_lsp.execution.compiler.model import CompilerFlags, CompilerKind
+from gpa_lsp.execution.compiler.nvcc_location import find_nvcc
+from gpa_lsp.execution.compiler.settings import CompilerChoice, CompileSettings
+from gpa_lsp.foundation.errors import MissingToolError, ProblemSeverity, ToolError, UnsupportedInputError
+from gpa_lsp.foundation.processes.time_limits import TimeLimits
+from gpa_lsp.foundation.processes.watched_command import RunLimits, run_command
 from tests.collect.processes import MARK, wait_until_gone
 from tests.compiler.installed import require_nvcc, require_nvrtc
 from tests.patience import LIMIT_S, wait_until
@@ -199,8 +199,8 @@ def test_a_run_can_be_cancelled_and_its_output_is_bounded(tmp_path: Path) -> Non
 def leave_when_begun(begun: Path, folder: Path) -> str:
     """A program that runs a command without end in a folder, and is gone as soon as the command says in a file that it has begun."""
     return (
-        "import os, threading, time; from pathlib import Path; from gpa_lsp.processes.time_limits import TimeLimits\n"
-        "from gpa_lsp.processes.watched_command import RunLimits, run_command\n"
+        "import os, threading, time; from pathlib import Path; from gpa_lsp.foundation.processes.time_limits import TimeLimits\n"
+        "from gpa_lsp.foundation.processes.watched_command import RunLimits, run_command\n"
         "def leave():\n"
         f"    while not Path({str(begun)!r}).exists(): time.sleep(0.01)\n"
         "    os._exit(0)\n"

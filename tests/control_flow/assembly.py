@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpa_lsp.binary.model import (
+from gpa_lsp.code.binary.model import (
     ControlCodes,
     Flow,
     Function,

@@ -25,9 +25,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gpa_lsp.binary.model import INSTRUCTION_BYTES, Flow, Instructions
-from gpa_lsp.control_flow.build import build_flow_graph
-from gpa_lsp.control_flow.model import FlowGraph
+from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow, Instructions
+from gpa_lsp.code.control_flow.build import build_flow_graph
+from gpa_lsp.code.control_flow.model import FlowGraph
 from tests.control_flow.assembly import assemble
 
 _CLUSTER = re.compile(r'subgraph "cluster_(.*)" \{$')

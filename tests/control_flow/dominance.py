@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gpa_lsp.control_flow.model import FlowGraph
+from gpa_lsp.code.control_flow.model import FlowGraph
 
 
 def list_dominators(graph: FlowGraph, block: int) -> Iterator[int]:

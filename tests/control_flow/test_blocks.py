@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from gpa_lsp.binary.model import Flow
-from gpa_lsp.control_flow.build import build_flow_graph
-from gpa_lsp.control_flow.model import EdgeKind, FlowGraph
+from gpa_lsp.code.binary.model import Flow
+from gpa_lsp.code.control_flow.build import build_flow_graph
+from gpa_lsp.code.control_flow.model import EdgeKind, FlowGraph
 from tests.control_flow.assembly import assemble, make_function
 
 FALL, BRANCH, INDIRECT = EdgeKind.FALL_THROUGH, EdgeKind.BRANCH, EdgeKind.INDIRECT

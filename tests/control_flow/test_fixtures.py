@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.binary.disassembler import disassemble
-from gpa_lsp.binary.line_table import read_line_table
-from gpa_lsp.binary.tool_location import find_tool
-from gpa_lsp.control_flow.build import build_flow_graph
-from gpa_lsp.control_flow.model import FlowGraph
+from gpa_lsp.code.binary.disassembler import disassemble
+from gpa_lsp.code.binary.line_table import read_line_table
+from gpa_lsp.code.binary.tool_location import find_tool
+from gpa_lsp.code.control_flow.build import build_flow_graph
+from gpa_lsp.code.control_flow.model import FlowGraph
 from tests.binary.seeds import FIXTURES, read_fixture
 
 pytestmark = pytest.mark.skipif(find_tool("nvdisasm") is None, reason="nvdisasm is not installed")

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from gpa_lsp.basis.locations import Frame, InlineChain
-from gpa_lsp.binary.model import LineTable
-from gpa_lsp.control_flow import loop_lines
-from gpa_lsp.control_flow.build import build_flow_graph
-from gpa_lsp.control_flow.model import Loop, LoopLines
+from gpa_lsp.code.binary.model import LineTable
+from gpa_lsp.code.control_flow import build as loop_lines
+from gpa_lsp.code.control_flow.build import build_flow_graph
+from gpa_lsp.code.control_flow.model import Loop, LoopLines
+from gpa_lsp.foundation.locations import Frame, InlineChain
 from tests.control_flow.assembly import assemble
 
 

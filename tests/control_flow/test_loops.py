@@ -1,7 +1,7 @@
 """Loops of listings small enough to check by eye."""
 
-from gpa_lsp.control_flow.build import build_flow_graph
-from gpa_lsp.control_flow.model import FlowGraph
+from gpa_lsp.code.control_flow.build import build_flow_graph
+from gpa_lsp.code.control_flow.model import FlowGraph
 from tests.control_flow.assembly import assemble
 from tests.control_flow.dominance import list_dominators
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.binary.line_table import read_line_table
-from gpa_lsp.binary.model import Cubin, Flow, Instructions, LineTable
-from gpa_lsp.binary.tool_location import find_tool
-from gpa_lsp.control_flow.build import build_flow_graph
-from gpa_lsp.control_flow.model import FlowGraph
+from gpa_lsp.code.binary.line_table import read_line_table
+from gpa_lsp.code.binary.model import Cubin, Flow, Instructions, LineTable
+from gpa_lsp.code.binary.tool_location import find_tool
+from gpa_lsp.code.control_flow.build import build_flow_graph
+from gpa_lsp.code.control_flow.model import FlowGraph
 from tests.binary.representatives import choose_by_flow
 from tests.binary.seeds import CONTAINERS, FIXTURES, find_fixture_cubins, name_of, read_fixture
 from tests.binary.together import disassemble_fixtures

@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gpa_lsp.binary.model import Flow, Function, Instructions, ResourceLists
-from gpa_lsp.control_flow.build import build_flow_graph
-from gpa_lsp.control_flow.depth_first import find_cyclic_nodes, walk_depth_first
-from gpa_lsp.control_flow.dominators import find_immediate_dominators
-from gpa_lsp.control_flow.loops import find_loops
-from gpa_lsp.control_flow.model import FlowGraph
+from gpa_lsp.code.binary.model import Flow, Function, Instructions, ResourceLists
+from gpa_lsp.code.control_flow.build import build_flow_graph
+from gpa_lsp.code.control_flow.depth_first import find_cyclic_nodes, walk_depth_first
+from gpa_lsp.code.control_flow.dominators import find_immediate_dominators
+from gpa_lsp.code.control_flow.loops import find_loops
+from gpa_lsp.code.control_flow.model import FlowGraph
 from tests.control_flow.assembly import assemble, make_function
 
 Edges = list[list[int]]

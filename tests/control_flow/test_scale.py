@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from gpa_lsp.basis.locations import Frame
-from gpa_lsp.binary.model import ControlCodes, Flow, Instructions, LineTable, ResourceLists
-from gpa_lsp.control_flow.build import build_flow_graph
-from gpa_lsp.control_flow.depth_first import find_cyclic_nodes
-from gpa_lsp.control_flow.model import FlowGraph
+from gpa_lsp.code.binary.model import ControlCodes, Flow, Instructions, LineTable, ResourceLists
+from gpa_lsp.code.control_flow.build import build_flow_graph
+from gpa_lsp.code.control_flow.depth_first import find_cyclic_nodes
+from gpa_lsp.code.control_flow.model import FlowGraph
+from gpa_lsp.foundation.locations import Frame
 from tests.control_flow.assembly import make_function
 from tests.control_flow.dominance import list_dominators
 from tests.patience import in_bounded_time

@@ -1,6 +1,6 @@
 """How many loads a warp has in flight, by what its instructions set and wait for."""
 
-from gpa_lsp.dataflow.loads_in_flight import count_loads_in_flight
+from gpa_lsp.kernel.dataflow.loads_in_flight import count_loads_in_flight
 from tests.rows.written import write_kernel
 
 

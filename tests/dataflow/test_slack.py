@@ -1,15 +1,15 @@
 """What could stand between a def and its use."""
 
 import random
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.dataflow.reordering.slack import Hold, Slack, SlackFinder, TurnSlack
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.kernel.dataflow.reordering.slack import Hold, Slack, SlackFinder, TurnSlack
+from gpa_lsp.kernel.model import Kernel
 from tests.rows.written import write_kernel
 
 

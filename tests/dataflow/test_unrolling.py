@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.binary.tool_location import find_tool
-from gpa_lsp.dataflow.loop_counters import TurnCount, count_turns, find_counter_step
-from gpa_lsp.dataflow.unrolling import Evidence, Unrolling, find_common_factor, find_repetition, find_unrolling
-from gpa_lsp.rows.model import KernelRows
-from gpa_lsp.rows.scopes import find_scopes
+from gpa_lsp.code.binary.tool_location import find_tool
+from gpa_lsp.kernel.dataflow.loop_counters import TurnCount, count_turns, find_counter_step
+from gpa_lsp.kernel.dataflow.unrolling import Evidence, Unrolling, find_common_factor, find_repetition, find_unrolling
+from gpa_lsp.kernel.model import KernelRows
+from gpa_lsp.kernel.scopes import find_scopes
 from tests.pairs.made_up_profile import Circumstances, make_up_kernel
 from tests.rows.written import write_kernel
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.binary.model import Flow
-from gpa_lsp.binary.opcodes import describe_mnemonic
-from gpa_lsp.dataflow.reordering.effects import SIDE_CODE, find_steps
-from gpa_lsp.dataflow.value_flow import FunctionFlow, build_flow
+from gpa_lsp.code.binary.model import Flow
+from gpa_lsp.code.binary.opcodes import describe_mnemonic
+from gpa_lsp.kernel.dataflow.reordering.effects import SIDE_CODE, find_steps
+from gpa_lsp.kernel.dataflow.value_flow import FunctionFlow, build_flow
 from tests.blame.programs import programs
 from tests.control_flow.dominance import list_dominators
 from tests.rows.written import write_kernel

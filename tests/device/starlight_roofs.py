@@ -4,8 +4,9 @@ Source:
     Starlight, section 4.2 (the RTX A5000), and the ratios of its public code.
 """
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.device.model import Machine, MemoryLevel, OperationKind
+from dataclasses import dataclass
+
+from gpa_lsp.gpu.device.model import Machine, MemoryLevel, OperationKind
 
 _L1_BYTES_PER_SM = 128
 _L2_BYTES_PER_SM = 32
@@ -38,7 +39,7 @@ class StarlightRoofs:
 def reckon_starlight_roofs(machine: Machine) -> StarlightRoofs | None:
     """Starlight's roofs of a machine; None without a clock, the number of SMs or an FP32 peak.
 
-    >>> from gpa_lsp.device.find import find_machine_by_name
+    >>> from gpa_lsp.gpu.device.find import find_machine_by_name
     >>> roofs = reckon_starlight_roofs(find_machine_by_name("RTX A5000"))
     >>> round(roofs.fp32_ops_per_s / 1e9, 2), round(roofs.l1_bytes_per_s / 1e9, 2), round(roofs.l2_bytes_per_s / 1e9, 2)
     (27770.88, 13885.44, 3471.36)

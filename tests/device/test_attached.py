@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.basis.errors import MissingToolError, ToolError
-from gpa_lsp.device.attached import find_attached_machine, read_attached_device
-from gpa_lsp.device.model import ClockBasis, MemoryLevel, OperationKind
+from gpa_lsp.foundation.errors import MissingToolError, ToolError
+from gpa_lsp.gpu.device.attached import find_attached_machine, read_attached_device
+from gpa_lsp.gpu.device.model import ClockBasis, MemoryLevel, OperationKind
 
 H200 = {
     "clock_rate": 1_980_000,

@@ -5,10 +5,10 @@ from functools import cache
 
 import pytest
 
-from gpa_lsp.arch.lookup import find_architecture
-from gpa_lsp.device.find import find_machine
-from gpa_lsp.device.model import ClockBasis, Machine, MemoryLevel, OperationKind
-from gpa_lsp.device.rates import list_operation_rates
+from gpa_lsp.gpu.arch.lookup import find_architecture
+from gpa_lsp.gpu.device.find import find_machine
+from gpa_lsp.gpu.device.model import ClockBasis, Machine, MemoryLevel, OperationKind
+from gpa_lsp.gpu.device.rates import list_operation_rates
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
 from tests.conftest import find_corpus

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.arch.lookup import find_architecture, list_architectures
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.device.find import find_machine, find_machine_by_name
-from gpa_lsp.device.model import ClockBasis, Machine, MemoryLevel, OperationKind, RoofOrigin
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.gpu.arch.lookup import find_architecture, list_architectures
+from gpa_lsp.gpu.device.find import find_machine, find_machine_by_name
+from gpa_lsp.gpu.device.model import ClockBasis, Machine, MemoryLevel, OperationKind, RoofOrigin
 from tests.device.builders import make_device, make_launch
 
 Kind = OperationKind

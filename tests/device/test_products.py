@@ -2,9 +2,9 @@
 
 import pytest
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.device.find import find_machine_by_name
-from gpa_lsp.device.products import (
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.gpu.device.find import find_machine_by_name
+from gpa_lsp.gpu.device.products import (
     Accumulation,
     find_product,
     find_product_of,

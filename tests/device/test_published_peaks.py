@@ -2,10 +2,10 @@
 
 import pytest
 
-from gpa_lsp.arch.lookup import find_architecture
-from gpa_lsp.device.find import find_machine_by_name
-from gpa_lsp.device.model import ClockBasis, MemoryLevel, OperationKind, RoofOrigin
-from gpa_lsp.device.products import Product, list_product_names, load_products
+from gpa_lsp.gpu.arch.lookup import find_architecture
+from gpa_lsp.gpu.device.find import find_machine_by_name
+from gpa_lsp.gpu.device.model import ClockBasis, MemoryLevel, OperationKind, RoofOrigin
+from gpa_lsp.gpu.device.products import Product, list_product_names, load_products
 
 Kind = OperationKind
 

@@ -1,7 +1,6 @@
 """Files of measured roofs: our own format with its schema, Starlight's flat file, and what is refused."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +8,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from msgspec.structs import replace
 
-import gpa_lsp.device
-from gpa_lsp.basis.errors import InputError, UnsupportedInputError
-from gpa_lsp.device.empirical_model import ClockDomain, EmpiricalBandwidth, EmpiricalPeak, EmpiricalRoofs
-from gpa_lsp.device.model import MemoryLevel, OperationKind
-from gpa_lsp.device.roofs_file import find_kept_roofs, find_roofs_folder, name_roofs_file, read_roofs, write_roofs
+import gpa_lsp.gpu.device
+from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
+from gpa_lsp.gpu.device.empirical_model import ClockDomain, EmpiricalBandwidth, EmpiricalPeak, EmpiricalRoofs
+from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
+from gpa_lsp.gpu.device.roofs_file import find_kept_roofs, find_roofs_folder, name_roofs_file, read_roofs, write_roofs
 
-SCHEMA = json.loads((Path(gpa_lsp.device.__file__).parent / "roofs.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((Path(gpa_lsp.gpu.device.__file__).parent / "roofs.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)
 
 ROOFS = EmpiricalRoofs(

@@ -1,11 +1,10 @@
 """Starlight's own example, the RTX A5000 (section 4.2), out of our code; and where ours differs."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.device.find import find_machine_by_name
-from gpa_lsp.device.model import MemoryLevel, OperationKind
+from gpa_lsp.gpu.device.find import find_machine_by_name
+from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from tests.device.starlight_roofs import reckon_starlight_roofs
 
 GIGA = 1e9

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.advice.model import KernelAdvice
-from gpa_lsp.pipeline import analyse
-from gpa_lsp.render.advice_screen import build_screen, render_screen
-from gpa_lsp.render.layout import read_plain
-from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.diagnosis.advice.model import KernelAdvice
+from gpa_lsp.document.advice_screen import build_screen, render_screen
+from gpa_lsp.document.layout import read_plain
+from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.report.model import KernelReport
+from gpa_lsp.report.pipeline import analyse
 from tests.conftest import ROOT
 
 EXAMPLE = ROOT / "fixtures" / "example.gpa-profile.json"

@@ -5,18 +5,18 @@ from statistics import median
 
 import pytest
 
-from gpa_lsp.advice.model import AT_THE_LIMIT, LEAST_SPEEDUP, LIBRARY_USE
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.blame.conservation import check_conservation
-from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.pipeline import analyse
+from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, LEAST_SPEEDUP, LIBRARY_USE
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.blame.conservation import check_conservation
+from gpa_lsp.diagnosis.blame.model import KernelBlame
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.read import read_profile
 from gpa_lsp.report.changes import Verdict
 from gpa_lsp.report.compare import compare_reports
 from gpa_lsp.report.comparison import AdviceFate, Comparison
 from gpa_lsp.report.model import KernelReport, Report
-from gpa_lsp.rows.join import join_profile
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.report.pipeline import analyse
 from tests.conftest import find_corpus
 
 CORPUS = find_corpus()

@@ -2,13 +2,13 @@
 
 import pytest
 
-from gpa_lsp.advice.advise import list_optimizers
-from gpa_lsp.advice.limiter_rules import relieves_unit
-from gpa_lsp.advice.model import AT_THE_LIMIT
-from gpa_lsp.analyses.answers import Answer
-from gpa_lsp.analyses.limiter.model import NEAR_RATIO, Confidence, LimiterKind
-from gpa_lsp.render.advice_words import describe_limit, describe_limit_briefly
-from gpa_lsp.render.blame_words import describe_bounds
+from gpa_lsp.diagnosis.advice.advise import list_optimizers
+from gpa_lsp.diagnosis.advice.limiter_rules import relieves_unit
+from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT
+from gpa_lsp.diagnosis.analyses.answers import Answer
+from gpa_lsp.diagnosis.analyses.limiter.model import NEAR_RATIO, Confidence, LimiterKind
+from gpa_lsp.document.advice_words import describe_limit, describe_limit_briefly
+from gpa_lsp.document.blame_words import describe_bounds
 from gpa_lsp.report.model import KernelReport
 from tests.e2e.test_advice_corpus import CORPUS, REPORTS, analyse_report
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import ProblemSeverity
-from gpa_lsp.pipeline import analyse
+from gpa_lsp.foundation.errors import ProblemSeverity
+from gpa_lsp.report.pipeline import analyse
 from tests.patience import LIMIT_S
 
 KERNEL = "_Z13short_def_usePKfPfii"

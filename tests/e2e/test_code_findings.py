@@ -10,12 +10,12 @@ import jsonschema
 import pytest
 
 from gpa_lsp.cli.main import main
-from gpa_lsp.compiler.compile import compile_source
 from gpa_lsp.editor.source.diagnostics import list_diagnostics
 from gpa_lsp.editor.source.hover import describe_hover
-from gpa_lsp.pipeline import analyse
+from gpa_lsp.execution.compiler.compile import compile_source
 from gpa_lsp.report.model import Report
-from gpa_lsp.report_file.store import read_report, write_report
+from gpa_lsp.report.pipeline import analyse
+from gpa_lsp.report.saved.store import read_report, write_report
 from tests.advice.test_warp_checks import NVRTC
 from tests.conftest import ROOT
 from tests.editor.views import make_profile, make_view

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.basis.errors import ProblemSeverity
-from gpa_lsp.pipeline import analyse
+from gpa_lsp.foundation.errors import ProblemSeverity
 from gpa_lsp.report.model import FunctionRole
+from gpa_lsp.report.pipeline import analyse
 
 
 def test_a_cubin_gives_its_kernel_with_the_functions_it_calls(fixtures: Path):

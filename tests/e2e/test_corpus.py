@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import ProblemSeverity
-from gpa_lsp.pipeline import analyse
+from gpa_lsp.foundation.errors import ProblemSeverity
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
 from gpa_lsp.report.model import FunctionRole, Report
+from gpa_lsp.report.pipeline import analyse
 from tests.conftest import find_corpus
 
 CORPUS = find_corpus()

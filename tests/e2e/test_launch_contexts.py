@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.cli.main import main
+from gpa_lsp.document.advice_screen import MOST_LINES
+from gpa_lsp.document.charts.roofline_chart import build_roofline_chart
+from gpa_lsp.document.context_words import list_context_lines, name_contexts
+from gpa_lsp.document.roofline_picture import draw_roofline_picture
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly, describe_verdict
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.pipeline import analyse
-from gpa_lsp.render.advice_screen import MOST_LINES
-from gpa_lsp.render.charts.roofline_chart import build_roofline_chart
-from gpa_lsp.render.context_words import list_context_lines, name_contexts
-from gpa_lsp.render.roofline_picture import draw_roofline_picture
+from gpa_lsp.kernel.launch_contexts import MOST_CONTEXTS
 from gpa_lsp.report.model import Report
-from gpa_lsp.report_file.store import read_report, write_report
-from gpa_lsp.rows.launch_contexts import MOST_CONTEXTS
+from gpa_lsp.report.pipeline import analyse
+from gpa_lsp.report.saved.store import read_report, write_report
 from tests.e2e.example_launches import judge, list_gains, make_launch, read_screen, write_launches
 from tests.editor.views import make_profile
 from tests.render.html_report.test_page import unpack

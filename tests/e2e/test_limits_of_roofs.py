@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.analyses.limiter.model import Confidence, LimiterKind
+from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, LimiterKind
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_verdict
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.pipeline import analyse
 from gpa_lsp.report.model import KernelReport
+from gpa_lsp.report.pipeline import analyse
 from tests.conftest import ROOT
 from tests.editor.views import make_profile
 

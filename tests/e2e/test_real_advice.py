@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.advice.model import LIBRARY_USE
-from gpa_lsp.pipeline import analyse
-from gpa_lsp.render.advice_markdown import render_advice_markdown
-from gpa_lsp.render.advice_notes import list_notes
-from gpa_lsp.render.advice_sarif import build_advice_sarif
-from gpa_lsp.render.advice_text import render_advice
-from gpa_lsp.render.github import render_advice_github
-from gpa_lsp.render.layout import read_plain
-from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.diagnosis.advice.model import LIBRARY_USE
+from gpa_lsp.document.advice_markdown import render_advice_markdown
+from gpa_lsp.document.advice_notes import list_notes
+from gpa_lsp.document.advice_sarif import build_advice_sarif
+from gpa_lsp.document.advice_text import render_advice
+from gpa_lsp.document.github import render_advice_github
+from gpa_lsp.document.layout import read_plain
+from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.pairs import build_pair_index
-from gpa_lsp.report_file.store import read_report, write_report
+from gpa_lsp.report.pipeline import analyse
+from gpa_lsp.report.saved.store import read_report, write_report
 from tests.conftest import find_corpus
 from tests.render.test_advice_markdown import check_tables
 from tests.render.test_sarif import check_required

@@ -4,13 +4,13 @@ import random
 
 import pytest
 
-from gpa_lsp.blame.model import Dependency
+from gpa_lsp.diagnosis.blame.model import Dependency
 from gpa_lsp.editor.sass import chains, hover, navigation
 from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.sass.operand_values import list_values
-from gpa_lsp.pipeline import analyse
 from gpa_lsp.report.code_queries import find_defs, find_uses
 from gpa_lsp.report.model import KernelReport
+from gpa_lsp.report.pipeline import analyse
 from tests.conftest import find_corpus
 from tests.editor.sass.documents import URI, open_document, show_report
 

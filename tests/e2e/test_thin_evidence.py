@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.advice.model import Advice
 from gpa_lsp.cli.main import main
+from gpa_lsp.diagnosis.advice.model import Advice
+from gpa_lsp.document.advice_words import describe_gain
 from gpa_lsp.editor.kernel_page import describe_kernel_briefly, describe_verdict
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.render.advice_words import describe_gain
 from gpa_lsp.report.model import KernelReport
 from tests.e2e.example_launches import Launch, judge, make_launch, read_screen, write_launches
 from tests.editor.views import make_profile

@@ -30,13 +30,13 @@ from gpa_lsp.cli.main import main
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly
 from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.stall_table import describe_line
-from gpa_lsp.history.model import Run
-from gpa_lsp.history.recording import Surroundings, build_recording
-from gpa_lsp.history.rows import read_measurement, write_facts
-from gpa_lsp.pipeline import analyse
 from gpa_lsp.profile.read import read_profile
+from gpa_lsp.report.history.model import Run
+from gpa_lsp.report.history.recording import Surroundings, build_recording
+from gpa_lsp.report.history.rows import read_measurement, write_facts
 from gpa_lsp.report.model import KernelReport, Report
-from gpa_lsp.report_file.store import read_report, write_report
+from gpa_lsp.report.pipeline import analyse
+from gpa_lsp.report.saved.store import read_report, write_report
 from tests.conftest import ROOT
 from tests.editor.views import make_profile, make_snapshot, make_view
 from tests.profile.native_writing import write_native

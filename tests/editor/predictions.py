@@ -1,10 +1,11 @@
 """Predictions made by hand, and views of them."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
+from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.editor.document_view import DocumentView, OpenDocument, build_view
 from gpa_lsp.editor.predicted.results import (
     Fact,
@@ -19,12 +20,11 @@ from gpa_lsp.editor.predicted.view import PredictedState, make_state
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import Snapshot
 from gpa_lsp.editor.static.view import StaticState
-from gpa_lsp.ptx.model import Space
-from gpa_lsp.traces.data_centric import PatternShare
-from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
-from gpa_lsp.traces.model import AccessGroupKind
-from gpa_lsp.traces.patterns import LanePattern
-from gpa_lsp.traces.reuse_distance import INFINITE_BIN, ReuseHistogram
+from gpa_lsp.execution.traces.data_centric import PatternShare
+from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
+from gpa_lsp.execution.traces.model import AccessGroupKind
+from gpa_lsp.execution.traces.patterns import LanePattern
+from gpa_lsp.execution.traces.reuse_distance import INFINITE_BIN, ReuseHistogram
 from tests.editor.views import make_knowledge
 
 SOURCE = Path("/project/k.cu")

@@ -1,9 +1,9 @@
 """A session without a server: what features and commands ask about it, over real snapshots, views and SASS documents."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace
 from pygls.workspace import PositionCodec
 
 from gpa_lsp.editor.abilities import Abilities

@@ -1,7 +1,7 @@
 import pytest
 
 from gpa_lsp.editor.lines.anchors import choose_anchor, find_definitions
-from gpa_lsp.report.names import find_plain_name
+from gpa_lsp.kernel.names import find_plain_name
 
 CUDA = """\
 // __global__ void commented(int);

@@ -1,6 +1,6 @@
 """Library code that was compiled into a kernel without a chain to its caller: what of it stands on the calling line."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.callees import credit_callers

@@ -1,17 +1,16 @@
 """Whether a text can be what was measured, and what is shown of one of which nobody can tell."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp.editor.lines.fit import judge_fit
 from gpa_lsp.editor.model import Hint
+from gpa_lsp.editor.protocol.features.gpa_heat import HeatMark, list_heat
 from gpa_lsp.editor.settings import Settings, UnverifiedChoice
 from gpa_lsp.editor.snapshot import LoadedProfile
 from gpa_lsp.editor.source.diagnostics import list_diagnostics
 from gpa_lsp.editor.source.hints import MOST_CHARS, list_hints
 from gpa_lsp.editor.source.lenses import list_lenses
-from gpa_lsp.lsp.features.gpa_heat import HeatMark, list_heat
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import Doubt, MeasuredFile
 from tests.editor.views import LISTING, SOURCE, make_profile, make_view

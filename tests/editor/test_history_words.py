@@ -1,14 +1,14 @@
 """What lens, hover and page say about a kernel's past."""
 
-from dataclasses import replace
 from datetime import UTC
 
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp.editor.history import describe_change_briefly, describe_course_of, describe_line_change, describe_past
-from gpa_lsp.history.comparing import compare_runs
-from gpa_lsp.history.model import KernelHistory, Recording, Run, RunChange
-from gpa_lsp.lsp.safe_markdown import defuse
+from gpa_lsp.editor.protocol.safe_markdown import defuse
+from gpa_lsp.report.history.comparing import compare_runs
+from gpa_lsp.report.history.model import KernelHistory, Recording, Run, RunChange
 from tests.history.recordings import NOON_NS, SECOND_NS, make_key, make_recording
 from tests.render.time_courses import make_commit, make_course
 

@@ -1,11 +1,11 @@
 """What lines show is one metric of a person's choice: in hints, heat, lenses and lists alike, with its unit, and never 0 for what is unknown."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.hot_spots import list_hot_spots
@@ -13,11 +13,11 @@ from gpa_lsp.editor.lines.heat import HeatKind, measure_heat
 from gpa_lsp.editor.metric_offers import list_offers
 from gpa_lsp.editor.metrics import find_metric
 from gpa_lsp.editor.model import Hint
+from gpa_lsp.editor.protocol.commands.choose_metric import choose_metric
+from gpa_lsp.editor.protocol.commands.list_metrics import list_metrics
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.source.hints import MOST_CHARS, list_hints
 from gpa_lsp.editor.source.lenses import list_lenses
-from gpa_lsp.lsp.commands.choose_metric import choose_metric
-from gpa_lsp.lsp.commands.list_metrics import list_metrics
 from gpa_lsp.report.model import LoopRow
 from tests.editor import predictions
 from tests.editor.sessions import Session

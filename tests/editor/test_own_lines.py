@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.ownership import find_library_frame
-from gpa_lsp.compiler.compile import compile_source
-from gpa_lsp.compiler.settings import CompilerChoice, CompileSettings
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.document.prediction_page.page import build_rows
 from gpa_lsp.editor.predicted.worker import list_faults
-from gpa_lsp.prediction.launch_sources import LaunchChoice
-from gpa_lsp.prediction.model import EDITOR_PREDICTION, SourcePrediction
-from gpa_lsp.prediction.predict import predict_source
-from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.render.prediction_page.source_lines import build_rows
+from gpa_lsp.execution.compiler.compile import compile_source
+from gpa_lsp.execution.compiler.settings import CompilerChoice, CompileSettings
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.model import EDITOR_PREDICTION, SourcePrediction
+from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.foundation.ownership import find_library_frame
 from tests.compiler.installed import require_nvcc
 
 # The description gives ``features`` one value too few.

@@ -1,12 +1,12 @@
 """Measured places on this machine: in open documents, in files as they are now, and never in files nobody allowed us to read."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from pygls.workspace import PositionCodec
 
 from gpa_lsp.editor.lines import places as places_module

@@ -1,20 +1,21 @@
 """What was emulated, in hover, hints, diagnostics, lens and actions: on the lines as they are now, called emulated, beside what was measured."""
 
 import re
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.access.patterns import REMEDIES, Pattern
-from gpa_lsp.basis.errors import ProblemSeverity
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.diagnosis.analyses.access.patterns import REMEDIES, Pattern
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.kernel_page import MOST_LENS_CHARS
 from gpa_lsp.editor.model import Action, ActionKind, CommandCall, DiagnosticSeverity, TextEdit
 from gpa_lsp.editor.predicted.results import PredictedProblem, PredictedResult
 from gpa_lsp.editor.predicted.view import make_state
+from gpa_lsp.editor.protocol.safe_markdown import defuse
 from gpa_lsp.editor.settings import HintChoice
 from gpa_lsp.editor.source.actions import list_actions
 from gpa_lsp.editor.source.diagnostics import list_diagnostics
@@ -23,8 +24,7 @@ from gpa_lsp.editor.source.hover import describe_hover
 from gpa_lsp.editor.source.lenses import list_lenses
 from gpa_lsp.editor.static.results import StaticKernel, StaticResult
 from gpa_lsp.editor.static.view import StaticState, take_result
-from gpa_lsp.lsp.safe_markdown import defuse
-from gpa_lsp.ptx.model import Space
+from gpa_lsp.foundation.errors import ProblemSeverity
 from tests.editor.predictions import (
     ACCESS,
     BRANCH,

@@ -1,9 +1,9 @@
 """What the process that predicts answers, for real kernels: facts on their lines, blocks worth a try, pages, templates, and what cannot be done."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp.editor.predicted.results import (
     PageJob,
@@ -17,9 +17,9 @@ from gpa_lsp.editor.predicted.results import (
 )
 from gpa_lsp.editor.predicted.trials import find_block_edit
 from gpa_lsp.editor.predicted.worker import do_job
-from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.processes.frames import Step
-from gpa_lsp.traces.words import summarise_reuse
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.traces.words import summarise_reuse
+from gpa_lsp.foundation.processes.frames import Step
 from tests.patience import LIMIT_S
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")

@@ -1,12 +1,12 @@
 """The roofline in the editor: in hovers of every client, as a picture for those that draw it, in the lens and on the kernel's page."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.answers import LineMark
-from gpa_lsp.basis.numbers import Quantity
+from gpa_lsp.diagnosis.analyses.answers import LineMark
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly, describe_verdict
 from gpa_lsp.editor.source.hover import describe_hover
+from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.report.model import KernelReport
 from tests.analyses_samples import ANALYSES, ANSWER, ROOFLINE
 from tests.editor.sessions import Session

@@ -1,13 +1,14 @@
 """A measured source of which nobody has a copy: what the client had of that very state of the file stands in for it, and nothing else does."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
-from gpa_lsp.basis.file_stamps import read_stamp
+from msgspec.structs import replace
+
 from gpa_lsp.editor.model import TextChange
 from gpa_lsp.editor.settings import Settings, UnverifiedChoice
 from gpa_lsp.editor.snapshot import LoadedProfile
+from gpa_lsp.foundation.file_stamps import read_stamp
 from tests.editor.sessions import Session
 from tests.editor.views import make_profile, make_snapshot
 from tests.report_builder import build_kernel

@@ -1,9 +1,9 @@
 import pytest
 
-from gpa_lsp.basis.catalogue import load_catalogue
-from gpa_lsp.blame import blamers
-from gpa_lsp.blame.blamers import Blamer
+from gpa_lsp.diagnosis.blame import blamers
+from gpa_lsp.diagnosis.blame.blamers import Blamer
 from gpa_lsp.editor.settings import OPTIONS, HeldSettings, Settings, Severity, read_settings
+from gpa_lsp.foundation.catalogue import load_catalogue
 
 
 def test_every_option_is_read() -> None:

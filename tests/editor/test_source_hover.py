@@ -1,8 +1,8 @@
 """What hovers say beyond the stall table: roofs, pictures, names of lines as they are now, edited lines."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
-from gpa_lsp.advice.model import UnitUse
+from gpa_lsp.diagnosis.advice.model import UnitUse
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.source.hover import describe_hover
 from tests.editor.sessions import Session

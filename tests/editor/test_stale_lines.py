@@ -1,15 +1,15 @@
 """Lines that were changed since they were measured, and that no number stands on a line it was not measured on."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.stale import list_gaps
+from gpa_lsp.editor.protocol.features.gpa_heat import HeatMark, list_heat
 from gpa_lsp.editor.settings import Settings, UnverifiedChoice
-from gpa_lsp.lsp.features.gpa_heat import HeatMark, list_heat
 from gpa_lsp.report.line_map import map_lines
 from tests.editor.views import make_profile, make_view
 from tests.report_builder import build_kernel

@@ -1,12 +1,10 @@
 """What the code says, on the lines as they are now, and not where a profile says better."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import ProblemSeverity
-from gpa_lsp.compiler.model import CompilerMessage
 from gpa_lsp.editor.document_view import DocumentView, OpenDocument, build_view
 from gpa_lsp.editor.model import DiagnosticSeverity
 from gpa_lsp.editor.settings import Settings
@@ -16,6 +14,8 @@ from gpa_lsp.editor.source.hover import describe_hover
 from gpa_lsp.editor.source.lenses import list_lenses
 from gpa_lsp.editor.static.results import StaticKernel, StaticMark, StaticResult
 from gpa_lsp.editor.static.view import StaticState, take_result
+from gpa_lsp.execution.compiler.model import CompilerMessage
+from gpa_lsp.foundation.errors import ProblemSeverity
 from tests.editor.views import LISTING, make_knowledge, make_profile, make_snapshot
 from tests.report_builder import build_kernel
 

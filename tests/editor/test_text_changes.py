@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from lsprotocol import types
 
 from gpa_lsp.editor.model import TextChange
+from gpa_lsp.editor.protocol import protocol_types
+from gpa_lsp.editor.protocol.wire import make_converter
 from gpa_lsp.editor.text_changes import EditedText, apply_changes
-from gpa_lsp.lsp import protocol_types
-from gpa_lsp.lsp.wire import make_converter
 from gpa_lsp.report.line_map import split_lines
 from tests.editor.edits import ENCODINGS, TEXTS, WORDS, Typist, apply_slowly, make_units, split_slowly
 from tests.patience import in_bounded_time

@@ -3,12 +3,11 @@
 import os
 import pickle
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.packed_records import pack_records
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import OpenDocument, build_view
 from gpa_lsp.editor.metrics import LineMetric, MetricKind
@@ -18,6 +17,7 @@ from gpa_lsp.editor.source.hints import MOST_CHARS, list_hints
 from gpa_lsp.editor.timed.results import LaunchTime, SampleJob, SampleResult, TimedJob, TimedResult
 from gpa_lsp.editor.timed.view import TimedState, make_state
 from gpa_lsp.editor.timed.worker import WORK
+from gpa_lsp.foundation.packed_records import pack_records
 from tests.editor.predictions import JOB, NAME, SOURCE, TEXT
 from tests.editor.views import make_knowledge, make_profile, make_snapshot
 from tests.report_builder import build_kernel

@@ -1,11 +1,12 @@
 """Fixes that are really compiled and emulated, and what a menu says of each state."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from gpa_lsp.diagnosis.rewrites.model import TextEdit, TextPlace
 from gpa_lsp.editor.source.actions import make_fix_action
 from gpa_lsp.editor.source.fixes import find_fixes
 from gpa_lsp.editor.verified.jobs import make_fix_job, move_line
@@ -21,7 +22,6 @@ from gpa_lsp.editor.verified.results import (
     OfferedFix,
 )
 from gpa_lsp.editor.verified.worker import do_job
-from gpa_lsp.rewrites.model import TextEdit, TextPlace
 from tests.editor.views import make_profile, make_view
 from tests.report_builder import build_kernel
 

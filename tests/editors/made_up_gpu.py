@@ -1,8 +1,8 @@
 """A GPU for editors: a CUDA driver and a CUPTI of ours, which take the times that a file says."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
 from tests.collector.built import build, make_variables
 
 

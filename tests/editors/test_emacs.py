@@ -12,7 +12,7 @@ from tests.editors.neovim.conftest import find_editors
 from tests.editors.workspace import CAUSE, VICTIM, Workspace, make_workspace
 from tests.patience import LIMIT_S
 
-SERVER = f'("{sys.executable}" "-m" "gpa_lsp.lsp")'
+SERVER = f'("{sys.executable}" "-m" "gpa_lsp.editor.protocol")'
 
 WAIT = """
 (defun wait-for (accept)

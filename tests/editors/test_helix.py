@@ -22,7 +22,7 @@ def terminal(workspace: Workspace, tmp_path: Path) -> Iterator[Neovim]:
             "Helix is not installed: tests/editors/install_neovim.sh and install_others.sh install it beside the system"
         )
     languages, editor = read_blocks("helix.md", "toml")
-    started = f'command = "{sys.executable}"\nargs = ["-m", "gpa_lsp.lsp"]'
+    started = f'command = "{sys.executable}"\nargs = ["-m", "gpa_lsp.editor.protocol"]'
     assert 'command = "gpa-lsp"\nargs = ["serve"]' in languages and '["clangd", "gpa-lsp"]' in languages
     languages = languages.replace('command = "gpa-lsp"\nargs = ["serve"]', started).replace('"clangd", ', "")
     configuration = tmp_path / "configuration" / "helix"

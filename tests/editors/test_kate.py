@@ -40,7 +40,8 @@ def kate(workspace: Workspace, tmp_path: Path) -> Iterator[Kate]:
     server = tmp_path / "server"
     heard = [shlex.quote(str(tmp_path / name)) for name in ("from-kate", "from-server")]
     server.write_text(
-        f"#!/bin/sh\ntee {heard[0]} | {shlex.quote(sys.executable)} -m gpa_lsp.lsp | tee {heard[1]}\n", encoding="utf-8"
+        f"#!/bin/sh\ntee {heard[0]} | {shlex.quote(sys.executable)} -m gpa_lsp.editor.protocol | tee {heard[1]}\n",
+        encoding="utf-8",
     )
     server.chmod(0o755)
     settings, _ = read_blocks("kate.md", "json")

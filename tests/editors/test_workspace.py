@@ -4,8 +4,8 @@ import json
 import subprocess
 from pathlib import Path
 
-from gpa_lsp.basis.errors import ProblemSeverity
-from gpa_lsp.pipeline import analyse
+from gpa_lsp.foundation.errors import ProblemSeverity
+from gpa_lsp.report.pipeline import analyse
 from tests.editors.workspace import CAUSE, DOUBLES, LOOP, MANGLED, VICTIM, make_workspace
 
 

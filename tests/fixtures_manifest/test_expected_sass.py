@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gpa_lsp.binary.tool_location import find_tool
+from gpa_lsp.code.binary.tool_location import find_tool
 from tests.binary.seeds import read_fixture
 from tests.binary.together import disassemble_fixtures
 

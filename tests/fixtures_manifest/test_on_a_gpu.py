@@ -14,10 +14,10 @@ from types import ModuleType
 
 import pytest
 
-from gpa_lsp.basis.catalogue import load_catalogue
-from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.cli import commands
 from gpa_lsp.cli.commands import Command
+from gpa_lsp.code.binary.tool_location import find_tool
+from gpa_lsp.foundation.catalogue import load_catalogue
 from tests.collector.built import SAMPLES_OF_AN_INSTRUCTION, build, make_variables
 from tests.conftest import ROOT
 from tests.patience import LIMIT_S
@@ -27,7 +27,7 @@ _WORKER = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
 from gpa_lsp.cli.main import main
-from gpa_lsp.gpu import timing_processes
+from gpa_lsp.execution.local_gpu import timing_processes
 from tests.gpu.in_process import JobsHere
 from tests.gpu.timed_driver import TimedDriver
 timing_processes._POOL = JobsHere(TimedDriver([TIME], free_bytes=1 << 32))
@@ -265,9 +265,9 @@ _RECORDER = """
 words = sys.argv[1:]
 if words[0] == "record":
     from pathlib import Path
-    from gpa_lsp.record.describe import describe_launches
-    from gpa_lsp.record.python_programs import HeldKernel
-    from gpa_lsp.launches.source_parameters import SourceParameter
+    from gpa_lsp.execution.record.describe import describe_launches
+    from gpa_lsp.execution.record.python_programs import HeldKernel
+    from gpa_lsp.code.ptx.source_parameters import SourceParameter
     from tests.record.test_describing import write_raw
     folder = Path(words[2])
     folder.mkdir(parents=True)

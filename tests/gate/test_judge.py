@@ -1,14 +1,13 @@
 """What is judged of two sides: noise, origins, patterns, kernels without a partner."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.gate.budgets import DEFAULT_BUDGETS, parse_limit
-from gpa_lsp.gate.figures import describe_kernel
-from gpa_lsp.gate.judge import judge_kernels
-from gpa_lsp.gate.model import Budget, Budgets, Figure, GateKernel, Metric, Origin, Outcome
-from gpa_lsp.render.gate_words import describe_row
+from gpa_lsp.document.gate_words import describe_row
+from gpa_lsp.report.gate.budgets import DEFAULT_BUDGETS, parse_limit
+from gpa_lsp.report.gate.figures import describe_kernel
+from gpa_lsp.report.gate.judge import judge_kernels
+from gpa_lsp.report.gate.model import Budget, Budgets, Figure, GateKernel, Metric, Origin, Outcome
 from tests.report_builder import build_kernel
 
 ROWS = (

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gpa_lsp.gpu import timing_worker
+from gpa_lsp.execution.local_gpu import timing_worker
 from tests.gpu.timed_driver import TimedDriver
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import MissingToolError, ToolError
-from gpa_lsp.emulator.model import Budget
-from gpa_lsp.emulator.trace import join_pieces
-from gpa_lsp.gpu.local_gpu import LocalGpu
-from gpa_lsp.native.c_compiler import find_c_compiler
-from gpa_lsp.prediction.trace_files.read import read_pieces
-from gpa_lsp.programs.library import list_headers
+from gpa_lsp.execution.emulator.model import Budget
+from gpa_lsp.execution.emulator.trace import join_pieces
+from gpa_lsp.execution.local_gpu.local_gpu import LocalGpu
+from gpa_lsp.execution.prediction.trace_files.read import read_pieces
+from gpa_lsp.execution.programs.library import list_headers
+from gpa_lsp.foundation.errors import MissingToolError, ToolError
+from gpa_lsp.foundation.native.c_compiler import find_c_compiler
 from tests.emulator.kernels.running import load_module
 from tests.emulator.kernels.test_truth import FIXTURES
 from tests.instrumentation.comparing import emulate_traced, list_different, rebase

@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpa_lsp.basis.figures import measure_spread
-from gpa_lsp.history.model import (
+from gpa_lsp.foundation.figures import measure_spread
+from gpa_lsp.kernel.names import demangle
+from gpa_lsp.report.changes import LaunchTimes
+from gpa_lsp.report.history.model import (
     KernelKey,
     Measurement,
     Recording,
@@ -14,9 +16,7 @@ from gpa_lsp.history.model import (
     RememberedLine,
     RememberedLines,
 )
-from gpa_lsp.history.store import History
-from gpa_lsp.report.changes import LaunchTimes
-from gpa_lsp.report.names import demangle
+from gpa_lsp.report.history.store import History
 
 SECOND_NS = 1_000_000_000
 NOON_NS = 1_763_726_400 * SECOND_NS

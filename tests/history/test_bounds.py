@@ -6,8 +6,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.history.model import HistoryLimits
-from gpa_lsp.history.store import History
+from gpa_lsp.report.history.model import HistoryLimits
+from gpa_lsp.report.history.store import History
 from tests.conftest import examples
 from tests.history.recordings import make_key, make_recording
 

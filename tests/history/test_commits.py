@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.history.commits import find_commit
+from gpa_lsp.report.history.recording import find_commit
 from gpa_lsp.report.time_course import Commit
 from tests.patience import LIMIT_S
 

@@ -9,7 +9,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from gpa_lsp.history.store import History
+from gpa_lsp.report.history.store import History
 from tests.conftest import ROOT
 from tests.history.recordings import make_key, make_recording
 from tests.patience import LIMIT_S
@@ -17,7 +17,7 @@ from tests.patience import LIMIT_S
 WRITER = """
 import sys
 from pathlib import Path
-from gpa_lsp.history.store import History
+from gpa_lsp.report.history.store import History
 from tests.history.recordings import make_key, make_recording
 path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 for measured in range(count):

@@ -1,18 +1,18 @@
 """Runs one after the other: the same as asking for the run before again and again, judged by the spread between launches."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.history.courses import build_course, build_courses
-from gpa_lsp.history.model import Recording, Run, RunFilter
-from gpa_lsp.history.overview import build_overview
-from gpa_lsp.history.recording import build_recording
-from gpa_lsp.history.remember import find_courses
-from gpa_lsp.history.store import History
 from gpa_lsp.report.changes import Verdict
+from gpa_lsp.report.history.courses import build_course, build_courses
+from gpa_lsp.report.history.model import Recording, Run, RunFilter
+from gpa_lsp.report.history.overview import build_overview
+from gpa_lsp.report.history.recording import build_recording
+from gpa_lsp.report.history.remember import find_courses
+from gpa_lsp.report.history.store import History
 from gpa_lsp.report.time_course import Commit
 from tests.history.recordings import make_key, make_recording, open_history
 from tests.history.test_remember import make_kernel, surround

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 from gpa_lsp.cli.main import main
-from gpa_lsp.history.model import Run
-from gpa_lsp.history.schema import APPLICATION_ID, SCHEMA_VERSION
-from gpa_lsp.history.store import History
+from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
+from gpa_lsp.report.history.database import APPLICATION_ID, SCHEMA_VERSION
+from gpa_lsp.report.history.model import Run
+from gpa_lsp.report.history.store import History
 from tests.conftest import ROOT
 from tests.history.recordings import NOON_NS, SECOND_NS, make_key, make_recording, open_history
 from tests.patience import LIMIT_S
@@ -242,9 +242,9 @@ def test_two_that_find_it_damaged_put_it_aside_once(tmp_path: Path) -> None:
 
 FULL_DISK = """
 import resource, signal, sys
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.history.remember import KernelMemory
-from gpa_lsp.history.store import History
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.report.history.remember import KernelMemory
+from gpa_lsp.report.history.store import History
 from pathlib import Path
 from tests.history.recordings import make_recording
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -285,7 +285,7 @@ def test_a_database_others_may_open_over_the_network_has_no_shared_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = fill(tmp_path, 2)
-    monkeypatch.setattr("gpa_lsp.history.database.is_shared_between_machines", lambda path: True)
+    monkeypatch.setattr("gpa_lsp.report.history.database.is_shared_between_machines", lambda path: True)
     with History.open(path) as history:
         history.record(make_recording(50))
         assert sorted(file.name for file in tmp_path.iterdir()) == ["history.db"]

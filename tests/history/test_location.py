@@ -5,7 +5,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from gpa_lsp.history.location import find_database, is_shared_between_machines
+from gpa_lsp.report.history.location import find_database, is_shared_between_machines
 
 MOUNTS = r"""
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw

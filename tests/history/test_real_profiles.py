@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.history.model import KernelHistory
-from gpa_lsp.history.recording import Surroundings
-from gpa_lsp.history.remember import remember_kernels
-from gpa_lsp.history.store import History
-from gpa_lsp.pipeline import analyse
 from gpa_lsp.report.compare import compare_reports
+from gpa_lsp.report.history.model import KernelHistory
+from gpa_lsp.report.history.recording import Surroundings
+from gpa_lsp.report.history.remember import remember_kernels
+from gpa_lsp.report.history.store import History
 from gpa_lsp.report.kernel_lines import find_body
 from gpa_lsp.report.model import Report
+from gpa_lsp.report.pipeline import analyse
 from tests.conftest import find_corpus
 
 CORPUS = find_corpus()

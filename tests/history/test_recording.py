@@ -1,14 +1,15 @@
 """What is remembered of a kernel's report."""
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.history.model import HistoryLimits, Recording
-from gpa_lsp.history.recording import Surroundings, build_recording, is_measured
 from gpa_lsp.report.compare import digest_code
+from gpa_lsp.report.history.model import HistoryLimits, Recording
+from gpa_lsp.report.history.recording import Surroundings, build_recording, is_measured
 from gpa_lsp.report.model import KernelReport
 from tests.report_builder import build_kernel
 

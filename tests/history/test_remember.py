@@ -3,17 +3,17 @@
 import pickle
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import ProblemSeverity
-from gpa_lsp.history.model import KernelHistory
-from gpa_lsp.history.recording import Surroundings
-from gpa_lsp.history.remember import KernelMemory, compare_with_past, remember_kernels
-from gpa_lsp.history.store import History
+from gpa_lsp.foundation.errors import ProblemSeverity
 from gpa_lsp.report.changes import Verdict
+from gpa_lsp.report.history.model import KernelHistory
+from gpa_lsp.report.history.recording import Surroundings
+from gpa_lsp.report.history.remember import KernelMemory, compare_with_past, remember_kernels
+from gpa_lsp.report.history.store import History
 from gpa_lsp.report.model import KernelReport
 from tests.conftest import ROOT
 from tests.history.recordings import make_key, make_recording, open_history
@@ -134,7 +134,7 @@ def test_what_the_editor_keeps_crosses_a_pipe(tmp_path: Path) -> None:
 
 
 def test_the_types_the_server_imports_at_its_start_bring_nothing_heavy() -> None:
-    code = "import sys, gpa_lsp.history.model, gpa_lsp.history.remember; print([n for n in ('numpy', 'sqlite3') if n in sys.modules])"
+    code = "import sys, gpa_lsp.report.history.model, gpa_lsp.report.history.remember; print([n for n in ('numpy', 'sqlite3') if n in sys.modules])"
     ran = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=LIMIT_S
     )
@@ -181,7 +181,7 @@ def test_a_memory_that_is_damaged_on_the_way_goes_on_and_says_so(tmp_path: Path)
 
 
 def test_a_memory_without_sqlite_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "gpa_lsp.history.store", None)
+    monkeypatch.setitem(sys.modules, "gpa_lsp.report.history.store", None)
     memory = KernelMemory(tmp_path / "history.db")
     assert len(memory.problems) == 1
     assert "not remembered" in memory.problems[0].message

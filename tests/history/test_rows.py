@@ -2,15 +2,16 @@
 
 import json
 import math
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.basis.figures import Spread
-from gpa_lsp.history.model import Measurement, RememberedAdvice, RememberedLine
-from gpa_lsp.history.rows import (
+from gpa_lsp.foundation.figures import Spread
+from gpa_lsp.report.changes import LaunchTimes
+from gpa_lsp.report.history.model import Measurement, RememberedAdvice, RememberedLine
+from gpa_lsp.report.history.rows import (
     DamagedRowError,
     make_storable,
     make_storable_time,
@@ -23,7 +24,6 @@ from gpa_lsp.history.rows import (
     write_facts,
     write_lines,
 )
-from gpa_lsp.report.changes import LaunchTimes
 from gpa_lsp.report.time_course import Commit
 from tests.history.recordings import make_recording
 

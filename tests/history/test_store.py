@@ -4,16 +4,16 @@ import os
 import random
 import stat
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.history.location import measure_bytes
-from gpa_lsp.history.model import KernelKey, Run, RunFilter
-from gpa_lsp.history.store import History
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.report.history.location import measure_bytes
+from gpa_lsp.report.history.model import KernelKey, Run, RunFilter
+from gpa_lsp.report.history.store import History
 from gpa_lsp.report.time_course import Commit
 from tests.history.recordings import HOME, NOON_NS, SECOND_NS, SOURCE, make_key, make_recording, open_history
 

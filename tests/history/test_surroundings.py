@@ -1,10 +1,11 @@
 """What is remembered of where a kernel was read."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
-from gpa_lsp.history.recording import Surroundings, build_recording, describe_surroundings
+from msgspec.structs import replace
+
+from gpa_lsp.report.history.recording import Surroundings, build_recording, describe_surroundings
 from gpa_lsp.report.kernel_lines import find_causes
 from gpa_lsp.report.measured_files import MeasuredFile, read_measured_ns
 from gpa_lsp.report.model import KernelReport

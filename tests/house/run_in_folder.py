@@ -1,5 +1,5 @@
 """What a test runs in a hostile folder: commands as the program ``gpa-lsp`` runs them, or its server. Says which processes it started.
-from gpa_lsp.processes.time_limits import TimeLimits
+from gpa_lsp.foundation.processes.time_limits import TimeLimits
 
 ``run_in_folder.py LOG VARIABLES COMMANDS``; without commands it serves. To the variables empty entries are added, which stand for the folder one
 is in. As with the installed program, it is its own folder that Python looks in for modules, which is why the tests copy it to an empty one.
@@ -43,14 +43,14 @@ def main(log: Path, variables: Sequence[str], commands: Sequence[Sequence[str]])
 
 def _explore_in_processes() -> None:
     """At once, however quick this machine is."""
-    from gpa_lsp.prediction.exploration.workers import LocalWorkers
+    from gpa_lsp.execution.prediction.exploration.workers import LocalWorkers
 
     LocalWorkers.__init__.__kwdefaults__["here_s"] = 0.0
 
 
 def _run_a_tool() -> None:
-    from gpa_lsp.processes.time_limits import TimeLimits
-    from gpa_lsp.processes.watched_command import RunLimits, run_command
+    from gpa_lsp.foundation.processes.time_limits import TimeLimits
+    from gpa_lsp.foundation.processes.watched_command import RunLimits, run_command
 
     limits = RunLimits(time=TimeLimits.for_work(60.0), memory_limit_bytes=1 << 30)
     assert run_command("true", ["/bin/true"], folder=Path.cwd(), environment=dict(os.environ), limits=limits)[0]
@@ -58,7 +58,7 @@ def _run_a_tool() -> None:
 
 async def _measure(variables: Sequence[str]) -> None:
     """The person's own command gets the environment as it is."""
-    from gpa_lsp.collect.command_run import CommandRun
+    from gpa_lsp.profile.collect.command_run import CommandRun
 
     command = ["/bin/sh", "-c", "".join(f'echo "${name}";' for name in variables)]
     lines: list[str] = []

@@ -6,9 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import gpa_lsp.lsp.commands
-from gpa_lsp.basis.catalogue import load_catalogue
-from gpa_lsp.lsp.commands import Command
+import gpa_lsp.editor.protocol.commands
+from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.foundation.catalogue import load_catalogue
 
 EDITORS = Path(__file__).resolve().parent.parent.parent / "editors"
 
@@ -37,7 +37,9 @@ def test_the_protocol_page_lists_the_commands_there_are() -> None:
         for row in re.findall(r"^\| (`gpaLsp[^|]*)\|", table, re.MULTILINE)
         for name in re.findall(r"gpaLsp\.\w+", row)
     }
-    assert listed == {command.name for command in load_catalogue(gpa_lsp.lsp.commands, "COMMAND", Command).values()}
+    assert listed == {
+        command.name for command in load_catalogue(gpa_lsp.editor.protocol.commands, "COMMAND", Command).values()
+    }
 
 
 def test_links_between_the_pages_lead_somewhere() -> None:

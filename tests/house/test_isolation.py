@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.cli import commands
 from gpa_lsp.cli.commands import Command
+from gpa_lsp.foundation.catalogue import load_catalogue
+from gpa_lsp.foundation.processes.python_children import isolate_module
 from gpa_lsp.notebook.cell_runner import name_file
-from gpa_lsp.processes.python_children import isolate_module
 from tests.conftest import ROOT
 from tests.editors.made_up_gpu import make_gpu
 from tests.house.hostile_folder import HostileFolder, name_modules
@@ -71,28 +71,36 @@ CASES: dict[str, tuple[list[str], int]] = {
 SERVED = {"serve"}
 """Commands with a test of their own below."""
 
-WORKER = "gpa_lsp.processes.worker"
+WORKER = "gpa_lsp.foundation.processes.worker"
 TIMED = ["profile", "--launch", "k.launch.toml"]
 """Starts the process that times launches; what it ends with depends on whether there is a GPU."""
 
-OF_COMMANDS = {"gpa_lsp.compiler.nvrtc_worker", "gpa_lsp.processes.worker_pool", "gpa_lsp.gpu.timing_worker"}
+OF_COMMANDS = {
+    "gpa_lsp.execution.compiler.nvrtc_worker",
+    "gpa_lsp.foundation.processes.worker_pool",
+    "gpa_lsp.execution.local_gpu.timing_worker",
+}
 OF_THE_SERVER = {
-    *("gpa_lsp.lsp.profile_reader", "gpa_lsp.lsp.page_writer"),
+    *("gpa_lsp.editor.protocol.profile_reader", "gpa_lsp.editor.protocol.page_writer"),
     *("gpa_lsp.editor.static.worker", "gpa_lsp.editor.predicted.worker", "gpa_lsp.editor.verified.worker"),
     "gpa_lsp.editor.simulated.worker",
 }
 """What workers work by."""
 
 WITH_A_GPU = "gpa_lsp.editor.timed.worker"
-SAMPLED = "gpa_lsp.gpu.sampled_launches"
+SAMPLED = "gpa_lsp.execution.local_gpu.sampled_launches"
 """Started by that."""
 
 CELL_RUNNER = "gpa_lsp.notebook.cell_runner"
 """Started under a profiler by what a notebook asks for."""
 
 NOT_STARTED_BY_US = {
-    *("gpa_lsp.__main__", "gpa_lsp.cli.main", "gpa_lsp.lsp.__main__"),  # by the person, or by an editor; see below
-    "gpa_lsp.processes.watchdog_windows" if os.name != "nt" else "gpa_lsp.processes.watchdog",
+    *(
+        "gpa_lsp.__main__",
+        "gpa_lsp.cli.main",
+        "gpa_lsp.editor.protocol.__main__",
+    ),  # by the person, or by an editor; see below
+    "gpa_lsp.foundation.processes.watchdog_windows" if os.name != "nt" else "gpa_lsp.foundation.processes.watchdog",
 }
 
 
@@ -179,8 +187,10 @@ def test_no_command_and_no_child_runs_what_lies_in_the_folder(
     log = read_log(log_path)
     codes = {name: int(code) for name, code in log["ran"][1:]}
     assert codes == {name: CASES[name][1] for name in names}, done.stdout + done.stderr
-    assert sum("gpa_lsp.processes.worker_pool" in started for started in log["started"]) == 2  # of the exploration
-    assert {*OF_COMMANDS, "gpa_lsp.processes.watchdog", "-c"} <= name_started(log)
+    assert (
+        sum("gpa_lsp.foundation.processes.worker_pool" in started for started in log["started"]) == 2
+    )  # of the exploration
+    assert {*OF_COMMANDS, "gpa_lsp.foundation.processes.watchdog", "-c"} <= name_started(log)
 
 
 def test_no_server_and_no_worker_runs_what_lies_in_the_workspace(hostile: HostileFolder, tmp_path: Path) -> None:
@@ -256,7 +266,7 @@ def is_emulated(diagnostic: Any) -> bool:
     return str(diagnostic["code"]).startswith("emulated")
 
 
-@pytest.mark.parametrize("module", ["gpa_lsp", "gpa_lsp.lsp"])
+@pytest.mark.parametrize("module", ["gpa_lsp", "gpa_lsp.editor.protocol"])
 def test_typed_with_m_it_imports_nothing_of_the_folder_once_it_runs(module: str, tmp_path: Path) -> None:
     """What Python itself imports before our first line it takes from the folder; from then on nothing is."""
     program = "import runpy, sys; print(*{name.partition('.')[0] for name in sys.modules})"
@@ -291,7 +301,7 @@ def test_every_way_to_start_a_process_of_ours_was_tried() -> None:
         for path, tree in parse_package().items()
         if any(isinstance(node, ast.If) and "'__main__'" in ast.dump(node.test) for node in tree.body)
     }
-    assert runnable == {WORKER, CELL_RUNNER, SAMPLED, "gpa_lsp.processes.watchdog"} | NOT_STARTED_BY_US
+    assert runnable == {WORKER, CELL_RUNNER, SAMPLED, "gpa_lsp.foundation.processes.watchdog"} | NOT_STARTED_BY_US
     working = {
         name_module(path)
         for path, tree in parse_package().items()
@@ -325,5 +335,5 @@ def test_python_is_started_in_one_place() -> None:
                 names |= whole & {"concurrent.futures.ProcessPoolExecutor", "sys.executable", "shutil.which"}
             found += [f"{name_module(path)}: {name}" for name in sorted(names)]
     assert sorted(set(found)) == [
-        "gpa_lsp.processes.python_children: sys.executable",
+        "gpa_lsp.foundation.processes.python_children: sys.executable",
     ]

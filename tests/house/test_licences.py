@@ -14,13 +14,13 @@ def test_the_licence_goes_into_every_package() -> None:
     assert "Apache License\n                           Version 2.0, January 2004" in text
     assert text.rstrip().endswith("limitations under the License.")
     assert PROJECT["license"] == "Apache-2.0"
-    assert PROJECT["license-files"] == ["LICENSE", "gpa_lsp/render/charts/assets/vega-notices.js"]
+    assert PROJECT["license-files"] == ["LICENSE", "gpa_lsp/document/charts/assets/vega-notices.js"]
     assert (ROOT / "editors" / "vscode" / "LICENSE").read_text(encoding="utf-8") == text
 
 
 def test_the_notices_of_the_chart_script_come_with_it() -> None:
     """A page embeds the script whole, so whoever passes a page on passes the notices on."""
-    assets = ROOT / "gpa_lsp" / "render" / "charts" / "assets"
+    assets = ROOT / "gpa_lsp" / "document" / "charts" / "assets"
     script, notices = ((assets / name).read_text(encoding="utf-8") for name in ("vega.js", "vega-notices.js"))
     assert script.startswith(notices) and notices.startswith("/*!")
     for holder in ("Interactive Data Lab", "Mike Bostock", "Joachim Wester", "Simon Lydell", "Cynthia Brewer"):

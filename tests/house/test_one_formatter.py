@@ -8,24 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.pipeline import analyse
-from gpa_lsp.render.advice_markdown import render_advice_markdown
-from gpa_lsp.render.advice_notes import list_notes
-from gpa_lsp.render.advice_sarif import build_advice_sarif
-from gpa_lsp.render.advice_text import describe_run, render_advice
-from gpa_lsp.render.findings import find_findings, name_kernels
-from gpa_lsp.render.github import render_advice_github, render_github
-from gpa_lsp.render.html_report.addresses import KernelAddresses
-from gpa_lsp.render.html_report.advice_cards import AdviceCards
-from gpa_lsp.render.html_report.overview import build_groups
-from gpa_lsp.render.html_report.pool import TextPool
-from gpa_lsp.render.html_report.source_columns import build_sources
-from gpa_lsp.render.html_report.source_texts import SourceTexts
-from gpa_lsp.render.layout import read_plain
-from gpa_lsp.render.places import PlaceNames
-from gpa_lsp.render.sarif import build_sarif
-from gpa_lsp.render.text import render_report
+from gpa_lsp.document.advice_markdown import render_advice_markdown
+from gpa_lsp.document.advice_notes import list_notes
+from gpa_lsp.document.advice_sarif import build_advice_sarif
+from gpa_lsp.document.advice_text import describe_run, render_advice
+from gpa_lsp.document.findings import find_findings, name_kernels
+from gpa_lsp.document.github import render_advice_github, render_github
+from gpa_lsp.document.html_report.addresses import KernelAddresses
+from gpa_lsp.document.html_report.advice_cards import AdviceCards
+from gpa_lsp.document.html_report.kernel_section import build_sources
+from gpa_lsp.document.html_report.page import build_groups
+from gpa_lsp.document.html_report.pool import TextPool
+from gpa_lsp.document.html_report.source_texts import SourceTexts
+from gpa_lsp.document.layout import read_plain
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.sarif import build_sarif
+from gpa_lsp.document.text import render_report
 from gpa_lsp.report.model import KernelReport, Report
+from gpa_lsp.report.pipeline import analyse
 from tests.conftest import ROOT
 from tests.e2e.test_advice_corpus import CORPUS, REPORTS, analyse_report
 from tests.editor.views import make_profile
@@ -36,23 +36,23 @@ PACKAGE = ROOT / "gpa_lsp"
 ROOMS = tuple(sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py")))
 """All are held to it."""
 
-FORMATTER = "basis/numbers.py"
+FORMATTER = "foundation/numbers.py"
 
 READ_BY_NOBODY = {
     "editor/sass/operand_hover.py": "a constant rounded to single precision, which is then written as Python writes it",
-    "rewrites/kinds/single_precision_literals.py": "a literal of a source",
-    "render/charts/chart_axes.py": "the values of ticks, which a chart draws by",
-    "render/charts/roofline_rows.py": "the coordinates of points, which a chart draws by",
-    "render/roofline_picture.py": "the coordinates of an SVG",
-    "render/stall_picture.py": "the coordinates of an SVG",
-    "render/time_course_picture.py": "the coordinates of an SVG",
+    "diagnosis/rewrites/kinds/single_precision_literals.py": "a literal of a source",
+    "document/charts/chart_axes.py": "the values of ticks, which a chart draws by",
+    "document/charts/roofline_rows.py": "the coordinates of points, which a chart draws by",
+    "document/roofline_picture.py": "the coordinates of an SVG",
+    "document/stall_picture.py": "the coordinates of an SVG",
+    "document/time_course_picture.py": "the coordinates of an SVG",
 }
 """Numbers that are written, but not by the rules for what people read."""
 
-AXES = "render/charts/chart_axes.py"
+AXES = "document/charts/chart_axes.py"
 """Alone says how a chart itself writes the numbers beside its axes."""
 
-CHART_LIBRARIES = PACKAGE / "render" / "charts" / "assets" / "vega.js"  # not ours
+CHART_LIBRARIES = PACKAGE / "document" / "charts" / "assets" / "vega.js"  # not ours
 SCRIPT_FORMATTER = "page.js"
 """Its ``formatCount`` alone writes numbers in the scripts of pages."""
 
@@ -136,7 +136,7 @@ def test_charts_write_numbers_beside_their_axes_only() -> None:
     """What a tooltip shows comes written: a chart's own formats know none of our rules."""
     found = {
         name
-        for name, tree in list_modules(("render",))
+        for name, tree in list_modules(("document",))
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and VEGA_FORMAT.search(node.value)
     }
@@ -147,7 +147,7 @@ def test_scripts_write_numbers_in_one_function() -> None:
     formats = re.compile(r"toFixed|toPrecision|toLocaleString|toExponential|\bIntl\b|Math\.round|\\d\{3\}")
     plural = re.compile(r"\? *\"(?:e?s)?\" *:|=== 1 \? ")
     found = defaultdict(list)
-    for path in sorted({*(PACKAGE / "render").rglob("*.js")} - {CHART_LIBRARIES}):
+    for path in sorted({*(PACKAGE / "document").rglob("*.js")} - {CHART_LIBRARIES}):
         for line in path.read_text(encoding="utf-8").splitlines():
             if formats.search(line) or plural.search(line):
                 found[path.name].append(line.strip())
@@ -157,7 +157,7 @@ def test_scripts_write_numbers_in_one_function() -> None:
 
 def test_templates_write_no_number() -> None:
     formats = re.compile(r"\|\s*(?:round|format|filesizeformat)\b|\|\s*length\s*(?:\}\}|\)\s*\}\})|'%|\"%")
-    for path in sorted((PACKAGE / "render").rglob("*.jinja")):
+    for path in sorted((PACKAGE / "document").rglob("*.jinja")):
         assert formats.findall(path.read_text(encoding="utf-8")) == [], path.name
 
 

@@ -12,77 +12,77 @@ PACKAGE = ROOT / "gpa_lsp"
 
 # file or folder of the package → why it writes by other means than ``basis.whole_files.atomic_write``
 WRITING = {
-    "basis/whole_files.py": "is that way",
-    "binary/cuobjdump.py": "a temporary folder of the process",
-    "binary/nvdisasm.py": "a temporary folder of the process",
+    "foundation/whole_files.py": "is that way",
+    "code/binary/containers.py": "a temporary folder of the process",
+    "code/binary/nvdisasm.py": "a temporary folder of the process",
     "cli/commands/gate.py": "appends to the summary of a GitHub job, which other steps append to",
     "cli/terminal.py": "stands in for a closed standard stream",
-    "collect/allowance.py": "gives a damaged file another name",
-    "collector/launch_sampling.py": "a temporary folder of the process",
-    "collector/library.py": "a temporary folder of the process",
-    "collect/measured_reports.py": "moves a whole report to where it is kept",
-    "compiler/nvcc_command.py": "a temporary folder of the process",
-    "compiler/ptx_files.py": "a temporary folder of the process",
+    "profile/collect/allowance.py": "gives a damaged file another name",
+    "execution/prediction/launch_sampling.py": "a temporary folder of the process",
+    "profile/collector/library.py": "a temporary folder of the process",
+    "profile/collect/measured_reports.py": "moves a whole report to where it is kept",
+    "execution/compiler/nvcc_command.py": "a temporary folder of the process",
+    "execution/compiler/ptx_files.py": "a temporary folder of the process",
     "editor/verified/worker.py": "a temporary folder of the process",
-    "history/database.py": "SQLite's own transactions; a lock beside the file; gives a damaged file another name",
-    "history/location.py": "an empty file for SQLite, with the user's permissions",
-    "native/c_compiler.py": "a temporary folder of the process, and a lock",
-    "native/shared_library.py": "a temporary folder of the process",
+    "report/history/database.py": "SQLite's own transactions; a lock beside the file; gives a damaged file another name",
+    "report/history/location.py": "an empty file for SQLite, with the user's permissions",
+    "foundation/native/c_compiler.py": "a temporary folder of the process, and a lock",
+    "foundation/native/shared_library.py": "a temporary folder of the process",
     "notebook/measure.py": "a temporary folder of the process",
     "notebook/unmeasured.py": "a temporary folder of the process",
-    "prediction/exploration/journal.py": "appends to a journal, and takes back what found no room",
-    "prediction/simulated_limiter.py": "a temporary folder of the process",
-    "prediction/trace_files/write.py": "files of Parquet that get their names when all are whole",
-    "programs/beside_sources.py": "a temporary folder that gets its name when it is whole",
-    "programs/build.py": "links and linker scripts in a temporary folder of the build",
-    "programs/library.py": "a temporary folder of the process",
-    "programs/linking.py": "a temporary folder of the process",
-    "programs/session.py": "a file in memory",
-    "record/held_kernels.py": "the user's program, which imports nothing of ours; a temporary folder",
-    "record/library.py": "a temporary folder of the process",
-    "record/python_programs.py": "a temporary folder of the process",
-    "agents/pipes.py": "pipes of the process",
-    "processes": "pipes of children",
+    "execution/prediction/exploration/journal.py": "appends to a journal, and takes back what found no room",
+    "execution/prediction/simulated_limiter.py": "a temporary folder of the process",
+    "execution/prediction/trace_files/write.py": "files of Parquet that get their names when all are whole",
+    "execution/programs/beside_sources.py": "a temporary folder that gets its name when it is whole",
+    "execution/programs/build.py": "links and linker scripts in a temporary folder of the build",
+    "execution/programs/library.py": "a temporary folder of the process",
+    "execution/programs/linking.py": "a temporary folder of the process",
+    "execution/programs/session.py": "a file in memory",
+    "execution/record/held_kernels.py": "the user's program, which imports nothing of ours; a temporary folder",
+    "execution/record/library.py": "a temporary folder of the process",
+    "execution/record/python_programs.py": "a temporary folder of the process",
+    "agents/server.py": "pipes of the process",
+    "foundation/processes": "pipes of children",
 }
 
 # file → why it reads or makes pickles
 PICKLING = {
-    "basis/packed_records.py": "makes nothing but records; keeps a cache and messages",
-    "pipeline/judge.py": "from the process to its own children, through their pipes",
-    "processes/frames.py": "pipes between a process and its children",
-    "processes/supervision.py": "pipes between a process and its children",
-    "processes/worker.py": "pipes between a process and its children",
+    "foundation/packed_records.py": "makes nothing but records; keeps a cache and messages",
+    "report/pipeline/judge.py": "from the process to its own children, through their pipes",
+    "foundation/processes/frames.py": "pipes between a process and its children",
+    "foundation/processes/supervision.py": "pipes between a process and its children",
+    "foundation/processes/worker.py": "pipes between a process and its children",
 }
 
 # file → why it starts a process by other means than ``processes``
 STARTING = {
     "cli/commands/profile.py": "Nsight Compute's help, with a limit",
     "cli/installation.py": "versions of tools, with a limit; the driver in an isolated child",
-    "collect/foreground.py": "the user's own command in their terminal, which Ctrl-C reaches",
-    "processes": "is that way",
+    "profile/collect/foreground.py": "the user's own command in their terminal, which Ctrl-C reaches",
+    "foundation/processes": "is that way",
 }
 
 # file → why it takes a frame of an inline chain, or asks whose a file is, by other means than ``basis.ownership``
 CHOOSING = {
-    "advice/optimizers/function_split.py": "whether code was inlined at all: the outermost frame is the kernel's own",
-    "analyses/line_sums.py": "sums by the kernel's own lines, which a question asks for",
-    "basis/ownership.py": "is that way",
-    "binary/embedded_ptx.py": "lines of PTX, which have one frame",
+    "diagnosis/advice/optimizers/function_split.py": "whether code was inlined at all: the outermost frame is the kernel's own",
+    "diagnosis/analyses/line_sums.py": "sums by the kernel's own lines, which a question asks for",
+    "foundation/ownership.py": "is that way",
+    "code/binary/embedded_ptx.py": "lines of PTX, which have one frame",
     "editor/lines/callees.py": "the kernel's own body: outermost frames",
     "editor/sass/columns.py": "the file that a kernel is in: outermost frames",
-    "editor/sass/document_quotes.py": "quotes the whole chain, from the inside out",
-    "hybrid/operations.py": "a line of the kernel's own source, which is said without its file",
-    "hybrid/walk.py": "a line of the kernel's own source, which is said without its file",
-    "programs/loaded_code.py": "the file that a kernel is in: outermost frames",
-    "render/html_report/kernel_section.py": "frames of a flame graph",
-    "render/sarif.py": "where in a chain the place of a finding stands",
-    "render/sass_listing.py": "shows the whole chain, from the inside out",
+    "editor/sass/document.py": "quotes the whole chain, from the inside out",
+    "execution/hybrid/operations.py": "a line of the kernel's own source, which is said without its file",
+    "execution/hybrid/walk.py": "a line of the kernel's own source, which is said without its file",
+    "execution/programs/loaded_code.py": "the file that a kernel is in: outermost frames",
+    "document/html_report/kernel_section.py": "frames of a flame graph",
+    "document/sarif.py": "where in a chain the place of a finding stands",
+    "document/sass_listing.py": "shows the whole chain, from the inside out",
     "report/kernel_lines.py": "the kernel's own body: outermost frames",
     "report/source_paths.py": "does not guess which file a library's is",
     "report/taken.py": "lines of a kernel's own body, whose edits it looks for",
-    "report_file/instruction_rows.py": "the line table's columns as they are",
-    "rows/scopes.py": "the file and first line of a routine: outermost frames",
-    "traces/code_centric.py": "whether a chain has lines at all",
+    "report/saved/instruction_rows.py": "the line table's columns as they are",
+    "kernel/scopes.py": "the file and first line of a routine: outermost frames",
+    "execution/traces/code_centric.py": "whether a chain has lines at all",
 }
 
 OPENING = {"open", "fdopen", "NamedTemporaryFile", "mkstemp", "SpooledTemporaryFile"}
@@ -188,7 +188,7 @@ def is_frames(node: ast.expr) -> bool:
 
 
 def chooses(path: Path) -> list[int]:
-    found = [1] if "gpa_lsp.basis.ownership.is_library_file" in list_imported(path) else []
+    found = [1] if "gpa_lsp.foundation.ownership.is_library_file" in list_imported(path) else []
     if not re.search(r"\bFrame\b|InlineChain|\.chains?\b", path.read_text(encoding="utf-8")):
         return found
     for node in ast.walk(parse(path)):
@@ -250,7 +250,7 @@ def test_the_search_finds_each_way(tmp_path: Path) -> None:
         ),
         chooses: (
             "one.chain[0].line", "columns.chains[number][-1]", "next(frame for frame in reversed(row.chain or ()) if frame.line)",
-            "from gpa_lsp.basis.ownership import is_library_file",
+            "from gpa_lsp.foundation.ownership import is_library_file",
         ),
     }  # fmt: skip
     plain = (

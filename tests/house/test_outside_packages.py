@@ -15,9 +15,9 @@ EXAMPLE = ROOT / "fixtures" / "example.gpa-profile.json"
 
 MODULES = {
     "tall_blocks": """
-        from gpa_lsp.advice.matches import IdleMatch
-        from gpa_lsp.advice.model import Category
-        from gpa_lsp.advice.optimizers import IdleOptimizer
+        from gpa_lsp.diagnosis.advice.matches import IdleMatch
+        from gpa_lsp.diagnosis.advice.model import Category
+        from gpa_lsp.diagnosis.advice.optimizers import IdleOptimizer
 
         class TallBlocks(IdleOptimizer):
             name, title, category, group = "tall_blocks", "Taller blocks", Category.PARALLEL, "idle"
@@ -31,8 +31,8 @@ MODULES = {
         OPTIMIZER = TallBlocks()
         """,
     "height": """
-        from gpa_lsp.analyses.answers import Answer
-        from gpa_lsp.analyses.questions import Analysis
+        from gpa_lsp.diagnosis.analyses.answers import Answer
+        from gpa_lsp.diagnosis.analyses.questions import Analysis
 
         def ask(facts):
             return Answer(analysis="height", title="Height", summary=f"{facts.kernel.mangled_name} is tall.")

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import tomli
 
-from gpa_lsp.basis.glossary import TERMS
+from gpa_lsp.foundation.glossary import TERMS
 from tests.conftest import ROOT
 
 PACKAGE = ROOT / "gpa_lsp"
 
 NOT_SAID = [(re.compile(pattern, re.IGNORECASE), term.name) for term in TERMS for pattern in term.not_said]
 
-READ_BY_NOBODY = {"basis/glossary.py": "lists what is not said"}
+READ_BY_NOBODY = {"foundation/glossary.py": "lists what is not said"}
 """Modules whose texts no user reads."""
 
 NAMES = re.compile(r"`[^`]*`|\S*[./_]\w\S*|--[\w-]+")
@@ -71,7 +71,7 @@ def test_what_is_not_said_is_found(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["see roofs.schema.json", "`--blamer`", "turn on", "stalled on data", "gpa_lsp.blame.blame"]
+    "text", ["see roofs.schema.json", "`--blamer`", "turn on", "stalled on data", "gpa_lsp.diagnosis.blame.blame"]
 )
 def test_names_and_plain_english_are_left_alone(text: str) -> None:
     assert not find_not_said(text)

@@ -7,7 +7,7 @@ from statistics import median
 
 import pytest
 
-from gpa_lsp.prediction.simulation import SimulationSettings, simulate_report
+from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_report
 
 _FOLDER = os.environ.get("GPA_LSP_CORPUS")
 _MEASURED = sorted((Path(_FOLDER) / "simulation").glob("*.launch.toml")) if _FOLDER else []

@@ -4,16 +4,15 @@ from math import ceil
 
 import pytest
 
-from gpa_lsp.arch.lookup import find_architecture
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.device.find import find_machine_by_name
-from gpa_lsp.hybrid.addresses import place_arguments
-from gpa_lsp.hybrid.costs import find_costs
-from gpa_lsp.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
-from gpa_lsp.hybrid.operations import Arithmetic
-from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription, ScalarArgument
-from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.hybrid.costs import find_costs
+from gpa_lsp.execution.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch, place_arguments
+from gpa_lsp.execution.hybrid.operations import Arithmetic
+from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription, ScalarArgument
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.gpu.arch.lookup import find_architecture
+from gpa_lsp.gpu.device.find import find_machine_by_name
 
 _A100 = find_machine_by_name("A100-SXM4-40GB")
 _L2 = 40 << 20

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from gpa_lsp.hybrid.operations import Resource
-from gpa_lsp.hybrid.pipeline import Use, simulate_round
+from gpa_lsp.execution.hybrid.estimate import Use, simulate_round
+from gpa_lsp.execution.hybrid.operations import Resource
 
 ADD = Use(Resource.ARITHMETIC, 0.0, 2.0, 0.0)
 LOAD = Use(Resource.GLOBAL, 10.0, 4.0, 10.0)

@@ -6,9 +6,9 @@ from math import prod
 
 import pytest
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.hybrid.flow import MOST_NODES, build_search_graph
-from gpa_lsp.hybrid.search import search_trace
+from gpa_lsp.execution.hybrid.flow import MOST_NODES, build_search_graph
+from gpa_lsp.execution.hybrid.search import search_trace
+from gpa_lsp.foundation.errors import InputError
 
 
 class ProgramMaker:

@@ -1,20 +1,20 @@
 """Where no branch depends on data, the traces execute what the emulator executes, to the last warp and instruction."""
 
-from dataclasses import replace
 from math import prod
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.hybrid.addresses import place_arguments
-from gpa_lsp.hybrid.lane_values import LaneValues
-from gpa_lsp.hybrid.operations import list_operations
-from gpa_lsp.hybrid.walk import KernelTrace, TracedLaunch, walk_kernel
-from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription, ScalarArgument
-from gpa_lsp.ptx.model import PtxFunction, PtxModule
-from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.model import PtxFunction, PtxModule
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.hybrid.estimate import place_arguments
+from gpa_lsp.execution.hybrid.lane_values import LaneValues
+from gpa_lsp.execution.hybrid.operations import list_operations
+from gpa_lsp.execution.hybrid.walk import KernelTrace, TracedLaunch, walk_kernel
+from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription, ScalarArgument
+from gpa_lsp.foundation.errors import InputError
 from tests.emulator.kernels.running import Case, find_kernel, load_module, run
 from tests.emulator.kernels.test_truth import FIXTURES, OWN
 from tests.patience import LIMIT_S

@@ -1,20 +1,19 @@
 """The trace of an emulation beside that which instrumented PTX writes of itself in another one."""
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec.structs import replace
 
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.engine.launching import HEAP_NAME
-from gpa_lsp.emulator.find_kernel import find_kernel
-from gpa_lsp.emulator.model import Budget, Emulation, TraceSettings
-from gpa_lsp.emulator.trace import ACCESS_DTYPES, BRANCH_DTYPES, ENTRY_DTYPES, Trace, join_pieces
-from gpa_lsp.instrumentation.decode import TracedLaunch, Written, decode_records
-from gpa_lsp.instrumentation.instrument import OwnBuffers, instrument
-from gpa_lsp.instrumentation.model import HEAD_WORDS, PLACES, ROWS, STATE, VARIABLES, StateWord
-from gpa_lsp.launches.launch import LaunchDescription
-from gpa_lsp.ptx.model import PtxModule, Space
-from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.model import PtxModule, Space
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.engine.launching import HEAP_NAME
+from gpa_lsp.execution.emulator.find_kernel import find_kernel
+from gpa_lsp.execution.emulator.model import Budget, Emulation, TraceSettings
+from gpa_lsp.execution.emulator.trace import ACCESS_DTYPES, BRANCH_DTYPES, ENTRY_DTYPES, Trace, join_pieces
+from gpa_lsp.execution.instrumentation.decode import TracedLaunch, Written, decode_records
+from gpa_lsp.execution.instrumentation.instrument import OwnBuffers, instrument
+from gpa_lsp.execution.instrumentation.model import HEAD_WORDS, PLACES, ROWS, STATE, VARIABLES, StateWord
+from gpa_lsp.execution.launches.launch import LaunchDescription
 
 
 def emulate_traced(module: PtxModule, launch: LaunchDescription, budget: Budget) -> Emulation:

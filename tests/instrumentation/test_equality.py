@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpa_lsp.emulator.model import Emulation, FaultKind
+from gpa_lsp.execution.emulator.model import Emulation, FaultKind
 from tests.emulator.kernels.compiling import read_source
 from tests.emulator.kernels.running import BUDGET, Case, load_module
 from tests.emulator.kernels.test_truth import FIXTURES, OWN, UNOPTIMISED

@@ -5,18 +5,18 @@ import re
 import numpy as np
 import pytest
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.line_table import read_line_table
-from gpa_lsp.compiler.ptx_files import assemble_ptx
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.engine.functions import _RECORDING
-from gpa_lsp.emulator.find_kernel import find_kernel
-from gpa_lsp.instrumentation.decode import TracedLaunch, Written, decode_records
-from gpa_lsp.instrumentation.instrument import OwnBuffers, instrument
-from gpa_lsp.instrumentation.model import PLACES, ROWS, STATE, VARIABLES, SiteKind, StateWord
-from gpa_lsp.ptx.model import PtxModule
-from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.line_table import read_line_table
+from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.execution.compiler.ptx_files import assemble_ptx
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.engine.functions import _RECORDING
+from gpa_lsp.execution.emulator.find_kernel import find_kernel
+from gpa_lsp.execution.instrumentation.decode import TracedLaunch, Written, decode_records
+from gpa_lsp.execution.instrumentation.instrument import OwnBuffers, instrument
+from gpa_lsp.execution.instrumentation.model import PLACES, ROWS, STATE, VARIABLES, SiteKind, StateWord
+from gpa_lsp.foundation.errors import InputError
 from tests.conftest import IS_NIGHTLY
 from tests.emulator.kernels.compiling import SOURCES, compile_ptx, read_source
 from tests.emulator.kernels.running import BUDGET, Case, load_module

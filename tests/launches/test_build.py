@@ -1,20 +1,20 @@
 """Arguments against a kernel's parameters."""
 
 import struct
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.launches.build import build_inputs
-from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription, StructArgument, TextureArgument
-from gpa_lsp.launches.model import LaunchInputs
-from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.ptx.model import PtxModule, Space
-from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.model import PtxModule, Space
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.launches.build import build_inputs
+from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription, StructArgument, TextureArgument
+from gpa_lsp.execution.launches.model import LaunchInputs
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.foundation.errors import InputError
 
 MODULE = parse_ptx(
     """.version 8.5 .target sm_90 .address_size 64

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.launches.generate import _CHUNK, generate_array
-from gpa_lsp.launches.launch import ArrayArgument, Generator
-from gpa_lsp.launches.scalars import check_scalar, pack_scalar, round_floats
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.launches.build import _CHUNK, generate_array
+from gpa_lsp.execution.launches.launch import ArrayArgument, Generator
+from gpa_lsp.execution.launches.scalars import check_scalar, pack_scalar, round_floats
+from gpa_lsp.foundation.errors import InputError
 from tests.conftest import examples
 
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.launches.guess_dependence import GuessDependence
-from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.ptx.model import PtxFunction
-from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.model import PtxFunction
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.execution.launches.guess_dependence import GuessDependence
+from gpa_lsp.execution.launches.read_launches import read_launches
 
 PTX = """\
 .version 8.0

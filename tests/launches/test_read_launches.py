@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import gpa_lsp.launches
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.launches.launch import (
+import gpa_lsp.execution.launches
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.launches.launch import (
     ArrayArgument,
     Generator,
     LaunchDescription,
@@ -21,19 +21,21 @@ from gpa_lsp.launches.launch import (
     StructArgument,
     TextureArgument,
 )
-from gpa_lsp.launches.read_arguments import (
+from gpa_lsp.execution.launches.read_arguments import (
     ADDRESS_MODES,
     FILTERS,
     SCALAR_KEYS,
     STRUCT_KEYS,
     TEXTURE_KEYS,
 )
-from gpa_lsp.launches.read_arrays import ARRAY_KEYS
-from gpa_lsp.launches.read_launches import LAUNCH_KEYS, find_launch_file, read_launches
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.launches.read_arrays import ARRAY_KEYS
+from gpa_lsp.execution.launches.read_launches import LAUNCH_KEYS, find_launch_file, read_launches
+from gpa_lsp.foundation.errors import InputError
 from tests.conftest import examples
 
-SCHEMA = json.loads(Path(gpa_lsp.launches.__file__).with_name("launch_schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads(
+    Path(gpa_lsp.execution.launches.__file__).with_name("launch_schema.json").read_text(encoding="utf-8")
+)
 PATH = Path("k.launch.toml")
 
 EVERYTHING = """

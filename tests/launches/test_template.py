@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.linkage_names import find_bare_name
-from gpa_lsp.binary.ptx_lines import read_ptx_text
-from gpa_lsp.launches.build import build_inputs
-from gpa_lsp.launches.launch import (
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.embedded_ptx import read_ptx_text
+from gpa_lsp.code.binary.linkage_names import find_bare_name
+from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.source_parameters import SourceParameter, read_source_parameters
+from gpa_lsp.execution.launches.build import build_inputs
+from gpa_lsp.execution.launches.launch import (
     ArrayArgument,
     Generator,
     LaunchDescription,
@@ -17,11 +19,9 @@ from gpa_lsp.launches.launch import (
     StructArgument,
     TextureArgument,
 )
-from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.launches.source_parameters import SourceParameter, read_source_parameters
-from gpa_lsp.launches.template import write_template
-from gpa_lsp.ptx.model import PtxModule
-from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.launches.template import write_template
+from gpa_lsp.foundation.errors import InputError
 from tests.conftest import ROOT
 
 CUBINS = sorted((ROOT / "fixtures" / "cubins" / "sm_90").glob("*.cubin"))

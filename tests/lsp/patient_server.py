@@ -2,8 +2,8 @@
 
 import runpy
 
-from gpa_lsp.lsp import profile_watch
+from gpa_lsp.editor.protocol import loader as profile_watch
 
 if __name__ == "__main__":
     profile_watch.SETTLED_NS = 3600 * 10**9
-    runpy.run_module("gpa_lsp.lsp", run_name="__main__")
+    runpy.run_module("gpa_lsp.editor.protocol", run_name="__main__")

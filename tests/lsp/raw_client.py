@@ -59,7 +59,7 @@ class RawClient:
         environment: dict[str, str] | None = None,
         settings: Any = None,
         answers: bool = True,
-        module: str = "gpa_lsp.lsp",
+        module: str = "gpa_lsp.editor.protocol",
         cwd: Path | None = None,
         python: Path | str = sys.executable,
     ) -> None:

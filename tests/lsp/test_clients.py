@@ -42,7 +42,7 @@ def make_client() -> LanguageClient:
 @pytest_lsp.fixture(
     params=["neovim@0.11", "neovim@0.8", "visual-studio-code", "emacs"],
     config=ClientServerConfig(
-        server_command=[sys.executable, "-m", "gpa_lsp.lsp"],
+        server_command=[sys.executable, "-m", "gpa_lsp.editor.protocol"],
         client_factory=make_client,
         server_env={**os.environ, **LISTINGS, "GPA_LSP_DATA_DIR": _HOME.name},
     ),

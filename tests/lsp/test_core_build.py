@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.native.c_compiler import find_c_compiler, obtain_library
-from gpa_lsp.native.shared_library import describe_library
+from gpa_lsp.foundation.native.c_compiler import find_c_compiler, obtain_library
+from gpa_lsp.foundation.native.shared_library import describe_library
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
 from tests.patience import LIMIT_S, wait_until
 

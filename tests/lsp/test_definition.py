@@ -1,15 +1,15 @@
 """Go to definition in sources: off, unless the user wants it."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from lsprotocol import types
+from msgspec.structs import replace
 from pygls.workspace import PositionCodec
 
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.lines.places import PlaceFinder
+from gpa_lsp.editor.protocol.features.text_document_definition import FEATURE, answer_definition
 from gpa_lsp.editor.settings import Settings
-from gpa_lsp.lsp.features.text_document_definition import FEATURE, answer_definition
 from tests.editor.views import make_profile, make_view
 from tests.lsp.conftest import StartClient, write_profile
 from tests.lsp.test_server import list_registered

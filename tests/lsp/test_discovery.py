@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.file_stamps import Stamp
+from gpa_lsp.editor.protocol import discovery
+from gpa_lsp.editor.protocol.discovery import ProfileFinder, compile_globs, split_glob
+from gpa_lsp.editor.protocol.loader import SETTLED_NS, ProfileWatch
 from gpa_lsp.editor.settings import Settings
-from gpa_lsp.lsp import discovery
-from gpa_lsp.lsp.discovery import ProfileFinder, compile_globs, split_glob
-from gpa_lsp.lsp.profile_watch import SETTLED_NS, ProfileWatch
+from gpa_lsp.foundation.file_stamps import Stamp
 
 GLOBS = Settings().profile_globs
 

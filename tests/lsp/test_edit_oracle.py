@@ -16,13 +16,13 @@ from lsprotocol import types
 
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.documents import Documents
+from gpa_lsp.editor.protocol.document_sync import Pushes
+from gpa_lsp.editor.protocol.features import gpa_heat, text_document_publish_diagnostics
+from gpa_lsp.editor.protocol.features.text_document_code_lens import answer_code_lens
+from gpa_lsp.editor.protocol.features.text_document_hover import answer_hover
+from gpa_lsp.editor.protocol.features.text_document_inlay_hint import answer_inlay_hint
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
-from gpa_lsp.lsp.document_sync import Pushes
-from gpa_lsp.lsp.features import gpa_heat, text_document_publish_diagnostics
-from gpa_lsp.lsp.features.text_document_code_lens import answer_code_lens
-from gpa_lsp.lsp.features.text_document_hover import answer_hover
-from gpa_lsp.lsp.features.text_document_inlay_hint import answer_inlay_hint
 from tests.conftest import IS_NIGHTLY
 from tests.editor.edits import ENCODINGS, Typist, apply_slowly, make_units, split_slowly
 from tests.editor.test_text_changes import read_changes

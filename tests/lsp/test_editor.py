@@ -5,7 +5,7 @@ from typing import Any
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.client import Client
+from gpa_lsp.editor.protocol.client import Client
 
 CAN_SHOW = types.ClientCapabilities(window=types.WindowClientCapabilities(work_done_progress=True))
 

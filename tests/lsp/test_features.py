@@ -6,20 +6,20 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import pytest
 from lsprotocol import types
 
-from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.model import DiagnosticSeverity
+from gpa_lsp.editor.protocol import commands, features
+from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.features import Feature
+from gpa_lsp.editor.protocol.features.text_document_code_lens import answer_code_lens
+from gpa_lsp.editor.protocol.features.text_document_hover import answer_hover
+from gpa_lsp.editor.protocol.features.text_document_inlay_hint import answer_inlay_hint
+from gpa_lsp.editor.protocol.server import Dispatcher
 from gpa_lsp.editor.settings import Settings, Severity
 from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
 from gpa_lsp.editor.source.diagnostics import list_diagnostics
 from gpa_lsp.editor.source.hints import list_hints
-from gpa_lsp.lsp import commands, features
-from gpa_lsp.lsp.commands import Command
-from gpa_lsp.lsp.dispatch import Dispatcher
-from gpa_lsp.lsp.features import Feature
-from gpa_lsp.lsp.features.text_document_code_lens import answer_code_lens
-from gpa_lsp.lsp.features.text_document_hover import answer_hover
-from gpa_lsp.lsp.features.text_document_inlay_hint import answer_inlay_hint
+from gpa_lsp.foundation.catalogue import load_catalogue
 from tests.editor.sessions import Session
 from tests.editor.views import LISTING, SOURCE, make_profile, make_snapshot, make_view
 from tests.report_builder import build_kernel

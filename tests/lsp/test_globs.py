@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.lsp.globs import compile_globs
+from gpa_lsp.editor.protocol.discovery import compile_globs
 
 
 def fits(parts: Sequence[str], path: Sequence[str]) -> bool:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.basis.kept_files import FOLDER_VARIABLE, KeptFiles
-from gpa_lsp.lsp import greeting
-from gpa_lsp.lsp.greeting import Greeting
-from gpa_lsp.lsp.incoming import IncomingPipe
+from gpa_lsp.editor.protocol import greeting
+from gpa_lsp.editor.protocol.greeting import Greeting
+from gpa_lsp.editor.protocol.incoming import IncomingPipe
+from gpa_lsp.foundation.kept_files import FOLDER_VARIABLE, KeptFiles
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
 
 ANSWER = {"capabilities": {"hoverProvider": True}}

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.protocol.features.gpa_heat import FEATURE, list_heat, scale_ratio
 from gpa_lsp.editor.settings import Settings
-from gpa_lsp.lsp.features.gpa_heat import FEATURE, list_heat, scale_ratio
 from tests.editor.views import SOURCE, make_profile, make_view
 from tests.report_builder import build_kernel
 

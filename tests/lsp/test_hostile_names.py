@@ -12,14 +12,14 @@ from hypothesis import given
 from lsprotocol import types
 from pygls.protocol import default_converter
 
-from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.editor.abilities import Abilities
+from gpa_lsp.editor.protocol import client as client_module
+from gpa_lsp.editor.protocol import commands, features
+from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.features import Feature, PushFeature
+from gpa_lsp.editor.protocol.server import Dispatcher
 from gpa_lsp.editor.snapshot import LoadedProfile, measure_kernel
-from gpa_lsp.lsp import client as client_module
-from gpa_lsp.lsp import commands, features
-from gpa_lsp.lsp.commands import Command
-from gpa_lsp.lsp.dispatch import Dispatcher
-from gpa_lsp.lsp.features import Feature, PushFeature
+from gpa_lsp.foundation.catalogue import load_catalogue
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import MeasuredFile
 from gpa_lsp.report.model import KernelReport

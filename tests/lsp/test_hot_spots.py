@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.editor.hot_spots import list_hot_spots
+from gpa_lsp.editor.protocol import commands
+from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.features.workspace_symbol import answer_workspace_symbol
 from gpa_lsp.editor.settings import Settings
-from gpa_lsp.lsp import commands
-from gpa_lsp.lsp.commands import Command
-from gpa_lsp.lsp.features.workspace_symbol import answer_workspace_symbol
+from gpa_lsp.foundation.catalogue import load_catalogue
 from tests.editor.sessions import Session
 from tests.editor.views import SOURCE, make_profile
 from tests.report_builder import build_kernel

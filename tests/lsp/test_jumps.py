@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.editor.jumps import find_causes, find_victims
+from gpa_lsp.editor.protocol import commands
+from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.snapshot import LoadedProfile
-from gpa_lsp.lsp import commands
-from gpa_lsp.lsp.commands import Command
+from gpa_lsp.foundation.catalogue import load_catalogue
 from tests.editor.sessions import Session
 from tests.editor.views import SOURCE, make_profile
 from tests.report_builder import build_kernel

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.lsp.kept_choices import SCHEMA, KeptChoices
+from gpa_lsp.editor.protocol.kept_choices import SCHEMA, KeptChoices
 
 
 def open_choices(file: Path, root: Path | None) -> KeptChoices:

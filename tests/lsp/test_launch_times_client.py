@@ -150,13 +150,15 @@ def test_a_save_is_timed_and_compared_with_before_the_edit(editor: Editor) -> No
         f"gpa-lsp: Timing runs kernels on Made-up GPU whenever their source is saved: "
         f"the launches described in *.launch.toml, in {editor.source.parent}"
     ]
-    workers = find_workers(editor.client.process.pid, "gpa_lsp.gpu.timing_worker")
+    workers = find_workers(editor.client.process.pid, "gpa_lsp.execution.local_gpu.timing_worker")
     assert len(workers) == 1
     editor.times.write_text("36256")
     editor.save(FASTER)
     lens = editor.wait_for_lens("faster than before your edit")
     assert lens.startswith("measured 36.3 µs ± 0.0") and lens.endswith(", 12 % faster than before your edit")
-    assert find_workers(editor.client.process.pid, "gpa_lsp.gpu.timing_worker") == workers, "it stays between saves"
+    assert find_workers(editor.client.process.pid, "gpa_lsp.execution.local_gpu.timing_worker") == workers, (
+        "it stays between saves"
+    )
     at_head = [label for line, label in editor.list_hints() if line == 0]
     assert any(re.search(r"36\.3 µs.* · 12 % faster$", label) for label in at_head), at_head
     shown = editor.wait_for_status("text", "scale measured 36.3 µs")
@@ -209,7 +211,7 @@ def test_nothing_runs_without_consent(editor: Editor) -> None:
     editor.wait_for_status("state", "idle")
     editor.save()
     editor.list_lenses()
-    assert not find_workers(editor.client.process.pid, "gpa_lsp.gpu.sampled_launches")
+    assert not find_workers(editor.client.process.pid, "gpa_lsp.execution.local_gpu.sampled_launches")
     assert not [one for one in editor.list_lenses() if one.startswith("measured")]
     assert len(editor.list_questions()) == 1
 
@@ -268,7 +270,7 @@ def test_the_next_save_ends_a_launch_that_does_not_end(editor: Editor) -> None:
     editor.times.write_text("never")
     editor.start()
     editor.save()
-    module = "gpa_lsp.gpu.timing_worker"
+    module = "gpa_lsp.execution.local_gpu.timing_worker"
     wait_until((editor.folder / "complaints").exists, "the launch")
     hanging = find_workers(editor.client.process.pid, module)
     editor.times.write_text("41200")
@@ -284,7 +286,7 @@ def test_it_is_cancelled_by_command(editor: Editor) -> None:
     wait_until((editor.folder / "complaints").exists, "the launch")
     assert editor.client.request("workspace/executeCommand", {"command": "gpaLsp.cancelMeasuring", "arguments": []})
     editor.client.forget()
-    module = "gpa_lsp.gpu.timing_worker"
+    module = "gpa_lsp.execution.local_gpu.timing_worker"
     wait_until(lambda: not find_workers(editor.client.process.pid, module), "the end of the launch")
     assert editor.list_lenses() is not None, "the server answers"
 

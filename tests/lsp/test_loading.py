@@ -10,13 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import ToolError
-from gpa_lsp.editor.settings import Settings
-from gpa_lsp.editor.snapshot import LoadedProfile, MeasuredKernel, Snapshot, measure_kernel
-from gpa_lsp.lsp import analysis
-from gpa_lsp.lsp.analysis import ProfileReaders
-from gpa_lsp.lsp.loader import ProfileLoader
-from gpa_lsp.lsp.profile_messages import (
+from gpa_lsp.editor.protocol import analysis
+from gpa_lsp.editor.protocol.analysis import ProfileReaders
+from gpa_lsp.editor.protocol.loader import ProfileLoader
+from gpa_lsp.editor.protocol.loading_round import rank_profiles
+from gpa_lsp.editor.protocol.profile_messages import (
     FilesFound,
     KernelRead,
     ProfileEnd,
@@ -25,9 +23,11 @@ from gpa_lsp.lsp.profile_messages import (
     ProfileMessage,
     ProfileRead,
 )
-from gpa_lsp.lsp.reading_order import rank_profiles
-from gpa_lsp.processes.frames import Step
-from gpa_lsp.processes.supervision import Patience, WorkerLostError
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.snapshot import LoadedProfile, MeasuredKernel, Snapshot, measure_kernel
+from gpa_lsp.foundation.errors import ToolError
+from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.supervision import Patience, WorkerLostError
 from tests.editor.views import LISTING, SOURCE, make_profile
 from tests.lsp.conftest import LISTINGS, write_profile
 from tests.lsp.loop_waiting import settle
@@ -370,7 +370,7 @@ async def test_what_waits_to_be_shown_is_not_looked_at_for_garbage(
 ) -> None:
     freezes: list[int] = []
     monkeypatch.setattr(gc, "freeze", lambda: freezes.append(len(loading.audience.shown)))
-    monkeypatch.setattr("gpa_lsp.lsp.loader._QUIET_FACTOR", 1e9)
+    monkeypatch.setattr("gpa_lsp.editor.protocol.loader._QUIET_FACTOR", 1e9)
     for number in range(6):
         loading.write(f"{number}", f"1000\n{number}", age_s=10 + number)
     loading.start()

@@ -10,13 +10,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpa_lsp.collect.allowance import Allowance
-from gpa_lsp.collect.measured_reports import find_measured_folder
-from gpa_lsp.collect.model import Phase, RunResult
+from gpa_lsp.editor.protocol import measure_progress
+from gpa_lsp.editor.protocol.measure_on_save import Measuring
+from gpa_lsp.editor.protocol.measure_permission import ALWAYS, NEVER, RUN
 from gpa_lsp.editor.settings import Settings
-from gpa_lsp.lsp import measure_progress
-from gpa_lsp.lsp.measure_on_save import Measuring
-from gpa_lsp.lsp.measure_permission import ALWAYS, NEVER, RUN
+from gpa_lsp.profile.collect.allowance import Allowance
+from gpa_lsp.profile.collect.measured_reports import find_measured_folder
+from gpa_lsp.profile.collect.model import Phase, RunResult
 from tests.collect.processes import MARK, find_marked, wait_for_file
 from tests.collect.scripts import FAMILY, HANG, write_program
 from tests.patience import LIMIT_S, wait_until_so

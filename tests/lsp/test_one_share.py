@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.basis.numbers import format_percent
-from gpa_lsp.pipeline import analyse
+from gpa_lsp.foundation.numbers import format_percent
+from gpa_lsp.report.pipeline import analyse
 from tests.editors.workspace import CAUSE, LOOP, VICTIM, Workspace, make_workspace
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
 

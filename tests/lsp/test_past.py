@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
-from gpa_lsp.history.location import FILE_NAME
-from gpa_lsp.history.store import History
+from gpa_lsp.report.history.location import FILE_NAME
+from gpa_lsp.report.history.store import History
 from tests.editor.views import LISTING, SOURCE
 from tests.lsp.conftest import StartClient, make_ancient, write_profile
 from tests.lsp.raw_client import RawClient

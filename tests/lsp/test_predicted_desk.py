@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import ToolError
 from gpa_lsp.editor.predicted.machines import choose_machine
 from gpa_lsp.editor.predicted.results import (
     PredictedJob,
@@ -18,11 +17,12 @@ from gpa_lsp.editor.predicted.results import (
     TrialsJob,
     TrialsResult,
 )
+from gpa_lsp.editor.protocol import emulation_schedule
+from gpa_lsp.editor.protocol.emulation_schedule import EmulationProcess, EmulationSchedule
+from gpa_lsp.editor.protocol.loader import ProgressDisplay
 from gpa_lsp.editor.settings import Settings
-from gpa_lsp.lsp import emulation_schedule
-from gpa_lsp.lsp.emulation_schedule import EmulationProcess, EmulationSchedule
-from gpa_lsp.lsp.loader import ProgressDisplay
-from gpa_lsp.processes.frames import Step
+from gpa_lsp.foundation.errors import ToolError
+from gpa_lsp.foundation.processes.frames import Step
 from tests.editor.predictions import LAUNCH, TRIAL
 from tests.lsp.loop_waiting import settle, wait_until
 
@@ -321,7 +321,7 @@ async def test_a_process_that_dies_costs_one_answer(setting: Setting) -> None:
 
 async def test_a_bar_comes_for_long_work_and_cancels_it(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     assert setting.host.bars == [], "quick work has none"
-    monkeypatch.setattr("gpa_lsp.lsp.late_progress._MOMENT_S", 0.01)
+    monkeypatch.setattr("gpa_lsp.editor.protocol.late_progress._MOMENT_S", 0.01)
     setting.process.may_answer.clear()
     setting.edit("slow")
     setting.compile()

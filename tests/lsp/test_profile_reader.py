@@ -6,10 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.lsp import profile_reader
-from gpa_lsp.lsp.profile_messages import FilesFound, KernelRead, PastFound, ProfileFailed, ProfileJob, ProfileRead
-from gpa_lsp.lsp.profile_reader import ProfileReader
-from gpa_lsp.processes.frames import Step
+from gpa_lsp.editor.protocol import profile_reader
+from gpa_lsp.editor.protocol.profile_messages import (
+    FilesFound,
+    KernelRead,
+    PastFound,
+    ProfileFailed,
+    ProfileJob,
+    ProfileRead,
+)
+from gpa_lsp.editor.protocol.profile_reader import ProfileReader
+from gpa_lsp.foundation.processes.frames import Step
 from tests.conftest import ROOT
 
 EXAMPLE = ROOT / "fixtures" / "example.gpa-profile.json"

@@ -22,7 +22,7 @@ from gpa_lsp.editor.model import (
     TextChange,
     TextEdit,
 )
-from gpa_lsp.lsp import protocol_types
+from gpa_lsp.editor.protocol import protocol_types
 
 SPAN = Range(Position(1, 2), Position(3, 4))
 THERE = types.Range(types.Position(1, 2), types.Position(3, 4))
@@ -88,7 +88,7 @@ def test_a_whole_text_has_no_range() -> None:
 
 
 def test_the_legend_names_every_colour() -> None:
-    from gpa_lsp.lsp.features.text_document_semantic_tokens_full import FEATURE
+    from gpa_lsp.editor.protocol.features.text_document_semantic_tokens_full import FEATURE
 
     standard = {one.value for one in types.SemanticTokenTypes} | {"label"}
     assert set(FEATURE.options.token_types) <= standard

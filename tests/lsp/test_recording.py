@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.lsp.recorded_launches import read_recorded
+from gpa_lsp.editor.protocol.launch_recording import read_recorded
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
 from tests.patience import LIMIT_S, wait_until
 from tests.programs.built import SOURCES, require_compiler

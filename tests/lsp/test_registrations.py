@@ -7,15 +7,15 @@ from typing import Any, cast
 import pytest
 from lsprotocol import types
 
-import gpa_lsp.lsp.features
-from gpa_lsp.basis.catalogue import load_catalogue
+import gpa_lsp.editor.protocol.features
 from gpa_lsp.editor.abilities import Abilities
+from gpa_lsp.editor.protocol.client import Client
+from gpa_lsp.editor.protocol.features import Feature, RequestFeature, text_document_prepare_call_hierarchy
+from gpa_lsp.editor.protocol.registrations import LateRegistrations, make_registration, withdraw
 from gpa_lsp.editor.settings import Settings
-from gpa_lsp.lsp.client import Client
-from gpa_lsp.lsp.features import Feature, RequestFeature, text_document_prepare_call_hierarchy
-from gpa_lsp.lsp.registrations import LateRegistrations, make_registration, withdraw
+from gpa_lsp.foundation.catalogue import load_catalogue
 
-CATALOGUE = load_catalogue(gpa_lsp.lsp.features, "FEATURE", Feature)
+CATALOGUE = load_catalogue(gpa_lsp.editor.protocol.features, "FEATURE", Feature)
 CONDITIONAL = [one for one in CATALOGUE.values() if isinstance(one, RequestFeature) and one.is_conditional]
 DEFINITION = "textDocument/definition"
 

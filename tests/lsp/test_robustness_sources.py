@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
+from gpa_lsp.code.sources.directives import hide_directives
+from gpa_lsp.code.sources.trees import LARGEST_SOURCE_BYTES, read_tree
 from gpa_lsp.editor.lines.anchors import find_definitions
+from gpa_lsp.kernel.names import shorten_name
 from gpa_lsp.report.line_map import map_lines
-from gpa_lsp.report.names import shorten_name
-from gpa_lsp.sources.directives import hide_directives
-from gpa_lsp.sources.trees import LARGEST_SOURCE_BYTES, read_tree
 from tests.conftest import ROOT
 from tests.patience import CPU_LIMIT_S, LIMIT_S, in_bounded_time
 
@@ -81,7 +81,7 @@ HARD = [
 def test_texts_that_are_hard_to_parse_are_not_parsed() -> None:
     """In a process of its own: what is to be shown here once was the end of it."""
     program = (
-        "import sys, time; from gpa_lsp.sources.trees import read_tree\n"
+        "import sys, time; from gpa_lsp.code.sources.trees import read_tree\n"
         f"for file, text in {HARD!r}:\n"
         f"    whole, started = text * ({SIZE} // len(text)), time.process_time()\n"
         "    for _ in range(20): read_tree(file, whole)\n"

@@ -5,17 +5,15 @@ import os
 import random
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.editor.settings import Settings
-from gpa_lsp.editor.snapshot import Snapshot
-from gpa_lsp.lsp import loader as loader_module
-from gpa_lsp.lsp.loader import ProfileLoader
-from gpa_lsp.lsp.profile_messages import (
+from gpa_lsp.editor.protocol import loader as loader_module
+from gpa_lsp.editor.protocol.loader import ProfileLoader
+from gpa_lsp.editor.protocol.profile_messages import (
     FilesFound,
     KernelRead,
     ProfileEnd,
@@ -24,6 +22,8 @@ from gpa_lsp.lsp.profile_messages import (
     ProfileMessage,
     ProfileRead,
 )
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.snapshot import Snapshot
 from tests.editor.views import LISTING, SOURCE, make_profile
 from tests.lsp.conftest import LISTINGS, let_look_twice, list_kernels, make_ancient, write_profile
 from tests.lsp.raw_client import RawClient

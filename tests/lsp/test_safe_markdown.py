@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from gpa_lsp.basis.visible_text import make_one_line
-from gpa_lsp.lsp.safe_markdown import defuse
-from gpa_lsp.render.markdown_text import embed_picture
+from gpa_lsp.document.markdown_text import embed_picture
+from gpa_lsp.editor.protocol.safe_markdown import defuse
+from gpa_lsp.foundation.visible_text import make_one_line
 from tests.conftest import examples
 from tests.hostile_names import find_autolinks
 

@@ -25,7 +25,7 @@ EVIL_NAME = "saxpy`[x](command:evil) ![i](https://e/x.png) <img src=x> \u202e\x1
 TRAPS = (
     *(
         "gpa_lsp/__init__.py",
-        "gpa_lsp/lsp/__main__.py",
+        "gpa_lsp/editor/protocol/__main__.py",
         "numpy.py",
         "sitecustomize.py",
         "usercustomize.py",

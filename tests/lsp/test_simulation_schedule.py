@@ -2,18 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from gpa_lsp.editor.predicted.results import PredictedJob
+from gpa_lsp.editor.protocol import simulation_schedule
+from gpa_lsp.editor.protocol.simulation_schedule import SimulationProcess, SimulationSchedule
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.simulated.results import SimulationJob, SimulationResult
-from gpa_lsp.lsp import simulation_schedule
-from gpa_lsp.lsp.simulation_schedule import SimulationProcess, SimulationSchedule
-from gpa_lsp.processes.frames import Step
+from gpa_lsp.foundation.processes.frames import Step
 from tests.lsp.loop_waiting import settle, wait_until
 
 PATH = "/p/k.cu"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from gpa_lsp.editor.protocol.unmeasured_sources import StaticProcess
 from gpa_lsp.editor.static.results import StaticJob
-from gpa_lsp.lsp.compile_schedule import StaticProcess
 from tests.lsp.raw_client import RawClient
 from tests.patience import LIMIT_S, wait_until
 

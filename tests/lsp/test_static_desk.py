@@ -2,17 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import ToolError
+from gpa_lsp.editor.protocol import unmeasured_sources as compile_schedule
+from gpa_lsp.editor.protocol.unmeasured_sources import CompileSchedule, StaticProcess
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.static.results import StaticJob, StaticResult
-from gpa_lsp.lsp import compile_schedule
-from gpa_lsp.lsp.compile_schedule import CompileSchedule, StaticProcess
+from gpa_lsp.foundation.errors import ToolError
 from tests.lsp.loop_waiting import settle, wait_until
 
 

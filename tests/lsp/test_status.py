@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.editor.metrics import find_metric
+from gpa_lsp.editor.protocol.status import ASKING, FAILED, IDLE, MEASURING, METHOD, READING, Status
 from gpa_lsp.editor.snapshot import Snapshot
-from gpa_lsp.lsp.status import ASKING, FAILED, IDLE, MEASURING, METHOD, READING, Status
 from tests.editor.views import make_profile, make_snapshot
 from tests.report_builder import build_kernel
 

@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import ToolError
 from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.protocol import verified_fixes
+from gpa_lsp.editor.protocol.verified_fixes import FixProcess, VerifiedFixes
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.source.fixes import Fix, find_fixes
 from gpa_lsp.editor.verified.results import (
@@ -22,8 +23,7 @@ from gpa_lsp.editor.verified.results import (
     LaunchedQuestion,
     LaunchedResult,
 )
-from gpa_lsp.lsp import verified_fixes
-from gpa_lsp.lsp.verified_fixes import FixProcess, VerifiedFixes
+from gpa_lsp.foundation.errors import ToolError
 from tests.editor.views import make_profile, make_view
 from tests.lsp.loop_waiting import settle, wait_until
 from tests.report_builder import build_kernel

@@ -19,12 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types
 
-import gpa_lsp.lsp
-from gpa_lsp.lsp import wire
-from gpa_lsp.lsp.client import make_sentence
-from gpa_lsp.lsp.incoming import MOST_MESSAGE_BYTES, IncomingPipe, find_request_id
-from gpa_lsp.lsp.server_log import MOST_WAITING_RECORDS, PatientHandler, VisibleFormatter
-from gpa_lsp.lsp.wire import OutgoingPipe, Protocol, PyglsServer, make_converter
+import gpa_lsp.editor.protocol
+from gpa_lsp.editor.protocol import wire
+from gpa_lsp.editor.protocol.client import make_sentence
+from gpa_lsp.editor.protocol.incoming import MOST_MESSAGE_BYTES, IncomingPipe, find_request_id
+from gpa_lsp.editor.protocol.server import MOST_WAITING_RECORDS, PatientHandler, VisibleFormatter
+from gpa_lsp.editor.protocol.wire import OutgoingPipe, Protocol, PyglsServer, make_converter
 from tests.patience import LIMIT_S, wait_until
 
 
@@ -283,7 +283,7 @@ def test_a_message_in_the_log_is_one_line_and_a_trace_is_lines() -> None:
 
 
 def test_two_modules_speak_pygls() -> None:
-    folder = Path(gpa_lsp.lsp.__file__).parent
+    folder = Path(gpa_lsp.editor.protocol.__file__).parent
     found = {path.name for path in folder.rglob("*.py") if re.search(r"^(from|import) pygls", path.read_text(), re.M)}
     assert found == {"wire.py", "uris.py"}
 

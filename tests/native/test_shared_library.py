@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.basis.errors import MissingToolError, ToolError
-from gpa_lsp.native import c_compiler
-from gpa_lsp.native import shared_library as core
-from gpa_lsp.native.c_compiler import (
+from gpa_lsp.foundation.errors import MissingToolError, ToolError
+from gpa_lsp.foundation.native import c_compiler
+from gpa_lsp.foundation.native import shared_library as core
+from gpa_lsp.foundation.native.c_compiler import (
     Library,
     find_c_compiler,
     find_failure,
@@ -64,7 +64,7 @@ def start_asking(compiler: Compiler) -> "subprocess.Popen[bytes]":
     """A process that asks for the library and waits."""
     code = f"""
 from pathlib import Path
-from gpa_lsp.native.c_compiler import obtain_library
+from gpa_lsp.foundation.native.c_compiler import obtain_library
 from tests.native.test_shared_library import LIBRARY
 obtain_library(LIBRARY, tell=lambda _: print(file=Path({str(compiler.path.with_name("asked"))!r}).open("a"), flush=True))
 """

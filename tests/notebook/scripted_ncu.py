@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gpa_lsp.compiler.compile import compile_source
+from gpa_lsp.execution.compiler.compile import compile_source
 
 SOURCE = """\
 #line {line} "{file}"

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.collect.allowance import Allowance
 from gpa_lsp.notebook.cells import read_cell
 from gpa_lsp.notebook.measure import ALLOWED_COMMAND, NotAllowedError, require_consent
+from gpa_lsp.profile.collect.allowance import Allowance
 
 CELLS = [read_cell(1, "x = 1"), read_cell(3, "x")]
 

@@ -1,9 +1,9 @@
 """The cells of a notebook are found again in a report, and their hot lines marked."""
 
-import dataclasses
 import json
 from pathlib import Path
 
+import msgspec.structs
 import pytest
 
 from gpa_lsp.notebook.cells import CellText, list_texts, read_cell
@@ -47,13 +47,13 @@ def test_a_raw_kernel_is_found_by_its_text(report: Report) -> None:
 
 def test_lines_that_a_library_puts_before_a_kernel_are_not_counted(report: Report) -> None:
     kernels = tuple(
-        dataclasses.replace(
+        msgspec.structs.replace(
             kernel,
             embedded_sources={file: f"#define A\n#define B\n{text}" for file, text in kernel.embedded_sources.items()},
         )
         for kernel in report.kernels
     )
-    (marked,) = mark_cells(dataclasses.replace(report, kernels=kernels), texts_of(CELL))
+    (marked,) = mark_cells(msgspec.structs.replace(report, kernels=kernels), texts_of(CELL))
     (before,) = mark_cells(report, texts_of(CELL))
     assert [mark.line + 2 for mark in marked.marks] == [mark.line for mark in before.marks]
 
@@ -67,8 +67,8 @@ def test_another_text_is_not_taken_for_what_was_compiled(report: Report) -> None
 
 
 def test_without_a_copy_a_string_is_found_by_the_kernel_it_defines_and_that_is_said(report: Report) -> None:
-    kernels = tuple(dataclasses.replace(kernel, embedded_sources={}) for kernel in report.kernels)
-    bare = dataclasses.replace(report, kernels=kernels)
+    kernels = tuple(msgspec.structs.replace(kernel, embedded_sources={}) for kernel in report.kernels)
+    bare = msgspec.structs.replace(report, kernels=kernels)
     (marked,) = mark_cells(bare, texts_of(CELL))
     assert "by the kernel's name" in marked.doubt
     assert mark_cells(bare, texts_of(CELL.replace("short_def_use(", "other("))) == ()
@@ -76,7 +76,7 @@ def test_without_a_copy_a_string_is_found_by_the_kernel_it_defines_and_that_is_s
 
 def test_a_cell_is_found_by_the_file_name_it_was_compiled_under(tmp_path: Path) -> None:
     """As Numba's and Triton's kernels are: in the report of another session, too."""
-    from gpa_lsp.compiler.compile import compile_source
+    from gpa_lsp.execution.compiler.compile import compile_source
     from tests.notebook.scripted_ncu import SOURCE as NUMBA
     from tests.notebook.scripted_ncu import make_profile
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.tool_location import find_tool
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.tool_location import find_tool
 from tests.notebook.test_in_jupyter import Notebook
 from tests.patience import LIMIT_S
 

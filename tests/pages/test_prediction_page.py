@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from playwright.sync_api import Browser
 
-from gpa_lsp.prediction.model import SourcePrediction
-from gpa_lsp.render.prediction_page.page import render_prediction_page
+from gpa_lsp.document.prediction_page.page import render_prediction_page
+from gpa_lsp.execution.prediction.model import SourcePrediction
 from tests.pages.accessibility import list_violations
 from tests.pages.browser import NARROW, OpenPage, open_page, wait_until
 from tests.prediction.kernels import predict

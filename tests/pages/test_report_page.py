@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from gpa_lsp.render.html_report.page import render_html_report
+from gpa_lsp.document.html_report.page import render_html_report
 from gpa_lsp.report.model import Report
 from tests.pages.accessibility import list_violations
 from tests.pages.browser import NARROW, OpenPage, open_page, wait_until

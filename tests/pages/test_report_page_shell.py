@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from gpa_lsp.basis.visible_text import make_visible
-from gpa_lsp.render.page.embedding import embed_compressed, embed_json
-from gpa_lsp.render.page.frame import make_environment, render_page
+from gpa_lsp.document.page.embedding import embed_compressed, embed_json
+from gpa_lsp.document.page.frame import make_environment, render_page
+from gpa_lsp.foundation.visible_text import make_visible
 from tests.pages.accessibility import list_violations
 from tests.pages.browser import open_page, wait_until
 
 NASTY = "</script><img src=x onerror='window.hit = 1'><!-- \u2028 \U0001f600 &amp;"
-FRAME = "gpa_lsp.render.page/frame.html.jinja"
+FRAME = "gpa_lsp.document.page/frame.html.jinja"
 VS_CODE = (
     "window.heard = []; window.acquireVsCodeApi = () => ({ postMessage: (message) => window.heard.push(message) });"
 )

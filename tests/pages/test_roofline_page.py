@@ -3,15 +3,15 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from playwright.sync_api import Browser, Page, expect
 
-from gpa_lsp.analyses.answers import Answer, Missing, Movement
-from gpa_lsp.device.model import MemoryLevel, OperationKind
-from gpa_lsp.render.roofline_page.page import render_roofline_page
+from gpa_lsp.diagnosis.analyses.answers import Answer, Missing, Movement
+from gpa_lsp.document.roofline_page.page import render_roofline_page
+from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.report.model import KernelReport
 from tests.pages.accessibility import list_violations
 from tests.pages.browser import NARROW, OpenPage, open_page, wait_until

@@ -15,20 +15,21 @@ It is good for one thing: a profile of the right shape, so that each pair of ker
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
-from gpa_lsp.arch.model import Architecture
-from gpa_lsp.arch.sections import ScoreboardKind
-from gpa_lsp.binary.containers import find_cubins
-from gpa_lsp.binary.control_code import NO_BARRIER
-from gpa_lsp.binary.model import Flow, Instructions
-from gpa_lsp.binary.opcodes import Access, MemorySpace, Opcode, Pipe, describe_mnemonic
+from gpa_lsp.code.binary.containers import find_cubins
+from gpa_lsp.code.binary.control_code import NO_BARRIER
+from gpa_lsp.code.binary.model import Flow, Instructions
+from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Opcode, Pipe, describe_mnemonic
+from gpa_lsp.gpu.arch.model import Architecture
+from gpa_lsp.gpu.arch.sections import ScoreboardKind
+from gpa_lsp.kernel.model import FunctionSamples, Kernel
+from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 from gpa_lsp.profile.model import Device, Metric, Module, StallSamples
-from gpa_lsp.rows.model import FunctionSamples, Kernel
-from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
 from tests.rows.builders import make_launch
 
 TURNS = 64

@@ -4,15 +4,16 @@ The samples are made up (:mod:`tests.pairs.made_up_profile`); what differs betwe
 :data:`PAIRS` says that only a GPU could have counted.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.advice.advise import advise_kernel
-from gpa_lsp.advice.model import Advice, KernelAdvice
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.blame.conservation import check_conservation
+from gpa_lsp.diagnosis.advice.advise import advise_kernel
+from gpa_lsp.diagnosis.advice.model import Advice, KernelAdvice
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.blame.conservation import check_conservation
 from tests.fixtures_manifest.manifest import FIXTURES, read_recipes
 from tests.pairs.made_up_profile import TURNS, WARPS, Circumstances, make_up_kernel
 

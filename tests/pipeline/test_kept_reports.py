@@ -7,24 +7,24 @@ import shutil
 import struct
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-import gpa_lsp.pipeline.judge
-from gpa_lsp import pipeline
-from gpa_lsp.basis.errors import Problem, ToolError
-from gpa_lsp.basis.kept_files import FOLDER_VARIABLE
-from gpa_lsp.basis.prose import Place, percent, say
-from gpa_lsp.device.kept_roofs import KeptRoofs
-from gpa_lsp.device.roofs_file import name_roofs_file
-from gpa_lsp.pipeline import analyse
+import gpa_lsp.report.pipeline.judge
+from gpa_lsp.foundation.errors import Problem, ToolError
+from gpa_lsp.foundation.kept_files import FOLDER_VARIABLE
+from gpa_lsp.foundation.prose import Place, percent, say
+from gpa_lsp.gpu.device.kept_roofs import KeptRoofs
+from gpa_lsp.gpu.device.roofs_file import name_roofs_file
+from gpa_lsp.report import pipeline
 from gpa_lsp.report.model import Report
+from gpa_lsp.report.pipeline import analyse
+from gpa_lsp.report.saved.kept_reports import KeptReport, load_kept, open_kept_reports, store_kept
+from gpa_lsp.report.saved.store import write_report
 from gpa_lsp.report.source_paths import SourceLocator
-from gpa_lsp.report_file.kept_reports import KeptReport, load_kept, open_kept_reports, store_kept
-from gpa_lsp.report_file.store import write_report
 from tests.conftest import ROOT
 from tests.render.advice_examples import make_advised
 
@@ -54,13 +54,13 @@ def workspace(tmp_path: Path, fixtures: Path) -> Path:
 def judged(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
     """The files that were analysed, and not loaded."""
     seen: list[Path] = []
-    judge = gpa_lsp.pipeline.judge.judge_file
+    judge = gpa_lsp.report.pipeline.judge.judge_file
 
     def watch(path: Path, *arguments: Any, **named: Any) -> Any:
         seen.append(path)
         return judge(path, *arguments, **named)
 
-    monkeypatch.setattr(gpa_lsp.pipeline.judge, "judge_file", watch)
+    monkeypatch.setattr(gpa_lsp.report.pipeline.judge, "judge_file", watch)
     return seen
 
 
@@ -156,8 +156,8 @@ def test_answers_are_added_to_what_was_judged_without(
     entry.unlink()
     analyse([workspace / PROFILE], answers=False)
     with monkeypatch.context() as patch:
-        patch.setattr("gpa_lsp.pipeline.judge.blame_kernel", None)
-        patch.setattr("gpa_lsp.pipeline.judge.advise_kernel", None)
+        patch.setattr("gpa_lsp.report.pipeline.judge.blame_kernel", None)
+        patch.setattr("gpa_lsp.report.pipeline.judge.advise_kernel", None)
         assert write(analyse([workspace / PROFILE]), tmp_path) == whole
     assert [path.name for path in cache.iterdir()] == [name]
 
@@ -166,13 +166,13 @@ def test_what_was_wrong_with_kernels_is_told_again(
     workspace: Path, judged: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fault = Problem.from_error(ToolError("optimizer", "is broken"))
-    advise = gpa_lsp.pipeline.judge.advise_kernel
+    advise = gpa_lsp.report.pipeline.judge.advise_kernel
 
     def advise_with_fault(*arguments: Any) -> Any:
         advice, problems = advise(*arguments)
         return advice, (*problems, fault)
 
-    monkeypatch.setattr(gpa_lsp.pipeline.judge, "advise_kernel", advise_with_fault)
+    monkeypatch.setattr(gpa_lsp.report.pipeline.judge, "advise_kernel", advise_with_fault)
     bare = analyse([workspace / PROFILE], answers=False)
     whole = analyse([workspace / PROFILE])
     assert fault in bare.problems
@@ -313,14 +313,14 @@ def test_an_entry_runs_no_code(
 
 
 @pytest.mark.parametrize(
-    "module", ["gpa_lsp.pipeline", "gpa_lsp.cli.main", "gpa_lsp.__main__", "subprocess", "builtins"]
+    "module", ["gpa_lsp.report.pipeline", "gpa_lsp.cli.main", "gpa_lsp.__main__", "subprocess", "builtins"]
 )
 def test_functions_of_ours_are_no_part_of_an_entry(
     workspace: Path, cache: Path, judged: list[Path], module: str
 ) -> None:
     analyse([workspace / PROFILE])
     (entry,) = cache.iterdir()
-    name = {"gpa_lsp.pipeline": "analyse", "subprocess": "call", "builtins": "eval"}.get(module, "main")
+    name = {"gpa_lsp.report.pipeline": "analyse", "subprocess": "call", "builtins": "eval"}.get(module, "main")
     call = f"c{module}\n{name}\n(tR.".encode()
     open_kept_reports().store(entry.stem, frame(call))
     analyse([workspace / PROFILE])
@@ -334,7 +334,7 @@ def test_an_answer_that_lacks_what_a_tool_did_not_give_is_not_kept(
         raise ToolError("nvdisasm", "it did not end in time")
 
     with monkeypatch.context() as patch:
-        patch.setattr("gpa_lsp.rows.join.disassemble", fail)
+        patch.setattr("gpa_lsp.kernel.join.disassemble", fail)
         report = analyse([workspace / PROFILE])
     assert [kernel.lacks_sass for kernel in report.kernels] == [True, True]
     doubted = {problem.kernel for problem in report.problems if "its SASS was not read" in problem.message}

@@ -1,20 +1,20 @@
 """Kernels that were not sampled: what counters alone say is advised and marked, and one that was too short is told so."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.advice.advise import WITHOUT_SAMPLES, advise_kernel
-from gpa_lsp.advice.model import KernelAdvice, SilenceStage
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.pipeline import analyse
+from gpa_lsp.diagnosis.advice.advise import WITHOUT_SAMPLES, advise_kernel
+from gpa_lsp.diagnosis.advice.model import KernelAdvice, SilenceStage
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.document.advice_words import describe_matched, describe_region
+from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.sampling import Sampling
-from gpa_lsp.render.advice_words import describe_matched, describe_region
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
-from gpa_lsp.report_file.store import read_report, write_report
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.report.pipeline import analyse
+from gpa_lsp.report.saved.store import read_report, write_report
 from tests.conftest import ROOT
 from tests.rows.written import write_kernel
 

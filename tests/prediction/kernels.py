@@ -4,9 +4,9 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-from gpa_lsp.compiler.settings import CompilerChoice, CompileSettings
-from gpa_lsp.prediction.model import KernelPrediction, SourcePrediction
-from gpa_lsp.prediction.predict import predict_source
+from gpa_lsp.execution.compiler.settings import CompilerChoice, CompileSettings
+from gpa_lsp.execution.prediction.model import KernelPrediction, SourcePrediction
+from gpa_lsp.execution.prediction.predict import predict_source
 
 NVRTC = CompileSettings(choice=CompilerChoice.NVRTC)
 

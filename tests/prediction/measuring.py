@@ -1,12 +1,13 @@
 """Profiles whose counts are what a kernel of our own fixtures does, so that a comparison has something to be right about."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.embedded_ptx import find_ptx_lines, list_embedded_ptx
-from gpa_lsp.binary.model import INSTRUCTION_BYTES
+from msgspec.structs import replace
+
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.embedded_ptx import find_ptx_lines, list_embedded_ptx
+from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.profile.model import Device, Launch, LoadedFunction, Metric, Module, Profile
 from gpa_lsp.profile.read import read_profile
 from tests.conftest import ROOT

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.prediction import launch_volumes, predict, trace_answers
-from gpa_lsp.prediction.exploration import evaluators
-from gpa_lsp.prediction.exploration.model import Configuration
-from gpa_lsp.prediction.model import KernelPrediction, PredictionSettings
-from gpa_lsp.prediction.predict import predict_source
-from gpa_lsp.traces import analyse
-from gpa_lsp.traces.paper_answer import PaperCollector
+from gpa_lsp.execution.prediction import predict, trace_answers
+from gpa_lsp.execution.prediction import predict_launch as launch_volumes
+from gpa_lsp.execution.prediction.exploration import evaluators
+from gpa_lsp.execution.prediction.exploration.model import Configuration
+from gpa_lsp.execution.prediction.model import KernelPrediction, PredictionSettings
+from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.traces import analyse
+from gpa_lsp.execution.traces.paper_answer import PaperCollector
 
 SOURCE = """
 extern "C" __global__ void one(float* x) { x[threadIdx.x] = 1.0f; }

@@ -1,16 +1,15 @@
 """Machine code that brings no PTX: launches are simulated and timed as with it."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.binary.tool_location import find_tool
-from gpa_lsp.compiler.builds import read_build
-from gpa_lsp.launches.launch import LaunchDescription
-from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.prediction import launch_timing
-from gpa_lsp.prediction.simulation import Simulation, simulate_launch
-from gpa_lsp.simulator.profile_document import make_document
+from gpa_lsp.code.binary.tool_location import find_tool
+from gpa_lsp.execution.compiler.builds import read_build
+from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.prediction import launch_timing
+from gpa_lsp.execution.prediction.simulation import Simulation, simulate_launch
+from gpa_lsp.execution.simulator.profile_document import make_document
 from tests.conftest import ROOT
 
 _LAUNCHES = ROOT / "tests" / "emulator" / "kernels" / "fixtures"

@@ -1,16 +1,16 @@
 """No kernel of our fixtures is predicted to do what cannot be, or other than what was counted in the same run."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.emulator.model import Budget
-from gpa_lsp.prediction.launch_sources import LaunchChoice
-from gpa_lsp.prediction.model import DEFAULT_PREDICTION
-from gpa_lsp.prediction.predict_build import predict_build
-from gpa_lsp.prediction.templates import write_build_templates
+from gpa_lsp.execution.emulator.model import Budget
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION
+from gpa_lsp.execution.prediction.predict_build import predict_build
+from gpa_lsp.execution.prediction.templates import write_build_templates
+from gpa_lsp.foundation.errors import InputError
 from tests.conftest import ROOT
 
 CUBINS = sorted((ROOT / "fixtures" / "cubins" / "sm_80").glob("*.cubin"))

@@ -1,19 +1,18 @@
 """What is said of races where they were looked for, and where not; and of a kernel that waits for ever."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.locations import Frame
-from gpa_lsp.basis.prose import say
-from gpa_lsp.emulator.model import Budget, Fault, FaultKind
-from gpa_lsp.emulator.trace import StaticInstruction
-from gpa_lsp.prediction.fault_answer import answer_faults, explain_unchecked_races
-from gpa_lsp.prediction.model import DEFAULT_PREDICTION
-from gpa_lsp.prediction.predict import predict_source
-from gpa_lsp.prediction.predict_launch import merge_faults
-from gpa_lsp.ptx.model import Space
-from gpa_lsp.render.prediction_text import describe_execution
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.static_instructions import StaticInstruction
+from gpa_lsp.document.prediction_text import describe_execution
+from gpa_lsp.execution.emulator.model import Budget, Fault, FaultKind
+from gpa_lsp.execution.prediction.fault_answer import answer_faults, explain_unchecked_races
+from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION
+from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.prediction.predict_launch import merge_faults
+from gpa_lsp.foundation.locations import Frame
+from gpa_lsp.foundation.prose import say
 from tests.prediction.kernels import NVRTC, find_project
 
 OFF = say("Races were not checked.")

@@ -1,20 +1,20 @@
 """Sizes that nobody knows, fitted."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.emulator.model import Budget, Fault, FaultKind, PassedEnd
-from gpa_lsp.launches.launch import ArrayArgument
-from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.prediction.fault_answer import answer_faults
-from gpa_lsp.prediction.guessed_sizes import grow_guessed, part_guessed
-from gpa_lsp.prediction.launch_sources import LaunchChoice
-from gpa_lsp.prediction.model import KernelPrediction, PredictionSettings
-from gpa_lsp.prediction.predict import predict_source
-from gpa_lsp.prediction.templates import write_templates
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.model import Budget, Fault, FaultKind, PassedEnd
+from gpa_lsp.execution.launches.launch import ArrayArgument
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.prediction.fault_answer import answer_faults
+from gpa_lsp.execution.prediction.guessed_sizes import grow_guessed, part_guessed
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.model import KernelPrediction, PredictionSettings
+from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.prediction.templates import write_templates
 from tests.prediction.kernels import NVRTC
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")

@@ -1,17 +1,17 @@
 """Without its PTX, an image says enough of its parameters and variables to simulate a launch."""
 
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.binary.containers import find_cubins
-from gpa_lsp.binary.embedded_ptx import read_embedded_ptx
-from gpa_lsp.prediction.image_module import read_image_module
-from gpa_lsp.ptx.model import Space
-from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.code.binary.containers import find_cubins
+from gpa_lsp.code.binary.embedded_ptx import read_embedded_ptx
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.execution.prediction.image_module import read_image_module
+from gpa_lsp.foundation.errors import InputError
 
 _CUBINS = Path(__file__).parents[2] / "fixtures" / "cubins"
 

@@ -1,13 +1,13 @@
 """Launches of profiles."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.prediction.launch_sources import describe_launch
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.prediction.launch_sources import describe_launch
+from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.profile.model import Metric
 from tests.rows.builders import make_launch
 

@@ -1,17 +1,16 @@
 """Blocks whose accesses are too many to trace: volumes come from the first of them, and from counts of the others."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.emulator.model import Budget, Emulation
-from gpa_lsp.launches.launch import LaunchDescription
-from gpa_lsp.prediction import predict_launch as module_of_launches
-from gpa_lsp.prediction.launch_subject import LaunchSubject
-from gpa_lsp.prediction.model import DEFAULT_PREDICTION
-from gpa_lsp.prediction.predict_launch import predict_launch
-from gpa_lsp.ptx.model import PtxModule
-from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.execution.emulator.model import Budget, Emulation
+from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.execution.prediction import predict_launch as module_of_launches
+from gpa_lsp.execution.prediction.launch_subject import LaunchSubject
+from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION
+from gpa_lsp.execution.prediction.predict_launch import predict_launch
 from tests.bench.emulating import build_launch, floats, number
 from tests.emulator.kernels.compiling import compile_ptx
 

@@ -1,19 +1,19 @@
 """From a source and a description to predictions: real kernels, compiled by NVRTC and emulated."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.answers import Answer
-from gpa_lsp.basis.errors import InputError, ProblemSeverity
-from gpa_lsp.emulator.model import Budget, FaultKind
-from gpa_lsp.prediction.launch_sources import LaunchChoice
-from gpa_lsp.prediction.model import DEFAULT_PREDICTION
-from gpa_lsp.prediction.predict import predict_source
-from gpa_lsp.prediction.static_source import find_known_blocks
-from gpa_lsp.prediction.templates import write_templates
+from gpa_lsp.diagnosis.analyses.answers import Answer
+from gpa_lsp.execution.emulator.model import Budget, FaultKind
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION
+from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.prediction.static_source import find_known_blocks
+from gpa_lsp.execution.prediction.templates import write_templates
+from gpa_lsp.foundation.errors import InputError, ProblemSeverity
 from tests.prediction.kernels import LAUNCHES, NVRTC, SOURCE, find_project, predict, predict_one
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")

@@ -1,22 +1,22 @@
 """Predictions from files that were built: NVRTC's own image and PTX in a fat binary made by hand would say little, so nvcc builds an object."""
 
 import subprocess
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.compiler.nvcc_location import build_environment, find_nvcc
-from gpa_lsp.prediction.launch_sources import LaunchChoice
-from gpa_lsp.prediction.model import DEFAULT_PREDICTION
-from gpa_lsp.prediction.predict_build import predict_build
-from gpa_lsp.prediction.templates import write_build_templates
-from gpa_lsp.ptx import functions
-from gpa_lsp.ptx.bodies import Body, BodyReader
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.ptx import functions
+from gpa_lsp.code.ptx.bodies import Body, BodyReader
+from gpa_lsp.execution.compiler.nvcc_location import build_environment, find_nvcc
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION
+from gpa_lsp.execution.prediction.predict_build import predict_build
+from gpa_lsp.execution.prediction.templates import write_build_templates
+from gpa_lsp.foundation.errors import InputError
 from tests.conftest import ROOT
 from tests.emulator.kernels.compiling import compile_ptx
 from tests.patience import LIMIT_S

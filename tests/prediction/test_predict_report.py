@@ -2,21 +2,21 @@
 
 import json
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.answers import Weight
-from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.main import main
-from gpa_lsp.emulator.model import Budget
-from gpa_lsp.prediction.launch_sources import LaunchChoice
-from gpa_lsp.prediction.measured_model import CountComparison, CountPair
-from gpa_lsp.prediction.model import DEFAULT_PREDICTION, KernelPrediction
-from gpa_lsp.prediction.predict_report import predict_report
-from gpa_lsp.prediction.templates import write_report_templates
-from gpa_lsp.render.prediction_json import make_kernel_prediction
+from gpa_lsp.diagnosis.analyses.answers import Weight
+from gpa_lsp.document.prediction_json import make_kernel_prediction
+from gpa_lsp.execution.emulator.model import Budget
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.measured_model import CountComparison, CountPair
+from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION, KernelPrediction
+from gpa_lsp.execution.prediction.predict_report import predict_report
+from gpa_lsp.execution.prediction.templates import write_report_templates
+from gpa_lsp.foundation.errors import InputError
 from tests.conftest import ROOT
 from tests.prediction.measuring import LAUNCHES, STEPS, WARPS, count_accesses, write_measured
 

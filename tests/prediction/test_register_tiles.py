@@ -1,13 +1,13 @@
 """Products with tiles in registers are long enough to need all that is done about time: what a user gets of one of everyday size."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.emulator.model import FaultKind
-from gpa_lsp.prediction.model import DEFAULT_PREDICTION
-from gpa_lsp.prediction.predict import predict_source
+from gpa_lsp.execution.emulator.model import FaultKind
+from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION
+from gpa_lsp.execution.prediction.predict import predict_source
 from tests.patience import LIMIT_S
 from tests.prediction.kernels import NVRTC
 

@@ -7,13 +7,13 @@ from tempfile import mkdtemp
 import numpy as np
 import pytest
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.emulator.trace import join_pieces, keep_blocks
-from gpa_lsp.prediction.model import SourcePrediction
-from gpa_lsp.prediction.predict import predict_source
-from gpa_lsp.prediction.saved_trace import analyse_saved
-from gpa_lsp.prediction.trace_files.read import read_pieces
-from gpa_lsp.prediction.trace_files.write import TraceWriter
+from gpa_lsp.execution.emulator.trace import join_pieces, keep_blocks
+from gpa_lsp.execution.prediction.model import SourcePrediction
+from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.prediction.saved_trace import analyse_saved
+from gpa_lsp.execution.prediction.trace_files.read import read_pieces
+from gpa_lsp.execution.prediction.trace_files.write import TraceWriter
+from gpa_lsp.foundation.errors import InputError
 from tests.prediction.kernels import NVRTC, find_project
 
 pytest.importorskip("pyarrow", reason="needs pyarrow (the extra [traces])")

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import ProblemSeverity
-from gpa_lsp.prediction import simulation
-from gpa_lsp.prediction.simulation import SimulationSettings, simulate_source
+from gpa_lsp.execution.prediction import simulation
+from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_source
+from gpa_lsp.foundation.errors import ProblemSeverity
 from tests.prediction.kernels import NVRTC, write_project
 
 

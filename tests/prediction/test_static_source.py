@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.advice.static_model import Certainty, StaticFinding
-from gpa_lsp.analyses.static.model import BlockOrigin
-from gpa_lsp.basis.errors import InputError, ProblemSeverity
-from gpa_lsp.binary.tool_location import find_tool
-from gpa_lsp.compiler.model import CompilerFlags
-from gpa_lsp.compiler.settings import CompilerChoice, CompileSettings
-from gpa_lsp.prediction.static_source import SourceStatics, choose_compute_capability, examine_source
+from gpa_lsp.code.binary.tool_location import find_tool
+from gpa_lsp.diagnosis.advice.static_model import Certainty, StaticFinding
+from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin
+from gpa_lsp.execution.compiler.model import CompilerFlags
+from gpa_lsp.execution.compiler.settings import CompilerChoice, CompileSettings
+from gpa_lsp.execution.prediction.static_source import SourceStatics, choose_compute_capability, examine_source
+from gpa_lsp.foundation.errors import InputError, ProblemSeverity
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 

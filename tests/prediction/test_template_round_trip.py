@@ -1,22 +1,22 @@
 """Every description that is written for a kernel of the fixtures is taken by what reads descriptions, with the note that it guesses."""
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import Problem, ProblemSeverity
-from gpa_lsp.emulator.model import Budget
-from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.prediction.exploration.subjects import prepare_exploration
-from gpa_lsp.prediction.guessed_sizes import note_guesses
-from gpa_lsp.prediction.model import EDITOR_PREDICTION
-from gpa_lsp.prediction.predict import predict_source
-from gpa_lsp.prediction.simulation import SimulationSettings, simulate_source
-from gpa_lsp.prediction.templates import write_templates
-from gpa_lsp.prediction.trace_files.read import read_pieces
-from gpa_lsp.prediction.trace_files.write import TraceWriter
+from gpa_lsp.execution.emulator.model import Budget
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.prediction.exploration.subjects import prepare_exploration
+from gpa_lsp.execution.prediction.guessed_sizes import note_guesses
+from gpa_lsp.execution.prediction.model import EDITOR_PREDICTION
+from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_source
+from gpa_lsp.execution.prediction.templates import write_templates
+from gpa_lsp.execution.prediction.trace_files.read import read_pieces
+from gpa_lsp.execution.prediction.trace_files.write import TraceWriter
+from gpa_lsp.foundation.errors import Problem, ProblemSeverity
 from tests.conftest import ROOT
 from tests.prediction.kernels import NVRTC
 

@@ -1,18 +1,18 @@
 """Descriptions that are begun with sizes that can be emulated."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.emulator.model import Budget
-from gpa_lsp.launches.launch import ScalarArgument
-from gpa_lsp.prediction.launch_sources import LaunchChoice, list_launches
-from gpa_lsp.prediction.model import EDITOR_PREDICTION, PredictionSettings
-from gpa_lsp.prediction.predict import predict_source
-from gpa_lsp.prediction.templates import write_templates
+from gpa_lsp.execution.emulator.model import Budget
+from gpa_lsp.execution.launches.launch import ScalarArgument
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice, list_launches
+from gpa_lsp.execution.prediction.model import EDITOR_PREDICTION, PredictionSettings
+from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.prediction.templates import write_templates
+from gpa_lsp.foundation.errors import InputError
 from tests.conftest import ROOT
 from tests.prediction.kernels import NVRTC
 

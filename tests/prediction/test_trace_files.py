@@ -1,7 +1,6 @@
 """Traces in files: what goes in comes out, and damaged files are told, not believed."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,26 +8,26 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import InputError, UnsupportedInputError
-from gpa_lsp.basis.locations import Frame
 from gpa_lsp.cli.main import main
-from gpa_lsp.emulator.trace import (
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
+from gpa_lsp.execution.emulator.trace import (
     ACCESS_DTYPES,
     BRANCH_DTYPES,
     ENTRY_DTYPES,
     Accesses,
-    AccessKind,
     Branches,
     Buffer,
     Entries,
-    StaticInstruction,
     Trace,
 )
-from gpa_lsp.prediction.trace_files.arrow import count_lanes
-from gpa_lsp.prediction.trace_files.read import read_pieces
-from gpa_lsp.prediction.trace_files.write import NAMES, TraceWriter
-from gpa_lsp.ptx.model import Space
+from gpa_lsp.execution.prediction.trace_files.arrow import count_lanes
+from gpa_lsp.execution.prediction.trace_files.read import read_pieces
+from gpa_lsp.execution.prediction.trace_files.write import NAMES, TraceWriter
+from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
+from gpa_lsp.foundation.locations import Frame
 from tests.conftest import examples
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -331,7 +330,7 @@ def test_a_question_that_fails_leaves_no_success(tmp_path, capsys, monkeypatch):
         raise ValueError("nobody expected it")
 
     write(tmp_path / "t", make_plain_piece())
-    monkeypatch.setattr("gpa_lsp.prediction.trace_answers.list_line_facts", fail)
+    monkeypatch.setattr("gpa_lsp.execution.prediction.trace_answers.list_line_facts", fail)
     code, text = ask_memory(tmp_path / "t", capsys)
     assert code == 2
     assert "the facts of lines failed" in text

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.cli.main import main
-from gpa_lsp.pipeline import analyse
-from gpa_lsp.prediction.simulation import SimulationSettings, simulate_source
-from gpa_lsp.render.sampling_words import describe_simulation, describe_time
+from gpa_lsp.document.sampling_words import describe_simulation, describe_time
+from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_source
+from gpa_lsp.report.pipeline import analyse
 from tests.prediction.kernels import NVRTC
 
 _SOURCE = """\

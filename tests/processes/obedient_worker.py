@@ -5,8 +5,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from gpa_lsp.processes.frames import Step
-from gpa_lsp.processes.worker import Tell, Work
+from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.worker import Tell, Work
 
 _held: list[bytes] = []
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import ToolError
-from gpa_lsp.processes import supervision
-from gpa_lsp.processes.frames import Step
-from gpa_lsp.processes.supervision import Worker, WorkerKind
-from gpa_lsp.processes.worker_pool import WorkerPool, run_parts
+from gpa_lsp.foundation.errors import ToolError
+from gpa_lsp.foundation.processes import supervision
+from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.supervision import Worker, WorkerKind
+from gpa_lsp.foundation.processes.worker_pool import WorkerPool, run_parts
 from tests.collect.processes import MARK, find_marked, wait_until_gone
 from tests.conftest import ROOT
 from tests.patience import LIMIT_S, wait_until
@@ -107,7 +107,7 @@ def test_whoever_stops_listening_ends_the_processes(monkeypatch: pytest.MonkeyPa
 
 SUPERVISOR = """
 import sys
-from gpa_lsp.processes.supervision import Worker, WorkerKind
+from gpa_lsp.foundation.processes.supervision import Worker, WorkerKind
 kind = WorkerKind(module="tests.processes.obedient_worker", title="obedient process")
 Worker(kind).do(("start", sys.argv[1]), limit_s=3600)
 """

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.processes.python_children import isolate_module, isolate_script
-from gpa_lsp.processes.search_paths import clean_environment, find_program, list_package_folders
+from gpa_lsp.foundation.processes.python_children import isolate_module, isolate_script
+from gpa_lsp.foundation.processes.search_paths import clean_environment, find_program, list_package_folders
 
 HERE = os.pathsep.join(["", ".", "lib", ""])
 

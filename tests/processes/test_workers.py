@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import ToolError
-from gpa_lsp.processes import supervision
-from gpa_lsp.processes.async_worker import AsyncWorker
-from gpa_lsp.processes.frames import Step
-from gpa_lsp.processes.supervision import Patience, Silence, WorkerKind, read_activity
+from gpa_lsp.foundation.errors import ToolError
+from gpa_lsp.foundation.processes import supervision
+from gpa_lsp.foundation.processes.async_worker import AsyncWorker
+from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.supervision import Patience, Silence, WorkerKind, read_activity
 from tests.conftest import ROOT
 from tests.lsp.loop_waiting import wait_until
 from tests.patience import LIMIT_S, wait_until_so

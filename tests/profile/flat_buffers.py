@@ -2,10 +2,10 @@
 
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.profile.pc_sampling import IDENTIFIER
-from gpa_lsp.profile.pc_sampling.tables import Configuration, Data, PcRecord
+from gpa_lsp.profile.pc_sampling.parse import Configuration, Data, PcRecord
 
 REASONS = {
     5: "smsp__pcsamp_sample_count",

@@ -1,7 +1,6 @@
 """Write any :class:`Profile` as a native one; reading it gives an equal profile."""
 
 import base64
-import dataclasses
 import math
 import os
 import tempfile
@@ -9,7 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.basis.errors import Problem
+import msgspec.structs
+
+from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.profile.model import Device, HostFrame, Launch, LoadedFunction, Metric, Module, Profile, RuleResult
 from gpa_lsp.profile.native import FORMAT
 from gpa_lsp.profile.native.layout import MAX_OFFSET
@@ -123,7 +124,7 @@ def _write_samples(launch: Launch, functions: tuple[LoadedFunction, ...]) -> lis
 
 
 def _write_sampling(sampling: Sampling) -> dict[str, Any] | None:
-    return _drop_none(**dataclasses.asdict(sampling)) or None
+    return _drop_none(**msgspec.structs.asdict(sampling)) or None
 
 
 def _write_place(address: int, functions: tuple[LoadedFunction, ...], first_of_name: dict[str, int]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from gpa_lsp.basis.errors import Problem, ProblemSeverity
+from gpa_lsp.foundation.errors import Problem, ProblemSeverity
 from gpa_lsp.profile.model import (
     Device,
     FocusMetric,
@@ -50,7 +50,7 @@ FUNCTIONS = st.lists(
 
 
 def _build_modules(ids: list[int], contents: list[Module]) -> dict[int, Module]:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     return {module_id: replace(module, module_id=module_id) for module_id, module in zip(ids, contents, strict=False)}
 
@@ -215,7 +215,7 @@ def build_profile(draw: st.DrawFn) -> Profile:
 
 def describe(profile: Profile) -> str:
     """Everything of a profile but its path, as text two equal profiles share."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     problems = tuple(replace(problem, path=None) for problem in profile.problems)
     launches = []

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gpa_lsp.basis.errors import InputError, UnsupportedInputError
+from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 from gpa_lsp.profile.model import Profile
 from gpa_lsp.profile.ncu import compression
 from tests.profile.report_builder import ReportBuilder, build_small_report

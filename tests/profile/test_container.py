@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gpa_lsp.basis.errors import InputError, ProblemSeverity, UnsupportedInputError
+from gpa_lsp.foundation.errors import InputError, ProblemSeverity, UnsupportedInputError
 from gpa_lsp.profile.model import Profile
 from tests.profile.report_builder import ReportBuilder, build_small_report, frame_entry
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gpa_lsp.profile
-from gpa_lsp.basis.errors import InputError, ProblemSeverity, UnsupportedInputError
+from gpa_lsp.foundation.errors import InputError, ProblemSeverity, UnsupportedInputError
 from gpa_lsp.profile.model import Metric, Profile
 from gpa_lsp.profile.read import read_profile
 from tests.profile.load_addresses import find_kernel_address
@@ -356,7 +356,7 @@ def test_text_in_another_encoding(tmp_path: Path) -> None:
 
 
 def test_a_file_too_large_is_refused_unread(read_json: Read, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gpa_lsp.profile.native import document
+    from gpa_lsp.profile.native import parse as document
 
     monkeypatch.setattr(document, "_MAX_BYTES", 100)
     with pytest.raises(InputError, match="is larger than 100 B"):

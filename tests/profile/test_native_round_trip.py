@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.basis.errors import InputError
+from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.profile.model import Profile
 from gpa_lsp.profile.native.parse import read_native
 from gpa_lsp.profile.read import read_profile

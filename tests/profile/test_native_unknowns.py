@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.basis.errors import InputError, ProblemSeverity
+from gpa_lsp.foundation.errors import InputError, ProblemSeverity
 from gpa_lsp.profile.model import Profile
 from gpa_lsp.profile.read import read_profile
 from gpa_lsp.profile.sampling import Aggregate, Sampling

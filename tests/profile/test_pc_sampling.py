@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.processes.search_paths import find_program
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.processes.search_paths import find_program
 from gpa_lsp.profile.model import Profile
 from gpa_lsp.profile.read import read_profile
 from tests.patience import LIMIT_S

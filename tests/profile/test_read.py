@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import InputError, UnsupportedInputError
+from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 from gpa_lsp.profile.read import find_readers, list_suffixes, read_profile
 from tests.profile.report_builder import build_small_report
 

@@ -1,9 +1,8 @@
 """The written invariants of a profile, one broken at a time."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp.profile.model import (
     Device,

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.binary.tool_location import find_tool
-from gpa_lsp.compiler.header_folders import find_cuda_headers
-from gpa_lsp.native.c_compiler import SHARED_HEADERS
-from gpa_lsp.processes.search_paths import find_program
-from gpa_lsp.programs.library import SOURCES as RUNTIME
-from gpa_lsp.programs.library import build_libraries, list_headers
-from gpa_lsp.programs.model import ProgramRun, RunSettings
-from gpa_lsp.programs.run import Surroundings, run_program
+from gpa_lsp.code.binary.tool_location import find_tool
+from gpa_lsp.execution.compiler.header_folders import find_cuda_headers
+from gpa_lsp.execution.programs.library import SOURCES as RUNTIME
+from gpa_lsp.execution.programs.library import build_libraries, list_headers
+from gpa_lsp.execution.programs.model import ProgramRun, RunSettings
+from gpa_lsp.execution.programs.run import Surroundings, run_program
+from gpa_lsp.foundation.native.c_compiler import SHARED_HEADERS
+from gpa_lsp.foundation.processes.search_paths import find_program
 from tests.conftest import ROOT
 from tests.patience import LIMIT_S
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.prediction.launch_sources import LaunchChoice
-from gpa_lsp.prediction.model import PredictionSettings
-from gpa_lsp.prediction.predict import predict_source
-from gpa_lsp.programs.beside_sources import Described, describe_beside
-from gpa_lsp.programs.build import build_program
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.model import PredictionSettings
+from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.programs.beside_sources import Described, describe_beside
+from gpa_lsp.execution.programs.build import build_program
 from tests.programs.built import MACHINE, SOURCES, require_compiler, run
 
 

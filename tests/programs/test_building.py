@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import InputError, ToolError
-from gpa_lsp.binary.linkage_names import demangle
 from gpa_lsp.cli.main import main
-from gpa_lsp.native.c_compiler import Library, Tell, obtain_library
-from gpa_lsp.processes.search_paths import find_program
-from gpa_lsp.programs import library
-from gpa_lsp.programs.build import build_program
+from gpa_lsp.code.binary.linkage_names import demangle
+from gpa_lsp.execution.programs import library
+from gpa_lsp.execution.programs.build import build_program
+from gpa_lsp.foundation.errors import InputError, ToolError
+from gpa_lsp.foundation.native.c_compiler import Library, Tell, obtain_library
+from gpa_lsp.foundation.processes.search_paths import find_program
 from tests.patience import LIMIT_S
 from tests.programs.built import MACHINE, SOURCES, require_compiler, run
 

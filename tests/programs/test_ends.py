@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import InputError, MissingToolError
-from gpa_lsp.native import c_compiler
-from gpa_lsp.programs import library
-from gpa_lsp.programs.model import RunSettings
-from gpa_lsp.programs.run import Surroundings, run_program
+from gpa_lsp.execution.programs import library
+from gpa_lsp.execution.programs.model import RunSettings
+from gpa_lsp.execution.programs.run import Surroundings, run_program
+from gpa_lsp.foundation.errors import InputError, MissingToolError
+from gpa_lsp.foundation.native import c_compiler
 from tests.patience import LIMIT_S, wait_until
 from tests.programs.built import MACHINE, SOURCES, build, require_compiler, run, write
 from tests.programs.test_limits import ENDLESS

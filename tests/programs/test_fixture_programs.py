@@ -1,18 +1,18 @@
 """Whole programs of ours, each of which checks its own results."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.model import FaultKind
-from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.prediction.built_modules import read_modules
-from gpa_lsp.processes.watched_command import Ending
-from gpa_lsp.programs.examine import ExaminedKernel
-from gpa_lsp.render.layout import read_plain
-from gpa_lsp.render.program_text import render_program
+from gpa_lsp.document.layout import read_plain
+from gpa_lsp.document.program_text import render_program
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.model import FaultKind
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.prediction.built_modules import read_modules
+from gpa_lsp.execution.programs.examine import ExaminedKernel
+from gpa_lsp.foundation.processes.watched_command import Ending
 from tests.patience import in_bounded_time
 from tests.programs.built import SOURCES, build, run
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.cli.main import main
-from gpa_lsp.collector import library as collector
-from gpa_lsp.native.c_compiler import find_c_compiler
-from gpa_lsp.programs import host_libraries, library
-from gpa_lsp.record import library as recorder
+from gpa_lsp.execution.programs import host_libraries, library
+from gpa_lsp.execution.record import library as recorder
+from gpa_lsp.foundation.native.c_compiler import find_c_compiler
+from gpa_lsp.profile.collector import library as collector
 from tests.collector import built as collected
 from tests.patience import in_bounded_time
 from tests.programs.built import require_compiler, run

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.device.products import find_product
-from gpa_lsp.processes.watched_command import Ending
-from gpa_lsp.programs.messages import ANSWER_HEAD, REQUEST_HEAD, CudaError, Request
-from gpa_lsp.programs.model import RunSettings
-from gpa_lsp.programs.server import RuntimeServer
-from gpa_lsp.programs.session import Session
+from gpa_lsp.execution.programs.messages import ANSWER_HEAD, REQUEST_HEAD, CudaError, Request
+from gpa_lsp.execution.programs.model import RunSettings
+from gpa_lsp.execution.programs.server import RuntimeServer
+from gpa_lsp.execution.programs.session import Session
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.processes.watched_command import Ending
+from gpa_lsp.gpu.device.products import find_product
 from tests.patience import LIMIT_S, wait_until
 from tests.programs.built import SOURCES, build, compile_c, require_compiler, run, write
 

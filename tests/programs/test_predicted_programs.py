@@ -1,13 +1,13 @@
 """What the programs' kernels are predicted to move agrees with itself and with what was counted in the same run."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.emulator.model import Budget
-from gpa_lsp.prediction.model import DEFAULT_PREDICTION
-from gpa_lsp.programs.examine import examine_recorded
+from gpa_lsp.execution.emulator.model import Budget
+from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION
+from gpa_lsp.execution.programs.examine import examine_recorded
 from tests.programs.built import MACHINE, build, run
 from tests.programs.test_fixture_programs import PROGRAMS
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.binary.linkage_names import find_bare_name
-from gpa_lsp.native.c_compiler import find_c_compiler
-from gpa_lsp.programs.library import list_headers
+from gpa_lsp.code.binary.linkage_names import find_bare_name
+from gpa_lsp.execution.programs.library import list_headers
+from gpa_lsp.foundation.native.c_compiler import find_c_compiler
 from tests.programs.built import SOURCES, run
 
 PYTHON = Path(sys.executable)

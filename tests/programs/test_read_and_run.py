@@ -3,18 +3,18 @@
 import struct
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.binary.linkage_names import find_bare_name
-from gpa_lsp.emulator.resident import ResidentMemory
-from gpa_lsp.programs.messages import LaunchRequest
-from gpa_lsp.programs.recording import Recorder
-from gpa_lsp.programs.session import KernelTally
-from gpa_lsp.sources.host_launch import HostArgument, HostLaunch
-from gpa_lsp.sources.host_launches import find_host_launches
+from gpa_lsp.code.binary.linkage_names import find_bare_name
+from gpa_lsp.code.sources.host_launch import HostArgument, HostLaunch
+from gpa_lsp.code.sources.host_launches import find_host_launches
+from gpa_lsp.execution.emulator.resident import ResidentMemory
+from gpa_lsp.execution.programs.messages import LaunchRequest
+from gpa_lsp.execution.programs.recording import Recorder
+from gpa_lsp.execution.programs.session import KernelTally
 from tests.programs.built import build, run
 from tests.programs.test_fixture_programs import PROGRAMS
 

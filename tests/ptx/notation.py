@@ -3,7 +3,7 @@
 import re
 import struct
 
-from gpa_lsp.ptx.model import (
+from gpa_lsp.code.ptx.model import (
     Address,
     Immediate,
     Operand,
@@ -17,7 +17,7 @@ from gpa_lsp.ptx.model import (
     TextureAddress,
     Vector,
 )
-from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.parse import parse_ptx
 
 HEAD = ".version 8.5\n.target sm_90\n.address_size 64\n"
 

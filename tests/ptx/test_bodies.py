@@ -2,9 +2,9 @@
 
 import pytest
 
-from gpa_lsp.basis.errors import InputError, UnsupportedInputError
-from gpa_lsp.ptx.model import Register, Symbol
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.model import Register, Symbol
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 from tests.ptx.notation import parse, parse_body
 
 CALLED = ".func (.param .b32 out) f(.param .b32 a) { .reg .b32 %r<2>; st.param.b32 [out], %r1; ret; }"

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.ptx_lines import read_ptx_text
-from gpa_lsp.emulator.static_instructions import list_static_instructions
-from gpa_lsp.ptx.blocks import find_blocks
-from gpa_lsp.ptx.model import PtxModule
-from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.embedded_ptx import read_ptx_text
+from gpa_lsp.code.ptx.blocks import find_blocks
+from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.static_instructions import list_static_instructions
+from gpa_lsp.foundation.errors import InputError
 from tests.conftest import ROOT, examples
 from tests.ptx.notation import HEAD
 

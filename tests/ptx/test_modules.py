@@ -5,15 +5,14 @@ from itertools import pairwise
 
 import pytest
 
-from gpa_lsp.basis.errors import InputError, UnsupportedInputError
-from gpa_lsp.basis.locations import Frame
-from gpa_lsp.emulator.static_instructions import list_static_instructions
-from gpa_lsp.emulator.trace import AccessKind
-from gpa_lsp.ptx.functions import DeferredFunction
-from gpa_lsp.ptx.model import Space
-from gpa_lsp.ptx.parse import READ_AT_ONCE, parse_ptx
-from gpa_lsp.ptx.reachable import list_reachable
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.functions import DeferredFunction
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.parse import READ_AT_ONCE, parse_ptx
+from gpa_lsp.code.ptx.reachable import list_reachable
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.static_instructions import AccessKind, list_static_instructions
+from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
+from gpa_lsp.foundation.locations import Frame
 from tests.ptx.notation import HEAD, parse
 
 

@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.ptx.model import (
+from gpa_lsp.code.ptx.model import (
     Address,
     Immediate,
     Pair,
@@ -15,7 +14,8 @@ from gpa_lsp.ptx.model import (
     TextureAddress,
     Vector,
 )
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.foundation.errors import InputError
 from tests.ptx.notation import parse_body, parse_one, write_instruction
 
 GLOBALS = ".global .align 4 .b8 table[64]; .global .texref picture;"

@@ -6,17 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import MissingToolError
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.line_table import read_line_table
-from gpa_lsp.binary.ptx_lines import read_ptx_text
-from gpa_lsp.compiler.compile import compile_source
-from gpa_lsp.compiler.model import CompiledUnit, CompilerFlags
-from gpa_lsp.emulator.static_instructions import list_static_instructions
-from gpa_lsp.emulator.trace import AccessKind
-from gpa_lsp.ptx.blocks import find_blocks
-from gpa_lsp.ptx.model import PtxModule
-from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.embedded_ptx import read_ptx_text
+from gpa_lsp.code.binary.line_table import read_line_table
+from gpa_lsp.code.ptx.blocks import find_blocks
+from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.static_instructions import AccessKind, list_static_instructions
+from gpa_lsp.execution.compiler.compile import compile_source
+from gpa_lsp.execution.compiler.model import CompiledUnit, CompilerFlags
+from gpa_lsp.foundation.errors import MissingToolError
 from tests.conftest import ROOT
 from tests.ptx.notation import normalise, write_instruction
 

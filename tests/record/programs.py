@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.model import Emulation
-from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.native.c_compiler import find_c_compiler
-from gpa_lsp.prediction.built_modules import read_modules
-from gpa_lsp.programs.library import list_headers
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.model import Emulation
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.prediction.built_modules import read_modules
+from gpa_lsp.execution.programs.library import list_headers
+from gpa_lsp.foundation.native.c_compiler import find_c_compiler
 from tests.programs.built import run
 
 PTX = """.version 7.0

@@ -2,25 +2,23 @@
 
 import json
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import InputError, MissingToolError
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.launches.launch import ArrayArgument
-from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.native.c_compiler import find_c_compiler
-from gpa_lsp.programs.library import list_headers
-from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.ptx.scalar_types import ScalarType
-from gpa_lsp.record import library
-from gpa_lsp.record.describe import describe_launches
-from gpa_lsp.record.python_programs import HeldKernel, read_held_kernels
-from gpa_lsp.record.raw_records import read_raw_launch
-from gpa_lsp.record.relocation import relocate
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.launches.launch import ArrayArgument
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.programs.library import list_headers
+from gpa_lsp.execution.record import library
+from gpa_lsp.execution.record.describe import describe_launches, read_raw_launch, relocate
+from gpa_lsp.execution.record.python_programs import HeldKernel, read_held_kernels
+from gpa_lsp.foundation.errors import InputError, MissingToolError
+from gpa_lsp.foundation.native.c_compiler import find_c_compiler
 from tests.conftest import ROOT
 from tests.record.programs import PTX
 

@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.cli.main import main
-from gpa_lsp.launches.launch import LaunchDescription
-from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.record import held_kernels
-from gpa_lsp.record.python_programs import add_to_environment, read_held_kernels
+from gpa_lsp.code.binary.tool_location import find_tool
+from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.record import held_kernels
+from gpa_lsp.execution.record.python_programs import add_to_environment, read_held_kernels
 from tests.interpreters import find_interpreter
 from tests.patience import LIMIT_S
 from tests.programs.built import SOURCES

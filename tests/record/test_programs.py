@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.emulator.trace import join_pieces
-from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.prediction.trace_files.read import read_pieces
+from gpa_lsp.execution.emulator.trace import join_pieces
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.prediction.trace_files.read import read_pieces
 from tests.instrumentation.comparing import list_different, rebase
 from tests.programs.built import run
 from tests.record.programs import HEAD, emulate_recorded, find_array, record_script, require_driver
@@ -159,12 +159,12 @@ def test_a_program_that_launches_nothing_says_so(tmp_path: Path) -> None:
 
 
 _IN_PROCESS = """
-import gpa_lsp.record
-gpa_lsp.record.prepare()
+import gpa_lsp.execution.record
+gpa_lsp.execution.record.prepare()
 {head}
 add, into, given = load(), allocate([0] * 64), allocate(range(64))
 launch(add, 2, 32, into, given, ctypes.c_uint32(5))
-with gpa_lsp.record.launches({out!r}) as recording:
+with gpa_lsp.execution.record.launches({out!r}) as recording:
     launch(add, 1, 32, into, given, ctypes.c_uint32(7))
 launch(add, 2, 32, into, given, ctypes.c_uint32(9))
 (one,) = recording.launches
@@ -186,8 +186,9 @@ def test_a_process_records_a_block_of_its_own(tmp_path: Path) -> None:
 
 def test_a_driver_that_is_in_use_cannot_be_stood_before(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
-    script.write_text("import gpa_lsp.record\ngpa_lsp.record.prepare()\n")
+    script.write_text("import gpa_lsp.execution.record\ngpa_lsp.record.prepare()\n")
     _, printed = run(Path(sys.executable), "-P", str(script), folder=tmp_path)
     assert (
-        "CUDA's driver library is in use already; call gpa_lsp.record.prepare() before anything uses the GPU" in printed
+        "CUDA's driver library is in use already; call gpa_lsp.execution.record.prepare() before anything uses the GPU"
+        in printed
     )

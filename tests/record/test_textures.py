@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.launches.launch import TextureArgument
-from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.native.c_compiler import find_c_compiler
-from gpa_lsp.programs.library import list_headers
-from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.record.describe import describe_launches
-from gpa_lsp.record.library import BYTES_VARIABLE, FOLDER_VARIABLE, build_recorder
-from gpa_lsp.record.model import Recorded
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.launches.launch import TextureArgument
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.programs.library import list_headers
+from gpa_lsp.execution.record.describe import describe_launches
+from gpa_lsp.execution.record.library import BYTES_VARIABLE, FOLDER_VARIABLE, build_recorder
+from gpa_lsp.execution.record.model import Recorded
+from gpa_lsp.foundation.native.c_compiler import find_c_compiler
 from tests.patience import LIMIT_S
 
 _PTX = """.version 7.0

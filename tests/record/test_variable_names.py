@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.native.c_compiler import find_c_compiler
-from gpa_lsp.record import library
+from gpa_lsp.execution.record import library
+from gpa_lsp.foundation.native.c_compiler import find_c_compiler
 from tests.conftest import ROOT
 
 _TAKER = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t)

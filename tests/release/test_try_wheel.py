@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.cli import commands
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.main import main
+from gpa_lsp.foundation.catalogue import load_catalogue
 from tests.conftest import ROOT
 from tests.release.try_wheel import SERVED, TRIALS
 

@@ -1,13 +1,14 @@
 """Kernels with advice, without it, and of which little is known, for the tests of what ``advise`` shows."""
 
-from dataclasses import replace
 from pathlib import Path
 
-from gpa_lsp.advice.model import Silence, SilenceStage
-from gpa_lsp.analyses.limiter.model import Confidence, Limit, Limiter, LimiterKind
-from gpa_lsp.basis.errors import Problem, ProblemSeverity
-from gpa_lsp.basis.prose import percent, say
-from gpa_lsp.blame.model import IssueCounts
+from msgspec.structs import replace
+
+from gpa_lsp.diagnosis.advice.model import Silence, SilenceStage
+from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, Limit, Limiter, LimiterKind
+from gpa_lsp.diagnosis.blame.model import IssueCounts
+from gpa_lsp.foundation.errors import Problem, ProblemSeverity
+from gpa_lsp.foundation.prose import percent, say
 from gpa_lsp.report.model import KernelReport, LoopRow, Report, RuleNote
 from tests.render.examples import KERNEL, LISTING, READABLE, RTX_3070, SOURCE, make_example
 from tests.report_builder import build_kernel, build_report

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gpa_lsp.basis.errors import Problem, ProblemSeverity
+from gpa_lsp.foundation.errors import Problem, ProblemSeverity
 from gpa_lsp.report.model import DeviceReport, KernelReport, LoopRow, Report, RuleNote
 from tests.report_builder import OUTSIDE, build_kernel, build_report, parse_rows
 

@@ -1,16 +1,16 @@
 """Markdown of advice: tables hold together whatever names and hints contain, and details are folded."""
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.basis.visible_text import make_one_line
-from gpa_lsp.render.advice_markdown import render_advice_markdown
-from gpa_lsp.render.markdown_text import escape_markdown, quote_code, write_sentence
-from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.document.advice_markdown import render_advice_markdown
+from gpa_lsp.document.markdown_text import escape_markdown, quote_code, write_sentence
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.foundation.visible_text import make_one_line
 from gpa_lsp.report.model import Report
 from tests.conftest import examples
 from tests.render.advice_examples import make_advice_example, make_advised

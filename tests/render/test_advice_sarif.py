@@ -2,17 +2,17 @@
 
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.advice.model import KernelAdvice
-from gpa_lsp.render.advice_notes import list_notes
-from gpa_lsp.render.advice_sarif import build_advice_sarif
-from gpa_lsp.render.github import render_advice_github
-from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.diagnosis.advice.model import KernelAdvice
+from gpa_lsp.document.advice_notes import list_notes
+from gpa_lsp.document.advice_sarif import build_advice_sarif
+from gpa_lsp.document.github import render_advice_github
+from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.source_paths import SourceLocator
 from tests.render.advice_examples import make_advice_example, make_advised

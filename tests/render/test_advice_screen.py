@@ -1,17 +1,13 @@
 """The screen of a kernel: what stands in it, and that it fits."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.limiter.model import LimiterKind
-from gpa_lsp.basis.prose import say
-from gpa_lsp.editor.kernel_page import MOST_LENS_CHARS, describe_kernel_briefly
-from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.pipeline import analyse
-from gpa_lsp.render.advice_screen import MOST_LINES, build_screen, render_screen, render_screens
-from gpa_lsp.render.advice_words import (
+from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
+from gpa_lsp.document.advice_screen import MOST_LINES, build_screen, render_screen, render_screens
+from gpa_lsp.document.advice_words import (
     describe_gain,
     describe_limit,
     describe_limit_briefly,
@@ -19,10 +15,14 @@ from gpa_lsp.render.advice_words import (
     find_first_suggestion,
     label_suggestion,
 )
-from gpa_lsp.render.findings import name_kernels
-from gpa_lsp.render.layout import count_cells, read_plain
-from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.document.findings import name_kernels
+from gpa_lsp.document.layout import count_cells, read_plain
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.editor.kernel_page import MOST_LENS_CHARS, describe_kernel_briefly
+from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.foundation.prose import say
 from gpa_lsp.report.model import KernelReport, Report
+from gpa_lsp.report.pipeline import analyse
 from tests.conftest import ROOT, find_corpus
 from tests.editor.views import make_profile
 from tests.render.advice_examples import LIMITER, make_advice_example, make_advised, make_silent

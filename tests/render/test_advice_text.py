@@ -1,19 +1,19 @@
 """What the terminal shows of advice: its places, its limits, its width, and reasons where there is none."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.advice.model import Hotspot
-from gpa_lsp.render.advice_text import render_advice
-from gpa_lsp.render.advice_words import describe_loops
-from gpa_lsp.render.layout import Line, Style, count_cells, read_plain
-from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.diagnosis.advice.model import Hotspot
+from gpa_lsp.document.advice_text import render_advice
+from gpa_lsp.document.advice_words import describe_loops
+from gpa_lsp.document.layout import Line, Style, count_cells, read_plain
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.kernel.scopes import Scope, ScopeKind
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.source_paths import SourceLocator
-from gpa_lsp.rows.scopes import Scope, ScopeKind
 from tests.render.advice_examples import make_advice_example, make_advised, make_silent
 from tests.report_builder import build_kernel, build_report
 

@@ -1,10 +1,9 @@
 """Answers as text and as Markdown: whatever an analysis says is said in both."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.answers import (
+from gpa_lsp.diagnosis.analyses.answers import (
     Answer,
     Bar,
     Chart,
@@ -18,13 +17,13 @@ from gpa_lsp.analyses.answers import (
     Table,
     Weight,
 )
-from gpa_lsp.analyses.model import KernelAnalyses
-from gpa_lsp.basis.numbers import Quantity
-from gpa_lsp.device.model import MemoryLevel, OperationKind
-from gpa_lsp.render.answer_markdown import render_answer_markdown, render_answers_markdown
-from gpa_lsp.render.answer_text import MOST_MARKS, choose_rows, render_answer, render_answers
-from gpa_lsp.render.layout import join_lines, read_plain
-from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
+from gpa_lsp.document.answer_markdown import render_answer_markdown, render_answers_markdown
+from gpa_lsp.document.answer_text import MOST_MARKS, choose_rows, render_answer, render_answers
+from gpa_lsp.document.layout import join_lines, read_plain
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.foundation.numbers import Quantity
+from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from tests.report_builder import build_kernel
 
 KERNEL = build_kernel(name="saxpy")

@@ -1,12 +1,11 @@
 """What bounds a kernel, what the answer rests on, and the profiler's own estimates."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.blame.model import IssueCounts
-from gpa_lsp.render.blame_words import describe_basis, describe_bounds, measure_causes
-from gpa_lsp.render.rule_estimates import convert_saving, list_estimates
+from gpa_lsp.diagnosis.blame.model import IssueCounts
+from gpa_lsp.document.blame_words import describe_basis, describe_bounds, measure_causes
+from gpa_lsp.document.rule_estimates import convert_saving, list_estimates
 from gpa_lsp.report.model import KernelReport, RuleNote
 from tests.report_builder import build_kernel
 

@@ -1,15 +1,15 @@
 """A comparison as people and programs read it."""
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.limiter.model import Confidence, Limit, Limiter, LimiterKind
-from gpa_lsp.basis.prose import say
-from gpa_lsp.render.comparison_text import describe_limiters, make_comparison_document, render_comparison
-from gpa_lsp.render.layout import join_lines
-from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, Limit, Limiter, LimiterKind
+from gpa_lsp.document.comparison_text import describe_limiters, make_comparison_document, render_comparison
+from gpa_lsp.document.layout import join_lines
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.foundation.prose import say
 from gpa_lsp.report.compare import compare_kernels, compare_reports
 from gpa_lsp.report.comparison import Comparison
 from tests.report.test_compare import ADVICE, AFTER, BEFORE, measured, named, without_samples

@@ -1,13 +1,13 @@
 """Which places become findings, and what is said of them."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
-from gpa_lsp.advice.model import AT_THE_LIMIT
-from gpa_lsp.basis.prose import say
-from gpa_lsp.render.advice_words import find_best_advice
-from gpa_lsp.render.check_text import list_best_advice
-from gpa_lsp.render.finding_words import describe_finding
-from gpa_lsp.render.findings import choose_reasons, find_findings, name_kernels
+from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT
+from gpa_lsp.document.advice_words import find_best_advice
+from gpa_lsp.document.check_text import list_best_advice
+from gpa_lsp.document.finding_words import describe_finding
+from gpa_lsp.document.findings import choose_reasons, find_findings, name_kernels
+from gpa_lsp.foundation.prose import say
 from gpa_lsp.report.model import ReasonCount
 from tests.render.advice_examples import make_advised
 from tests.report_builder import build_kernel, build_report

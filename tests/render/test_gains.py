@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gpa_lsp.advice.model import Speedup
-from gpa_lsp.basis.prose import say
-from gpa_lsp.render.advice_words import describe_speedup, show_bound, show_estimate, show_gain, show_gain_range
+from gpa_lsp.diagnosis.advice.model import Speedup
+from gpa_lsp.document.advice_words import describe_speedup, show_bound, show_estimate, show_gain, show_gain_range
+from gpa_lsp.foundation.prose import say
 from tests.conftest import ROOT
 
 FACTORS = st.floats(min_value=1.0, max_value=2e4)

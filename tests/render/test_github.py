@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.basis.visible_text import make_visible
-from gpa_lsp.render.findings import find_findings
-from gpa_lsp.render.github import make_command, render_github
-from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.document.findings import find_findings
+from gpa_lsp.document.github import make_command, render_github
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.foundation.visible_text import make_visible
 from tests.report_builder import build_kernel, build_report
 
 

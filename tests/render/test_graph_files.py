@@ -2,13 +2,13 @@
 
 import json
 import re
-from dataclasses import replace
 from io import BytesIO
 
 import networkx as nx
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.render.graph_files import GRAPH_FORMATS, write_graph
+from gpa_lsp.document.graph_files import GRAPH_FORMATS, write_graph
 from gpa_lsp.report.def_use_graph import build_def_use_graph
 from gpa_lsp.report.model import KernelReport
 from tests.hostile_names import EVERYTHING, find_unseen

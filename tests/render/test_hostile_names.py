@@ -1,26 +1,26 @@
 """What is predicted, emulated and found in code without a profile, in every form it has, with every text hostile."""
 
 import json
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import Problem, ProblemSeverity
-from gpa_lsp.basis.visible_text import make_visible
-from gpa_lsp.compiler.model import CompiledUnit, CompilerKind, CompilerMessage
-from gpa_lsp.lsp.safe_markdown import defuse
-from gpa_lsp.prediction.model import SourcePrediction
-from gpa_lsp.prediction.static_source import examine_unit
-from gpa_lsp.render import prediction_json
-from gpa_lsp.render.layout import join_lines
-from gpa_lsp.render.places import PlaceNames
-from gpa_lsp.render.prediction_page.page import render_prediction_page
-from gpa_lsp.render.prediction_text import render_prediction
-from gpa_lsp.render.static_markdown import render_statics_markdown
-from gpa_lsp.render.static_text import render_static, render_static_github
+from gpa_lsp.document import prediction_json
+from gpa_lsp.document.layout import join_lines
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.prediction_page.page import render_prediction_page
+from gpa_lsp.document.prediction_text import render_prediction
+from gpa_lsp.document.static_markdown import render_statics_markdown
+from gpa_lsp.document.static_text import render_static, render_static_github
+from gpa_lsp.editor.protocol.safe_markdown import defuse
+from gpa_lsp.execution.compiler.model import CompiledUnit, CompilerKind, CompilerMessage
+from gpa_lsp.execution.prediction.model import SourcePrediction
+from gpa_lsp.execution.prediction.static_source import examine_unit
+from gpa_lsp.foundation.errors import Problem, ProblemSeverity
+from gpa_lsp.foundation.visible_text import make_visible
 from tests.conftest import examples
 from tests.hostile_names import EVERYTHING, EVIL, count_elements, count_tokens, find_unseen, spoil
 from tests.prediction.kernels import SOURCE

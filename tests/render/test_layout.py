@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.basis.prose import Code, Place, say
-from gpa_lsp.render.layout import (
+from gpa_lsp.document.layout import (
     Align,
     Column,
     Style,
@@ -18,6 +17,7 @@ from gpa_lsp.render.layout import (
     read_plain,
     wrap,
 )
+from gpa_lsp.foundation.prose import Code, Place, say
 
 COLUMNS = (
     Column(title="n", align=Align.RIGHT),

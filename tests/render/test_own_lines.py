@@ -2,11 +2,11 @@
 
 import pytest
 
-from gpa_lsp.basis.ownership import is_library_file
-from gpa_lsp.render.advice_screen import build_screen, render_screen
-from gpa_lsp.render.findings import find_findings
-from gpa_lsp.render.layout import read_plain
-from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.document.advice_screen import build_screen, render_screen
+from gpa_lsp.document.findings import find_findings
+from gpa_lsp.document.layout import read_plain
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.foundation.ownership import is_library_file
 from gpa_lsp.report.kernel_lines import find_causes
 from gpa_lsp.report.model import KernelReport
 from tests.report_builder import build_kernel, build_report

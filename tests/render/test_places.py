@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.report.source_paths import SourceLocator
 from tests.report_builder import build_kernel
 

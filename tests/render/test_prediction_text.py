@@ -1,27 +1,28 @@
 """Predictions as text and JSON: facts made by hand, so that every word can be checked."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
-from gpa_lsp.analyses.answers import Answer
-from gpa_lsp.basis.errors import Problem, ProblemSeverity
-from gpa_lsp.basis.locations import Frame
-from gpa_lsp.emulator.model import Fault, FaultKind
-from gpa_lsp.launches.launch import LaunchDescription
-from gpa_lsp.prediction.fault_answer import answer_faults
-from gpa_lsp.prediction.model import Execution, KernelPrediction
-from gpa_lsp.ptx.model import Space
-from gpa_lsp.render.layout import join_lines
-from gpa_lsp.render.prediction_json import make_kernel_prediction
-from gpa_lsp.render.prediction_text import (
+from msgspec.structs import replace
+
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.diagnosis.analyses.answers import Answer
+from gpa_lsp.document.layout import join_lines
+from gpa_lsp.document.prediction_json import make_kernel_prediction
+from gpa_lsp.document.prediction_text import (
     describe_execution,
     describe_launch,
     render_accesses,
     render_kernel_prediction,
 )
-from gpa_lsp.traces.line_facts import AccessLineFact
-from gpa_lsp.traces.model import AccessGroupKind
+from gpa_lsp.execution.emulator.model import Fault, FaultKind
+from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.execution.prediction.fault_answer import answer_faults
+from gpa_lsp.execution.prediction.model import Execution, KernelPrediction
+from gpa_lsp.execution.traces.line_facts import AccessLineFact
+from gpa_lsp.execution.traces.model import AccessGroupKind
+from gpa_lsp.foundation.errors import Problem, ProblemSeverity
+from gpa_lsp.foundation.locations import Frame
 
 FACT = AccessLineFact(
     file="/home/me/k.cu", line=7, is_nested=False, kind=AccessGroupKind.LOADS, space=Space.GLOBAL, origin="emulated",

@@ -1,7 +1,7 @@
 """How close a kernel is to its roofs, in words."""
 
-from gpa_lsp.advice.model import KernelAdvice, UnitUse
-from gpa_lsp.render.roof_words import describe_roofs
+from gpa_lsp.diagnosis.advice.model import KernelAdvice, UnitUse
+from gpa_lsp.document.roof_words import describe_roofs
 
 
 def make_advice(**ratios: float) -> KernelAdvice:

@@ -1,26 +1,25 @@
 """Saved reports can hold any number: nothing that shows rooflines stumbles over one."""
 
-import dataclasses
 import math
-from enum import Enum
 from typing import Any
 
+import msgspec.structs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.analyses.answers import Answer, Bar, Chart, ChartKind, Column, Movement, Series, Table
-from gpa_lsp.basis.numbers import Quantity
-from gpa_lsp.device.model import MemoryLevel, OperationKind
-from gpa_lsp.render.answer_markdown import render_answers_markdown
-from gpa_lsp.render.answer_text import render_answers
-from gpa_lsp.render.charts.answer_chart import build_answer_chart
-from gpa_lsp.render.charts.roofline_chart import RooflineView, build_roofline_chart
-from gpa_lsp.render.layout import join_lines
-from gpa_lsp.render.page.embedding import embed_json
-from gpa_lsp.render.places import PlaceNames
-from gpa_lsp.render.roofline_page.page import render_roofline_page
-from gpa_lsp.render.roofline_picture import describe_roofline_picture, draw_roofline_picture
-from gpa_lsp.render.roofline_report import render_rooflines
+from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Chart, ChartKind, Column, Movement, Series, Table
+from gpa_lsp.document.answer_markdown import render_answers_markdown
+from gpa_lsp.document.answer_text import render_answers
+from gpa_lsp.document.charts.answer_chart import build_answer_chart
+from gpa_lsp.document.charts.roofline_chart import RooflineView, build_roofline_chart
+from gpa_lsp.document.layout import join_lines
+from gpa_lsp.document.page.embedding import embed_json
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.roofline_page.page import render_roofline_page
+from gpa_lsp.document.roofline_picture import describe_roofline_picture, draw_roofline_picture
+from gpa_lsp.document.roofline_report import render_rooflines
+from gpa_lsp.foundation.numbers import Quantity
+from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.report.model import KernelReport
 from tests.conftest import examples
 from tests.render.charts.roofline_examples import make_machine, make_roofline, place
@@ -70,7 +69,7 @@ def make_kernel() -> KernelReport:
     machine = make_machine()
     kernel = place("saxpy", make_roofline(machine), make_roofline(machine, seconds=2e-3))
     assert kernel.analyses is not None
-    return dataclasses.replace(kernel, analyses=dataclasses.replace(kernel.analyses, answers=(ANSWER,)))
+    return msgspec.structs.replace(kernel, analyses=msgspec.structs.replace(kernel.analyses, answers=(ANSWER,)))
 
 
 class Spoiler:
@@ -86,11 +85,10 @@ class Spoiler:
             return self._picks.get(self.seen - 1, value)
         if isinstance(value, tuple):
             return tuple(self.spoil(one) for one in value)
-        if dataclasses.is_dataclass(value) and not isinstance(value, Enum):
-            fields = {
-                field.name: self.spoil(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init
-            }
-            return dataclasses.replace(value, **fields)  # type: ignore[type-var]
+        if isinstance(value, msgspec.Struct):
+            return msgspec.structs.replace(
+                value, **{one: self.spoil(getattr(value, one)) for one in value.__struct_fields__}
+            )
         return value
 
 
@@ -130,13 +128,13 @@ def test_there_are_numbers_to_spoil() -> None:
 )
 def test_some_absurd_numbers(picks: list[tuple[int, float]]) -> None:
     kernel = make_kernel()
-    show_everything(dataclasses.replace(kernel, analyses=Spoiler(picks).spoil(kernel.analyses)))
+    show_everything(msgspec.structs.replace(kernel, analyses=Spoiler(picks).spoil(kernel.analyses)))
 
 
 def test_one_absurd_number_everywhere() -> None:
     for absurd in ABSURD:
         kernel = make_kernel()
         spoiled = Spoiler([(number, absurd) for number in range(NUMBERS)]).spoil(kernel.analyses)
-        kernel = dataclasses.replace(kernel, analyses=spoiled)
+        kernel = msgspec.structs.replace(kernel, analyses=spoiled)
         show_everything(kernel)
         assert "Roofline" in render_roofline_page(build_report(kernel), before=build_report(kernel))

@@ -1,16 +1,16 @@
 """The small picture of a roofline for hovers."""
 
 import re
-from dataclasses import replace
 from xml.etree import ElementTree
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.roofline_model import KernelRoofline
-from gpa_lsp.device.model import MemoryLevel, OperationKind
-from gpa_lsp.render.markdown_text import embed_picture
-from gpa_lsp.render.roofline_picture import describe_roofline_picture, draw_roofline_picture
+from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
+from gpa_lsp.document.markdown_text import embed_picture
+from gpa_lsp.document.roofline_picture import describe_roofline_picture, draw_roofline_picture
+from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from tests.conftest import examples
 from tests.render.charts.roofline_examples import PEAKS, make_machine, make_roofline
 

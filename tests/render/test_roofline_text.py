@@ -1,15 +1,15 @@
 """The roofline in two lines and bars."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.answers import Missing
-from gpa_lsp.analyses.roofline_model import BusyUnit, KernelRoofline
-from gpa_lsp.device.model import MemoryLevel, OperationKind
-from gpa_lsp.render.charts.roofline_chart import RooflineView
-from gpa_lsp.render.layout import join_lines, read_plain
-from gpa_lsp.render.places import PlaceNames
-from gpa_lsp.render.roofline_report import render_rooflines
-from gpa_lsp.render.roofline_text import describe_roofline, draw_bars, list_bars, render_roofline_markdown
+from gpa_lsp.diagnosis.analyses.answers import Missing
+from gpa_lsp.diagnosis.analyses.roofline_model import BusyUnit, KernelRoofline
+from gpa_lsp.document.charts.roofline_chart import RooflineView
+from gpa_lsp.document.layout import join_lines, read_plain
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.roofline_report import render_rooflines
+from gpa_lsp.document.roofline_text import describe_roofline, draw_bars, list_bars, render_roofline_markdown
+from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from tests.render.charts.roofline_examples import make_machine, make_roofline, place, place_many
 from tests.report_builder import build_kernel, build_report
 

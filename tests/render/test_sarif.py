@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.render.findings import find_findings
-from gpa_lsp.render.places import PlaceNames
-from gpa_lsp.render.sarif import build_sarif
-from gpa_lsp.render.sarif_parts import BASE_ID, make_artifact_uri
+from gpa_lsp.document.findings import find_findings
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.sarif import build_sarif
+from gpa_lsp.document.sarif_parts import BASE_ID, make_artifact_uri
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.source_paths import SourceLocator
 from tests.render.examples import make_example

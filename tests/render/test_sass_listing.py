@@ -1,14 +1,13 @@
 """Listings hold every instruction, and everything that was sampled on it."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.render.control_words import describe_control
-from gpa_lsp.render.layout import Style, count_cells, join_lines, read_plain
-from gpa_lsp.render.places import PlaceNames
-from gpa_lsp.render.sass_listing import render_sass
+from gpa_lsp.document.control_words import describe_control
+from gpa_lsp.document.layout import Style, count_cells, join_lines, read_plain
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.sass_listing import render_sass
 from gpa_lsp.report.model import LoopRow
 from tests.render.examples import make_smooth
 from tests.report_builder import build_kernel

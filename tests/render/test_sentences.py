@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from gpa_lsp.basis.glossary import TERMS
-from gpa_lsp.basis.prose import Code, Place, Sentence, percent, say
-from gpa_lsp.render.html_report.page import render_html_report
-from gpa_lsp.render.markdown_text import write_cell, write_sentence
-from gpa_lsp.render.page.frame import explain_term, render_prose
+from gpa_lsp.document.html_report.page import render_html_report
+from gpa_lsp.document.markdown_text import write_cell, write_sentence
+from gpa_lsp.document.page.frame import explain_term, render_prose
+from gpa_lsp.foundation.glossary import TERMS
+from gpa_lsp.foundation.prose import Code, Place, Sentence, percent, say
 from tests.render.html_report.page_examples import make_page_example
 
 SENTENCE = say(

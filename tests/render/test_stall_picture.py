@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.render.markdown_text import embed_picture
-from gpa_lsp.render.stall_picture import (
+from gpa_lsp.document.markdown_text import embed_picture
+from gpa_lsp.document.stall_picture import (
     COLOURS,
     TEXT_COLOUR,
     RoofBar,

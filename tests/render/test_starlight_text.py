@@ -1,13 +1,13 @@
 """Starlight's suggestions beside our estimates."""
 
-from gpa_lsp.advice.advise import advise_kernel
-from gpa_lsp.advice.model import KernelAdvice
-from gpa_lsp.analyses.answers import Answer
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.questions.starlight import answer_starlight
-from gpa_lsp.basis.numbers import format_speedup
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.render.starlight_text import pair_with_advice
+from gpa_lsp.diagnosis.advice.advise import advise_kernel
+from gpa_lsp.diagnosis.advice.model import KernelAdvice
+from gpa_lsp.diagnosis.analyses.answers import Answer
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.questions.starlight import answer_starlight
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.document.starlight_text import pair_with_advice
+from gpa_lsp.foundation.numbers import format_speedup
 from tests.rows.written import write_kernel
 
 KERNEL = write_kernel(

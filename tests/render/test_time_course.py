@@ -1,20 +1,20 @@
 """A kernel's time over its runs: as blocks, as a sentence, as a small picture and as a chart."""
 
 import json
-from dataclasses import replace
 from datetime import UTC
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.basis.prose import say
-from gpa_lsp.render.charts.pictures import draw_svg
-from gpa_lsp.render.charts.time_course_chart import build_course_chart
-from gpa_lsp.render.html_report.history_section import build_history_section
-from gpa_lsp.render.time_course_picture import MOST_BYTES, draw_course_picture
-from gpa_lsp.render.time_course_words import describe_course, describe_step, draw_blocks
+from gpa_lsp.document.charts.pictures import draw_svg
+from gpa_lsp.document.charts.time_course_chart import build_course_chart
+from gpa_lsp.document.html_report.history_section import build_history_section
+from gpa_lsp.document.time_course_picture import MOST_BYTES, draw_course_picture
+from gpa_lsp.document.time_course_words import describe_course, describe_step, draw_blocks
+from gpa_lsp.foundation.prose import say
 from gpa_lsp.report.changes import Verdict
 from gpa_lsp.report.time_course import Commit, TimeCourse
 from tests.render.time_courses import make_commit, make_course

@@ -2,29 +2,29 @@
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from lsprotocol import types
+from msgspec.structs import replace
 
+from gpa_lsp.document.advice_markdown import render_advice_markdown
+from gpa_lsp.document.advice_notes import list_notes
+from gpa_lsp.document.advice_sarif import build_advice_sarif
+from gpa_lsp.document.advice_text import render_advice
+from gpa_lsp.document.advice_words import NO_SASS
+from gpa_lsp.document.blame_words import describe_bounds
+from gpa_lsp.document.check_text import render_check
+from gpa_lsp.document.findings import find_findings, name_kernels
+from gpa_lsp.document.github import render_advice_github
+from gpa_lsp.document.html_report.page import build_groups
+from gpa_lsp.document.layout import Line, read_plain
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.text import render_report
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly
-from gpa_lsp.lsp.features.text_document_hover import answer_hover
-from gpa_lsp.render.advice_markdown import render_advice_markdown
-from gpa_lsp.render.advice_notes import list_notes
-from gpa_lsp.render.advice_sarif import build_advice_sarif
-from gpa_lsp.render.advice_text import render_advice
-from gpa_lsp.render.advice_words import NO_SASS
-from gpa_lsp.render.blame_words import describe_bounds
-from gpa_lsp.render.check_text import render_check
-from gpa_lsp.render.findings import find_findings, name_kernels
-from gpa_lsp.render.github import render_advice_github
-from gpa_lsp.render.html_report.overview import build_groups
-from gpa_lsp.render.layout import Line, read_plain
-from gpa_lsp.render.places import PlaceNames
-from gpa_lsp.render.text import render_report
+from gpa_lsp.editor.protocol.features.text_document_hover import answer_hover
 from gpa_lsp.report.model import FunctionRole, KernelReport, Report
-from gpa_lsp.report_file.store import read_report, write_report
+from gpa_lsp.report.saved.store import read_report, write_report
 from tests.editor.views import SOURCE, make_profile, make_snapshot, make_view
 from tests.report_builder import build_kernel, build_report
 

@@ -7,7 +7,7 @@ written or the block ends. Calls of local functions push where to return to; a r
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gpa_lsp.binary.model import Flow
+from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.report.code import KernelCode
 
 _MOST_CALLS = 4

@@ -1,11 +1,10 @@
 """The rules every comparison shares."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.basis.figures import measure_spread, measure_weighted_spread
+from gpa_lsp.foundation.figures import measure_spread, measure_weighted_spread
 from gpa_lsp.report.changes import (
     LaunchTimes,
     PartChange,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.binary.model import ResourceKind, encode_resource
+from gpa_lsp.code.binary.model import ResourceKind, encode_resource
 from gpa_lsp.report.code import KernelCode
 from gpa_lsp.report.code_index import CodeIndex
 from gpa_lsp.report.code_queries import MOST_BLOCKS, MOST_ROWS, FoundRows, Web, find_defs, find_uses, find_web

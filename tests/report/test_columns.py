@@ -1,9 +1,10 @@
 """The code of a kernel's functions on the rows of its report."""
 
 import pickle
-from dataclasses import replace
 
-from gpa_lsp.binary.model import Flow
+from msgspec.structs import replace
+
+from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.report.columns import build_instruction_columns, build_kernel_code
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.loops import list_loops

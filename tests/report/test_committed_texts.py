@@ -6,8 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.binary.model import SourceStamp
+from gpa_lsp.code.binary.model import SourceStamp
 from gpa_lsp.report.committed_texts import CommittedTexts
 from gpa_lsp.report.measured_files import Doubt, MeasuredFile, find_files
 from gpa_lsp.report.model import Report
@@ -47,7 +48,7 @@ def ask(folder: Path, moment_s: int = MEASURED_S) -> str | None:
 def find(folder: Path, stamp: SourceStamp | None = None) -> MeasuredFile:
     kernel = build_kernel("src/k.cu:3  FMUL R2, R2, R3  ; wait=10", name="k", measured_unix_s=MEASURED_S)
     if stamp is not None:
-        object.__setattr__(kernel, "source_stamps", {"src/k.cu": stamp})
+        kernel = replace(kernel, source_stamps={"src/k.cu": stamp})
     report, locator = Report(problems=(), kernels=(kernel,)), SourceLocator([folder])
     (file,) = find_files(report, locator, 0, find_committed=CommittedTexts().find)
     return file

@@ -1,11 +1,10 @@
 """What comparing two reports says about each kernel."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import InputError
+from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.report.changes import Verdict
 from gpa_lsp.report.compare import compare_kernels, compare_reports, digest_code, pair_lines
 from gpa_lsp.report.differences import Trait

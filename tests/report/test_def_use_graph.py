@@ -3,7 +3,7 @@
 import networkx as nx
 import pytest
 
-from gpa_lsp.basis.errors import InputError
+from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.report.def_use_graph import build_def_use_graph, cut_around
 from tests.conftest import ROOT
 from tests.report.test_pairs import BLAME, LISTING

@@ -1,9 +1,8 @@
 """What a change did to launch, code and counters."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp.report.differences import Trait, compare_traits
 from gpa_lsp.report.model import KernelReport

@@ -1,6 +1,6 @@
 """Def-use pairs of single instructions."""
 
-from gpa_lsp.blame.model import BlameCategory, Dependency
+from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency
 from gpa_lsp.report.instruction_pairs import (
     InstructionPair,
     count_unattributed,

@@ -1,26 +1,26 @@
 """Launches of one kernel from different places of the host program, and every view that tells them apart."""
 
 from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
+from gpa_lsp.document.html_report.addresses import KernelAddresses
+from gpa_lsp.document.html_report.flame_frames import build_flame_frames
+from gpa_lsp.document.html_report.kernel_facts import list_contexts
+from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.source.hover import describe_hover
-from gpa_lsp.history.comparing import compare_runs
-from gpa_lsp.history.model import Measurement, PlaceChange, RememberedPlace, Run
-from gpa_lsp.history.recording import Surroundings, build_recording
-from gpa_lsp.history.rows import read_measurement, write_facts
-from gpa_lsp.render.html_report.addresses import KernelAddresses
-from gpa_lsp.render.html_report.flame_frames import build_flame_frames
-from gpa_lsp.render.html_report.kernel_facts import list_contexts
-from gpa_lsp.render.html_report.source_texts import SourceTexts
+from gpa_lsp.report.history.comparing import compare_runs
+from gpa_lsp.report.history.model import Measurement, PlaceChange, RememberedPlace, Run
+from gpa_lsp.report.history.recording import Surroundings, build_recording
+from gpa_lsp.report.history.rows import read_measurement, write_facts
 from gpa_lsp.report.launch_places import find_common_frames, list_launch_places, shorten_frame
 from gpa_lsp.report.model import KernelReport, PlaceSamples
-from gpa_lsp.report_file.store import read_report, write_report
+from gpa_lsp.report.saved.store import read_report, write_report
 from tests.editor.sessions import Session
 from tests.editor.views import SOURCE, make_profile
 from tests.report_builder import build_kernel, build_report

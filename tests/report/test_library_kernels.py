@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.advice.advise import advise_kernel
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.render.advice_screen import render_screens
-from gpa_lsp.render.layout import read_plain
-from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.diagnosis.advice.advise import advise_kernel
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.document.advice_screen import render_screens
+from gpa_lsp.document.layout import read_plain
+from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from tests.rows.written import write_kernel
 

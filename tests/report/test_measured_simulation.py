@@ -1,8 +1,7 @@
 """Measured and simulated kernels side by side: shares are of each side's own samples, and the overlap is what both have."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp.report.measured_simulation import (
     SidePair,

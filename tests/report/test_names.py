@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.report.names import demangle, shorten_distinctly, shorten_name
+from gpa_lsp.kernel.names import demangle, shorten_distinctly, shorten_name
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.basis.locations import Frame, SourceLine
-from gpa_lsp.blame.model import BlameCategory, Dependency
+from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency
+from gpa_lsp.foundation.locations import Frame, SourceLine
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.pairs import LineBlame, PairIndex, build_pair_index
 from tests.conftest import examples

@@ -1,12 +1,13 @@
 """Sources are believed only when they are what was compiled."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.report.profiled_sources import ProfiledSources
 from gpa_lsp.report.source_paths import SourceLocator
-from gpa_lsp.rows.model import Kernel
 from tests.rows.builders import make_launch
 from tests.rows.written import write_kernel
 

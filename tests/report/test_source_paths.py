@@ -1,14 +1,14 @@
 """Compiled paths find their files, and never a wrong one."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.binary.model import SourceStamp
-from gpa_lsp.render.html_report.source_texts import SourceTexts
-from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.code.binary.model import SourceStamp
+from gpa_lsp.document.html_report.source_texts import SourceTexts
+from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.report.measured_files import Doubt, find_files
 from gpa_lsp.report.source_paths import SourceLocator, parse_compiled_path
 from tests.report_builder import build_kernel, build_report

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpa_lsp.advice.advise import list_optimizers
-from gpa_lsp.basis.numbers import Cell
+from gpa_lsp.diagnosis.advice.advise import list_optimizers
+from gpa_lsp.foundation.numbers import Cell
 from gpa_lsp.report.differences import Difference, Trait
 from gpa_lsp.report.taken import SIGNS, AdviceFate, judge_advice
 

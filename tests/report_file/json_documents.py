@@ -3,16 +3,16 @@
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import Struct
 
-from gpa_lsp.basis.errors import InputError
+from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.report.model import Report
-from gpa_lsp.report_file.store import read_report, write_report
+from gpa_lsp.report.saved.store import read_report, write_report
 from tests.report_file.record_schema import read_schema
 
 
@@ -26,11 +26,11 @@ def expand(value: Any) -> Any:
     """A value in which instruction tables are written out per row, so that their numbering does not matter."""
     if isinstance(value, np.ndarray):
         return value.tolist()
-    if not is_dataclass(value) or isinstance(value, type):
+    if not isinstance(value, Struct):
         if isinstance(value, tuple):
             return tuple(expand(item) for item in value)
         return list(value.items()) if isinstance(value, dict) else value
-    plain = {field.name: getattr(value, field.name) for field in fields(value)}
+    plain = {name: getattr(value, name) for name in value.__struct_fields__}
     if "chain_index" in plain:
         plain["functions"] = [value.functions[index] for index in value.function_index]
         plain["chains"] = [value.chains[index] if index >= 0 else None for index in value.chain_index]

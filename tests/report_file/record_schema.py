@@ -1,6 +1,6 @@
 """The JSON Schema of records from their codecs and docstrings: what the code says is what is documented.
 
-``gpa_lsp/report_file/report_schema.json`` is made here, and a test says that it is as the code is.
+``gpa_lsp/report/saved/report_schema.json`` is made here, and a test says that it is as the code is.
 """
 
 import inspect
@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import gpa_lsp.report_file
-from gpa_lsp.report_file.json_records import InnerObject, Property, RecordCodec, RowsCodec, StandInCodec
-from gpa_lsp.report_file.json_values import (
+from msgspec import Struct
+
+import gpa_lsp.report.saved
+from gpa_lsp.foundation.json_records import InnerObject, Property, RecordCodec, RowsCodec, StandInCodec
+from gpa_lsp.foundation.json_values import (
     Array,
     Cell,
     Codec,
@@ -30,14 +32,16 @@ from gpa_lsp.report_file.json_values import (
     Text,
     Whole,
 )
-from gpa_lsp.report_file.report_records import REPORT, SavedReport
-from gpa_lsp.report_file.schema import SCHEMA_NAME
+from gpa_lsp.report.saved.report_records import REPORT, SavedReport
+from gpa_lsp.report.saved.schema import SCHEMA_NAME
 
 Schema = dict[str, Any]
 
-SCHEMA_FILE = Path(gpa_lsp.report_file.__file__).parent / "report_schema.json"
+SCHEMA_FILE = Path(gpa_lsp.report.saved.__file__).parent / "report_schema.json"
 
-_ATTRIBUTE = re.compile(r"^    (\w+): (.*)$")
+_ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+_FIELD = re.compile(r"^    (\w+): [^#]*(?:# (.*))?$")
+_COMMENT = re.compile(r"^    # (.*)$")
 _MOST_LISTED = 100
 
 
@@ -141,7 +145,7 @@ def _describe_record(codec: RecordCodec, found: dict[str, Schema]) -> Schema:
     return {
         "type": "object",
         "description": summary,
-        **_describe_parts(codec.properties, found, _read_attributes(document)),
+        **_describe_parts(codec.properties, found, _read_comments(codec.kind)),
     }
 
 
@@ -162,7 +166,7 @@ def _describe_parts(parts: Iterable[Property | InnerObject], found: dict[str, Sc
             required.extend([one.key] if one.is_required and one.is_read else ())
         else:
             spread = _find_record(one.codec)
-            said = _read_attributes(inspect.getdoc(spread.kind) or "")
+            said = _read_comments(spread.kind)
             inner = _describe_parts(spread.properties, found, said)
             if one.sign:
                 inner["properties"][one.sign] = {
@@ -181,19 +185,18 @@ def _find_record(codec: Codec) -> RecordCodec:
     return codec
 
 
-def _read_attributes(docstring: str) -> dict[str, str]:
-    """What a docstring's ``Attributes:`` say, by name, as sentences."""
+def _read_comments(kind: type) -> dict[str, str]:
+    """What is said of each field of a record and of its bases, as sentences: in the comment behind it or above it, or in the docstring."""
     words: dict[str, str] = {}
-    name = ""
-    for line in docstring.partition("Attributes:\n")[2].splitlines():
-        met = _ATTRIBUTE.match(line)
-        if met:
-            name = met[1]
-            words[name] = met[2]
-        elif name and line.startswith("        "):
-            words[name] += " " + line.strip()
-        else:
-            name = ""
+    for one in reversed(kind.__mro__[: kind.__mro__.index(Struct)]):
+        above: list[str] = []
+        for line in inspect.getsource(one).splitlines():
+            met = _FIELD.match(line)
+            if met and (above or met[2]):
+                words[met[1]] = " ".join([*above, met[2] or ""]).strip()
+            comment = _COMMENT.match(line)
+            above = [*above, comment[1]] if comment else []
+        words.update(_ATTRIBUTE.findall(inspect.getdoc(one) or ""))
     return {name: _write_sentence(text) for name, text in words.items()}
 
 
@@ -201,4 +204,5 @@ def _write_sentence(text: str) -> str:
     """As people read it who know JSON and not Python."""
     text = re.sub(r"^\w+\[[\w, ]+\],? ", "", text)
     text = re.sub(r":\w+:`[~.]*(?:[\w.]+\.)?(\w+)`", r"\1", text).replace("``", "").replace("None", "null")
-    return text[:1].upper() + text[1:]
+    text = " ".join(text.split())
+    return text[:1].upper() + text[1:] + ("" if not text or text.endswith((".", "?")) else ".")

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.report_file.store import read_report
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.report.saved.store import read_report
 from tests.conftest import examples
 from tests.report_file.json_documents import change, dump, write
 from tests.report_file.test_earlier_versions import make_known_report, make_unknown_report

@@ -1,14 +1,14 @@
 """Reports of earlier versions are read: ``earlier/`` holds what the last program of each version wrote of the reports below."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp.profile.sampling import Aggregate, Sampling
 from gpa_lsp.report.model import KernelReport, LaunchConfiguration, ReasonCount, ReasonCounts, Report
-from gpa_lsp.report_file.store import read_report
+from gpa_lsp.report.saved.store import read_report
 from tests.analyses_samples import ANALYSES
 from tests.report_builder import build_kernel, build_report
 from tests.report_file import test_json_advice, test_json_blame, test_store

@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,9 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.advice.model import (
+from gpa_lsp.diagnosis.advice.model import (
     Advice,
     Category,
     Hotspot,
@@ -22,11 +22,11 @@ from gpa_lsp.advice.model import (
     Speedup,
     UnitUse,
 )
-from gpa_lsp.basis.figures import measure_share
-from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.diagnosis.blame.model import BlameCategory
+from gpa_lsp.foundation.figures import measure_share
+from gpa_lsp.kernel.scopes import Scope, ScopeKind
 from gpa_lsp.report.model import KernelReport
-from gpa_lsp.report_file.store import read_report, write_report
-from gpa_lsp.rows.scopes import Scope, ScopeKind
+from gpa_lsp.report.saved.store import read_report, write_report
 from tests.conftest import examples
 from tests.report_builder import build_kernel, build_report
 from tests.report_file.json_documents import dump, expand, refuse, strict_schema, write

@@ -1,7 +1,6 @@
 """Blame survives its JSON form exactly, and files that lose or invent samples are refused."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +8,10 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import Problem, ProblemSeverity
-from gpa_lsp.blame.edge_list import Edge, Lost, build_edges, build_unattributed
-from gpa_lsp.blame.model import (
+from gpa_lsp.diagnosis.blame.edge_list import Edge, Lost, build_edges, build_unattributed
+from gpa_lsp.diagnosis.blame.model import (
     BlameCategory,
     Dependency,
     IssueCounts,
@@ -21,8 +20,9 @@ from gpa_lsp.blame.model import (
     UnattributedCause,
     WaitCheck,
 )
+from gpa_lsp.foundation.errors import Problem, ProblemSeverity
 from gpa_lsp.report.model import InstructionColumns, KernelReport
-from gpa_lsp.report_file.store import read_report, write_report
+from gpa_lsp.report.saved.store import read_report, write_report
 from tests.conftest import examples
 from tests.report_builder import Row, build_kernel, build_report
 from tests.report_file.json_documents import dump, expand, refuse, strict_schema, write

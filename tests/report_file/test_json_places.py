@@ -1,15 +1,15 @@
 """Samples by the place that launched a kernel, in saved reports."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp.report.model import KernelReport, PlaceSamples
-from gpa_lsp.report_file.store import read_report
+from gpa_lsp.report.saved.store import read_report
 from tests.report_builder import build_kernel, build_report
 from tests.report_file.json_documents import change, dump, refuse, strict_schema, write
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +9,17 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.answers import (
+from gpa_lsp.diagnosis.analyses.answers import (
     Bar,
     Column,
     Table,
 )
-from gpa_lsp.analyses.model import KernelAnalyses
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.report_file.json_records import make_record, read_record
-from gpa_lsp.report_file.store import read_report, write_report
+from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.json_records import make_record, read_record
+from gpa_lsp.report.saved.store import read_report, write_report
 from tests.analyses_samples import ANALYSES, ANSWER
 from tests.report_builder import build_kernel, build_report
 from tests.report_file.record_schema import read_schema

@@ -4,7 +4,6 @@ import io
 import json
 import math
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,13 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity, UnsupportedInputError
-from gpa_lsp.basis.locations import Frame
+from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity, UnsupportedInputError
+from gpa_lsp.foundation.locations import Frame
 from gpa_lsp.report.model import DeviceReport, LoopRow, Report, RuleNote
-from gpa_lsp.report_file.schema import SCHEMA_NAME, is_saved_report
-from gpa_lsp.report_file.store import read_report, write_report
+from gpa_lsp.report.saved.schema import SCHEMA_NAME, is_saved_report
+from gpa_lsp.report.saved.store import read_report, write_report
 from tests.conftest import examples
 from tests.report_builder import OUTSIDE, Row, build_kernel, build_report
 from tests.report_file.json_documents import change, dump, expand, refuse, strict_schema, write

@@ -3,14 +3,14 @@
 import shutil
 import subprocess
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.rewrites.applying import apply_edits
-from gpa_lsp.rewrites.find import find_rewrites
-from gpa_lsp.rewrites.model import Rewrite, RewriteContext
+from gpa_lsp.diagnosis.rewrites.applying import apply_edits
+from gpa_lsp.diagnosis.rewrites.find import find_rewrites
+from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteContext
 from tests.fixtures_manifest.manifest import FIXTURES
 from tests.patience import LIMIT_S
 from tests.rewrites.notation import plain

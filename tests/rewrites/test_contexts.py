@@ -1,14 +1,13 @@
 """What a report tells rewriting."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.advice.model import Category
-from gpa_lsp.basis.locations import SourceLine
+from gpa_lsp.diagnosis.advice.model import Category
+from gpa_lsp.foundation.locations import SourceLine
+from gpa_lsp.kernel.names import find_plain_name
 from gpa_lsp.report.model import DeviceReport, KernelReport
-from gpa_lsp.report.names import find_plain_name
-from gpa_lsp.rewrites.contexts import build_context, list_questions, read_unroll_copies
+from gpa_lsp.report.rewrite_contexts import build_context, list_questions, read_unroll_copies
 from tests.advice.test_excessive_unrolling import OPTIMIZER as LESS
 from tests.advice.test_excessive_unrolling import write_loop
 from tests.advice.test_loop_unrolling import LOOP, match

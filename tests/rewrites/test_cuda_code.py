@@ -2,11 +2,8 @@
 
 import pytest
 
-from gpa_lsp.rewrites.cuda_loops import LOOPS, find_loops_beginning, find_unroll_pragma, is_constant
-from gpa_lsp.rewrites.cuda_types import ExpressionTypes, load_known_functions
-from gpa_lsp.rewrites.cuda_uses import Deed, classify_use, find_uses, is_in_lambda
-from gpa_lsp.sources.cuda_declarations import Names, list_words, read_file_names, read_macros, read_names
-from gpa_lsp.sources.cuda_functions import (
+from gpa_lsp.code.sources.cuda_declarations import Names, list_words, read_file_names, read_macros, read_names
+from gpa_lsp.code.sources.cuda_functions import (
     count_declarations,
     find_function_around,
     find_function_names,
@@ -17,8 +14,11 @@ from gpa_lsp.sources.cuda_functions import (
     has_internal_linkage,
     has_own_headers,
 )
-from gpa_lsp.sources.cuda_values import read_number
-from gpa_lsp.sources.trees import SourceTree, read_text, read_tree, walk
+from gpa_lsp.code.sources.cuda_values import read_number
+from gpa_lsp.code.sources.trees import SourceTree, read_text, read_tree, walk
+from gpa_lsp.diagnosis.rewrites.cuda_loops import LOOPS, find_loops_beginning, find_unroll_pragma, is_constant
+from gpa_lsp.diagnosis.rewrites.cuda_types import ExpressionTypes, load_known_functions
+from gpa_lsp.diagnosis.rewrites.cuda_uses import Deed, classify_use, find_uses, is_in_lambda
 
 FUNCTIONS = """
 #include <cuda.h>

@@ -1,17 +1,18 @@
 """What must hold of every rewrite of every text: it parses no worse, changes nothing else, and is not offered again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.rewrites.applying import apply_edits
-from gpa_lsp.rewrites.find import find_rewrites, load_kinds
-from gpa_lsp.rewrites.model import Rewrite, RewriteContext
-from gpa_lsp.sources.trees import read_tree
+from gpa_lsp.code.sources.trees import read_tree
+from gpa_lsp.diagnosis.rewrites.applying import apply_edits
+from gpa_lsp.diagnosis.rewrites.find import find_rewrites, load_kinds
+from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteContext
 from tests.conftest import examples
 from tests.fixtures_manifest.manifest import FIXTURES
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from gpa_lsp.rewrites.python_functions import (
+from gpa_lsp.code.sources.trees import SourceTree, read_text, read_tree, walk
+from gpa_lsp.diagnosis.rewrites.python_functions import (
     PythonFunction,
     find_argument,
     find_compiled,
@@ -10,7 +11,6 @@ from gpa_lsp.rewrites.python_functions import (
     find_module_names,
     read_imports,
 )
-from gpa_lsp.sources.trees import SourceTree, read_text, read_tree, walk
 
 TEXT = """
 import os.path, numpy as np

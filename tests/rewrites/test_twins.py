@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.advice.advise import advise_kernel
-from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.code.sources.trees import read_text, read_tree, walk
+from gpa_lsp.diagnosis.advice.advise import advise_kernel
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.rewrites.applying import apply_edits
+from gpa_lsp.diagnosis.rewrites.find import find_rewrites
+from gpa_lsp.diagnosis.rewrites.model import Rewrite
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.model import KernelReport
-from gpa_lsp.rewrites.applying import apply_edits
-from gpa_lsp.rewrites.contexts import list_questions
-from gpa_lsp.rewrites.find import find_rewrites
-from gpa_lsp.rewrites.model import Rewrite
-from gpa_lsp.sources.trees import read_text, read_tree, walk
+from gpa_lsp.report.rewrite_contexts import list_questions
 from tests.pairs.made_up_profile import FIXTURES, Circumstances, make_up_kernel
 
 KERNELS = FIXTURES / "kernels"

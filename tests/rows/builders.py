@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from gpa_lsp.binary.model import ControlCodes, Cubin, Flow, Function, Instructions, ResourceLists, SubFunction
-from gpa_lsp.control_flow.build import build_flow_graph
+from gpa_lsp.code.binary.model import ControlCodes, Cubin, Flow, Function, Instructions, ResourceLists, SubFunction
+from gpa_lsp.code.control_flow.build import build_flow_graph
+from gpa_lsp.kernel.model import FunctionSamples, Kernel
+from gpa_lsp.kernel.scatter import index_routines
 from gpa_lsp.profile.model import Device, Launch, Metric, StallSamples
-from gpa_lsp.rows.model import FunctionSamples, Kernel
-from gpa_lsp.rows.scatter import index_routines
 
 DEVICE = Device(name="Test GPU", compute_capability=(8, 6), sm_count=4, sm_clock_hz=1e9)
 

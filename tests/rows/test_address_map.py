@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from gpa_lsp.basis.errors import MismatchError
+from gpa_lsp.foundation.errors import MismatchError
+from gpa_lsp.kernel.address_map import build_address_map
 from gpa_lsp.profile.model import LoadedFunction, Module
-from gpa_lsp.rows.address_map import build_address_map
 from tests.rows.builders import make_cubin, make_executions, make_function, make_launch
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpa_lsp.rows.calls import estimate_called_samples
+from gpa_lsp.kernel.calls import estimate_called_samples
 from tests.rows.builders import make_function, make_kernel, make_section, make_sub_function
 
 

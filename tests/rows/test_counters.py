@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.kernel.place import COUNTERS, read_counters
 from gpa_lsp.profile.instruction_counts import read_instruction_counts
 from gpa_lsp.profile.model import LoadedFunction, Metric, Module, Profile
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.rows.join import join_profile
-from gpa_lsp.rows.model import Kernel
-from gpa_lsp.rows.place import COUNTERS, read_counters
 from tests.conftest import find_corpus
 from tests.profile.native_writing import write_native
 from tests.rows.builders import make_launch, make_samples

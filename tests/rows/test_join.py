@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpa_lsp.basis.errors import ConservationError, ProblemSeverity
-from gpa_lsp.binary.cubin import read_cubin
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.foundation.errors import ConservationError, ProblemSeverity
+from gpa_lsp.kernel.join import check_kernel, join_profile
+from gpa_lsp.kernel.model import OUTSIDE_MODULE
 from gpa_lsp.profile.model import LoadedFunction, Metric, Module, Profile
-from gpa_lsp.rows.join import check_kernel, join_profile
-from gpa_lsp.rows.model import OUTSIDE_MODULE
 from tests.rows.builders import make_executions, make_function, make_kernel, make_launch, make_samples, make_section
 
 KERNEL = "_Z13short_def_usePKfPfii"

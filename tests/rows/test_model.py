@@ -1,10 +1,9 @@
 """The rows of a kernel: columns over all its functions, joined once."""
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec.structs import replace
 
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.kernel.model import Kernel
 from tests.rows.builders import make_kernel
 from tests.rows.written import write_kernel
 

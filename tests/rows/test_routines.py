@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from gpa_lsp.basis.locations import Frame
-from gpa_lsp.binary.model import LineTable
-from gpa_lsp.rows.scatter import index_chains, index_routines
+from gpa_lsp.code.binary.model import LineTable
+from gpa_lsp.foundation.locations import Frame
+from gpa_lsp.kernel.scatter import index_chains, index_routines
 from tests.rows.builders import make_function, make_sub_function
 
 OFFSETS = 16 * np.arange(12, dtype=np.int64)

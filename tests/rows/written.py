@@ -7,7 +7,7 @@
         B-:R-:W-:-:S05  EXIT
     ''')
 
-The instruction part is the notation of :mod:`gpa_lsp.binary.listing`. Behind ``#`` come, separated by ``|`` and each optional: the *place*
+The instruction part is the notation of :mod:`gpa_lsp.code.binary.listing`. Behind ``#`` come, separated by ``|`` and each optional: the *place*
 (``file:line``; several with `` < `` between them for an inline chain, innermost first; ``name@file:line`` names the function whose body
 holds the line; ``-`` for no line), *samples* (``reason=all`` or ``reason=all/latency``; where only one number is given all of them are latency
 samples, except for ``selected`` and ``not_selected``, which are never), and *counters* of the instruction (``x`` is executions; any other
@@ -17,20 +17,20 @@ name is a key of ``FunctionSamples.counters``). ``[name]`` on a line of its own 
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
-from gpa_lsp.arch.lookup import find_architecture
-from gpa_lsp.basis.locations import Frame, InlineChain
-from gpa_lsp.binary.listing import parse_listing
-from gpa_lsp.binary.model import INSTRUCTION_BYTES, Cubin, LineTable, SubFunction
-from gpa_lsp.control_flow.build import build_flow_graph
+from gpa_lsp.code.binary.listing import parse_listing
+from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Cubin, LineTable, SubFunction
+from gpa_lsp.code.control_flow.build import build_flow_graph
+from gpa_lsp.foundation.locations import Frame, InlineChain
+from gpa_lsp.gpu.arch.lookup import find_architecture
+from gpa_lsp.kernel.model import FunctionSamples, Kernel
+from gpa_lsp.kernel.scatter import index_routines
 from gpa_lsp.profile.model import Device, Metric, Module, StallSamples
 from gpa_lsp.profile.sampling import Sampling
-from gpa_lsp.rows.model import FunctionSamples, Kernel
-from gpa_lsp.rows.scatter import index_routines
 from tests.rows.builders import make_cubin, make_function, make_launch
 
 _SECTION = re.compile(r"\[([\w.$]+)\]")

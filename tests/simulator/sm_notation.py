@@ -1,16 +1,15 @@
 """Small programs and blocks for the simulated SM, written by hand."""
 
-from dataclasses import fields
-
 import numpy as np
+from msgspec.structs import fields
 
-from gpa_lsp.arch.lookup import find_architecture
-from gpa_lsp.simulator.accounts import SmRun
-from gpa_lsp.simulator.machine import SmModel
-from gpa_lsp.simulator.program import LSU, Kind, OpcodeCourse, SassProgram
-from gpa_lsp.simulator.reasons import REASON_COUNT, REASONS
-from gpa_lsp.simulator.register_ports import NO_READS
-from gpa_lsp.simulator.streams import BlockStream
+from gpa_lsp.execution.simulator.accounts import SmRun
+from gpa_lsp.execution.simulator.machine import SmModel
+from gpa_lsp.execution.simulator.program import LSU, Kind, OpcodeCourse, SassProgram
+from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS
+from gpa_lsp.execution.simulator.register_ports import NO_READS
+from gpa_lsp.execution.simulator.streams import BlockStream
+from gpa_lsp.gpu.arch.lookup import find_architecture
 
 ALU = OpcodeCourse(pipe=1, interval=2.0)
 FMA = OpcodeCourse(pipe=2)

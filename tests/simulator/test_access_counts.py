@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.pipeline import analyse
-from gpa_lsp.prediction.simulation import simulate_report, simulate_source
+from gpa_lsp.execution.prediction.simulation import simulate_report, simulate_source
+from gpa_lsp.execution.simulator.profile_document import count_instructions, make_document
 from gpa_lsp.profile.instruction_counts import read_instruction_counts
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.simulator.access_counts import count_instructions
-from gpa_lsp.simulator.profile_document import make_document
+from gpa_lsp.report.pipeline import analyse
 
 SOURCE = """\
 __global__ void columns(const float *in, float *out, int rows)

@@ -1,25 +1,25 @@
 """Atomic operations that meet at one address of L2."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.arch.lookup import find_architecture
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.native.shared_library import VARIABLE, find_core
-from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
-from gpa_lsp.simulator.accounts import SmRun
-from gpa_lsp.simulator.execution.memory_spaces import MemorySpace
-from gpa_lsp.simulator.execution.recording import Recorder
-from gpa_lsp.simulator.execution.warp_state import Lanes
-from gpa_lsp.simulator.program import Kind, OpcodeCourse, read_program
-from gpa_lsp.simulator.reasons import REASON_COUNT, REASONS
-from gpa_lsp.simulator.streaming_multiprocessor import simulate_sm
-from gpa_lsp.simulator.traffic import find_traffic
-from gpa_lsp.simulator.warp_walk import KernelWalk, WarpWalk
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.execution.simulator.accounts import SmRun
+from gpa_lsp.execution.simulator.execution.memory_spaces import MemorySpace
+from gpa_lsp.execution.simulator.execution.recording import Recorder
+from gpa_lsp.execution.simulator.execution.warp_state import Lanes
+from gpa_lsp.execution.simulator.program import Kind, OpcodeCourse, read_program
+from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS
+from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
+from gpa_lsp.execution.simulator.traffic import find_traffic
+from gpa_lsp.execution.simulator.warp_walk import KernelWalk, WarpWalk
+from gpa_lsp.foundation.native.shared_library import VARIABLE, find_core
+from gpa_lsp.gpu.arch.lookup import find_architecture
+from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 from tests.simulator.sm_notation import ALU, EXIT, STORE, make_block, make_model, make_program, read_cycles
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.binary.embedded_ptx import read_embedded_ptx
-from gpa_lsp.launches.read_launches import read_launches
+from gpa_lsp.code.binary.embedded_ptx import read_embedded_ptx
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.simulator.walk_kernel import WalkSettings, walk_kernel
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.rows.join import join_profile
-from gpa_lsp.rows.model import Kernel
-from gpa_lsp.simulator.walk_kernel import WalkSettings, walk_kernel
 from tests.patience import LIMIT_S
 
 _FOLDER = os.environ.get("GPA_LSP_CORPUS")

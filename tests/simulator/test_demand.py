@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.simulator.execution.demand import find_demand, find_stack_words
-from gpa_lsp.simulator.streams import Streams
-from gpa_lsp.simulator.turns import Reduction
-from gpa_lsp.simulator.waves import GridShape, simulate_grid
+from gpa_lsp.execution.simulator.execution.demand import find_demand, find_stack_words
+from gpa_lsp.execution.simulator.simulate import GridShape, simulate_grid
+from gpa_lsp.execution.simulator.streams import Reduction, Streams
 from tests.simulator.sm_notation import ALU, EXIT, make_block, make_model, make_program
 from tests.simulator.walking import build
 
@@ -32,7 +31,7 @@ def test_what_is_spilled_is_asked_for_word_by_word() -> None:
 
 @pytest.mark.parametrize("left", [0, 40])
 def test_a_run_that_is_cut_stands_for_all_of_its_blocks(left: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpa_lsp.simulator.waves._MOST_WHOLE", 0)
+    monkeypatch.setattr("gpa_lsp.execution.simulator.simulate._MOST_WHOLE", 0)
     program = make_program(*[(ALU, {"stall": 4})] * 400, (EXIT, {"stall": 5}))
     block = make_block(program, warps=4)
     streams = Streams(blocks=(block,), reduction=Reduction(executions=len(block.rows), kept=len(block.rows)))

@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.simulator.grid_counts import MOST_BLOCKS, Counts, count_grid
-from gpa_lsp.simulator.walk_kernel import WalkSettings, walk_kernel
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.simulator.walk_kernel import MOST_BLOCKS, Counts, WalkSettings, count_grid, walk_kernel
 from tests.patience import LIMIT_S
 from tests.simulator.walking import build, walk_all
 

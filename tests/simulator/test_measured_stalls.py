@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.prediction.simulation import simulate_report
+from gpa_lsp.execution.prediction.simulation import simulate_report
+from gpa_lsp.execution.simulator.profile_document import SIMULATED_METRIC, make_document
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.simulator.profile_document import SIMULATED_METRIC, make_document
 
 REPORT = "rtx3070_daxpy_2022.3.ncu-rep"
 KERNELS = {"init_data_kernel": 0, "daxpy_kernel": 1, "check_results_kernel": 2}
@@ -86,7 +86,7 @@ def test_check_bits_among_the_data_are_moved_as_well(corpus: Path, folder: Path)
 
 
 def test_another_gpu_takes_another_time(folder: Path, corpus: Path) -> None:
-    from gpa_lsp.prediction.simulation import SimulationSettings
+    from gpa_lsp.execution.prediction.simulation import SimulationSettings
 
     described = folder / "NVIDIA.manual_nvtx.1.daxpy_kernel.launch.toml"
     times = [

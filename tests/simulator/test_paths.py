@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.model import TraceSettings
-from gpa_lsp.emulator.trace import AccessKind
-from gpa_lsp.launches.launch import LaunchDescription
-from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.ptx.model import Space
-from gpa_lsp.rows.model import Kernel
-from gpa_lsp.simulator.walk_kernel import WalkSettings, walk_kernel
-from gpa_lsp.simulator.warp_walk import LOCAL_BASE, KernelWalk
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.model import TraceSettings
+from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.simulator.walk_kernel import WalkSettings, walk_kernel
+from gpa_lsp.execution.simulator.warp_walk import LOCAL_BASE, KernelWalk
+from gpa_lsp.kernel.model import Kernel
 from tests.simulator.walking import BUDGET, Built, build, find_differences, list_all_blocks, walk_all
 
 SOURCE = Path(__file__).parent / "sources" / "paths.cu"

@@ -1,13 +1,12 @@
 """Registers are read through the ports of two banks, and kept where the compiler says so."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.native.shared_library import VARIABLE, find_core
-from gpa_lsp.simulator.reasons import REASON_COUNT, REASONS
-from gpa_lsp.simulator.register_ports import NO_READS, RegisterPorts, RegisterReads, find_register_reads
-from gpa_lsp.simulator.streaming_multiprocessor import simulate_sm
+from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS
+from gpa_lsp.execution.simulator.register_ports import NO_READS, RegisterPorts, RegisterReads, find_register_reads
+from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
+from gpa_lsp.foundation.native.shared_library import VARIABLE, find_core
 from tests.simulator.sm_notation import EXIT, FMA, make_block, make_model, make_program
 
 EVEN = RegisterReads(first=(2, 4, 6), count=(1, 1, 1))

@@ -2,10 +2,10 @@
 
 import pytest
 
-from gpa_lsp.native.shared_library import VARIABLE, find_core
-from gpa_lsp.simulator.accounts import SmRun
-from gpa_lsp.simulator.reasons import REASON_COUNT, REASONS
-from gpa_lsp.simulator.streaming_multiprocessor import simulate_sm
+from gpa_lsp.execution.simulator.accounts import SmRun
+from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS
+from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
+from gpa_lsp.foundation.native.shared_library import VARIABLE, find_core
 from tests.simulator.sm_notation import ALU, EXIT, STORE, make_block, make_model, make_program, read_cycles
 
 BLOCKS, WARPS, SECTORS = 200, 8, 4

@@ -1,19 +1,17 @@
 """One simulated SM: who waits for what, and how long."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.native.shared_library import VARIABLE, find_core
-from gpa_lsp.simulator.accounts import SmRun
-from gpa_lsp.simulator.program import ADU, Kind
-from gpa_lsp.simulator.reasons import REASON_COUNT, REASONS
-from gpa_lsp.simulator.streaming_multiprocessor import simulate_sm
-from gpa_lsp.simulator.streams import Streams
-from gpa_lsp.simulator.turns import Reduction
-from gpa_lsp.simulator.warp_walk import LOCAL_BASE
-from gpa_lsp.simulator.waves import GridShape, simulate_grid
+from gpa_lsp.execution.simulator.accounts import SmRun
+from gpa_lsp.execution.simulator.program import ADU, Kind
+from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS
+from gpa_lsp.execution.simulator.simulate import GridShape, simulate_grid
+from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
+from gpa_lsp.execution.simulator.streams import Reduction, Streams
+from gpa_lsp.execution.simulator.warp_walk import LOCAL_BASE
+from gpa_lsp.foundation.native.shared_library import VARIABLE, find_core
 from tests.simulator.sm_notation import (
     ALU,
     BARRIER,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from gpa_lsp.simulator.traffic import find_traffic
-from gpa_lsp.simulator.warp_walk import KernelWalk, WarpWalk
+from gpa_lsp.execution.simulator.traffic import find_traffic
+from gpa_lsp.execution.simulator.warp_walk import KernelWalk, WarpWalk
 from tests.simulator.sm_notation import EXIT, LOAD, STORE, make_program
 
 PROGRAM = make_program((LOAD, {}), (STORE, {}), (EXIT, {}))

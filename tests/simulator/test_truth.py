@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.launches.read_launches import read_launches
+from gpa_lsp.execution.launches.read_launches import read_launches
 from tests.emulator.kernels.compiling import read_source
 from tests.simulator.walking import build, find_differences, walk_all
 

@@ -1,8 +1,7 @@
 """From one SM to a launch: uneven grids."""
 
-from gpa_lsp.simulator.streams import Streams
-from gpa_lsp.simulator.turns import Reduction
-from gpa_lsp.simulator.waves import GridShape, SimulatedSm, simulate_grid
+from gpa_lsp.execution.simulator.simulate import GridShape, SimulatedSm, simulate_grid
+from gpa_lsp.execution.simulator.streams import Reduction, Streams
 from tests.simulator.sm_notation import ALU, EXIT, LOAD, make_block, make_model, make_program
 
 PROGRAM = make_program((LOAD, {"write": 0}), (ALU, {"wait": 1, "stall": 4}), (EXIT, {"stall": 5}))

@@ -8,7 +8,7 @@ from typing import Any
 
 import tomli
 
-from gpa_lsp.prediction.simulation import Simulation, SimulationSettings, simulate_source
+from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettings, simulate_source
 
 KERNELS = Path(__file__).parents[2] / "fixtures" / "kernels"
 TWINS = tuple(sorted(path.parent.name for path in KERNELS.glob("*/improved.cu")))

@@ -1,27 +1,28 @@
 """Sources of the tests, compiled to machine code, walked, and held against the emulator of PTX."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from math import prod
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import MissingToolError
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.compiler.compile import compile_source
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.find_kernel import find_kernel
-from gpa_lsp.emulator.model import Budget, Emulation
-from gpa_lsp.launches.launch import LaunchDescription
-from gpa_lsp.ptx.model import PtxModule
-from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.rows.model import Kernel
-from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
-from gpa_lsp.simulator.execution.memory_spaces import GLOBAL_BASE
-from gpa_lsp.simulator.walk_kernel import WalkSettings, prepare_walk, walk_kernel
-from gpa_lsp.simulator.warp_walk import KernelWalk
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.execution.compiler.compile import compile_source
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.find_kernel import find_kernel
+from gpa_lsp.execution.emulator.model import Budget, Emulation
+from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.execution.simulator.execution.memory_spaces import GLOBAL_BASE
+from gpa_lsp.execution.simulator.walk_kernel import WalkSettings, prepare_walk, walk_kernel
+from gpa_lsp.execution.simulator.warp_walk import KernelWalk
+from gpa_lsp.foundation.errors import MissingToolError
+from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 from tests.patience import LIMIT_S
 
 BUDGET = Budget(seconds=LIMIT_S, memory_bytes=512 << 20)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpa_lsp.sources.assumed_launches import find_assumed_launches
-from gpa_lsp.sources.host_launches import find_host_launches
+from gpa_lsp.code.sources.assumed_launches import find_assumed_launches
+from gpa_lsp.code.sources.host_launches import find_host_launches
 
 KERNEL = "__global__ void k(float *x, int n) {}\n"
 INSIDE = """\

@@ -1,14 +1,13 @@
 """Lines of source taken apart, in each language a kernel can be written in."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.sources.languages import find_language, load_parser
-from gpa_lsp.sources.line_parts import LineParts, read_line_parts
-from gpa_lsp.sources.trees import LARGEST_SOURCE_BYTES
+from gpa_lsp.code.sources.languages import find_language, load_parser
+from gpa_lsp.code.sources.line_parts import LineParts, read_line_parts
+from gpa_lsp.code.sources.trees import LARGEST_SOURCE_BYTES
 
 CUDA = """__global__ void k(const float* x, float* y, int n, Pair* s) {
   for (int i = threadIdx.x; i < n; i += 32) {

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.sources.directives import find_directives, find_loop_macros, find_pragmas, hide_directives
-from gpa_lsp.sources.trees import (
+from gpa_lsp.code.sources.directives import find_directives, find_loop_macros, find_pragmas, hide_directives
+from gpa_lsp.code.sources.trees import (
     LARGEST_SOURCE_BYTES,
     SourceTree,
     is_sound,

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gpa_lsp.emulator.model import TraceSettings
-from gpa_lsp.emulator.trace import AccessKind, Trace
-from gpa_lsp.ptx.model import PtxModule, Space
-from gpa_lsp.symbolic_accesses.find import find_symbolic_accesses
-from gpa_lsp.symbolic_accesses.forms import Form, SymbolKind, SymbolTable
-from gpa_lsp.symbolic_accesses.model import SymbolicAccess, WarpPattern
-from gpa_lsp.symbolic_accesses.requests import count_sectors
-from gpa_lsp.traces.lane_addresses import LaneMatrix, gather_lanes, spread_lanes
-from gpa_lsp.traces.segments import build_intervals, measure_intervals
+from gpa_lsp.code.ptx.model import PtxModule, Space
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.code.symbolic_accesses.find import count_sectors, find_symbolic_accesses
+from gpa_lsp.code.symbolic_accesses.forms import Form, SymbolKind, SymbolTable
+from gpa_lsp.code.symbolic_accesses.model import SymbolicAccess, WarpPattern
+from gpa_lsp.execution.emulator.model import TraceSettings
+from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.traces.lane_addresses import LaneMatrix, gather_lanes, spread_lanes
+from gpa_lsp.execution.traces.segments import build_intervals, measure_intervals
 from tests.conftest import examples
 from tests.emulator.engine.running import build_module, run_text, zeros
 

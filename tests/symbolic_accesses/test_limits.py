@@ -2,9 +2,9 @@
 
 import pytest
 
-from gpa_lsp.symbolic_accesses import find
-from gpa_lsp.symbolic_accesses.find import find_symbolic_accesses
-from gpa_lsp.symbolic_accesses.model import SymbolicAccesses, WarpPattern
+from gpa_lsp.code.symbolic_accesses import find
+from gpa_lsp.code.symbolic_accesses.find import find_symbolic_accesses
+from gpa_lsp.code.symbolic_accesses.model import SymbolicAccesses, WarpPattern
 from tests.emulator.engine.running import build_module
 
 START = "mov.u32 %r10, %tid.x; mov.u32 %r11, %r0;"

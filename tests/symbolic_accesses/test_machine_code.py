@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.disassembler import disassemble
-from gpa_lsp.binary.model import Instructions
-from gpa_lsp.symbolic_accesses import machine_code
-from gpa_lsp.symbolic_accesses.find import find_symbolic_accesses
-from gpa_lsp.symbolic_accesses.machine_code import lift_machine_code
-from gpa_lsp.symbolic_accesses.machine_slice import MachineBlock, slice_machine_code
-from gpa_lsp.symbolic_accesses.model import SymbolicAccesses
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.disassembler import disassemble
+from gpa_lsp.code.binary.model import Instructions
+from gpa_lsp.code.symbolic_accesses import machine_code
+from gpa_lsp.code.symbolic_accesses.find import find_symbolic_accesses
+from gpa_lsp.code.symbolic_accesses.machine_code import lift_machine_code
+from gpa_lsp.code.symbolic_accesses.machine_slice import MachineBlock, slice_machine_code
+from gpa_lsp.code.symbolic_accesses.model import SymbolicAccesses
 from tests.conftest import ROOT
 
 CUBINS = ROOT / "fixtures" / "cubins"

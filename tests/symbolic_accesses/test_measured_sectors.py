@@ -8,18 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.advice.find_statics import find_static_findings
-from gpa_lsp.analyses.static.model import BlockOrigin, KnownBlock
-from gpa_lsp.emulator.trace import AccessKind
-from gpa_lsp.launches.launch import LaunchDescription, ScalarArgument
-from gpa_lsp.launches.read_launches import read_launches
+from gpa_lsp.code.ptx.model import PtxFunction, Space
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.code.symbolic_accesses.find import count_sectors, find_symbolic_accesses
+from gpa_lsp.code.symbolic_accesses.forms import SymbolTable
+from gpa_lsp.code.symbolic_accesses.model import SymbolicAccess
+from gpa_lsp.diagnosis.advice.find_statics import find_static_findings
+from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin, KnownBlock
+from gpa_lsp.execution.launches.launch import LaunchDescription, ScalarArgument
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.ptx.model import PtxFunction, Space
-from gpa_lsp.rows.join import join_profile
-from gpa_lsp.symbolic_accesses.find import find_symbolic_accesses
-from gpa_lsp.symbolic_accesses.forms import SymbolTable
-from gpa_lsp.symbolic_accesses.model import SymbolicAccess
-from gpa_lsp.symbolic_accesses.requests import count_sectors
 from tests.traces.test_wavefronts_in_reports import parse_own_ptx
 
 LANES = 32

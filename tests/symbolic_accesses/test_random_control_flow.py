@@ -5,11 +5,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from gpa_lsp.emulator.model import TraceSettings
-from gpa_lsp.emulator.trace import Trace
-from gpa_lsp.symbolic_accesses.find import find_symbolic_accesses
-from gpa_lsp.symbolic_accesses.model import SymbolicAccess, WarpPattern
-from gpa_lsp.traces.lane_addresses import gather_lanes, spread_lanes
+from gpa_lsp.code.symbolic_accesses.find import find_symbolic_accesses
+from gpa_lsp.code.symbolic_accesses.model import SymbolicAccess, WarpPattern
+from gpa_lsp.execution.emulator.model import TraceSettings
+from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.traces.lane_addresses import gather_lanes, spread_lanes
 from tests.emulator.engine.running import build_module, run_text
 from tests.emulator.engine.test_random_control_flow import ProgramMaker
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from gpa_lsp.basis.locations import InlineChain
-from gpa_lsp.emulator.trace import Trace
-from gpa_lsp.traces.analyse import TraceAnalyser
-from gpa_lsp.traces.model import AnalysisSettings, TraceContext
-from gpa_lsp.traces.results import TraceAnalyses
+from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.traces.analyse import TraceAnalyser
+from gpa_lsp.execution.traces.model import AnalysisSettings, TraceContext
+from gpa_lsp.execution.traces.results import TraceAnalyses
+from gpa_lsp.foundation.locations import InlineChain
 
 _DEFAULTS = AnalysisSettings()
 

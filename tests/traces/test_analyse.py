@@ -1,25 +1,25 @@
 """All analyses of one trace: a matrix-vector product written by hand, with a divergent branch, shared memory and inlined code."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.answers import MOST_MARKS, Answer, Weight
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.device.products import find_product
-from gpa_lsp.emulator.trace import AccessKind, Trace
-from gpa_lsp.ptx.model import Space
-from gpa_lsp.traces.analyse import TraceAnalyser
-from gpa_lsp.traces.ask import answer_launches, answer_questions, list_questions
-from gpa_lsp.traces.code_centric import list_path_accesses, list_path_branches
-from gpa_lsp.traces.context import build_trace_context
-from gpa_lsp.traces.data_centric import list_array_facts
-from gpa_lsp.traces.line_facts import list_branch_facts, list_line_facts
-from gpa_lsp.traces.model import AccessGroupKind, AnalysisSettings, TraceContext
-from gpa_lsp.traces.patterns import LanePattern
-from gpa_lsp.traces.results import TraceAnalyses
-from gpa_lsp.traces.statistics import list_measures, spread_listed
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS, Answer, Weight
+from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.traces.analyse import TraceAnalyser
+from gpa_lsp.execution.traces.ask import answer_launches, answer_questions, list_questions
+from gpa_lsp.execution.traces.code_centric import list_path_accesses, list_path_branches
+from gpa_lsp.execution.traces.context import build_trace_context
+from gpa_lsp.execution.traces.data_centric import list_array_facts
+from gpa_lsp.execution.traces.line_facts import list_branch_facts, list_line_facts
+from gpa_lsp.execution.traces.model import AccessGroupKind, AnalysisSettings, TraceContext
+from gpa_lsp.execution.traces.patterns import LanePattern
+from gpa_lsp.execution.traces.results import TraceAnalyses
+from gpa_lsp.execution.traces.statistics import list_measures, spread_listed
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.gpu.device.products import find_product
 from tests.traces.analysing import analyse_trace
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 
@@ -186,7 +186,7 @@ def test_questions_to_an_empty_trace():
 
 def test_a_question_that_fails_is_a_problem(analyses, monkeypatch):
     broken = replace(next(iter(list_questions().values())), answer=lambda _: 1 / 0)
-    monkeypatch.setattr("gpa_lsp.traces.ask.list_questions", lambda: {"broken": broken})
+    monkeypatch.setattr("gpa_lsp.execution.traces.ask.list_questions", lambda: {"broken": broken})
     answers, (problem,) = answer_questions(analyses)
     assert answers == ()
     assert "ZeroDivisionError" in problem.message

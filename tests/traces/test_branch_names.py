@@ -1,14 +1,14 @@
 """What tells the branches of one place apart: functions by their names, statements by their conditions, and how many branches there are."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
-from gpa_lsp.basis.locations import Frame
-from gpa_lsp.emulator.trace import StaticInstruction
-from gpa_lsp.traces.code_centric import list_path_branches
-from gpa_lsp.traces.model import TraceContext
-from gpa_lsp.traces.questions.traced_branches import QUESTION as DIVERGENCE
-from gpa_lsp.traces.questions.traced_values import QUESTION as VALUES
-from gpa_lsp.traces.results import TraceAnalyses
+from gpa_lsp.code.ptx.static_instructions import StaticInstruction
+from gpa_lsp.execution.traces.code_centric import list_path_branches
+from gpa_lsp.execution.traces.model import TraceContext
+from gpa_lsp.execution.traces.questions.traced_branches import QUESTION as DIVERGENCE
+from gpa_lsp.execution.traces.questions.traced_values import QUESTION as VALUES
+from gpa_lsp.execution.traces.results import TraceAnalyses
+from gpa_lsp.foundation.locations import Frame
 from tests.traces.analysing import analyse_trace
 from tests.traces.written_traces import FILE, TraceWriter, make_instruction
 

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.emulator.trace import AccessKind, Trace
-from gpa_lsp.ptx.model import Space
-from gpa_lsp.traces.cache_hits import CacheHits, list_line_loads, predict_hits
-from gpa_lsp.traces.model import TraceContext
-from gpa_lsp.traces.piece_rows import PieceRows
-from gpa_lsp.traces.waves import WaveCollector, WaveReferences
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.traces.cache_hits import CacheHits, list_line_loads, predict_hits
+from gpa_lsp.execution.traces.model import TraceContext
+from gpa_lsp.execution.traces.piece_rows import PieceRows
+from gpa_lsp.execution.traces.waves import WaveCollector, WaveReferences
 from tests.conftest import examples
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.emulator.model import TraceSettings
-from gpa_lsp.emulator.trace import Trace
-from gpa_lsp.launches.launch import LaunchDescription
-from gpa_lsp.prediction.trace_files.read import read_pieces
-from gpa_lsp.prediction.trace_files.write import TraceWriter
-from gpa_lsp.traces.code_centric import list_path_accesses, list_path_branches
-from gpa_lsp.traces.line_facts import list_branch_facts, list_line_facts
-from gpa_lsp.traces.model import TraceContext
-from gpa_lsp.traces.paper_mode import measure_paper_divergence
-from gpa_lsp.traces.results import TraceAnalyses
+from gpa_lsp.execution.emulator.model import TraceSettings
+from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.execution.prediction.trace_files.read import read_pieces
+from gpa_lsp.execution.prediction.trace_files.write import TraceWriter
+from gpa_lsp.execution.traces.code_centric import list_path_accesses, list_path_branches
+from gpa_lsp.execution.traces.line_facts import list_branch_facts, list_line_facts
+from gpa_lsp.execution.traces.model import TraceContext
+from gpa_lsp.execution.traces.paper_mode import measure_paper_divergence
+from gpa_lsp.execution.traces.results import TraceAnalyses
+from gpa_lsp.foundation.errors import InputError
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros
 from tests.traces.analysing import analyse_trace
 from tests.traces.kernels.running import FOLDER, floats, trace_kernel
@@ -118,7 +118,7 @@ def test_a_line_says_who_calls_its_function(analyses: TraceAnalyses) -> None:
 
 
 def test_ways_beyond_the_most_are_said_to_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpa_lsp.emulator.engine.call_paths._MOST_PATHS", 1)
+    monkeypatch.setattr("gpa_lsp.execution.emulator.engine.tracing._MOST_PATHS", 1)
     analyses = analyse_trace(trace_kernel("called", CALLED)[1], context=CONTEXT)
     found = {
         one.place.write(analyses.short_files): one.totals.requests
@@ -134,7 +134,7 @@ def test_ways_beyond_the_most_are_said_to_be_unknown(monkeypatch: pytest.MonkeyP
 
 
 def test_instructions_beyond_the_most_keep_their_own_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpa_lsp.emulator.engine.call_paths._MOST_INSTRUCTIONS", 2)
+    monkeypatch.setattr("gpa_lsp.execution.emulator.engine.tracing._MOST_INSTRUCTIONS", 2)
     emulation, trace = trace_kernel("called", CALLED)
     assert len(trace.instructions) == len(emulation.instructions) + 2
     assert sum(one.totals.requests for one in list_path_accesses(analyse_trace(trace, context=CONTEXT))) == (

@@ -1,22 +1,22 @@
 """The analyses say the same in the compiled core and in numpy."""
 
-from dataclasses import fields, is_dataclass
-
 import numpy as np
 import pytest
+from msgspec import Struct
 
-from gpa_lsp.emulator.trace import AccessKind, Trace
-from gpa_lsp.native.shared_library import VARIABLE
-from gpa_lsp.ptx.model import Space
-from gpa_lsp.symbolic_accesses.wavefronts import count_wavefronts
-from gpa_lsp.traces.distance_counting import find_previous, measure_distances
-from gpa_lsp.traces.keyed_sums import sum_columns
-from gpa_lsp.traces.model import AnalysisSettings, StoreEffect, TraceContext
-from gpa_lsp.traces.ordering import number_warps, order_rows, order_turns
-from gpa_lsp.traces.piece_rows import PieceRows
-from gpa_lsp.traces.reuse_distance import bin_distances
-from gpa_lsp.traces.segments import Intervals, list_segments, measure_intervals
-from gpa_lsp.volumes import miscounts
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.code.symbolic_accesses.wavefronts import count_wavefronts
+from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.traces.distance_counting import find_previous, measure_distances
+from gpa_lsp.execution.traces.keyed_sums import sum_columns
+from gpa_lsp.execution.traces.model import AnalysisSettings, StoreEffect, TraceContext
+from gpa_lsp.execution.traces.ordering import number_warps, order_rows, order_turns
+from gpa_lsp.execution.traces.piece_rows import PieceRows
+from gpa_lsp.execution.traces.reuse_distance import bin_distances
+from gpa_lsp.execution.traces.segments import Intervals, list_segments, measure_intervals
+from gpa_lsp.execution.volumes import miscounts
+from gpa_lsp.foundation.native.shared_library import VARIABLE
 from tests.emulator.compiled.comparing import require_core
 from tests.traces.analysing import analyse_trace
 from tests.traces.written_traces import BASE, TraceWriter, make_buffer, make_instruction
@@ -139,8 +139,8 @@ def _write_down(value: object) -> object:
         return value.tolist()
     if isinstance(value, tuple | list):
         return [_write_down(one) for one in value]
-    if is_dataclass(value) and not isinstance(value, type):
-        return [type(value).__name__, *(_write_down(getattr(value, one.name)) for one in fields(value))]
+    if isinstance(value, Struct):
+        return [type(value).__name__, *(_write_down(getattr(value, name)) for name in value.__struct_fields__)]
     return repr(value)
 
 

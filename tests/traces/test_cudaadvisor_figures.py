@@ -14,11 +14,11 @@ What differs, and why:
 
 import pytest
 
-from gpa_lsp.emulator.trace import Trace
-from gpa_lsp.traces.branch_divergence import BranchAccumulator, BranchDivergence
-from gpa_lsp.traces.line_facts import list_line_facts
-from gpa_lsp.traces.model import AccessGroupKind, TraceContext
-from gpa_lsp.traces.paper_mode import (
+from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.traces.branch_divergence import BranchAccumulator, BranchDivergence
+from gpa_lsp.execution.traces.line_facts import list_line_facts
+from gpa_lsp.execution.traces.model import AccessGroupKind, TraceContext
+from gpa_lsp.execution.traces.paper_mode import (
     KEPLER_LINE_BYTES,
     PASCAL_LINE_BYTES,
     measure_paper_branches,

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.traces.keyed_sums import KeyedSums, compress_keys
+from gpa_lsp.execution.traces.keyed_sums import KeyedSums, compress_keys
 from tests.conftest import examples
 
 rows = st.lists(

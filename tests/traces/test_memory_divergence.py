@@ -5,12 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.emulator.trace import AccessKind, Trace
-from gpa_lsp.ptx.model import Space
-from gpa_lsp.traces.access_sums import AccessAccumulator, AccessSums
-from gpa_lsp.traces.lane_addresses import LaneMatrix
-from gpa_lsp.traces.patterns import LanePattern, find_patterns
-from gpa_lsp.traces.piece_rows import PieceRows
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.traces.access_sums import AccessAccumulator, AccessSums
+from gpa_lsp.execution.traces.lane_addresses import LaneMatrix
+from gpa_lsp.execution.traces.patterns import LanePattern, find_patterns
+from gpa_lsp.execution.traces.piece_rows import PieceRows
 from tests.conftest import examples
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 

@@ -1,12 +1,12 @@
 """Accesses through a library's header belong to the line that calls it; the header follows in brackets."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
-from gpa_lsp.basis.locations import Frame
-from gpa_lsp.traces.code_centric import list_path_accesses
-from gpa_lsp.traces.line_facts import list_line_facts
-from gpa_lsp.traces.model import TraceContext
-from gpa_lsp.traces.results import TraceAnalyses
+from gpa_lsp.execution.traces.code_centric import list_path_accesses
+from gpa_lsp.execution.traces.line_facts import list_line_facts
+from gpa_lsp.execution.traces.model import TraceContext
+from gpa_lsp.execution.traces.results import TraceAnalyses
+from gpa_lsp.foundation.locations import Frame
 from tests.traces.analysing import analyse_trace
 from tests.traces.written_traces import FILE, TraceWriter, lanes_by, make_instruction
 

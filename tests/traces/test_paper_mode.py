@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.emulator.trace import AccessKind
-from gpa_lsp.ptx.model import Space
-from gpa_lsp.traces.bypassing import count_caching_warps
-from gpa_lsp.traces.paper_mode import (
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.execution.traces.bypassing import count_caching_warps
+from gpa_lsp.execution.traces.paper_mode import (
     PaperDivergence,
     advise_paper_bypassing,
     measure_paper_divergence,
     measure_paper_reuse,
 )
-from gpa_lsp.traces.reuse_distance import Scope
+from gpa_lsp.execution.traces.reuse_distance import Scope
 from tests.conftest import examples
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_instruction
 

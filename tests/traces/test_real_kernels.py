@@ -3,22 +3,22 @@
 import numpy as np
 import pytest
 
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.model import TraceSettings
-from gpa_lsp.emulator.trace import Trace
-from gpa_lsp.launches.launch import ArrayArgument, Generator, LaunchDescription
-from gpa_lsp.prediction.predict_launch import list_block_chains
-from gpa_lsp.ptx.model import Space
-from gpa_lsp.ptx.scalar_types import ScalarType
-from gpa_lsp.traces.analyse import TraceAnalyser
-from gpa_lsp.traces.ask import answer_questions
-from gpa_lsp.traces.code_centric import list_path_accesses
-from gpa_lsp.traces.data_centric import list_array_facts
-from gpa_lsp.traces.line_facts import list_branch_facts, list_line_facts
-from gpa_lsp.traces.model import TraceContext
-from gpa_lsp.traces.paper_mode import measure_paper_branches, measure_paper_divergence, measure_paper_reuse
-from gpa_lsp.traces.patterns import LanePattern
-from gpa_lsp.traces.results import TraceAnalyses
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.model import TraceSettings
+from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.launches.launch import ArrayArgument, Generator, LaunchDescription
+from gpa_lsp.execution.prediction.predict_launch import list_block_chains
+from gpa_lsp.execution.traces.analyse import TraceAnalyser
+from gpa_lsp.execution.traces.ask import answer_questions
+from gpa_lsp.execution.traces.code_centric import list_path_accesses
+from gpa_lsp.execution.traces.data_centric import list_array_facts
+from gpa_lsp.execution.traces.line_facts import list_branch_facts, list_line_facts
+from gpa_lsp.execution.traces.model import TraceContext
+from gpa_lsp.execution.traces.paper_mode import measure_paper_branches, measure_paper_divergence, measure_paper_reuse
+from gpa_lsp.execution.traces.patterns import LanePattern
+from gpa_lsp.execution.traces.results import TraceAnalyses
 from tests.traces.analysing import analyse_trace
 from tests.traces.kernels.running import FOLDER, floats, launch_bicg, load_module, trace_kernel
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from gpa_lsp.emulator.trace import Trace
-from gpa_lsp.native.shared_library import VARIABLE
-from gpa_lsp.traces.arrays import ArrayIndex
-from gpa_lsp.traces.model import OUTSIDE
-from gpa_lsp.traces.piece_rows import PieceRows
-from gpa_lsp.traces.request_kinds import find_equal_rows
+from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.traces.arrays import ArrayIndex
+from gpa_lsp.execution.traces.model import OUTSIDE
+from gpa_lsp.execution.traces.piece_rows import PieceRows
+from gpa_lsp.execution.traces.request_kinds import find_equal_rows
+from gpa_lsp.foundation.native.shared_library import VARIABLE
 from tests.emulator.compiled.comparing import require_core
 from tests.traces.test_compiled_analyses import write_loops, write_random
 

@@ -4,11 +4,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.emulator.trace import AccessKind, Trace
-from gpa_lsp.traces.distance_counting import INFINITE, NOT_COUNTED, count_larger_before, measure_distances
-from gpa_lsp.traces.model import Granularity, StoreEffect
-from gpa_lsp.traces.piece_rows import PieceRows
-from gpa_lsp.traces.reuse_distance import INFINITE_BIN, ReuseAccumulator, ReuseDistances, Scope
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.traces.distance_counting import INFINITE, NOT_COUNTED, count_larger_before, measure_distances
+from gpa_lsp.execution.traces.model import Granularity, StoreEffect
+from gpa_lsp.execution.traces.piece_rows import PieceRows
+from gpa_lsp.execution.traces.reuse_distance import INFINITE_BIN, ReuseAccumulator, ReuseDistances, Scope
 from tests.conftest import examples
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 

@@ -1,13 +1,12 @@
 """Repeated loads and overwritten stores."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.emulator.trace import AccessKind
-from gpa_lsp.ptx.model import Space
-from gpa_lsp.traces.piece_rows import PieceRows
-from gpa_lsp.traces.values import RepeatAccumulator, RepeatedValues
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.execution.traces.piece_rows import PieceRows
+from gpa_lsp.execution.traces.values import RepeatAccumulator, RepeatedValues
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 
 A, B = make_buffer("a", 4096), make_buffer("b", 4096, base=BASE + 8192)

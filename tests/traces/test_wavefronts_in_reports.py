@@ -9,21 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.binary.ptx_lines import read_ptx_line_table, read_ptx_text
-from gpa_lsp.binary.sass import instruction_at
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.find_kernel import find_kernel
-from gpa_lsp.emulator.model import Sampling, SamplingKind, TraceSettings
-from gpa_lsp.emulator.trace import AccessKind, Trace
-from gpa_lsp.launches.launch import LaunchDescription
-from gpa_lsp.launches.read_launches import read_launches
+from gpa_lsp.code.binary.embedded_ptx import read_ptx_line_table, read_ptx_text
+from gpa_lsp.code.binary.sass import instruction_at
+from gpa_lsp.code.ptx.model import PtxModule, Space
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.code.symbolic_accesses.wavefronts import count_wavefronts
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.find_kernel import find_kernel
+from gpa_lsp.execution.emulator.model import Sampling, SamplingKind, TraceSettings
+from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.traces.lane_addresses import gather_lanes, spread_lanes
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.kernel.model import FunctionSamples, Kernel
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.ptx.model import PtxModule, Space
-from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.rows.join import join_profile
-from gpa_lsp.rows.model import FunctionSamples, Kernel
-from gpa_lsp.symbolic_accesses.wavefronts import count_wavefronts
-from gpa_lsp.traces.lane_addresses import gather_lanes, spread_lanes
 
 SHARED_ACCESS = re.compile(r"(?P<kind>LDS|STS)(?:\.U)?(?:\.(?P<bits>64|128))?\Z")
 KINDS = {"LDS": AccessKind.LOAD, "STS": AccessKind.STORE}

@@ -6,20 +6,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpa_lsp.basis.locations import Frame
-from gpa_lsp.emulator.trace import (
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
+from gpa_lsp.execution.emulator.trace import (
     ACCESS_DTYPES,
     BRANCH_DTYPES,
     ENTRY_DTYPES,
     Accesses,
-    AccessKind,
     Branches,
     Buffer,
     Entries,
-    StaticInstruction,
     Trace,
 )
-from gpa_lsp.ptx.model import Space
+from gpa_lsp.foundation.locations import Frame
 
 FILE = "kernel.cu"
 BASE = 1 << 20

@@ -5,15 +5,15 @@ published notebooks.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.emulator.trace import AccessKind
-from gpa_lsp.volumes.devices import VolumeDevice, find_device, find_paper_device
-from gpa_lsp.volumes.expressions import (
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.execution.volumes.devices import VolumeDevice, find_device, find_paper_device
+from gpa_lsp.execution.volumes.expressions import (
     AccessedArray,
     KernelAccesses,
     LaunchShape,
@@ -21,8 +21,8 @@ from gpa_lsp.volumes.expressions import (
     cover_updates,
     fold_accesses,
 )
-from gpa_lsp.volumes.model import Bound, Limiter, VolumeMode, VolumePrediction
-from gpa_lsp.volumes.predict import predict_volumes
+from gpa_lsp.execution.volumes.model import Bound, Limiter, VolumeMode, VolumePrediction
+from gpa_lsp.execution.volumes.predict import predict_volumes
 from tests.volumes.written_kernels import DATA, build_field_access, read_json, write_star
 
 Numbers = npt.NDArray[np.float64]

@@ -1,21 +1,21 @@
 """Volumes from the first executions of each access, held against those from all of them."""
 
-from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import fields, replace
 
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.model import Emulation, Sampling, SamplingKind, TraceSettings
-from gpa_lsp.launches.launch import LaunchDescription
-from gpa_lsp.ptx.model import PtxModule
-from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.volumes.continuing import Continuation, continue_trace
-from gpa_lsp.volumes.devices import find_device
-from gpa_lsp.volumes.expressions import KernelAccesses
-from gpa_lsp.volumes.from_trace import find_launch_shape, list_fewest_probe_blocks, recover_expressions
-from gpa_lsp.volumes.predict import predict_volumes
+from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.model import Emulation, Sampling, SamplingKind, TraceSettings
+from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.execution.volumes.continuing import Continuation, continue_trace
+from gpa_lsp.execution.volumes.devices import find_device
+from gpa_lsp.execution.volumes.expressions import KernelAccesses
+from gpa_lsp.execution.volumes.from_trace import find_launch_shape, list_fewest_probe_blocks, recover_expressions
+from gpa_lsp.execution.volumes.predict import predict_volumes
 from tests.bench.emulating import build_launch, floats, number
 from tests.emulator.kernels.compiling import compile_ptx
 

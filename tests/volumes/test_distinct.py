@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from gpa_lsp.volumes.affine import MOST_EXAMPLES, pick_examples
-from gpa_lsp.volumes.distinct import list_distinct
-from gpa_lsp.volumes.lane_rows import LaneRows, RowLanes, fill_requests
+from gpa_lsp.execution.volumes.affine import MOST_EXAMPLES, pick_examples
+from gpa_lsp.execution.volumes.distinct import list_distinct
+from gpa_lsp.execution.volumes.lane_rows import LaneRows, RowLanes, fill_requests
 from tests.volumes.written_traces import WrittenAccess, write_trace
 
 

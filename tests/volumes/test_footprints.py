@@ -1,15 +1,14 @@
 """Footprints of blocks against enumeration of every thread: unions, and what sets of blocks share."""
 
-from dataclasses import replace
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.emulator.trace import AccessKind
-from gpa_lsp.volumes import footprints
-from gpa_lsp.volumes.canvas import Canvas, measure_union
-from gpa_lsp.volumes.expressions import (
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.execution.volumes import footprints
+from gpa_lsp.execution.volumes.canvas import Canvas, measure_union
+from gpa_lsp.execution.volumes.expressions import (
     AccessedArray,
     AccessExpression,
     KernelAccesses,
@@ -19,15 +18,15 @@ from gpa_lsp.volumes.expressions import (
     cover_updates,
     fold_accesses,
 )
-from gpa_lsp.volumes.footprints import (
+from gpa_lsp.execution.volumes.footprints import (
     Place,
     build_boxes,
     build_intervals,
     find_array_strides,
     measure_overlaps,
 )
-from gpa_lsp.volumes.groups import ArrayGroups, group_accesses
-from gpa_lsp.volumes.waves import BlockBox
+from gpa_lsp.execution.volumes.groups import ArrayGroups, group_accesses
+from gpa_lsp.execution.volumes.waves import BlockBox
 from tests.conftest import examples
 from tests.volumes.enumeration import enumerate_sectors
 from tests.volumes.written_kernels import build_field_access, write_star

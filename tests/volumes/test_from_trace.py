@@ -1,24 +1,24 @@
 """Expressions are recovered from a few traced blocks, and only what holds for every traced lane."""
 
 import random
-from dataclasses import replace
 from math import prod
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.emulator.model import Sampling, SamplingKind
-from gpa_lsp.emulator.sampling import choose_blocks
-from gpa_lsp.emulator.trace import AccessKind
-from gpa_lsp.native.shared_library import VARIABLE
-from gpa_lsp.ptx.model import Space
-from gpa_lsp.volumes.devices import find_device
-from gpa_lsp.volumes.expressions import LoopTerm, ThreadRegion, Triple, cover_updates
-from gpa_lsp.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
-from gpa_lsp.volumes.predict import predict_volumes
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.execution.emulator.model import Sampling, SamplingKind
+from gpa_lsp.execution.emulator.sampling import choose_blocks
+from gpa_lsp.execution.volumes.devices import find_device
+from gpa_lsp.execution.volumes.expressions import LoopTerm, ThreadRegion, Triple, cover_updates
+from gpa_lsp.execution.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
+from gpa_lsp.execution.volumes.predict import predict_volumes
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.native.shared_library import VARIABLE
 from tests.conftest import examples
 from tests.volumes.written_kernels import write_star
 from tests.volumes.written_traces import SIZE, WrittenAccess, write_trace

@@ -1,15 +1,14 @@
 """The corrected model against a V100's counters, family by family. What the model has of its own is said beside each number it must keep."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.volumes.deriving import combine_bounds
-from gpa_lsp.volumes.devices import find_device
-from gpa_lsp.volumes.fits import CORRECTED_FITS
-from gpa_lsp.volumes.model import Limiter, VolumeMode, VolumePrediction
+from gpa_lsp.execution.volumes.devices import find_device
+from gpa_lsp.execution.volumes.model import Limiter, VolumeMode, VolumePrediction
+from gpa_lsp.execution.volumes.predict import CORRECTED_FITS, combine_bounds
 from tests.volumes.measured_families import (
     Family,
     Numbers,

@@ -4,12 +4,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from gpa_lsp.volumes import deriving
-from gpa_lsp.volumes.devices import find_device, find_paper_device
-from gpa_lsp.volumes.expressions import cover_updates
-from gpa_lsp.volumes.fits import CORRECTED_FITS
-from gpa_lsp.volumes.model import VolumeMode, VolumePrediction
-from gpa_lsp.volumes.predict import predict_volumes
+from gpa_lsp.execution.volumes import predict as deriving
+from gpa_lsp.execution.volumes.devices import find_device, find_paper_device
+from gpa_lsp.execution.volumes.expressions import cover_updates
+from gpa_lsp.execution.volumes.model import VolumeMode, VolumePrediction
+from gpa_lsp.execution.volumes.predict import CORRECTED_FITS, predict_volumes
 from tests.volumes.written_kernels import DATA, read_json, write_star
 
 Numbers = npt.NDArray[np.float64]

@@ -1,18 +1,18 @@
 """The published model is reproduced: every basic and derived quantity of the authors' configurations, to 1e-6."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import prod
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.volumes import deriving, predict
-from gpa_lsp.volumes.devices import find_paper_device
-from gpa_lsp.volumes.expressions import KernelAccesses, ThreadRegion, cover_updates, fold_accesses
-from gpa_lsp.volumes.fits import PAPER_FITS
-from gpa_lsp.volumes.model import Limiter, VolumeMode, VolumePrediction
-from gpa_lsp.volumes.predict import predict_volumes
+from gpa_lsp.execution.volumes import predict
+from gpa_lsp.execution.volumes import predict as deriving
+from gpa_lsp.execution.volumes.devices import find_paper_device
+from gpa_lsp.execution.volumes.expressions import KernelAccesses, ThreadRegion, cover_updates, fold_accesses
+from gpa_lsp.execution.volumes.model import Limiter, VolumeMode, VolumePrediction
+from gpa_lsp.execution.volumes.predict import PAPER_FITS, predict_volumes
 from tests.volumes.enumeration import enumerate_sectors
 from tests.volumes.written_kernels import (
     DATA,

@@ -1,17 +1,15 @@
 """Predictions beyond the published ones: other kernels, other devices, limits, bad launches, and what the answer says."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.answers import Weight
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.emulator.trace import AccessKind
-from gpa_lsp.volumes.answer import answer_volumes
-from gpa_lsp.volumes.devices import find_device, find_paper_device
-from gpa_lsp.volumes.expressions import (
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.diagnosis.analyses.answers import Weight
+from gpa_lsp.execution.volumes.answer import answer_volumes
+from gpa_lsp.execution.volumes.devices import find_device, find_paper_device
+from gpa_lsp.execution.volumes.expressions import (
     AccessedArray,
     AccessExpression,
     KernelAccesses,
@@ -20,8 +18,9 @@ from gpa_lsp.volumes.expressions import (
     cover_updates,
     fold_accesses,
 )
-from gpa_lsp.volumes.model import Limiter, VolumeMode, VolumePrediction
-from gpa_lsp.volumes.predict import predict_volumes
+from gpa_lsp.execution.volumes.model import Limiter, VolumeMode, VolumePrediction
+from gpa_lsp.execution.volumes.predict import predict_volumes
+from gpa_lsp.foundation.errors import InputError
 from tests.conftest import examples
 from tests.volumes.written_kernels import find_bound, write_star
 

@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.emulator.trace import AccessKind
-from gpa_lsp.volumes.expressions import (
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.execution.volumes.expressions import (
     AccessedArray,
     AccessExpression,
     KernelAccesses,
@@ -16,9 +16,9 @@ from gpa_lsp.volumes.expressions import (
     LoopTerm,
     ThreadRegion,
 )
-from gpa_lsp.volumes.groups import group_accesses
-from gpa_lsp.volumes.requests import count_requested_sectors
-from gpa_lsp.volumes.waves import BlockBox
+from gpa_lsp.execution.volumes.groups import group_accesses
+from gpa_lsp.execution.volumes.requests import count_requested_sectors
+from gpa_lsp.execution.volumes.waves import BlockBox
 from tests.conftest import examples
 
 steps = st.integers(-70, 70)

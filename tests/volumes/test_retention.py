@@ -1,14 +1,14 @@
 """How long L2 keeps what neighbours share: cases that can be worked out by hand, and what holds for all."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.volumes.model import SharedLoads
-from gpa_lsp.volumes.retention import Flow, find_retention
+from gpa_lsp.execution.volumes.model import SharedLoads
+from gpa_lsp.execution.volumes.retention import Flow, find_retention
 from tests.conftest import examples
 
 PAIR = SharedLoads(axis="x", spacing_blocks=0.0, apart_bytes=16.0, together_bytes=8.0)

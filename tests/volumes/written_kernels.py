@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.emulator.trace import AccessKind
-from gpa_lsp.volumes.expressions import (
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.execution.volumes.expressions import (
     AccessedArray,
     AccessExpression,
     KernelAccesses,
     Triple,
 )
-from gpa_lsp.volumes.model import Bound, Limiter, VolumePrediction
+from gpa_lsp.execution.volumes.model import Bound, Limiter, VolumePrediction
 from tests.conftest import ROOT
 
 DATA = Path(__file__).parent / "data"

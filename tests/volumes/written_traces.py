@@ -7,20 +7,19 @@ from math import prod
 
 import numpy as np
 
-from gpa_lsp.emulator.trace import (
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
+from gpa_lsp.execution.emulator.trace import (
     ACCESS_DTYPES,
     BRANCH_DTYPES,
     ENTRY_DTYPES,
     Accesses,
-    AccessKind,
     Branches,
     Buffer,
     Entries,
-    StaticInstruction,
     Trace,
 )
-from gpa_lsp.ptx.model import Space
-from gpa_lsp.volumes.expressions import Triple
+from gpa_lsp.execution.volumes.expressions import Triple
 
 BASE = 0x10_0000_0000
 SIZE = 1 << 30

@@ -48,13 +48,13 @@ NOT_SERVED = (
     "agents/",
     "api/",
     "cli/",
-    "device/calibration/",
-    "gate/",
-    "instrumentation/",
+    "execution/calibration/",
+    "report/gate/",
+    "execution/instrumentation/",
     "notebook/",
-    "prediction/gpu_trace.py",
-    "record/",
-    "render/gate_",
+    "execution/prediction/gpu_trace.py",
+    "execution/record/",
+    "document/gate_",
 )
 """Parts of the package that a server has no use for."""
 

@@ -8,7 +8,8 @@ import argparse
 from collections.abc import Callable
 from enum import Enum
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from gpa_lsp.cli.terminal import Terminal
 
 
@@ -23,22 +24,14 @@ class Purpose(Enum):
     OTHER = "added by other packages"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """One subcommand.
+class Command(Struct, frozen=True, kw_only=True):
+    """One subcommand."""
 
-    Attributes:
-        summary: one line for the list of commands.
-        description: what ``--help`` says above the options.
-        purpose: the group of ``gpa-lsp --help`` it is listed in.
-        examples: what to type after ``gpa-lsp``, and what it is for; ``--help`` shows them below the options.
-        add_arguments: declares options and arguments.
-        run: does it; returns the exit code, as ``gpa_lsp.cli.inputs.EXIT_CODES`` says.
-    """
-
-    summary: str
-    description: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
+    summary: str  # one line for the list of commands
+    description: str  # what ``--help`` says above the options
+    add_arguments: Callable[[argparse.ArgumentParser], None]  # declares options and arguments
+    # does it; returns the exit code, as ``gpa_lsp.cli.inputs.EXIT_CODES`` says
     run: Callable[[argparse.Namespace, Terminal], int]
-    purpose: Purpose = Purpose.OTHER
+    purpose: Purpose = Purpose.OTHER  # the group of ``gpa-lsp --help`` it is listed in
+    # what to type after ``gpa-lsp``, and what it is for; ``--help`` shows them below the options
     examples: tuple[tuple[str, str], ...] = ()

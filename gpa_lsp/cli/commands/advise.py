@@ -3,12 +3,11 @@
 import argparse
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from gpa_lsp.basis.catalogue import list_members
-from gpa_lsp.basis.errors import Problem, ProblemSeverity
+from msgspec.structs import replace
+
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import (
     EXIT_FOUND,
@@ -22,12 +21,14 @@ from gpa_lsp.cli.inputs import (
 )
 from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_file, write_with
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.catalogue import list_members
+from gpa_lsp.foundation.errors import Problem, ProblemSeverity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpa_lsp.render.layout import Line
-    from gpa_lsp.render.places import PlaceNames
+    from gpa_lsp.document.layout import Line
+    from gpa_lsp.document.places import PlaceNames
     from gpa_lsp.report.model import Report
 
 _FORMATS = ("text", "json", "markdown", "sarif", "github")
@@ -61,7 +62,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--blamer",
-        choices=list_members("gpa_lsp.blame.blamers"),
+        choices=list_members("gpa_lsp.diagnosis.blame.blamers"),
         help="how causes are found: by scoreboards and stall counts first (the default), or by registers only, as in the GPA paper",
     )
     parser.add_argument(
@@ -99,7 +100,7 @@ def _print(report: "Report", arguments: argparse.Namespace, terminal: Terminal) 
 def _render(report: "Report", arguments: argparse.Namespace) -> str:
     """The whole output as plain text, for every format but JSON."""
     if arguments.format == "text":
-        from gpa_lsp.render.layout import join_lines
+        from gpa_lsp.document.layout import join_lines
 
         return join_lines(_render_text(report, arguments, None))
     places = name_places(arguments)
@@ -111,10 +112,10 @@ def _render(report: "Report", arguments: argparse.Namespace) -> str:
 def _render_text(report: "Report", arguments: argparse.Namespace, width: int | None) -> "Iterator[Line]":
     places, most = name_places(arguments), arguments.top or None
     if arguments.details:
-        from gpa_lsp.render.advice_text import render_advice
+        from gpa_lsp.document.advice_text import render_advice
 
         return render_advice(report, places, width, max_kernels=most, max_advice=arguments.limit or None)
-    from gpa_lsp.render.advice_screen import render_screens
+    from gpa_lsp.document.advice_screen import render_screens
 
     return render_screens(report, places, width, max_kernels=most)
 
@@ -122,29 +123,29 @@ def _render_text(report: "Report", arguments: argparse.Namespace, width: int | N
 def _render_markdown(report: "Report", places: "PlaceNames", arguments: argparse.Namespace) -> "Iterator[str]":
     most = arguments.top or None
     if arguments.details:
-        from gpa_lsp.render.advice_markdown import render_advice_markdown
+        from gpa_lsp.document.advice_markdown import render_advice_markdown
 
         return render_advice_markdown(report, places, max_kernels=most, max_advice=arguments.limit or None)
-    from gpa_lsp.render.advice_screen import render_screens_markdown
+    from gpa_lsp.document.advice_screen import render_screens_markdown
 
     return render_screens_markdown(report, places, max_kernels=most)
 
 
 def _render_notes(report: "Report", places: "PlaceNames", form: str) -> str:
-    from gpa_lsp.render.advice_notes import list_notes
+    from gpa_lsp.document.advice_notes import list_notes
 
     notes = list_notes(report, places)
     if form == "sarif":
-        from gpa_lsp.render.advice_sarif import build_advice_sarif
+        from gpa_lsp.document.advice_sarif import build_advice_sarif
 
         return json.dumps(build_advice_sarif(report, notes, places, Path.cwd()), indent=2) + "\n"
-    from gpa_lsp.render.github import render_advice_github
+    from gpa_lsp.document.github import render_advice_github
 
     return "".join(line + "\n" for line in render_advice_github(report, notes, places))
 
 
 def _write_json(report: "Report", target: TextIO, arguments: argparse.Namespace) -> None:
-    from gpa_lsp.report_file.store import write_report
+    from gpa_lsp.report.saved.store import write_report
 
     write_report(report, target, is_expanded=arguments.expand)
 

@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from gpa_lsp.collect.allowance import Allowance, Allowed
+    from gpa_lsp.profile.collect.allowance import Allowance, Allowed
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from gpa_lsp.collect.allowance import Allowance  # brings hashing and JSON, which --help does without
+    from gpa_lsp.profile.collect.allowance import Allowance  # brings hashing and JSON, which --help does without
 
     allowance = Allowance()
     words = arguments.command_words
@@ -52,7 +52,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _allow(allowance: "Allowance", words: list[str], arguments: argparse.Namespace, terminal: Terminal) -> None:
-    from gpa_lsp.collect.variables import parse_command
+    from gpa_lsp.profile.collect.variables import parse_command
 
     if not words:
         raise InputError("no command to allow", remedy="give it after two dashes, or --list the allowed ones")

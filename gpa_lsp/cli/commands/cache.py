@@ -5,12 +5,12 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
-from gpa_lsp.basis.numbers import format_bytes, format_count, format_count_of
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.render.layout import Align, Column, Line, Span, Style, lay_out_table, text_line
+from gpa_lsp.document.layout import Align, Column, Line, Span, Style, lay_out_table, text_line
+from gpa_lsp.foundation.kept_files import KeptFiles, find_cache_folder
+from gpa_lsp.foundation.numbers import format_bytes, format_count, format_count_of
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

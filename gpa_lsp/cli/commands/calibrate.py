@@ -3,16 +3,18 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import GpaError
-from gpa_lsp.basis.numbers import format_bytes, format_count_of
+import msgspec.structs
+
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.outputs import add_output_argument, refuse_standard_output
 from gpa_lsp.cli.static_check import parse_architecture
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.errors import GpaError
+from gpa_lsp.foundation.numbers import format_bytes, format_count_of
 
 if TYPE_CHECKING:
-    from gpa_lsp.device.calibration.calibrate import Calibration
-    from gpa_lsp.device.model import Machine
+    from gpa_lsp.execution.calibration.calibrate import Calibration
+    from gpa_lsp.gpu.device.model import Machine
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,8 +37,8 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.plan is not None:
         return _show_plan(arguments.plan, terminal)
     from gpa_lsp.cli.calibration_text import render_calibration
-    from gpa_lsp.device.calibration.calibrate import calibrate_attached  # loads only when something is measured
-    from gpa_lsp.device.roofs_file import find_roofs_folder, name_roofs_file, write_roofs
+    from gpa_lsp.execution.calibration.calibrate import calibrate_attached  # loads only when something is measured
+    from gpa_lsp.gpu.device.roofs_file import find_roofs_folder, name_roofs_file, write_roofs
 
     refuse_standard_output(arguments.output, "a table of ceilings")
     found = calibrate_attached(arguments.device, is_quick=arguments.quick, tell=terminal.complain)
@@ -50,11 +52,10 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _find_theory(found: "Calibration", device: int) -> "Machine | None":
     """The theoretical ceilings at the clock that was measured; None where they cannot be looked up."""
-    import dataclasses
 
-    from gpa_lsp.arch.lookup import find_architecture
-    from gpa_lsp.device.attached import read_attached_device
-    from gpa_lsp.device.find import find_machine
+    from gpa_lsp.gpu.arch.lookup import find_architecture
+    from gpa_lsp.gpu.device.attached import read_attached_device
+    from gpa_lsp.gpu.device.find import find_machine
 
     try:
         attached = read_attached_device(device)
@@ -64,13 +65,13 @@ def _find_theory(found: "Calibration", device: int) -> "Machine | None":
     if found.roofs.sm_hz is not None:
         clocks = {"device__attribute_clock_rate": found.roofs.sm_hz / 1e3}
         attributes = {**attached.attributes, **clocks}
-        attached = dataclasses.replace(attached, sm_clock_hz=found.roofs.sm_hz, attributes=attributes)
+        attached = msgspec.structs.replace(attached, sm_clock_hz=found.roofs.sm_hz, attributes=attributes)
     return find_machine(attached, architecture, None)
 
 
 def _show_plan(capability: tuple[int, int], terminal: Terminal) -> int:
-    from gpa_lsp.device.calibration.calibrate import plan_calibration
-    from gpa_lsp.device.model import MemoryLevel
+    from gpa_lsp.execution.calibration.calibrate import plan_calibration
+    from gpa_lsp.gpu.device.model import MemoryLevel
 
     plan = plan_calibration(capability)
     rows = [

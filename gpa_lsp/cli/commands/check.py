@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import (
     EXIT_FOUND,
@@ -18,12 +17,13 @@ from gpa_lsp.cli.inputs import (
 )
 from gpa_lsp.cli.static_check import are_sources, check_sources, parse_architecture
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.errors import ProblemSeverity
 
 if TYPE_CHECKING:
-    from gpa_lsp.render.findings import Finding
-    from gpa_lsp.render.places import PlaceNames
+    from gpa_lsp.document.findings import Finding
+    from gpa_lsp.document.places import PlaceNames
     from gpa_lsp.report.model import Report
-    from gpa_lsp.report_file.report_records import SavedFinding
+    from gpa_lsp.report.saved.report_records import SavedFinding
 
 _FORMATS = ("text", "json", "sarif", "github")
 _DEFAULT_MIN_SHARE_PERCENT = "5"
@@ -58,7 +58,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if are_sources(arguments.paths):
         return check_sources(arguments, terminal)
-    from gpa_lsp.render.findings import find_findings  # loads numpy, which --help and --version do without
+    from gpa_lsp.document.findings import find_findings  # loads numpy, which --help and --version do without
 
     report = load_report(arguments, terminal, answers=arguments.format == "json")  # the others print none
     places = name_places(arguments)
@@ -77,29 +77,29 @@ def _print(
 ) -> None:
     """Each format's renderer is loaded only when it is asked for."""
     if arguments.format == "text":
-        from gpa_lsp.render.check_text import render_check
+        from gpa_lsp.document.check_text import render_check
 
         width = terminal.width if terminal.is_interactive else None  # what reads a pipe wants one line per finding
         terminal.write_lines(render_check(report, findings, places, arguments.min_share, width))
     elif arguments.format == "json":
-        from gpa_lsp.report_file.store import write_report
+        from gpa_lsp.report.saved.store import write_report
 
         rows = _make_rows(findings, places)
         write_report(report, terminal.out, is_expanded=arguments.expand, findings=rows)
     elif arguments.format == "sarif":
-        from gpa_lsp.render.sarif import build_sarif
+        from gpa_lsp.document.sarif import build_sarif
 
         terminal.write_text(json.dumps(build_sarif(report, findings, places, Path.cwd()), indent=2) + "\n")
     else:
-        from gpa_lsp.render.github import render_github
+        from gpa_lsp.document.github import render_github
 
         terminal.write_text("".join(line + "\n" for line in render_github(report, findings, places)))
 
 
 def _make_rows(findings: "Sequence[Finding]", places: "PlaceNames") -> "Iterator[SavedFinding]":
     """The ``findings`` of a JSON report, in their order."""
-    from gpa_lsp.render.finding_words import describe_finding
-    from gpa_lsp.report_file.report_records import SavedFinding
+    from gpa_lsp.document.finding_words import describe_finding
+    from gpa_lsp.report.saved.report_records import SavedFinding
 
     for finding in findings:
         place = finding.place

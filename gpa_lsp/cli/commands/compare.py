@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import InputError, ProblemSeverity
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import (
     EXIT_BAD_INPUT,
@@ -18,6 +17,7 @@ from gpa_lsp.cli.inputs import (
     name_places,
 )
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.errors import InputError, ProblemSeverity
 
 if TYPE_CHECKING:
     from gpa_lsp.report.comparison import Comparison, LikelyPair
@@ -81,7 +81,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _accept(pair: "LikelyPair", arguments: argparse.Namespace, terminal: Terminal) -> bool:
     """Whether two kernels that look alike are compared: as the command line says, else as whoever sits before the terminal says."""
-    from gpa_lsp.render.comparison_text import describe_likely_pair
+    from gpa_lsp.document.comparison_text import describe_likely_pair
 
     if arguments.yes:
         return True
@@ -106,7 +106,7 @@ def _say_errors(reports: "tuple[Report, ...]", terminal: Terminal) -> None:
 
 
 def _print(comparison: "Comparison", arguments: argparse.Namespace, terminal: Terminal) -> None:
-    from gpa_lsp.render.comparison_text import make_comparison_document, render_comparison
+    from gpa_lsp.document.comparison_text import make_comparison_document, render_comparison
 
     if arguments.format == "json":
         terminal.write_text(json.dumps(make_comparison_document(comparison), indent=2) + "\n")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.render.layout import Align, Column, Line, Span, Style, hang, lay_out_table, text_line
+from gpa_lsp.document.layout import Align, Column, Line, Span, Style, hang, lay_out_table, text_line
 
 if TYPE_CHECKING:
     from gpa_lsp.cli.installation import Component

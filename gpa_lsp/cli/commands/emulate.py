@@ -9,18 +9,18 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_INCOMPLETE, judge_problems, parse_count
 from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_output
 from gpa_lsp.cli.predictions import parse_seconds, parse_size
 from gpa_lsp.cli.program_end import find_exit_code
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from gpa_lsp.programs.beside_sources import Described
-    from gpa_lsp.programs.examine import ExaminedKernel
-    from gpa_lsp.programs.model import ProgramRun
+    from gpa_lsp.execution.programs.beside_sources import Described
+    from gpa_lsp.execution.programs.examine import ExaminedKernel
+    from gpa_lsp.execution.programs.model import ProgramRun
 
 _DEFAULT_MACHINE = "A100 PCIe 40GB"
 _DEFAULT_LIMIT = "600"
@@ -119,14 +119,14 @@ def _choose_folder(arguments: argparse.Namespace, stack: ExitStack) -> Path:
 def _emulate(
     arguments: argparse.Namespace, application: list[str], records: Callable[[], Path], terminal: Terminal
 ) -> int:
-    from gpa_lsp.programs.model import RunSettings
-    from gpa_lsp.programs.run import Surroundings, run_program
+    from gpa_lsp.execution.programs.model import RunSettings
+    from gpa_lsp.execution.programs.run import Surroundings, run_program
 
     def tell(sentence: str) -> None:
         terminal.complain(f"gpa-lsp: {sentence}")
 
     if arguments.build is not None:
-        from gpa_lsp.programs.build import build_program
+        from gpa_lsp.execution.programs.build import build_program
 
         build_program(
             arguments.build,
@@ -167,12 +167,12 @@ def _emulate(
 
 
 def _examine(run: "ProgramRun", arguments: argparse.Namespace) -> "tuple[ExaminedKernel, ...]":
-    from gpa_lsp.programs.examine import ExaminedKernel, examine_recorded
+    from gpa_lsp.execution.programs.examine import ExaminedKernel, examine_recorded
 
     if arguments.no_lines:
         return tuple(ExaminedKernel(runs=kernel, prediction=None) for kernel in run.kernels)
-    from gpa_lsp.emulator.model import Budget
-    from gpa_lsp.prediction.model import PredictionSettings
+    from gpa_lsp.execution.emulator.model import Budget
+    from gpa_lsp.execution.prediction.model import PredictionSettings
 
     budget = Budget(seconds=_KERNEL_SECONDS, memory_bytes=arguments.memory)
     return examine_recorded(run, PredictionSettings(machine=run.machine, budget=budget))
@@ -185,8 +185,8 @@ def _tell(
     arguments: argparse.Namespace,
     terminal: Terminal,
 ) -> None:
-    from gpa_lsp.render.layout import join_lines
-    from gpa_lsp.render.program_text import render_program
+    from gpa_lsp.document.layout import join_lines
+    from gpa_lsp.document.program_text import render_program
 
     if is_printed(arguments.output):
         lines = render_program(run, kernels, terminal.width, folder=Path.cwd())
@@ -194,7 +194,7 @@ def _tell(
     elif arguments.format == "text":
         write_output(join_lines(render_program(run, kernels, folder=Path.cwd())), arguments.output, terminal)
     else:
-        from gpa_lsp.render.program_json import make_program
+        from gpa_lsp.document.program_json import make_program
 
         write_output(json.dumps(make_program(run, kernels, described), indent=2) + "\n", arguments.output, terminal)
 
@@ -209,7 +209,7 @@ def _tell_records(run: "ProgramRun", terminal: Terminal) -> None:
 
 
 def _describe(run: "ProgramRun") -> "Described":
-    from gpa_lsp.programs.beside_sources import describe_beside
+    from gpa_lsp.execution.programs.beside_sources import describe_beside
 
     try:
         return describe_beside(run, Path.cwd())

@@ -2,12 +2,11 @@
 
 import argparse
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.basis.numbers import format_number
+from msgspec.structs import replace
+
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, parse_count
 from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_file
@@ -15,13 +14,15 @@ from gpa_lsp.cli.predictions import add_memory_argument, check_is_source, parse_
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.static_check import parse_architecture
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.numbers import format_number
 
 if TYPE_CHECKING:
-    from gpa_lsp.prediction.exploration.explore import Exploration
-    from gpa_lsp.prediction.exploration.journal import Journal
-    from gpa_lsp.prediction.exploration.model import Configuration
-    from gpa_lsp.prediction.exploration.subjects import ExplorationSubject
-    from gpa_lsp.prediction.exploration.workers import Workers
+    from gpa_lsp.execution.prediction.exploration.explore import Exploration
+    from gpa_lsp.execution.prediction.exploration.journal import Journal
+    from gpa_lsp.execution.prediction.exploration.model import Configuration
+    from gpa_lsp.execution.prediction.exploration.subjects import ExplorationSubject
+    from gpa_lsp.execution.prediction.exploration.workers import Workers
 
 _SUFFIXES = (".html", ".svg", ".png", ".json")
 _DEFAULT_TOP = 15
@@ -154,11 +155,11 @@ def _check_options(arguments: argparse.Namespace) -> None:
     Raises:
         InputError: an option means nothing, the space is empty or too large, or no launch is described.
     """
-    from gpa_lsp.device.products import find_product
-    from gpa_lsp.launches.read_launches import read_launches
-    from gpa_lsp.prediction.exploration.space import build_space
-    from gpa_lsp.prediction.exploration.subjects import read_launch_text, require_description
-    from gpa_lsp.prediction.exploration.variants import list_variants
+    from gpa_lsp.execution.launches.read_launches import read_launches
+    from gpa_lsp.execution.prediction.exploration.space import build_space
+    from gpa_lsp.execution.prediction.exploration.subjects import read_launch_text, require_description
+    from gpa_lsp.execution.prediction.exploration.variants import list_variants
+    from gpa_lsp.gpu.device.products import find_product
 
     if arguments.machine is not None:
         find_product(arguments.machine)
@@ -171,8 +172,8 @@ def _check_options(arguments: argparse.Namespace) -> None:
 
 
 def _prepare(arguments: argparse.Namespace) -> "ExplorationSubject":
-    from gpa_lsp.prediction.exploration.subjects import prepare_exploration
-    from gpa_lsp.volumes.model import VolumeMode  # these bring numpy, which --help does without
+    from gpa_lsp.execution.prediction.exploration.subjects import prepare_exploration
+    from gpa_lsp.execution.volumes.model import VolumeMode  # these bring numpy, which --help does without
 
     return prepare_exploration(
         arguments.source,
@@ -187,8 +188,8 @@ def _prepare(arguments: argparse.Namespace) -> "ExplorationSubject":
 
 
 def _prepare_simulation(arguments: argparse.Namespace) -> "ExplorationSubject":
-    from gpa_lsp.prediction.exploration.simulating import prepare_simulation
-    from gpa_lsp.prediction.simulation import SimulationSettings
+    from gpa_lsp.execution.prediction.exploration.simulating import prepare_simulation
+    from gpa_lsp.execution.prediction.simulation import SimulationSettings
 
     return prepare_simulation(
         arguments.source,
@@ -204,15 +205,15 @@ def _prepare_simulation(arguments: argparse.Namespace) -> "ExplorationSubject":
 def _build_space(
     arguments: argparse.Namespace, blocks: list[str], subject: "ExplorationSubject"
 ) -> "tuple[Configuration, ...]":
-    from gpa_lsp.prediction.exploration.space import build_space
+    from gpa_lsp.execution.prediction.exploration.space import build_space
 
     return build_space(blocks, arguments.fold, threads=arguments.threads, dimensions=subject.dimensions)
 
 
 def _build_variants(arguments: argparse.Namespace, subject: "ExplorationSubject") -> "tuple[Configuration, ...]":
     """Each version of the source with each block: the launch's own where none is named and versions are, or it fixes its grid."""
-    from gpa_lsp.prediction.exploration.model import write_block
-    from gpa_lsp.prediction.exploration.variants import list_variants
+    from gpa_lsp.execution.prediction.exploration.model import write_block
+    from gpa_lsp.execution.prediction.exploration.variants import list_variants
 
     own = [write_block(subject.current.block)] if subject.is_fixed or arguments.define or arguments.unroll else []
     found: list[Configuration] = []
@@ -233,8 +234,8 @@ def _explore(
     arguments: argparse.Namespace,
     terminal: Terminal,
 ) -> "Exploration":
-    from gpa_lsp.prediction.exploration.explore import Exploration, evaluate_space
-    from gpa_lsp.prediction.exploration.journal import Journal
+    from gpa_lsp.execution.prediction.exploration.explore import Exploration, evaluate_space
+    from gpa_lsp.execution.prediction.exploration.journal import Journal
 
     def evaluate(journal: "Journal | None") -> "Exploration":
         workers = _choose_workers(arguments)
@@ -266,16 +267,16 @@ def _explore(
 
 
 def _choose_workers(arguments: argparse.Namespace) -> "Workers":
-    from gpa_lsp.prediction.exploration.workers import DaskWorkers, LocalWorkers
+    from gpa_lsp.execution.prediction.exploration.workers import DaskWorkers, LocalWorkers
 
     return LocalWorkers(arguments.jobs) if arguments.scheduler is None else DaskWorkers(arguments.scheduler)
 
 
 def _print(exploration: "Exploration", arguments: argparse.Namespace, terminal: Terminal) -> None:
-    from gpa_lsp.basis.numbers import format_count_of
-    from gpa_lsp.prediction.exploration.answer import answer_exploration
-    from gpa_lsp.render.answer_text import render_answer
-    from gpa_lsp.render.layout import Style, text_line
+    from gpa_lsp.document.answer_text import render_answer
+    from gpa_lsp.document.layout import Style, text_line
+    from gpa_lsp.execution.prediction.exploration.answer import answer_exploration
+    from gpa_lsp.foundation.numbers import format_count_of
 
     terminal.write_lines([text_line(exploration.kernel, Style.TITLE)])
     if exploration.resumed:
@@ -289,21 +290,21 @@ def _print(exploration: "Exploration", arguments: argparse.Namespace, terminal: 
 
 def _draw(exploration: "Exploration", suffix: str) -> bytes:
     """Each format's renderer is loaded only when it is asked for."""
-    from gpa_lsp.prediction.exploration.answer import answer_exploration
+    from gpa_lsp.execution.prediction.exploration.answer import answer_exploration
 
     if suffix == ".json":
-        from gpa_lsp.render.prediction_json import make_exploration
+        from gpa_lsp.document.prediction_json import make_exploration
 
         return (json.dumps(make_exploration(exploration), indent=2) + "\n").encode()
     answer = answer_exploration(exploration)
     if suffix == ".html":
-        from gpa_lsp.render.prediction_page.page import render_answers_page
+        from gpa_lsp.document.prediction_page.page import render_answers_page
 
         title = f"Launch configurations of {exploration.kernel}"
         lead = f"{exploration.how.capitalize()}, not measured"
         return render_answers_page(title, [answer], lead=lead).encode("utf-8", errors="backslashreplace")
-    from gpa_lsp.render.charts.answer_chart import build_answer_chart
-    from gpa_lsp.render.charts.pictures import draw_png, draw_svg
+    from gpa_lsp.document.charts.answer_chart import build_answer_chart
+    from gpa_lsp.document.charts.pictures import draw_png, draw_svg
 
     if not answer.charts:
         raise InputError("too few predictions to draw", remedy="explore more configurations, or write .json")

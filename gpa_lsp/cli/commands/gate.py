@@ -6,17 +6,17 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import InputError, ProblemSeverity
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.gate_inputs import HISTORY, GateSide, load_remembered, load_side
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, add_filter_arguments, name_places
 from gpa_lsp.cli.outputs import add_output_argument, refuse_standard_output, write_file
 from gpa_lsp.cli.static_check import parse_architecture
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.errors import InputError, ProblemSeverity
 
 if TYPE_CHECKING:
-    from gpa_lsp.gate.model import Budgets, GateResult
-    from gpa_lsp.render.places import PlaceNames
+    from gpa_lsp.document.places import PlaceNames
+    from gpa_lsp.report.gate.model import Budgets, GateResult
 
 _SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 
@@ -61,7 +61,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     for path in (arguments.sarif, arguments.summary):
         refuse_standard_output(path, "what is written beside the answer")
-    from gpa_lsp.gate.judge import judge_kernels  # loads numpy, which --help and --version do without
+    from gpa_lsp.report.gate.judge import judge_kernels  # loads numpy, which --help and --version do without
 
     budgets = _read_budgets(arguments)
     head = load_side(arguments.head, arguments, terminal)
@@ -83,7 +83,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _read_budgets(arguments: argparse.Namespace) -> "Budgets":
-    from gpa_lsp.gate.budgets import DEFAULT_BUDGETS, find_configuration, read_budgets
+    from gpa_lsp.report.gate.budgets import DEFAULT_BUDGETS, find_configuration, read_budgets
 
     path = arguments.config or find_configuration(Path.cwd())
     return DEFAULT_BUDGETS if path is None else read_budgets(path)
@@ -94,7 +94,7 @@ def _write_files(result: "GateResult", head: GateSide, places: "PlaceNames", arg
     InputError: a file cannot be written.
     """
     if arguments.sarif is not None:
-        from gpa_lsp.render.gate_sarif import build_gate_sarif
+        from gpa_lsp.document.gate_sarif import build_gate_sarif
         from gpa_lsp.report.model import Report
 
         log = build_gate_sarif(result, Report(problems=head.problems, kernels=()), places, Path.cwd())
@@ -102,7 +102,7 @@ def _write_files(result: "GateResult", head: GateSide, places: "PlaceNames", arg
     given = os.environ.get(_SUMMARY_VARIABLE)
     if arguments.summary is None and not given:
         return
-    from gpa_lsp.render.gate_markdown import render_gate_summary
+    from gpa_lsp.document.gate_markdown import render_gate_summary
 
     summary = render_gate_summary(result, places)
     if arguments.summary is not None:
@@ -118,7 +118,7 @@ def _write_files(result: "GateResult", head: GateSide, places: "PlaceNames", arg
 
 def _print(result: "GateResult", places: "PlaceNames", arguments: argparse.Namespace, terminal: Terminal) -> None:
     """Each format's renderer is loaded only when it is asked for."""
-    from gpa_lsp.render.gate_text import make_gate_document, render_gate, render_gate_github
+    from gpa_lsp.document.gate_text import make_gate_document, render_gate, render_gate_github
 
     if arguments.format == "json":
         terminal.write_text(json.dumps(make_gate_document(result, places), indent=2) + "\n")

@@ -44,7 +44,7 @@ def _parse_line(text: str) -> tuple[str | None, int]:
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from gpa_lsp.render.graph_files import write_graph
+    from gpa_lsp.document.graph_files import write_graph
     from gpa_lsp.report.def_use_graph import build_def_use_graph, cut_around
 
     arguments.map = []

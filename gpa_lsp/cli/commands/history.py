@@ -8,15 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpa_lsp.basis.errors import InputError, ProblemSeverity
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, add_filter_arguments, judge_problems
 from gpa_lsp.cli.outputs import add_output_argument, write_output
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.errors import InputError, ProblemSeverity
 
 if TYPE_CHECKING:
-    from gpa_lsp.history.model import Run, RunFilter
-    from gpa_lsp.history.store import History
+    from gpa_lsp.report.history.model import Run, RunFilter
+    from gpa_lsp.report.history.store import History
 
 _DEFAULT_LIMIT = 10
 _PAGE_LIMIT = 60
@@ -79,7 +79,7 @@ def _parse_limit(text: str) -> int:
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from gpa_lsp.history.store import History  # a Python without SQLite still has all other commands
+    from gpa_lsp.report.history.store import History  # a Python without SQLite still has all other commands
 
     _check_page(arguments)
     if arguments.where:
@@ -125,7 +125,7 @@ def _list(history: "History", arguments: argparse.Namespace, terminal: Terminal)
     if arguments.format == "html":
         return _write_page(history, arguments, terminal)
     from gpa_lsp.cli.history_text import make_history_document, render_history
-    from gpa_lsp.history.overview import build_overview
+    from gpa_lsp.report.history.overview import build_overview
 
     limit = _DEFAULT_LIMIT if arguments.limit is None else arguments.limit
     overview = build_overview(history, _read_filter(arguments), limit or None)
@@ -146,7 +146,7 @@ def _write_page(history: "History", arguments: argparse.Namespace, terminal: Ter
 
 
 def _read_filter(arguments: argparse.Namespace) -> "RunFilter":
-    from gpa_lsp.history.model import RunFilter
+    from gpa_lsp.report.history.model import RunFilter
 
     paths = dict.fromkeys(
         spelling
@@ -169,9 +169,9 @@ def _record(history: "History", arguments: argparse.Namespace, terminal: Termina
 
 def _say_recorded(remembered: Any, arguments: argparse.Namespace, terminal: Terminal) -> None:
     from gpa_lsp.cli.history_text import make_run
+    from gpa_lsp.document.layout import Style
     from gpa_lsp.editor.history import describe_change_briefly
-    from gpa_lsp.render.layout import Style
-    from gpa_lsp.report.names import shorten_name
+    from gpa_lsp.kernel.names import shorten_name
 
     if arguments.format == "json":
         _print_json(terminal, {"schema": "gpa-lsp/recorded/1", "runs": [make_run(found.run) for found in remembered]})
@@ -193,7 +193,7 @@ def _find_run(history: "History", text: str, arguments: argparse.Namespace) -> "
     Raises:
         InputError: there is none, or several kernels have a run of that number.
     """
-    from gpa_lsp.report.names import shorten_name
+    from gpa_lsp.kernel.names import shorten_name
 
     if text.startswith("@"):
         return history.expect_run(int(text[1:]))
@@ -209,8 +209,8 @@ def _find_run(history: "History", text: str, arguments: argparse.Namespace) -> "
 
 def _compare(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
     from gpa_lsp.cli.run_change_text import make_run_change_document, render_run_change
-    from gpa_lsp.history.remember import compare_recorded
     from gpa_lsp.report.changes import Verdict
+    from gpa_lsp.report.history.remember import compare_recorded
 
     before, after = (_find_run(history, text, arguments) for text in arguments.compare)
     change = compare_recorded(history, before, after)
@@ -253,8 +253,8 @@ def _clear(history: "History", arguments: argparse.Namespace, terminal: Terminal
 
 
 def _print_where(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from gpa_lsp.basis.numbers import format_bytes
-    from gpa_lsp.history.location import find_database, measure_bytes
+    from gpa_lsp.foundation.numbers import format_bytes
+    from gpa_lsp.report.history.location import find_database, measure_bytes
 
     path = find_database()
     size_bytes = measure_bytes(path)
@@ -274,13 +274,13 @@ def _ask(terminal: Terminal) -> bool:
 
 
 def _name(name: str) -> str:
-    from gpa_lsp.report.names import shorten_name
+    from gpa_lsp.kernel.names import shorten_name
 
     return shorten_name(name)
 
 
 def _count(count: int) -> str:
-    from gpa_lsp.basis.numbers import format_count_of
+    from gpa_lsp.foundation.numbers import format_count_of
 
     return format_count_of(count, "run") + (" was" if count == 1 else " were")
 

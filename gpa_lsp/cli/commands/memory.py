@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, judge_problems, parse_count
 from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_output
@@ -20,11 +20,12 @@ from gpa_lsp.cli.predictions import (
     predict,
 )
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from gpa_lsp.prediction.model import SourcePrediction
-    from gpa_lsp.prediction.saved_trace import SavedTrace
-    from gpa_lsp.render.layout import Line
+    from gpa_lsp.document.layout import Line
+    from gpa_lsp.execution.prediction.model import SourcePrediction
+    from gpa_lsp.execution.prediction.saved_trace import SavedTrace
 
 _SOURCE_HELP = (
     "a CUDA C++ source, a program, library, object, fat binary or cubin with PTX in it, a PTX file, a folder that gpa-lsp trace wrote, or a report: "
@@ -81,8 +82,8 @@ def _run_saved(arguments: argparse.Namespace, terminal: Terminal) -> int:
         if getattr(arguments, name) is not None:
             message = f"is a trace of one launch, so --{name} has nothing to choose"
             raise InputError(message, path=arguments.source, remedy=f"leave out --{name}")
-    from gpa_lsp.prediction.saved_trace import analyse_saved
-    from gpa_lsp.volumes.model import VolumeMode  # these bring numpy, which --help does without
+    from gpa_lsp.execution.prediction.saved_trace import analyse_saved
+    from gpa_lsp.execution.volumes.model import VolumeMode  # these bring numpy, which --help does without
 
     saved = analyse_saved(
         arguments.source,
@@ -95,8 +96,7 @@ def _run_saved(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return judge_problems(saved.problems)
 
 
-@dataclass(frozen=True, slots=True)
-class _Renderers:
+class _Renderers(Struct, frozen=True):
     """How a result is shown in each format; a renderer is loaded only when it is asked for."""
 
     lines: "Callable[[int | None], Iterable[Line]]"
@@ -106,17 +106,17 @@ class _Renderers:
 
 def _renderers_of(prediction: "SourcePrediction", arguments: argparse.Namespace) -> _Renderers:
     def lines(width: int | None) -> "Iterable[Line]":
-        from gpa_lsp.render.prediction_text import render_prediction
+        from gpa_lsp.document.prediction_text import render_prediction
 
         return render_prediction(prediction, width, max_rows=_find_most(arguments), folder=Path.cwd())
 
     def value() -> dict[str, Any]:
-        from gpa_lsp.render.prediction_json import make_prediction
+        from gpa_lsp.document.prediction_json import make_prediction
 
         return make_prediction(prediction)
 
     def page() -> str:
-        from gpa_lsp.render.prediction_page.page import render_prediction_page
+        from gpa_lsp.document.prediction_page.page import render_prediction_page
 
         return render_prediction_page(prediction)
 
@@ -125,18 +125,18 @@ def _renderers_of(prediction: "SourcePrediction", arguments: argparse.Namespace)
 
 def _renderers_of_saved(saved: "SavedTrace", arguments: argparse.Namespace) -> _Renderers:
     def lines(width: int | None) -> "Iterable[Line]":
-        from gpa_lsp.render.prediction_text import render_saved_trace
+        from gpa_lsp.document.prediction_text import render_saved_trace
 
         return render_saved_trace(saved, width, max_rows=_find_most(arguments), folder=Path.cwd())
 
     def value() -> dict[str, Any]:
-        from gpa_lsp.render.prediction_json import make_saved_trace
+        from gpa_lsp.document.prediction_json import make_saved_trace
 
         return make_saved_trace(saved)
 
     def page() -> str:
-        from gpa_lsp.render.prediction_page.page import render_answers_page
-        from gpa_lsp.render.prediction_text import describe_saved_trace
+        from gpa_lsp.document.prediction_page.page import render_answers_page
+        from gpa_lsp.document.prediction_text import describe_saved_trace
 
         return render_answers_page(f"Trace of {saved.short_name}", saved.answers, describe_saved_trace(saved))
 
@@ -160,13 +160,13 @@ def _render(renderers: _Renderers, name: str) -> str:
         return json.dumps(renderers.value(), indent=2) + "\n"
     if name == "html":
         return renderers.page()
-    from gpa_lsp.render.layout import join_lines
+    from gpa_lsp.document.layout import join_lines
 
     return join_lines(renderers.lines(None))
 
 
 def _judge(prediction: "SourcePrediction", fail_on: str) -> int:
-    from gpa_lsp.prediction.fault_answer import ENDINGS
+    from gpa_lsp.execution.prediction.fault_answer import ENDINGS
 
     faults = [fault for kernel in prediction.kernels for fault in kernel.faults if fault.kind not in ENDINGS]
     return EXIT_FOUND if fail_on == "fault" and faults else 0

@@ -6,16 +6,16 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.cupti_profile import CUPTI_OUTPUT, add_cupti_arguments, check_output, complain, profile_with_cupti
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, parse_count
 from gpa_lsp.cli.launch_timing import add_timing_arguments, run_timing, wants_timing
 from gpa_lsp.cli.outputs import add_output_argument, refuse_standard_output
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from gpa_lsp.collect.recipe import Recipe
+    from gpa_lsp.profile.collect.recipe import Recipe
 
 _DEFAULT_OUTPUT = Path("profile.ncu-rep")
 _DEFAULT_LAUNCHES = 3
@@ -126,7 +126,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     refuse_standard_output(arguments.output, "a measurement")
     if wants_timing(arguments):
         return run_timing(arguments, terminal)
-    from gpa_lsp.collect.recipe import build_command
+    from gpa_lsp.profile.collect.recipe import build_command
 
     application = arguments.application[1:] if arguments.application[:1] == ["--"] else arguments.application
     if not application:
@@ -139,7 +139,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         command = build_command(recipe, application, ncu=arguments.ncu or "ncu")
         terminal.print_safely(lambda: terminal.write_text(f"{shlex.join(command)}\n"))
         return 0
-    from gpa_lsp.collect.ncu_location import find_ncu
+    from gpa_lsp.profile.collect.ncu_location import find_ncu
 
     ncu = str(find_ncu(arguments.ncu))
     command = build_command(recipe, application, ncu=ncu, sampling_prefix=_find_sampling_prefix(ncu, recipe))
@@ -151,7 +151,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _make_recipe(arguments: argparse.Namespace) -> "Recipe":
-    from gpa_lsp.collect.recipe import CacheControl, ClockControl, Recipe, ReplayMode
+    from gpa_lsp.profile.collect.recipe import CacheControl, ClockControl, Recipe, ReplayMode
 
     return Recipe(
         output=arguments.output,
@@ -177,7 +177,7 @@ def _make_recipe(arguments: argparse.Namespace) -> "Recipe":
 
 def _find_sampling_prefix(ncu: str, recipe: "Recipe") -> str:
     """Ask the program itself, and only when it matters: it takes a while to answer."""
-    from gpa_lsp.collect.recipe import read_sampling_prefix
+    from gpa_lsp.profile.collect.recipe import read_sampling_prefix
 
     if recipe.sampling_interval is None and recipe.sampling_buffer_bytes is None:
         return read_sampling_prefix("")
@@ -192,9 +192,9 @@ def _find_sampling_prefix(ncu: str, recipe: "Recipe") -> str:
 
 
 def _measure(command: tuple[str, ...], output: Path, terminal: Terminal) -> int:
-    from gpa_lsp.collect.explain import explain, says_nothing_measured
-    from gpa_lsp.collect.foreground import run_in_foreground
-    from gpa_lsp.collect.measured_reports import find_written
+    from gpa_lsp.profile.collect.explain import explain, says_nothing_measured
+    from gpa_lsp.profile.collect.foreground import run_in_foreground
+    from gpa_lsp.profile.collect.measured_reports import find_written
 
     before = _read_stamp(find_written(output))
     result = run_in_foreground(command, terminal.out, terminal.err)

@@ -5,16 +5,16 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_INCOMPLETE, Renamed, parse_count
 from gpa_lsp.cli.outputs import refuse_standard_output
 from gpa_lsp.cli.predictions import parse_seconds, parse_size
 from gpa_lsp.cli.program_end import find_exit_code
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from gpa_lsp.record.run import RecordedProgram
+    from gpa_lsp.execution.record.run import RecordedProgram
 
 _DEFAULT_LIMIT = "600"
 _DEFAULT_SIZE = "256MiB"
@@ -56,8 +56,8 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if not application:
         message = "no program to run"
         raise InputError(message, remedy="give it after two dashes: gpa-lsp record -o recorded -- ./app")
-    from gpa_lsp.record.model import RecordSettings
-    from gpa_lsp.record.run import record_program
+    from gpa_lsp.execution.record.model import RecordSettings
+    from gpa_lsp.execution.record.run import record_program
 
     recorded = record_program(
         application,
@@ -79,9 +79,8 @@ def _tell(recorded: "RecordedProgram", terminal: Terminal) -> None:
             terminal.complain(f"gpa-lsp: not recorded: {one.kernel}: {one.problem}")
             continue
         code = one.module if one.has_ptx or one.source is None else one.source
-        command = (
-            "memory" if one.has_ptx or one.source is not None else "simulate"
-        )  # machine code alone is not emulated
+        # machine code alone is not emulated
+        command = "memory" if one.has_ptx or one.source is not None else "simulate"
         shown = shlex.join(["gpa-lsp", command, str(code), "--launches", str(one.description)])
         terminal.complain(f"gpa-lsp: recorded {one.description}: {shown}")
         if one.variables:

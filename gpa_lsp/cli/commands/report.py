@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import (
     add_expand_argument,
@@ -20,13 +19,13 @@ from gpa_lsp.cli.inputs import (
 )
 from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_file, write_with
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from gpa_lsp.report.model import Report
     from gpa_lsp.report.time_course import TimeCourse
 
-_MOST_FILES = 1000
-"""Pages of one profile in one folder before a name has to be given."""
+_MOST_FILES = 1000  # Pages of one profile in one folder before a name has to be given
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +92,7 @@ def _print(report: "Report", before: "Report | None", arguments: argparse.Namesp
     if arguments.format == "html":
         terminal.write_page(_render_page(report, before, arguments))
         return
-    from gpa_lsp.render.text import render_report
+    from gpa_lsp.document.text import render_report
 
     lines = render_report(
         report, name_places(arguments), terminal.width, max_rows=arguments.limit, has_details=arguments.details
@@ -104,8 +103,8 @@ def _print(report: "Report", before: "Report | None", arguments: argparse.Namesp
 def _render(report: "Report", before: "Report | None", arguments: argparse.Namespace) -> str:
     if arguments.format == "html":
         return _render_page(report, before, arguments)
-    from gpa_lsp.render.layout import join_lines
-    from gpa_lsp.render.text import render_report
+    from gpa_lsp.document.layout import join_lines
+    from gpa_lsp.document.text import render_report
 
     return join_lines(
         render_report(report, name_places(arguments), max_rows=arguments.limit, has_details=arguments.details)
@@ -113,7 +112,7 @@ def _render(report: "Report", before: "Report | None", arguments: argparse.Names
 
 
 def _write_json(report: "Report", target: TextIO, arguments: argparse.Namespace) -> None:
-    from gpa_lsp.report_file.store import write_report  # each format loads its own renderer
+    from gpa_lsp.report.saved.store import write_report  # each format loads its own renderer
 
     write_report(
         report,
@@ -125,7 +124,7 @@ def _write_json(report: "Report", target: TextIO, arguments: argparse.Namespace)
 
 
 def _render_page(report: "Report", before: "Report | None", arguments: argparse.Namespace) -> str:
-    from gpa_lsp.render.html_report.page import render_html_report
+    from gpa_lsp.document.html_report.page import render_html_report
 
     return render_html_report(
         report,
@@ -137,7 +136,7 @@ def _render_page(report: "Report", before: "Report | None", arguments: argparse.
 
 
 def _find_courses(report: "Report") -> "Mapping[int, TimeCourse]":
-    from gpa_lsp.history.remember import find_courses  # a Python without SQLite still writes pages
+    from gpa_lsp.report.history.remember import find_courses  # a Python without SQLite still writes pages
 
     return find_courses(report.kernels)
 

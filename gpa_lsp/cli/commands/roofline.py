@@ -2,9 +2,10 @@
 
 import argparse
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import (
@@ -20,13 +21,12 @@ from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_file
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    from gpa_lsp.device.model import Machine
+    from gpa_lsp.gpu.device.model import Machine
     from gpa_lsp.report.model import KernelReport, Report
 
 _SUFFIXES = (".html", ".svg", ".png")
 _DEFAULT_TOP = 10
-_HERE = "here"
-"""The name of the GPU of this computer, whatever it is."""
+_HERE = "here"  # The name of the GPU of this computer, whatever it is
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,8 +82,10 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _print(report: "Report", before: "Report | None", arguments: argparse.Namespace, terminal: Terminal) -> None:
-    from gpa_lsp.render.charts.roofline_chart import RooflineView  # loads numpy, which --help and --version do without
-    from gpa_lsp.render.roofline_report import render_rooflines
+    from gpa_lsp.document.charts.roofline_chart import (
+        RooflineView,  # loads numpy, which --help and --version do without
+    )
+    from gpa_lsp.document.roofline_report import render_rooflines
 
     lines = render_rooflines(
         report,
@@ -97,15 +99,15 @@ def _print(report: "Report", before: "Report | None", arguments: argparse.Namesp
 
 
 def _draw(report: "Report", before: "Report | None", arguments: argparse.Namespace) -> bytes:
-    from gpa_lsp.render.charts.roofline_chart import RooflineView, build_roofline_chart
+    from gpa_lsp.document.charts.roofline_chart import RooflineView, build_roofline_chart
 
     view = RooflineView(arguments.view)
     suffix = arguments.output.suffix.lower()
     if suffix == ".html":
-        from gpa_lsp.render.roofline_page.page import render_roofline_page
+        from gpa_lsp.document.roofline_page.page import render_roofline_page
 
         return render_roofline_page(report, before=before, view=view).encode("utf-8", errors="backslashreplace")
-    from gpa_lsp.render.charts.pictures import draw_png, draw_svg  # brings a JavaScript engine
+    from gpa_lsp.document.charts.pictures import draw_png, draw_svg  # brings a JavaScript engine
 
     spec = build_roofline_chart(report.kernels, before=() if before is None else before.kernels, view=view)
     if suffix == ".svg":
@@ -117,8 +119,8 @@ def _choose_roofs(arguments: argparse.Namespace) -> "Callable[[Machine], Machine
     """From a kernel's machine to the one whose ceilings were asked for; None for its own."""
     if arguments.machine is None and arguments.roofs is None:
         return None
-    from gpa_lsp.device.empirical import apply_roofs
-    from gpa_lsp.device.roofs_file import read_roofs
+    from gpa_lsp.gpu.device.empirical import apply_roofs
+    from gpa_lsp.gpu.device.roofs_file import read_roofs
 
     other = None if arguments.machine is None else _find_machine(arguments.machine)
     measured = None if arguments.roofs is None else read_roofs(arguments.roofs)
@@ -134,8 +136,8 @@ def _choose_roofs(arguments: argparse.Namespace) -> "Callable[[Machine], Machine
 
 
 def _find_machine(name: str) -> "Machine":
-    from gpa_lsp.device.attached import find_attached_machine
-    from gpa_lsp.device.find import find_machine_by_name
+    from gpa_lsp.gpu.device.attached import find_attached_machine
+    from gpa_lsp.gpu.device.find import find_machine_by_name
 
     return find_attached_machine() if name == _HERE else find_machine_by_name(name)
 
@@ -147,7 +149,7 @@ def _put_under(report: "Report", choose_machine: "Callable[[Machine], Machine] |
 
 
 def _put_kernel_under(kernel: "KernelReport", choose_machine: "Callable[[Machine], Machine]") -> "KernelReport":
-    from gpa_lsp.analyses.roofline.place import place_under
+    from gpa_lsp.diagnosis.analyses.roofline.place import place_under
 
     if kernel.analyses is None or kernel.analyses.roofline is None:
         return kernel

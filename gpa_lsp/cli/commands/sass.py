@@ -22,9 +22,9 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _print(report: "Report", arguments: argparse.Namespace, terminal: Terminal) -> None:
-    from gpa_lsp.render.check_text import render_problem
-    from gpa_lsp.render.layout import EMPTY_LINE, hang
-    from gpa_lsp.render.sass_listing import render_sass
+    from gpa_lsp.document.check_text import render_problem
+    from gpa_lsp.document.layout import EMPTY_LINE, hang
+    from gpa_lsp.document.sass_listing import render_sass
 
     places = name_places(arguments)
     for problem in report.problems:

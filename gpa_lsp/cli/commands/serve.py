@@ -12,7 +12,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from gpa_lsp.lsp.start import serve  # brings the protocol's five hundred classes
+    from gpa_lsp.editor.protocol.start import serve  # brings the protocol's five hundred classes
 
     if sys.stdin is not None and sys.stdin.isatty():
         terminal.complain(

@@ -5,8 +5,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.basis.numbers import format_count, format_count_of, format_duration_ns, format_number, format_percent
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, judge_problems
 from gpa_lsp.cli.outputs import add_output_argument, refuse_standard_output, write_file
@@ -14,10 +12,12 @@ from gpa_lsp.cli.predictions import InputKind, add_source_arguments, find_kind, 
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.static_check import SUFFIXES, parse_architecture
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.numbers import format_count, format_count_of, format_duration_ns, format_number, format_percent
 
 if TYPE_CHECKING:
-    from gpa_lsp.prediction.simulation import EstimatedLaunch, Simulation
-    from gpa_lsp.simulator.profile_document import DocumentLaunch
+    from gpa_lsp.execution.prediction.simulation import EstimatedLaunch, Simulation
+    from gpa_lsp.execution.simulator.profile_document import DocumentLaunch
 
 _DEFAULT_SECONDS = 20.0
 _DEFAULT_MEMORY = "8GiB"
@@ -105,11 +105,11 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return judge_problems(simulation.problems)
     if not simulation.launches:
         return EXIT_BAD_INPUT
-    from gpa_lsp.simulator.profile_document import make_document
+    from gpa_lsp.execution.simulator.profile_document import make_document
 
     output = arguments.output or Path(_find_stem(arguments.source) + _SUFFIX)
     write_file(json.dumps(make_document(simulation.launches, simulation.problems)) + "\n", output)
-    from gpa_lsp.simulator.accuracy import ERROR_WORDS
+    from gpa_lsp.execution.simulator.accuracy import ERROR_WORDS
 
     is_checked = any(not one.simulated.unchecked for one in simulation.launches)
     lines = [*map(_describe, simulation.launches), *([f"({ERROR_WORDS})"] if is_checked else [])]
@@ -119,7 +119,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _simulate(arguments: argparse.Namespace, progress: ProgressBar) -> "Simulation":
-    from gpa_lsp.prediction.simulation import (
+    from gpa_lsp.execution.prediction.simulation import (
         SimulationSettings,
         simulate_build,
         simulate_report,
@@ -174,9 +174,9 @@ def _is_report(path: Path) -> bool:
 
 def _compare(arguments: argparse.Namespace, simulated: Path, terminal: Terminal) -> bool:
     """Show measured beside simulated, on the screen and as a page; False where nothing could be compared."""
-    from gpa_lsp.pipeline import analyse
-    from gpa_lsp.render.answer_text import render_answer
+    from gpa_lsp.document.answer_text import render_answer
     from gpa_lsp.report.measured_simulation import answer_comparison, answer_overview, compare_simulated
+    from gpa_lsp.report.pipeline import analyse
 
     sides = [
         analyse([path], kernel_filter=arguments.kernel, answers=False).kernels for path in (arguments.source, simulated)
@@ -194,15 +194,15 @@ def _compare(arguments: argparse.Namespace, simulated: Path, terminal: Terminal)
         ]
         terminal.print_safely(lambda: terminal.write_lines(lines))
     if arguments.page is not None:
-        from gpa_lsp.render.prediction_page.page import render_comparison_page
+        from gpa_lsp.document.prediction_page.page import render_comparison_page
 
         write_file(render_comparison_page(arguments.source.name, answers), arguments.page)
     return bool(answers)
 
 
 def _describe(one: "DocumentLaunch") -> str:
-    from gpa_lsp.report.names import shorten_name
-    from gpa_lsp.simulator.reasons import REASONS
+    from gpa_lsp.execution.simulator.reasons import REASONS
+    from gpa_lsp.kernel.names import shorten_name
 
     simulated = one.simulated
     totals = simulated.all_samples.sum(axis=0).tolist()
@@ -213,7 +213,7 @@ def _describe(one: "DocumentLaunch") -> str:
 
 
 def _describe_estimate(one: "EstimatedLaunch") -> list[str]:
-    from gpa_lsp.report.names import shorten_name
+    from gpa_lsp.kernel.names import shorten_name
 
     found = one.estimate
     hits = (

@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
 from gpa_lsp.cli.outputs import is_printed, refuse_standard_output, write_output
@@ -21,16 +20,16 @@ from gpa_lsp.cli.predictions import (
     refuse_for_report,
 )
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from gpa_lsp.emulator.model import TraceSink
-    from gpa_lsp.prediction.gpu_trace import GpuTrace
-    from gpa_lsp.prediction.model import SourcePrediction
-    from gpa_lsp.render.layout import Line
+    from gpa_lsp.document.layout import Line
+    from gpa_lsp.execution.emulator.model import TraceSink
+    from gpa_lsp.execution.prediction.gpu_trace import GpuTrace
+    from gpa_lsp.execution.prediction.model import SourcePrediction
 
 
-_FITTING_SECONDS = 8.0
-"""For the sizes of one kernel that nobody knows."""
+_FITTING_SECONDS = 8.0  # For the sizes of one kernel that nobody knows
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +62,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if find_kind(arguments.source) is InputKind.TRACE:
         message = "is a folder, not something to execute"
         raise InputError(message, path=arguments.source, remedy="give a source; gpa-lsp memory reads traces")
-    from gpa_lsp.prediction.trace_files.write import TraceWriter
+    from gpa_lsp.execution.prediction.trace_files.write import TraceWriter
 
     refuse_standard_output(arguments.output, "a trace")
     folder = arguments.output or Path(arguments.source.with_suffix(".trace").name)
@@ -78,9 +77,9 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _print(prediction: "SourcePrediction", folder: Path, terminal: Terminal) -> None:
-    from gpa_lsp.render.answer_text import render_answer
-    from gpa_lsp.render.layout import text_line
-    from gpa_lsp.render.prediction_text import (
+    from gpa_lsp.document.answer_text import render_answer
+    from gpa_lsp.document.layout import text_line
+    from gpa_lsp.document.prediction_text import (
         describe_execution,
         describe_launch,
         describe_undescribed,
@@ -108,10 +107,15 @@ def _trace_on_gpu(arguments: argparse.Namespace, folder: Path, terminal: Termina
     if kind is InputKind.REPORT:
         message = "is a report, whose code is not instrumented"
         raise InputError(message, path=arguments.source, remedy="give a source, or device code with PTX in it")
-    from gpa_lsp.gpu.local_gpu import LocalGpu
-    from gpa_lsp.prediction.gpu_trace import NEEDED_FOR, GpuTraceSettings, trace_build_on_gpu, trace_source_on_gpu
-    from gpa_lsp.prediction.launch_sources import LaunchChoice
-    from gpa_lsp.prediction.trace_files.write import TraceWriter
+    from gpa_lsp.execution.local_gpu.local_gpu import LocalGpu
+    from gpa_lsp.execution.prediction.gpu_trace import (
+        NEEDED_FOR,
+        GpuTraceSettings,
+        trace_build_on_gpu,
+        trace_source_on_gpu,
+    )
+    from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+    from gpa_lsp.execution.prediction.trace_files.write import TraceWriter
 
     with LocalGpu(needed_for=NEEDED_FOR) as gpu, TraceWriter(folder) as writer:
         traced = (trace_build_on_gpu if kind is InputKind.BUILD else trace_source_on_gpu)(
@@ -135,10 +139,10 @@ def _trace_on_gpu(arguments: argparse.Namespace, folder: Path, terminal: Termina
 def _describe_gpu_trace(traced: "GpuTrace", folder: Path) -> "list[Line]":
     from math import prod
 
-    from gpa_lsp.basis.numbers import format_bytes, format_count, format_count_of, format_dim3, format_seconds
-    from gpa_lsp.prediction.guessed_sizes import note_guesses
-    from gpa_lsp.render.layout import text_line
-    from gpa_lsp.render.prediction_text import show_path
+    from gpa_lsp.document.layout import text_line
+    from gpa_lsp.document.prediction_text import show_path
+    from gpa_lsp.execution.prediction.guessed_sizes import note_guesses
+    from gpa_lsp.foundation.numbers import format_bytes, format_count, format_count_of, format_dim3, format_seconds
 
     launch, blocks = traced.launch, format_count_of(prod(traced.launch.grid), "block")
     lines = [
@@ -159,9 +163,9 @@ def _describe_gpu_trace(traced: "GpuTrace", folder: Path) -> "list[Line]":
 
 
 def _print_templates(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from gpa_lsp.emulator.model import Budget
-    from gpa_lsp.prediction.model import PredictionSettings
-    from gpa_lsp.prediction.templates import write_build_templates, write_report_templates, write_templates
+    from gpa_lsp.execution.emulator.model import Budget
+    from gpa_lsp.execution.prediction.model import PredictionSettings
+    from gpa_lsp.execution.prediction.templates import write_build_templates, write_report_templates, write_templates
 
     kind = find_kind(arguments.source)
     if kind is InputKind.REPORT:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from gpa_lsp.report.names import find_plain_name
+from gpa_lsp.kernel.names import find_plain_name
 
 # These never try a stretch of text twice: a source comes from anybody, and this is done after every keystroke.
 _LINE_END = re.compile(r"\r\n?")
@@ -18,8 +18,7 @@ _PLAIN_DEFINITION = re.compile(
     r"^[ \t]*(?:async[ \t]+)?(?:def|function|(?:attributes\(\w+\)[ \t]*)?subroutine)[ \t]+(\w+!?)",
     re.MULTILINE | re.IGNORECASE,
 )
-_MAX_HEADER = 4000
-"""Characters behind ``__global__`` in which the name and the body must follow."""
+_MAX_HEADER = 4000  # Characters behind ``__global__`` in which the name and the body must follow
 
 
 def find_definitions(text: str) -> Mapping[str, tuple[int, ...]]:
@@ -84,8 +83,6 @@ def choose_anchor(definitions: Mapping[str, tuple[int, ...]], readable_name: str
     """The line for a kernel's lens.
 
     Args:
-        definitions: of the text as it is now.
-        readable_name: the kernel's.
         first_line: the topmost line of the kernel's body, as it is numbered now; None when it is gone.
 
     Returns:

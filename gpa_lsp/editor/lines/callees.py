@@ -8,8 +8,9 @@ instruction of its own, that one. It is an estimate and is shown as one.
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from gpa_lsp.editor.snapshot import MeasuredKernel
 from gpa_lsp.report.measured_files import MeasuredFile
@@ -17,23 +18,16 @@ from gpa_lsp.report.measured_files import MeasuredFile
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     from gpa_lsp.report.model import KernelReport, LineRow
 
-Place = tuple[str, int]
-"""File as compiled, and line."""
+Place = tuple[str, int]  # File as compiled, and line
 
-_LEAST_RATIO = 0.005
-"""Of the kernel's samples; less is not worth guessing for."""
+_LEAST_RATIO = 0.005  # Of the kernel's samples; less is not worth guessing for
 
 _CALL = re.compile(r"(?<!def )\b[A-Za-z_][\w.]*\(")
 _DEFINITION = re.compile(r"\s*(?:async\s+)?def\s")
 
 
 def credit_callers(measured: MeasuredKernel, files: Mapping[str, MeasuredFile]) -> MeasuredKernel:
-    """The same kernel with what lies in such functions estimated on the lines that call them; the kernel itself where it has none.
-
-    Args:
-        measured: with its lines.
-        files: its sources here, by path as compiled.
-    """
+    """The same kernel with what lies in such functions estimated on the lines that call them; the kernel itself where it has none."""
     if measured.body is None:
         return measured
     home, own_lines = measured.body

@@ -3,46 +3,34 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from gpa_lsp.editor.lines.finder import LineFinder
 from gpa_lsp.editor.lines.index import CauseEntry
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.report.measured_files import MeasuredFile
 
 if TYPE_CHECKING:
-    from gpa_lsp.advice.model import Advice, Region
+    from gpa_lsp.diagnosis.advice.model import Advice, Region
     from gpa_lsp.report.kernel_lines import LineCauses
     from gpa_lsp.report.pairs import LinePair
 
-_LEAST_VICTIM_RATIO = 0.02
-"""Of what a line causes; a place that suffers less is not worth a reader's jump."""
+_LEAST_VICTIM_RATIO = 0.02  # Of what a line causes; a place that suffers less is not worth a reader's jump
 
-_LEAST_LENS_SPEEDUP = 1.03
-"""What gains less is on the kernel's page; it is not worth a line among the code."""
+_LEAST_LENS_SPEEDUP = 1.03  # What gains less is on the kernel's page; it is not worth a line among the code
 
-_LENS_SCOPES = ("loop", "call")
-"""Kinds of scopes that get a lens of their own."""
+_LENS_SCOPES = ("loop", "call")  # Kinds of scopes that get a lens of their own
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CauseLine:
-    """What one kernel's stalls have to do with one line of the document.
+class CauseLine(Struct, frozen=True, kw_only=True):
+    """What one kernel's stalls have to do with one line of the document."""
 
-    Attributes:
-        shown: the kernel and its profile.
-        place: file as compiled, and line.
-        file: the measured file the line stands in.
-        causes: what it is stalled on and what is stalled on it.
-        share_ratio: of the kernel's samples, the stalls blamed on this line, with everything inlined into it, and the samples of what it calls.
-        is_edited: other lines of the document changed since the measurement.
-    """
-
-    shown: VisibleKernel
-    place: tuple[str, int]
-    file: MeasuredFile
-    causes: "LineCauses"
-    share_ratio: float
-    is_edited: bool
+    shown: VisibleKernel  # the kernel and its profile
+    place: tuple[str, int]  # file as compiled, and line
+    file: MeasuredFile  # the measured file the line stands in
+    causes: "LineCauses"  # what it is stalled on and what is stalled on it
+    share_ratio: float  # of the kernel's samples, the stalls blamed on this line, with everything inlined into it, and the samples of what it calls
+    is_edited: bool  # other lines of the document changed since the measurement
 
     @property
     def caused_ratio(self) -> float:
@@ -67,32 +55,18 @@ class CauseLine:
         return tuple(kernel.advice[number] for number in kernel.remedies.get(self.place, ()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemedyAnchor:
-    """A loop or a call that carries advice, and the line it stands on.
+class RemedyAnchor(Struct, frozen=True, kw_only=True):
+    """A loop or a call that carries advice, and the line it stands on."""
 
-    Attributes:
-        line: 1-based, in the document now.
-        shown: the kernel and its profile.
-        advice: what to do.
-        region: the loop or call.
-        is_edited: the document changed since the measurement.
-    """
-
-    line: int
-    shown: VisibleKernel
-    advice: "Advice"
-    region: "Region"
-    is_edited: bool
+    line: int  # 1-based, in the document now
+    shown: VisibleKernel  # the kernel and its profile
+    advice: "Advice"  # what to do
+    region: "Region"  # the loop or call
+    is_edited: bool  # the document changed since the measurement
 
 
 def make_cause_line(entry: CauseEntry, is_edited: bool) -> CauseLine:
-    """What an entry of the index says of its line.
-
-    Args:
-        entry: the entry.
-        is_edited: other lines of the document changed since the measurement.
-    """
+    """What an entry of the index says of its line."""
     return CauseLine(
         shown=entry.shown,
         place=entry.place,

@@ -1,13 +1,14 @@
 """Whether a text can be what a kernel was measured on, where nobody can tell that it is: lines exist, carry code, and stand in their functions."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from statistics import median_low
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from gpa_lsp.editor.lines.anchors import find_definitions
+from gpa_lsp.kernel.names import find_plain_name
 from gpa_lsp.report.measured_files import Doubt, MeasuredFile
-from gpa_lsp.report.names import find_plain_name
 from gpa_lsp.report.source_paths import fits_lines
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
@@ -15,12 +16,7 @@ if TYPE_CHECKING:  # numpy must not be imported before the client has its answer
 
 
 def judge_fit(files: Iterable[MeasuredFile], kernels: Sequence["KernelReport"]) -> tuple[MeasuredFile, ...]:
-    """The same files, with what was found out of those that may not be what was measured.
-
-    Args:
-        files: of one profile.
-        kernels: of the same.
-    """
+    """The same files, with what was found out of those that may not be what was measured."""
     return tuple(
         file
         if file.is_verified or file.lines is None or file.doubt is Doubt.OTHER_CODE  # judged where it was found
@@ -45,11 +41,6 @@ def _fits(lines: Sequence[str], file: MeasuredFile, kernels: Sequence["KernelRep
 
 def stands_in(body: Sequence[int], name: str, definitions: Mapping[str, Sequence[int]]) -> bool:
     """Whether the lines of a kernel are below a definition of that name, and below no other one; True where the text defines no such name.
-
-    Args:
-        body: lines it has code on, ascending.
-        name: of the kernel in its source.
-        definitions: name → lines, of a text.
 
     >>> found = {"scale": (2,), "sum": (12,)}
     >>> stands_in((4, 5), "scale", found), stands_in((14, 15), "scale", found), stands_in((4, 5), "made_by_a_macro", found)

@@ -4,8 +4,8 @@ is in the metric that somebody chose.
 
 from enum import Enum
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_percent
+from msgspec import Struct
+
 from gpa_lsp.editor.cause_table import find_caused_reason
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.causes import CauseLine
@@ -13,38 +13,26 @@ from gpa_lsp.editor.lines.metric_values import label_value
 from gpa_lsp.editor.metrics import MetricKind
 from gpa_lsp.editor.predicted.metric_values import measure_emulation
 from gpa_lsp.editor.stall_table import label_called, label_line
+from gpa_lsp.foundation.numbers import format_percent
 
 
 class HeatKind(Enum):
     """What a line's samples mean."""
 
-    SUFFERS = "suffers"
-    """They were taken here; or it is no samples that are shown."""
-    CAUSES = "causes"
-    """They were taken elsewhere and are blamed on this line."""
+    SUFFERS = "suffers"  # They were taken here; or it is no samples that are shown
+    CAUSES = "causes"  # They were taken elsewhere and are blamed on this line
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineHeat:
-    """One line.
+class LineHeat(Struct, frozen=True, kw_only=True):
+    """One line."""
 
-    Attributes:
-        line: 1-based, as the document is now.
-        kernel: short name of the one it is hottest in.
-        share_ratio: of that kernel's samples, or of what else is shown.
-        kind: what they mean.
-        text: a few words.
-        is_unverified: nobody can tell whether its source is what was measured.
-        is_simulated: a model says so, and nothing was measured.
-    """
-
-    line: int
-    kernel: str
-    share_ratio: float
-    kind: HeatKind
-    text: str
-    is_unverified: bool = False
-    is_simulated: bool = False
+    line: int  # 1-based, as the document is now
+    kernel: str  # short name of the one it is hottest in
+    share_ratio: float  # of that kernel's samples, or of what else is shown
+    kind: HeatKind  # what they mean
+    text: str  # a few words
+    is_unverified: bool = False  # nobody can tell whether its source is what was measured
+    is_simulated: bool = False  # a model says so, and nothing was measured
 
 
 def measure_heat(view: DocumentView, least_ratio: float) -> tuple[LineHeat, ...]:

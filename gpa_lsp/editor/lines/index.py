@@ -6,11 +6,11 @@ share an index, whatever profiles they come from.
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from heapq import nlargest
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct, field
+
 from gpa_lsp.editor.lines.metric_values import MetricValue, measure_values
 from gpa_lsp.editor.metrics import USUAL, LineMetric, MetricKind
 from gpa_lsp.editor.snapshot import VisibleKernel
@@ -22,79 +22,50 @@ if TYPE_CHECKING:  # numpy must not be imported before the client has its answer
 
 
 class HotEntry(NamedTuple):
-    """Samples of a line in one kernel.
+    """Samples of a line in one kernel."""
 
-    Attributes:
-        share_ratio: of the kernel's samples, with those of what is inlined into the line or called from it.
-        shown: the kernel.
-        file: with the line.
-        row: the line.
-    """
-
-    share_ratio: float
-    shown: VisibleKernel
-    file: MeasuredFile
-    row: "LineRow"
+    share_ratio: float  # of the kernel's samples, with those of what is inlined into the line or called from it
+    shown: VisibleKernel  # the kernel
+    file: MeasuredFile  # with the line
+    row: "LineRow"  # the line
 
 
 class CauseEntry(NamedTuple):
-    """Stalls of one kernel that have to do with a line.
+    """Stalls of one kernel that have to do with a line."""
 
-    Attributes:
-        share_ratio: of the kernel's samples, the stalls blamed on the line and the samples of what it calls.
-        shown: the kernel.
-        file: with the line.
-        place: the line as measured.
-        causes: what it is stalled on and what is stalled on it.
-    """
-
-    share_ratio: float
-    shown: VisibleKernel
-    file: MeasuredFile
-    place: tuple[str, int]
-    causes: "LineCauses"
+    share_ratio: float  # of the kernel's samples, the stalls blamed on the line and the samples of what it calls
+    shown: VisibleKernel  # the kernel
+    file: MeasuredFile  # with the line
+    place: tuple[str, int]  # the line as measured
+    causes: "LineCauses"  # what it is stalled on and what is stalled on it
 
 
 class ValueEntry(NamedTuple):
-    """What a line is in the metric that is shown, in one kernel.
+    """What a line is in the metric that is shown, in one kernel."""
 
-    Attributes:
-        share_ratio: of all there is in the kernel.
-        shown: the kernel.
-        file: with the line.
-        place: the line as measured.
-        value: with its number.
-    """
-
-    share_ratio: float
-    shown: VisibleKernel
-    file: MeasuredFile
-    place: tuple[str, int]
-    value: MetricValue
+    share_ratio: float  # of all there is in the kernel
+    shown: VisibleKernel  # the kernel
+    file: MeasuredFile  # with the line
+    place: tuple[str, int]  # the line as measured
+    value: MetricValue  # with its number
 
 
 Entry = HotEntry | CauseEntry | ValueEntry
 _Entry = TypeVar("_Entry", HotEntry, CauseEntry, ValueEntry)
 
+# Metrics that are read elsewhere
 _OWN_ROWS = (MetricKind.USUAL, MetricKind.TIME, MetricKind.CAUSE, MetricKind.EMULATED, MetricKind.PREDICTED)
-"""Metrics that are read elsewhere."""
 
+# Of each kernel: a flat one has no line above anybody's threshold, and a reader wants to know where to begin all the same
 LEADING_LINES = 3
-"""Of each kernel: a flat one has no line above anybody's threshold, and a reader wants to know where to begin all the same."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineTable(Generic[_Entry]):
-    """Entries by measured line.
+class LineTable(Struct, Generic[_Entry], frozen=True, kw_only=True):
+    """Entries by measured line."""
 
-    Attributes:
-        by_line: line → entries, largest share first.
-        ranked: (largest share, line), largest first.
-        leading: lines that are among the hottest of some kernel, however little that is; they always carry a number.
-    """
-
-    by_line: Mapping[int, Sequence[_Entry]]
-    ranked: Sequence[tuple[float, int]]
+    by_line: Mapping[int, Sequence[_Entry]]  # line → entries, largest share first
+    ranked: Sequence[tuple[float, int]]  # (largest share, line), largest first
+    # lines that are among the hottest of some kernel, however little that is; they always carry a number
     leading: frozenset[int] = frozenset()
 
     def list_above(self, least_ratio: float) -> list[int]:
@@ -103,25 +74,16 @@ class LineTable(Generic[_Entry]):
         return [line for _, line in self.ranked[:count]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredText:
-    """One text of the file, and what was measured on it.
+class MeasuredText(Struct, frozen=True, kw_only=True):
+    """One text of the file, and what was measured on it."""
 
-    Attributes:
-        file: with that text; any of those that have it.
-        hot: samples.
-        causes: stalls.
-        values: of the metric that is shown, where that is neither of those.
-    """
-
-    file: MeasuredFile
-    hot: LineTable[HotEntry]
-    causes: LineTable[CauseEntry]
-    values: LineTable[ValueEntry]
+    file: MeasuredFile  # with that text; any of those that have it
+    hot: LineTable[HotEntry]  # samples
+    causes: LineTable[CauseEntry]  # stalls
+    values: LineTable[ValueEntry]  # of the metric that is shown, where that is neither of those
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(Struct):
     file: MeasuredFile
     hot: dict[int, list[HotEntry]] = field(default_factory=dict)
     causes: dict[int, list[CauseEntry]] = field(default_factory=dict)
@@ -141,13 +103,7 @@ def _make_table(by_line: dict[int, list[_Entry]], leading: frozenset[int] = froz
 def index_lines(
     kernels: Sequence[VisibleKernel], local_path: str, metric: LineMetric = USUAL
 ) -> tuple[MeasuredText, ...]:
-    """What some kernels say of the lines of a file, by the texts it had when they were measured.
-
-    Args:
-        kernels: with lines in it.
-        local_path: the file here, links resolved.
-        metric: what is shown.
-    """
+    """What some kernels say of the lines of a file, by the texts it had when they were measured."""
     drafts: dict[tuple[tuple[str, ...] | None, bool], _Draft] = {}
     drafts_by_file: dict[
         int, _Draft

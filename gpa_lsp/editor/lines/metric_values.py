@@ -6,67 +6,50 @@ Time and causes are not here: they have estimates, ways and remedies, and stand 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_count_of, format_number, format_percent
+from msgspec import Struct
+
 from gpa_lsp.editor.identity_cache import IdentityCache
 from gpa_lsp.editor.lines.places import Place
 from gpa_lsp.editor.metrics import LineMetric, MetricKind
 from gpa_lsp.editor.snapshot import MeasuredKernel, VisibleKernel
+from gpa_lsp.foundation.numbers import format_count_of, format_number, format_percent
+from gpa_lsp.foundation.records import ColumnRecord
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     import numpy as np
     import numpy.typing as npt
 
+    from gpa_lsp.kernel.scopes import Scope
     from gpa_lsp.report.model import KernelReport
-    from gpa_lsp.rows.scopes import Scope
 
     Columns = npt.NDArray[np.float64]
 
-WARP_LANES = 32
-"""Threads of a warp, on every architecture there is."""
+WARP_LANES = 32  # Threads of a warp, on every architecture there is
 
-_MOST_CHARS = 41
-"""Of a value with two numbers; of a longer one the second is left to the tooltip."""
+_MOST_CHARS = 41  # Of a value with two numbers; of a longer one the second is left to the tooltip
 
 _SECTORS = ("global_sectors", "local_sectors")
 _FEWEST_SECTORS = "global_sectors_ideal"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricValue:
-    """What a line, an instruction or a kernel is in a metric.
+class MetricValue(Struct, frozen=True, kw_only=True):
+    """What a line, an instruction or a kernel is in a metric."""
 
-    Attributes:
-        ratio: of all there is in the kernel; of active threads, what is idle of all lanes of the kernel's warp instructions.
-        number: samples, warp instructions, active threads of a warp, sectors.
-        fewest: sectors at best; None where nobody knows, and of other metrics.
-    """
-
-    ratio: float
-    number: float
-    fewest: float | None = None
+    ratio: float  # of all there is in the kernel; of active threads, what is idle of all lanes of the kernel's warp instructions
+    number: float  # samples, warp instructions, active threads of a warp, sectors
+    fewest: float | None = None  # sectors at best; None where nobody knows, and of other metrics
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelValues:
-    """A kernel in a metric.
+class KernelValues(ColumnRecord, frozen=True, kw_only=True):
+    """A kernel in a metric."""
 
-    Attributes:
-        total: the kernel.
-        by_line: its lines, with everything inlined into them; those that are nothing are left out.
-    """
-
-    total: MetricValue
+    total: MetricValue  # the kernel
+    # its lines, with everything inlined into them; those that are nothing are left out
     by_line: Mapping[Place, MetricValue]
 
 
 def measure_values(kernel: MeasuredKernel, metric: LineMetric) -> KernelValues | None:
-    """A kernel in a metric; None where its profile does not have it.
-
-    Args:
-        kernel: the kernel.
-        metric: a stall reason, executions, divergence or sectors.
-    """
+    """A kernel in a metric; None where its profile does not have it."""
     return _known.setdefault(metric, IdentityCache(lambda one: _measure(one, metric)))(kernel)
 
 
@@ -89,12 +72,7 @@ def _measure(kernel: MeasuredKernel, metric: LineMetric) -> KernelValues | None:
 
 
 def measure_rows(report: "KernelReport", metric: LineMetric) -> list[MetricValue]:
-    """The instructions of a kernel in a metric, in the order of its columns; none where its profile does not have it.
-
-    Args:
-        report: the kernel.
-        metric: a stall reason, executions, divergence or sectors.
-    """
+    """The instructions of a kernel in a metric, in the order of its columns; none where its profile does not have it."""
     columns = _READERS[metric.kind](report, metric.reason)
     if columns is None:
         return []
@@ -158,13 +136,13 @@ def _read_sectors(report: "KernelReport", reason: str) -> "Columns | None":
     return np.column_stack(parts).astype(np.float64)
 
 
+# Metric → (report, stall reason) → float64[n, k], whose sums make the value of several instructions
 _READERS = {
     MetricKind.REASON: _read_reason,
     MetricKind.EXECUTIONS: _read_executions,
     MetricKind.DIVERGENCE: _read_lanes,
     MetricKind.SECTORS: _read_sectors,
 }
-"""Metric → (report, stall reason) → float64[n, k], whose sums make the value of several instructions."""
 
 
 def _make_share(sums: Sequence[float], whole: Sequence[float]) -> MetricValue:

@@ -1,10 +1,10 @@
 """What a measured line is called in lists and sentences: where it is now, and what it says."""
 
-from gpa_lsp.basis.visible_text import shorten
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.places import Place, name_file
 from gpa_lsp.editor.model import Location
 from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.foundation.visible_text import shorten
 
 _LONGEST_TEXT = 60
 
@@ -13,8 +13,6 @@ def name_line(shown: VisibleKernel, place: Place, current_line: int) -> str:
     """``line 12: x[i]``, or ``m.h:12: x[i]`` in another file than the kernel's own; without the text where it is not known.
 
     Args:
-        shown: the kernel.
-        place: as measured.
         current_line: where the line is now, 1-based.
     """
     home = shown.kernel.body[0] if shown.kernel.body is not None else place[0]
@@ -27,8 +25,6 @@ def name_place(view: DocumentView, shown: VisibleKernel, place: Place | None) ->
     """A place in a sentence, by the line it is on now: ``line 12``, or ``m.h:12`` in another document than the reader is in.
 
     Args:
-        view: the document the reader is in.
-        shown: the kernel.
         place: as measured; None for code without lines.
     """
     if place is None:
@@ -53,9 +49,6 @@ def name_briefly(view: DocumentView, shown: VisibleKernel, place: Place, locatio
     """A place in a few characters: as in a sentence where it was found, and as compiled where its file is not here; empty where it was edited away.
 
     Args:
-        view: the document the reader is in.
-        shown: the kernel.
-        place: as measured.
         location: where it is now; None where nobody can tell.
     """
     if location is not None:

@@ -5,20 +5,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.basis.file_stamps import Stamp, read_stamp
-from gpa_lsp.basis.regular_files import open_regular_file
-from gpa_lsp.basis.visible_text import make_visible
 from gpa_lsp.editor.lines.finder import LineFinder, may_show_unverified
 from gpa_lsp.editor.lines.positions import Positions, UnitCounter, span_line
 from gpa_lsp.editor.model import Location
 from gpa_lsp.editor.settings import UnverifiedChoice
 from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.file_stamps import Stamp, read_stamp
+from gpa_lsp.foundation.regular_files import open_regular_file
+from gpa_lsp.foundation.visible_text import make_visible
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import MeasuredFile
 
-Place = tuple[str, int]
-"""File as compiled, and line."""
+Place = tuple[str, int]  # File as compiled, and line
 
 _KEPT_FILES = 64
 _LONGEST_PATH = 8192

@@ -6,7 +6,8 @@ Everywhere else a line is 1-based and a column does not exist.
 import re
 from typing import Protocol
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from gpa_lsp.editor.model import Position, Range
 
 _ASCII = re.compile("[\\x00-\\x7f]+")
@@ -20,17 +21,11 @@ class UnitCounter(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Positions:
-    """Translates lines of one document into the client's positions.
+class Positions(Struct, frozen=True, kw_only=True):
+    """Translates lines of one document into the client's positions."""
 
-    Attributes:
-        lines: the document's lines without their ends.
-        units: counts columns.
-    """
-
-    lines: tuple[str, ...]
-    units: UnitCounter
+    lines: tuple[str, ...]  # the document's lines without their ends
+    units: UnitCounter  # counts columns
 
     def find_start(self, line: int) -> Position:
         """Column 0 of a 1-based line: where a code lens is drawn without being indented."""
@@ -53,7 +48,6 @@ class Positions:
 
         Args:
             line: 1-based.
-            column: characters before it; more than the line has means its end.
         """
         return Position(line=line - 1, character=self._count_units(self.lines[line - 1][:column]))
 

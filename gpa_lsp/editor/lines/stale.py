@@ -6,7 +6,8 @@ replaced by as many, each stands for the one it replaced; else all lines of the 
 
 from collections.abc import Container, Iterator, Sequence
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from gpa_lsp.editor.lines.finder import LineFinder
 from gpa_lsp.editor.lines.index import MeasuredText
 from gpa_lsp.editor.settings import Settings
@@ -21,15 +22,7 @@ def find_stale_lines(
     settings: Settings,
     measured: Sequence[Container[int]],
 ) -> tuple[int, ...]:
-    """The stale lines of a document, ascending and 1-based.
-
-    Args:
-        texts: what was measured on its file.
-        finder: maps measured lines to the document's.
-        lines: of the document now.
-        settings: the options.
-        measured: lines that carry numbers, and are therefore not stale whatever another measurement lost there.
-    """
+    """The stale lines of a document, ascending and 1-based."""
     stale: set[int] = set()
     for text in texts:
         line_map = finder.map(text.file)
@@ -38,8 +31,7 @@ def find_stale_lines(
     return tuple(line for line in sorted(stale) if not any(line in some for some in measured))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
+class Gap(Struct, frozen=True, kw_only=True):
     """A stretch of lines without partners; both spans are 1-based, half-open, and may be empty."""
 
     old_start: int
@@ -50,10 +42,6 @@ class Gap:
 
 def list_gaps(line_map: LineMap, line_count: int) -> Iterator[Gap]:
     """The stretches between lines that were found again, where lines are missing on both sides.
-
-    Args:
-        line_map: of the measured lines.
-        line_count: of the document now.
 
     >>> one = LineMap(current_lines=(1, 0, 0, 4), unchanged=False)
     >>> [(gap.old_start, gap.old_end, gap.new_start, gap.new_end) for gap in list_gaps(one, 4)]

@@ -3,25 +3,20 @@
 from collections.abc import Iterator
 from urllib.parse import quote
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.anchors import find_definitions
 from gpa_lsp.editor.lines.positions import Positions
 from gpa_lsp.editor.model import Action, ActionKind, CommandCall, Position, Range, TextEdit
 from gpa_lsp.editor.predicted.results import PredictedTrial
-from gpa_lsp.report.names import shorten_name
+from gpa_lsp.kernel.names import shorten_name
 
 _LONGEST_HEAD = 20
 
 
 def list_trial_actions(view: DocumentView, first: int, last: int) -> Iterator[Action]:
-    """The blocks worth a try of the kernels that some lines (1-based) belong to; of the launches there in a description.
-
-    Args:
-        view: of a source, or of a description.
-        first: line.
-        last: line.
-    """
+    """The blocks worth a try of the kernels that some lines (1-based) belong to; of the launches there in a description."""
     predicted = view.predicted
     if predicted is None:
         return
@@ -70,7 +65,7 @@ def find_description_uri(view: DocumentView) -> str:
 
 def explain_undescribed_kernel(name: str | None) -> str:
     """The sentence for a kernel, or where None is named for a source, without a launch description, with the code action that begins one."""
-    from gpa_lsp.launches.read_launches import word_undescribed  # brings numpy
+    from gpa_lsp.execution.launches.read_launches import word_undescribed  # brings numpy
 
     return word_undescribed((name,) if name else (), f"use the code action “{_write_title(name or '…')}” on the kernel")
 
@@ -93,21 +88,13 @@ def list_description_actions(view: DocumentView, first: int, last: int) -> Itera
             yield Action(title=title, kind=ActionKind.REWRITE, command=command)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelHead:
-    """Where a kernel begins.
+class KernelHead(Struct, frozen=True, kw_only=True):
+    """Where a kernel begins."""
 
-    Attributes:
-        mangled_name: its name in the code.
-        name: readable.
-        line: of its definition, 1-based.
-        end: line on which its body begins.
-    """
-
-    mangled_name: str
-    name: str
-    line: int
-    end: int
+    mangled_name: str  # its name in the code
+    name: str  # readable
+    line: int  # of its definition, 1-based
+    end: int  # line on which its body begins
 
 
 def list_kernel_heads(view: DocumentView) -> Iterator[KernelHead]:

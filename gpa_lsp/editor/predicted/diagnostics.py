@@ -6,26 +6,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import ProblemSeverity
-from gpa_lsp.basis.numbers import format_number, format_percent
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.model import Diagnostic, DiagnosticSeverity, Location, Position, Range, RelatedPlace
 from gpa_lsp.editor.predicted.hover import count_cost, describe_fault, name_access, quote_code
 from gpa_lsp.editor.predicted.results import PredictedFault, PredictedProblem
 from gpa_lsp.editor.predicted.view import PlacedPredictions
+from gpa_lsp.foundation.errors import ProblemSeverity
+from gpa_lsp.foundation.numbers import format_number, format_percent
 
 if TYPE_CHECKING:
-    from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
+    from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
 
-LEAST_EXCESS_RATIO = 0.5
-"""Of sectors or wavefronts; less is worth a hint, not a diagnostic."""
+LEAST_EXCESS_RATIO = 0.5  # Of sectors or wavefronts; less is worth a hint, not a diagnostic
 
-LEAST_SHARE_RATIO = 0.05
-"""Of the sectors of its launch: a line with fewer is not what to look at."""
+LEAST_SHARE_RATIO = 0.05  # Of the sectors of its launch: a line with fewer is not what to look at
 
 LEAST_DIVERGENT_RATIO = 0.25
-_LEAST_BRANCH_RATIO = 0.05
-"""Of the executions of the launch's most executed branch."""
+_LEAST_BRANCH_RATIO = 0.05  # Of the executions of the launch's most executed branch
 
 _SEVERITIES = {
     ProblemSeverity.ERROR: DiagnosticSeverity.WARNING,
@@ -38,7 +35,6 @@ def list_predicted_diagnostics(view: DocumentView, most: int) -> Iterator[Diagno
     """Faults first, then the costliest lines, then what is wrong with the description.
 
     Args:
-        view: of a source, or of a description.
         most: so many at most, problems of the description aside.
     """
     predicted = view.predicted

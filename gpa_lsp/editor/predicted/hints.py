@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.numbers import format_number, format_percent
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.metrics import MetricKind
 from gpa_lsp.editor.model import Hint
@@ -12,13 +11,13 @@ from gpa_lsp.editor.predicted.metric_values import measure_emulation
 from gpa_lsp.editor.predicted.results import LaunchFact
 from gpa_lsp.editor.predicted.view import PlacedPredictions
 from gpa_lsp.editor.settings import HintChoice
-from gpa_lsp.report.names import shorten_name
+from gpa_lsp.foundation.numbers import format_number, format_percent
+from gpa_lsp.kernel.names import shorten_name
 
 if TYPE_CHECKING:
-    from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
+    from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
 
-LEAST_EXCESS_RATIO = 0.25
-"""Of sectors or wavefronts: below, a line is as good as lines are."""
+LEAST_EXCESS_RATIO = 0.25  # Of sectors or wavefronts: below, a line is as good as lines are
 
 LEAST_DIVERGENT_RATIO = 0.1
 

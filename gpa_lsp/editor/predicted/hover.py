@@ -1,21 +1,68 @@
 """What the hover of a line says of the emulation: never mixed with what was measured, always under a heading of its own."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.numbers import format_count, format_number, format_number_of, format_percent
-from gpa_lsp.basis.visible_text import make_one_line
+from gpa_lsp.document.layout import draw_bar
+from gpa_lsp.document.markdown_text import begin_paragraph, mark_code
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.predicted.beside_measured import compare_with_measured
+from gpa_lsp.editor.lines.metric_values import measure_values
+from gpa_lsp.editor.metrics import LineMetric, MetricKind
 from gpa_lsp.editor.predicted.results import PredictedFault
 from gpa_lsp.editor.predicted.view import PlacedPredictions
-from gpa_lsp.render.layout import draw_bar
-from gpa_lsp.render.markdown_text import begin_paragraph, mark_code
-from gpa_lsp.report.names import shorten_name
+from gpa_lsp.foundation.numbers import format_count, format_number, format_number_of, format_percent
+from gpa_lsp.foundation.visible_text import make_one_line
+from gpa_lsp.kernel.names import shorten_name
 
 if TYPE_CHECKING:
-    from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
+    from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
+
+
+_COUNTED = frozenset({"GLOBAL", "GENERIC", "LOCAL"})
+
+
+def compare_with_measured(
+    view: DocumentView, line: int, launch: int, accesses: "Sequence[AccessLineFact]"
+) -> str | None:
+    """The sectors of a line, measured and emulated, in one sentence; None where no such launch was measured, or its sectors were not.
+
+    Args:
+        line: of the document, 1-based.
+    """
+    own = [one for one in accesses if one.space.name in _COUNTED]
+    if view.predicted is None or not own:
+        return None
+    emulated = view.predicted.find_launch(launch)
+    if emulated.grid is None or emulated.emulated_ratio <= 0:
+        return None
+    for hot in view.hot_lines.get(line, ()):
+        report = hot.shown.kernel.report
+        shape = (report.configuration.grid, report.configuration.block)
+        if report.mangled_name != emulated.mangled_name or shape != (emulated.grid, emulated.block):
+            continue
+        values = measure_values(hot.shown.kernel, LineMetric(kind=MetricKind.SECTORS))
+        if values is None or not report.launches or hot.row.file is None or hot.row.line is None:
+            continue
+        value = values.by_line.get((hot.row.file, hot.row.line))
+        if value is None:
+            continue
+        measured = value.number / len(report.launches)
+        counted = sum(one.sectors for one in own) / emulated.emulated_ratio
+        return _say(measured, counted, is_whole=emulated.emulated_ratio >= 1)
+    return None
+
+
+def _say(measured: float, emulated: float, *, is_whole: bool) -> str:
+    from gpa_lsp.execution.prediction.measured_model import CountPair  # it needs numpy
+
+    shown = f"{format_count(round(measured))} sectors measured, {format_count(round(emulated))} emulated"
+    if CountPair(measured=measured, emulated=emulated).agrees:
+        return f"{shown}: they agree"
+    if not is_whole:
+        return f"{shown}, from a part of the blocks: **they differ**"
+    return f"{shown}: **they differ**; are the arguments those of the measured launch?"
+
 
 _MOST_ACCESSES = 6
 _MOST_LAUNCHES = 4
@@ -57,7 +104,9 @@ def _head(predicted: PlacedPredictions, launch: int) -> str:
 
 
 def _describe_access(access: "AccessLineFact") -> Iterator[str]:
-    from gpa_lsp.traces.words import summarise_reuse  # brings numpy, which the answer to initialize must not wait for
+    from gpa_lsp.execution.traces.words import (
+        summarise_reuse,  # brings numpy, which the answer to initialize must not wait for
+    )
 
     pattern = f", {access.pattern_words}" if access.pattern_words else ""
     reuse = () if access.reuse is None else tuple(summarise_reuse(access.reuse))

@@ -1,7 +1,7 @@
 """Which GPU the editor predicts for."""
 
-from gpa_lsp.device.products import list_products_named
 from gpa_lsp.editor.predicted.results import PredictedJob
+from gpa_lsp.gpu.device.products import list_products_named
 
 
 def choose_machine(job: PredictedJob) -> str | None:

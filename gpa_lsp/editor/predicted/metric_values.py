@@ -3,33 +3,27 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_number, format_percent
+from msgspec import Struct
+
 from gpa_lsp.editor.metrics import LineMetric, MetricKind
 from gpa_lsp.editor.predicted.results import LaunchFact
 from gpa_lsp.editor.predicted.view import PlacedPredictions
-from gpa_lsp.report.names import shorten_name
+from gpa_lsp.foundation.numbers import format_number, format_percent
+from gpa_lsp.kernel.names import shorten_name
 
 if TYPE_CHECKING:
     from gpa_lsp.editor.document_view import DocumentView
-    from gpa_lsp.traces.line_facts import AccessLineFact
+    from gpa_lsp.execution.traces.line_facts import AccessLineFact
 
     Access = LaunchFact[AccessLineFact]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmulatedValue:
-    """A line.
+class EmulatedValue(Struct, frozen=True, kw_only=True):
+    """A line."""
 
-    Attributes:
-        kernel: short name of the one it is hottest in.
-        ratio: of the launch's sectors or wavefronts, of its sectors that miss the caches, or of a line's branches that diverge.
-        words: for a hint.
-    """
-
-    kernel: str
-    ratio: float
-    words: str
+    kernel: str  # short name of the one it is hottest in
+    ratio: float  # of the launch's sectors or wavefronts, of its sectors that miss the caches, or of a line's branches that diverge
+    words: str  # for a hint
 
 
 def measure_emulation(view: "DocumentView", metric: LineMetric) -> Mapping[int, EmulatedValue]:

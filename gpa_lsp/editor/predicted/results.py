@@ -6,43 +6,30 @@ Small data: it is unpickled between two requests; and this module is imported be
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from gpa_lsp.basis.errors import ProblemSeverity
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
+
+from gpa_lsp.foundation.errors import ProblemSeverity
 
 if TYPE_CHECKING:
-    from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
+    from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
 
 Fact = TypeVar("Fact")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedJob:
-    """A source to emulate.
+class PredictedJob(Struct, frozen=True, kw_only=True):
+    """A source to emulate."""
 
-    Attributes:
-        path: of the source, links resolved.
-        text: what the editor holds of it.
-        launches_path: the description of its launches.
-        launches_text: what it says; empty where there is none.
-        roots: workspace folders.
-        architecture: compute capability to compile for; None for that of the compile command.
-        machine: name of the GPU to predict for; None for that of the reports, or one of that architecture.
-        limit_s: for the compiler.
-        seconds: for emulating one launch; all of them together may take twice that.
-        memory_bytes: for one launch.
-        measured_on: name of the GPU that the newest report of the workspace is of; None where there is none.
-    """
-
-    path: Path
-    text: str
-    launches_path: Path
-    launches_text: str
-    roots: tuple[Path, ...]
-    architecture: tuple[int, int] | None
-    machine: str | None
-    limit_s: float
-    seconds: float
-    memory_bytes: int
+    path: Path  # of the source, links resolved
+    text: str  # what the editor holds of it
+    launches_path: Path  # the description of its launches
+    launches_text: str  # what it says; empty where there is none
+    roots: tuple[Path, ...]  # workspace folders
+    architecture: tuple[int, int] | None  # compute capability to compile for; None for that of the compile command
+    machine: str | None  # name of the GPU to predict for; None for that of the reports, or one of that architecture
+    limit_s: float  # for the compiler
+    seconds: float  # for emulating one launch; all of them together may take twice that
+    memory_bytes: int  # for one launch
+    # name of the GPU that the newest report of the workspace is of; None where there is none
     measured_on: str | None = None
 
     @property
@@ -51,54 +38,34 @@ class PredictedJob:
         return self.limit_s + 4 * self.seconds + 30.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialsJob:
-    """Launch configurations to look for: what :class:`TrialsResult` answers.
+class TrialsJob(Struct, frozen=True, kw_only=True):
+    """Launch configurations to look for: what :class:`TrialsResult` answers."""
 
-    Attributes:
-        base: what was predicted.
-        seconds: for all of it.
-    """
-
-    base: PredictedJob
-    seconds: float
+    base: PredictedJob  # what was predicted
+    seconds: float  # for all of it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageJob:
-    """A page to write, from what was predicted last, or from a new prediction.
+class PageJob(Struct, frozen=True, kw_only=True):
+    """A page to write, from what was predicted last, or from a new prediction."""
 
-    Attributes:
-        base: what was predicted.
-        target: the file.
-    """
-
-    base: PredictedJob
-    target: Path
+    base: PredictedJob  # what was predicted
+    target: Path  # the file
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageResult:
+class PageResult(Struct, frozen=True, kw_only=True):
     """What became of it: ``failure`` is empty, or a line for people."""
 
     failure: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateJob:
-    """A description of a launch to begin with.
+class TemplateJob(Struct, frozen=True, kw_only=True):
+    """A description of a launch to begin with."""
 
-    Attributes:
-        base: the source.
-        kernel: mangled name.
-    """
-
-    base: PredictedJob
-    kernel: str
+    base: PredictedJob  # the source
+    kernel: str  # mangled name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateResult:
+class TemplateResult(Struct, frozen=True, kw_only=True):
     """The text to append to the description, or why there is none."""
 
     text: str = ""
@@ -108,154 +75,82 @@ class TemplateResult:
 Job = PredictedJob | TrialsJob | PageJob | TemplateJob
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedLaunch:
-    """One launch of one kernel.
+class PredictedLaunch(Struct, frozen=True, kw_only=True):
+    """One launch of one kernel."""
 
-    Attributes:
-        mangled_name: of the kernel.
-        name: readable.
-        line: topmost line of the kernel's body in the source; None when it has none there.
-        words: limiter, volumes and time, as a lens says them.
-        what: which launch of how many blocks was emulated for which GPU, a clause.
-        described_line: of its table in the description; None when unknown.
-        grid: blocks in x, y, z; None when unknown.
-        block: threads in x, y, z; None in the same case.
-        emulated_ratio: blocks of the grid that were executed, 0..1.
-        limits: how much was emulated, for the end of a lens; empty where that is all.
-    """
-
-    mangled_name: str
-    name: str
-    line: int | None
-    words: str
-    what: str
-    described_line: int | None
-    grid: tuple[int, int, int] | None = None
-    block: tuple[int, int, int] | None = None
-    emulated_ratio: float = 1.0
-    limits: str = ""
+    mangled_name: str  # of the kernel
+    name: str  # readable
+    line: int | None  # topmost line of the kernel's body in the source; None when it has none there
+    words: str  # limiter, volumes and time, as a lens says them
+    what: str  # which launch of how many blocks was emulated for which GPU, a clause
+    described_line: int | None  # of its table in the description; None when unknown
+    grid: tuple[int, int, int] | None = None  # blocks in x, y, z; None when unknown
+    block: tuple[int, int, int] | None = None  # threads in x, y, z; None in the same case
+    emulated_ratio: float = 1.0  # blocks of the grid that were executed, 0..1
+    limits: str = ""  # how much was emulated, for the end of a lens; empty where that is all
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchFact(Generic[Fact]):
-    """What the room of traces says of a line, in one launch.
+class LaunchFact(Struct, Generic[Fact], frozen=True, kw_only=True):
+    """What the room of traces says of a line, in one launch."""
 
-    Attributes:
-        launch: index of it.
-        fact: of a line of the source, as it was compiled.
-    """
-
-    launch: int
-    fact: Fact
+    launch: int  # index of it
+    fact: Fact  # of a line of the source, as it was compiled
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedFault:
-    """What the program did wrong in one launch, or where its emulation ended.
+class PredictedFault(Struct, frozen=True, kw_only=True):
+    """What the program did wrong in one launch, or where its emulation ended."""
 
-    Attributes:
-        line: on the call path the innermost one in the source; None when it has none there.
-        launch: index of it.
-        kind: in words.
-        message: what happened, with what shows it.
-        remedy: what to do; may be empty.
-        is_ending: it says nothing against the program.
-        place: file and line that name it where that is not the source's ``line``, or of the library inlined there; None else.
-        other: file and line of the other access of a race; None without one.
-    """
-
-    line: int | None
-    launch: int
-    kind: str
-    message: str
-    remedy: str
-    is_ending: bool
+    line: int | None  # on the call path the innermost one in the source; None when it has none there
+    launch: int  # index of it
+    kind: str  # in words
+    message: str  # what happened, with what shows it
+    remedy: str  # what to do; may be empty
+    is_ending: bool  # it says nothing against the program
+    # file and line that name it where that is not the source's ``line``, or of the library inlined there; None else
     place: tuple[str, int] | None = None
-    other: tuple[str, int] | None = None
+    other: tuple[str, int] | None = None  # file and line of the other access of a race; None without one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedProblem:
-    """What could not be done.
+class PredictedProblem(Struct, frozen=True, kw_only=True):
+    """What could not be done."""
 
-    Attributes:
-        severity: how much is missing.
-        message: what is wrong and what to do, a sentence.
-        described_line: in the description; None where it is not about a line of it.
-        kernel: mangled name of the kernel it is about; None when of none.
-    """
-
-    severity: ProblemSeverity
-    message: str
-    described_line: int | None = None
-    kernel: str | None = None
+    severity: ProblemSeverity  # how much is missing
+    message: str  # what is wrong and what to do, a sentence
+    described_line: int | None = None  # in the description; None where it is not about a line of it
+    kernel: str | None = None  # mangled name of the kernel it is about; None when of none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedResult:
-    """What became of a job.
+class PredictedResult(Struct, frozen=True, kw_only=True):
+    """What became of a job."""
 
-    Attributes:
-        job: what was asked.
-        has_failed: the source does not compile: what was known before stays.
-        launches: in their order.
-        accesses: of the source's lines.
-        branches: of the source's lines.
-        faults: of all launches.
-        problems: what could not be done.
-        undescribed: mangled names of kernels without a launch.
-        page: everything as text, Markdown.
-        seconds: it took.
-        failure: why there is nothing at all, a line; empty otherwise.
-    """
-
-    job: PredictedJob
-    has_failed: bool = False
-    launches: tuple[PredictedLaunch, ...] = ()
-    accesses: "tuple[LaunchFact[AccessLineFact], ...]" = ()
-    branches: "tuple[LaunchFact[BranchLineFact], ...]" = ()
-    faults: tuple[PredictedFault, ...] = ()
-    problems: tuple[PredictedProblem, ...] = ()
-    undescribed: tuple[str, ...] = ()
-    page: str = ""
-    seconds: float = 0.0
-    failure: str = ""
+    job: PredictedJob  # what was asked
+    has_failed: bool = False  # the source does not compile: what was known before stays
+    launches: tuple[PredictedLaunch, ...] = ()  # in their order
+    accesses: "tuple[LaunchFact[AccessLineFact], ...]" = ()  # of the source's lines
+    branches: "tuple[LaunchFact[BranchLineFact], ...]" = ()  # of the source's lines
+    faults: tuple[PredictedFault, ...] = ()  # of all launches
+    problems: tuple[PredictedProblem, ...] = ()  # what could not be done
+    undescribed: tuple[str, ...] = ()  # mangled names of kernels without a launch
+    page: str = ""  # everything as text, Markdown
+    seconds: float = 0.0  # it took
+    failure: str = ""  # why there is nothing at all, a line; empty otherwise
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedTrial:
-    """A block that is predicted to be faster, and the edit of the description that tries it.
+class PredictedTrial(Struct, frozen=True, kw_only=True):
+    """A block that is predicted to be faster, and the edit of the description that tries it."""
 
-    Attributes:
-        launch: index of it.
-        words: what is predicted.
-        line: of the description, 1-based; the edit stays within it.
-        old: text of that line.
-        start: characters of it before the edit.
-        end: and before what stays behind it.
-        new: what takes the place of what is between.
-    """
-
-    launch: int
-    words: str
-    line: int
-    old: str
-    start: int
-    end: int
-    new: str
+    launch: int  # index of it
+    words: str  # what is predicted
+    line: int  # of the description, 1-based; the edit stays within it
+    old: str  # text of that line
+    start: int  # characters of it before the edit
+    end: int  # and before what stays behind it
+    new: str  # what takes the place of what is between
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialsResult:
-    """What became of looking for configurations.
+class TrialsResult(Struct, frozen=True, kw_only=True):
+    """What became of looking for configurations."""
 
-    Attributes:
-        job: what was predicted.
-        trials: at most one per launch.
-        remarks: for the log, a line each.
-    """
-
-    job: PredictedJob
-    trials: tuple[PredictedTrial, ...] = ()
-    remarks: tuple[str, ...] = ()
+    job: PredictedJob  # what was predicted
+    trials: tuple[PredictedTrial, ...] = ()  # at most one per launch
+    remarks: tuple[str, ...] = ()  # for the log, a line each

@@ -5,23 +5,24 @@ import time
 from collections.abc import Iterator, Sequence
 from math import log2
 
-from gpa_lsp.basis.errors import GpaError
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.compiler.settings import CompileSettings
+from msgspec import Struct
+
 from gpa_lsp.editor.predicted.machines import choose_machine
 from gpa_lsp.editor.predicted.results import PredictedJob, PredictedTrial, TrialsJob, TrialsResult
-from gpa_lsp.launches.launch import LaunchDescription
-from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.launches.toml_lines import TomlLines
-from gpa_lsp.prediction.exploration.answer import describe_trial, find_trial
-from gpa_lsp.prediction.exploration.explore import Exploration
-from gpa_lsp.prediction.exploration.model import Configuration, RankedConfiguration, rank
-from gpa_lsp.prediction.exploration.space import build_space
-from gpa_lsp.prediction.exploration.subjects import ExplorationSubject, prepare_exploration
-from gpa_lsp.prediction.fault_answer import ENDINGS
-from gpa_lsp.prediction.model import KernelPrediction, SourcePrediction
-from gpa_lsp.processes.frames import Step
-from gpa_lsp.processes.worker import Tell
+from gpa_lsp.execution.compiler.settings import CompileSettings
+from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.launches.toml_lines import TomlLines
+from gpa_lsp.execution.prediction.exploration.answer import describe_trial, find_trial
+from gpa_lsp.execution.prediction.exploration.explore import Exploration
+from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration, rank
+from gpa_lsp.execution.prediction.exploration.space import build_space
+from gpa_lsp.execution.prediction.exploration.subjects import ExplorationSubject, prepare_exploration
+from gpa_lsp.execution.prediction.fault_answer import ENDINGS
+from gpa_lsp.execution.prediction.model import KernelPrediction, SourcePrediction
+from gpa_lsp.foundation.errors import GpaError
+from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.worker import Tell
 
 _THREADS = range(64, 1025)
 _MOST_LAUNCHES = 8
@@ -31,8 +32,7 @@ _VALUE = re.compile(r"""\[[^\[\]#]*\]|"[^"\\]*"|'[^']*'|[0-9][0-9_]*|0x[0-9a-fA-
 Dim3 = tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockEdit:
+class BlockEdit(Struct, frozen=True, kw_only=True):
     """A change within one line; see :class:`~gpa_lsp.editor.predicted.results.PredictedTrial`."""
 
     line: int
@@ -43,14 +43,7 @@ class BlockEdit:
 
 
 def find_trials(job: TrialsJob, prediction: SourcePrediction, settings: CompileSettings, tell: Tell) -> TrialsResult:
-    """For each launch that says how many threads it must cover, and whose emulation showed no fault, the block that is predicted to be fastest.
-
-    Args:
-        job: what is asked.
-        prediction: of the same source and launches.
-        settings: of the compiler.
-        tell: told how far it is.
-    """
+    """For each launch that says how many threads it must cover, and whose emulation showed no fault, the block that is predicted to be fastest."""
     end_s = time.thread_time() + job.seconds
     trials: list[PredictedTrial] = []
     remarks: list[str] = []
@@ -120,7 +113,6 @@ def list_blocks(subject: ExplorationSubject, most_threads: int | None) -> tuple[
     """Powers of two along the axes of the launch, those like its own first; its own is the very first.
 
     Args:
-        subject: the launch.
         most_threads: a kernel that was compiled for so many; None without a limit.
     """
     current = subject.current
@@ -148,13 +140,7 @@ def _evaluate(
 
 
 def find_block_edit(text: str, launch: LaunchDescription, block: Dim3) -> BlockEdit | None:
-    """The edit that gives a launch another block; None where no edit within one line gives exactly that.
-
-    Args:
-        text: of the description.
-        launch: as it was read from it.
-        block: the new one.
-    """
+    """The edit that gives a launch another block; None where no edit within one line gives exactly that."""
     launches = read_launches(launch.path, text=text) if launch.path is not None else ()
     number = next((number for number, one in enumerate(launches) if one == launch), None)
     if number is None:

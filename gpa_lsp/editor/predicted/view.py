@@ -1,10 +1,11 @@
 """What was predicted of an open source, on the lines as they are now; and what is wrong with the description of its launches."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from gpa_lsp.editor.lines.anchors import choose_anchor, find_definitions
 from gpa_lsp.editor.lines.finder import LineFinder
 from gpa_lsp.editor.predicted.results import (
@@ -19,40 +20,26 @@ from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import MeasuredFile
 
 if TYPE_CHECKING:
-    from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
+    from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
 
 _Fact = TypeVar("_Fact", "AccessLineFact", "BranchLineFact")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedState:
-    """What is known of one source.
+class PredictedState(Struct, frozen=True, kw_only=True):
+    """What is known of one source."""
 
-    Attributes:
-        result: the latest with launches, or that says why there are none.
-        file: the text of it, for finding its lines.
-        launches_file: the description's.
-        trials: blocks worth a try, of the same result.
-        is_old: the description was edited since, and cannot be read now: its problems are new, and all else is from before.
-    """
-
-    result: PredictedResult
-    file: MeasuredFile
-    launches_file: MeasuredFile
-    trials: tuple[PredictedTrial, ...] = ()
+    result: PredictedResult  # the latest with launches, or that says why there are none
+    file: MeasuredFile  # the text of it, for finding its lines
+    launches_file: MeasuredFile  # the description's
+    trials: tuple[PredictedTrial, ...] = ()  # blocks worth a try, of the same result
+    # the description was edited since, and cannot be read now: its problems are new, and all else is from before
     is_old: bool = False
 
 
 def make_state(
     result: PredictedResult, trials: tuple[PredictedTrial, ...] = (), known: PredictedState | None = None
 ) -> PredictedState:
-    """The state a result makes: one that has problems alone leaves what was known, because somebody is typing.
-
-    Args:
-        result: the latest.
-        trials: of it.
-        known: the state before.
-    """
+    """The state a result makes: one that has problems alone leaves what was known, because somebody is typing."""
     job = result.job
     if known is not None and known.result.launches and result.problems and not result.launches:
         return replace(
@@ -74,47 +61,30 @@ def _make_file(path: str, text: str) -> MeasuredFile:
     return MeasuredFile(compiled_path=path, local_path=path, lines=split_lines(text), saved_since=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedAnchor:
-    """A launch and the line its lens stands on.
+class PredictedAnchor(Struct, frozen=True, kw_only=True):
+    """A launch and the line its lens stands on."""
 
-    Attributes:
-        line: 1-based, in the document now.
-        launch: what was predicted.
-        index: of the launch.
-        is_edited: the document or the description changed since.
-    """
-
-    line: int
-    launch: PredictedLaunch
-    index: int
-    is_edited: bool
+    line: int  # 1-based, in the document now
+    launch: PredictedLaunch  # what was predicted
+    index: int  # of the launch
+    is_edited: bool  # the document or the description changed since
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedPredictions:
-    """What is to be said in a document: a source, or the description of its launches, which has problems and trials alone.
+class PlacedPredictions(Struct, frozen=True, kw_only=True):
+    """What is to be said in a document: a source, or the description of its launches, which has problems and trials alone."""
 
-    Attributes:
-        result: where it comes from.
-        anchors: launches by line.
-        accesses: current line → accesses of all launches, most sectors first.
-        branches: current line → branches of all launches.
-        faults: current line → faults.
-        problems: (line in this document, problem); the line of a source's is that of the kernel, or the first.
-        trials: blocks worth a try, with the line of this document they are offered on: the kernel's, or the description's.
-        is_source: the document is the source.
-        lines: line of the source as it was emulated → line in it now; of the other accesses of faults alone.
-    """
-
-    result: PredictedResult
-    anchors: tuple[PredictedAnchor, ...]
+    result: PredictedResult  # where it comes from
+    anchors: tuple[PredictedAnchor, ...]  # launches by line
+    # current line → accesses of all launches, most sectors first
     accesses: "Mapping[int, tuple[LaunchFact[AccessLineFact], ...]]"
-    branches: "Mapping[int, tuple[LaunchFact[BranchLineFact], ...]]"
-    faults: Mapping[int, tuple[PredictedFault, ...]]
+    branches: "Mapping[int, tuple[LaunchFact[BranchLineFact], ...]]"  # current line → branches of all launches
+    faults: Mapping[int, tuple[PredictedFault, ...]]  # current line → faults
+    # (line in this document, problem); the line of a source's is that of the kernel, or the first
     problems: tuple[tuple[int, PredictedProblem], ...]
+    # blocks worth a try, with the line of this document they are offered on: the kernel's, or the description's
     trials: tuple[tuple[int, PredictedTrial], ...]
-    is_source: bool
+    is_source: bool  # the document is the source
+    # line of the source as it was emulated → line in it now; of the other accesses of faults alone
     lines: Mapping[int, int]
 
     def find_line(self, line: int) -> int | None:
@@ -127,14 +97,7 @@ class PlacedPredictions:
 
 
 def place_predictions(state: PredictedState, local_path: str, text: str, finder: LineFinder) -> PlacedPredictions:
-    """Put what is known on the lines of a text.
-
-    Args:
-        state: what is known.
-        local_path: of the document: the source, or the description.
-        text: of the document now.
-        finder: follows its lines.
-    """
+    """Put what is known on the lines of a text."""
     if local_path == state.launches_file.local_path:
         return _place_description(state, finder)
     result = state.result

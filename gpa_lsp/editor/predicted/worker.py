@@ -4,15 +4,13 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import TypeVar
 
-from gpa_lsp.basis.errors import GpaError, InputError, Problem
-from gpa_lsp.basis.numbers import format_count, format_count_of, format_dim3, format_duration_ns, format_update_bytes
-from gpa_lsp.basis.ownership import choose_frame, find_frame_in, find_library_frame
-from gpa_lsp.basis.visible_text import make_one_line
-from gpa_lsp.basis.whole_files import atomic_write
-from gpa_lsp.compiler.settings import CompileSettings
+from msgspec.structs import replace
+
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.document.layout import join_lines
+from gpa_lsp.document.prediction_text import render_prediction
 from gpa_lsp.editor.predicted.machines import choose_machine
 from gpa_lsp.editor.predicted.results import (
     Job,
@@ -30,22 +28,30 @@ from gpa_lsp.editor.predicted.results import (
     TrialsResult,
 )
 from gpa_lsp.editor.predicted.trials import find_trials
-from gpa_lsp.emulator.model import Fault, FaultKind
-from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.prediction.fault_answer import ENDINGS, REMEDIES
-from gpa_lsp.prediction.launch_sources import LaunchChoice
-from gpa_lsp.prediction.model import EDITOR_PREDICTION, KernelPrediction, PredictionSettings, SourcePrediction
-from gpa_lsp.prediction.predict import match_launches, predict_source
-from gpa_lsp.prediction.templates import write_templates
-from gpa_lsp.processes.frames import Step
-from gpa_lsp.processes.worker import Tell, Work
-from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.render.layout import join_lines
-from gpa_lsp.render.prediction_text import render_prediction
-from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
+from gpa_lsp.execution.compiler.settings import CompileSettings
+from gpa_lsp.execution.emulator.model import Fault, FaultKind
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.prediction.fault_answer import ENDINGS, REMEDIES
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.model import EDITOR_PREDICTION, KernelPrediction, PredictionSettings, SourcePrediction
+from gpa_lsp.execution.prediction.predict import match_launches, predict_source
+from gpa_lsp.execution.prediction.templates import write_templates
+from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
+from gpa_lsp.foundation.errors import GpaError, InputError, Problem
+from gpa_lsp.foundation.numbers import (
+    format_count,
+    format_count_of,
+    format_dim3,
+    format_duration_ns,
+    format_update_bytes,
+)
+from gpa_lsp.foundation.ownership import choose_frame, find_frame_in, find_library_frame
+from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.worker import Tell, Work
+from gpa_lsp.foundation.visible_text import make_one_line
+from gpa_lsp.foundation.whole_files import atomic_write
 
-_KEPT = 4
-"""Predictions, so that a page need not wait for another emulation."""
+_KEPT = 4  # Predictions, so that a page need not wait for another emulation
 
 _TEXT_WIDTH = 120
 _LONGEST_PAGE_CHARS = 180_000
@@ -60,9 +66,9 @@ _Fact = TypeVar("_Fact", AccessLineFact, BranchLineFact)
 
 
 def _warm_up() -> None:
-    from gpa_lsp.binary import disassembler  # noqa: F401
-    from gpa_lsp.compiler import compile as compiling  # noqa: F401
-    from gpa_lsp.sources import cuda_arrays  # noqa: F401
+    from gpa_lsp.code.binary import disassembler  # noqa: F401
+    from gpa_lsp.code.sources import cuda_arrays  # noqa: F401
+    from gpa_lsp.execution.compiler import compile as compiling  # noqa: F401
 
 
 def do_job(job: Job, tell: Tell) -> object:
@@ -96,7 +102,7 @@ def predict(job: PredictedJob, tell: Tell) -> SourcePrediction:
     """The prediction of a job, from what is kept where it is.
 
     Raises:
-        GpaError: see :func:`~gpa_lsp.prediction.predict.predict_source`.
+        GpaError: see :func:`~gpa_lsp.execution.prediction.predict.predict_source`.
     """
     known = _kept.get(job)
     if known is not None:
@@ -180,7 +186,7 @@ def _look_for_trials(job: TrialsJob, tell: Tell) -> TrialsResult:
 
 
 def _write_page(job: PageJob, tell: Tell) -> PageResult:
-    from gpa_lsp.render.prediction_page.page import render_prediction_page
+    from gpa_lsp.document.prediction_page.page import render_prediction_page
 
     try:
         found = predict(job.base, tell)

@@ -6,38 +6,29 @@ Where nothing was blamed on either side, the registers speak: who wrote what it 
 from collections.abc import Mapping
 from typing import Any
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_percent
+from msgspec import Struct
+
 from gpa_lsp.editor.model import ChainItem, ChainLink, Range
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.jumps import describe_tie, span_instruction
 from gpa_lsp.editor.sass.model import SassView
 from gpa_lsp.editor.session_view import SessionView
+from gpa_lsp.foundation.numbers import format_percent
 
-KIND = "sass"
-"""In an item's ``data``: it is one of these."""
+KIND = "sass"  # In an item's ``data``: it is one of these
 
 _MOST_STEPS = 50
 _LONGEST_NAME = 80
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstructionStep:
-    """An instruction one step away.
+class InstructionStep(Struct, frozen=True, kw_only=True):
+    """An instruction one step away."""
 
-    Attributes:
-        item: the instruction.
-        text: a few words about what connects the two.
-        ratio: samples of the connection, of the kernel's.
-        row: the instruction.
-        resource: what connects the two; None when nothing does, or nobody knows.
-    """
-
-    item: ChainItem
-    text: str
-    ratio: float
-    row: int
-    resource: int | None
+    item: ChainItem  # the instruction
+    text: str  # a few words about what connects the two
+    ratio: float  # samples of the connection, of the kernel's
+    row: int  # the instruction
+    resource: int | None  # what connects the two; None when nothing does, or nobody knows
 
 
 def prepare(view: SassView, line: int) -> ChainItem | None:
@@ -91,13 +82,7 @@ def list_chain(session: SessionView, uri: str, line: int, *, is_incoming: bool) 
 
 
 def list_steps(view: SassView, row: int, *, is_incoming: bool) -> list[InstructionStep]:
-    """The instructions one step away, most samples first.
-
-    Args:
-        view: the document.
-        row: the instruction.
-        is_incoming: what it waits for; else who waits for it.
-    """
+    """The instructions one step away, most samples first."""
     # needs numpy, which the answer to initialize must not wait for
     from gpa_lsp.report.instruction_pairs import join_by_instruction, list_causes, list_victims
 
@@ -117,7 +102,7 @@ def list_steps(view: SassView, row: int, *, is_incoming: bool) -> list[Instructi
 
 
 def _list_by_registers(view: SassView, row: int, *, is_incoming: bool) -> list[InstructionStep]:
-    from gpa_lsp.binary.model import name_resource  # imported here because it needs numpy
+    from gpa_lsp.code.binary.model import name_resource  # imported here because it needs numpy
     from gpa_lsp.report.code_queries import find_defs, find_uses
 
     code = view.document.shown.kernel.report.code

@@ -5,57 +5,43 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.locations import shorten_paths
-from gpa_lsp.basis.numbers import format_count, format_percent
-from gpa_lsp.basis.ownership import choose_frame
-from gpa_lsp.basis.visible_text import keep_length, make_one_line
+from gpa_lsp.document.layout import cut
 from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.foundation.locations import shorten_paths
+from gpa_lsp.foundation.numbers import format_count, format_percent
+from gpa_lsp.foundation.ownership import choose_frame
+from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.foundation.visible_text import keep_length, make_one_line
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
-from gpa_lsp.render.layout import cut
 from gpa_lsp.report.live_registers import count_live_registers
 from gpa_lsp.report.model import InstructionColumns, KernelReport
 
+# Below this share of the kernel's samples a number would only hide those that matter, and a stall reason is chance
 LEAST_SHOWN_RATIO = 0.0005
-"""Below this share of the kernel's samples a number would only hide those that matter, and a stall reason is chance."""
 
-_FEW = "·"
-"""Stands for a share too small to show, so that nothing is taken for code that never ran."""
+_FEW = "·"  # Stands for a share too small to show, so that nothing is taken for code that never ran
 
 _LONGEST_REASON = 20
 _MOST_PLACE_CELLS = 22
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnKind:
-    """A column a person can choose.
+class ColumnKind(Struct, frozen=True, kw_only=True):
+    """A column a person can choose."""
 
-    Attributes:
-        name: by which it is chosen.
-        title: above it.
-        detail: what stands in it, in a few words.
-        is_number: what instructions can be sorted by.
-    """
-
-    name: str
-    title: str
-    detail: str
-    is_number: bool = True
+    name: str  # by which it is chosen
+    title: str  # above it
+    detail: str  # what stands in it, in a few words
+    is_number: bool = True  # what instructions can be sorted by
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """A column of one kernel.
+class Column(ColumnRecord, frozen=True, kw_only=True):
+    """A column of one kernel."""
 
-    Attributes:
-        kind: which one.
-        cells: n texts; empty for what is unknown or nothing.
-        values: float64[n], what instructions are sorted by; -1 where unknown. None for words.
-    """
-
-    kind: ColumnKind
-    cells: Sequence[str]
+    kind: ColumnKind  # which one
+    cells: Sequence[str]  # n texts; empty for what is unknown or nothing
+    # float64[n], what instructions are sorted by; -1 where unknown. None for words.
     values: npt.NDArray[np.float64] | None = None
 
     @property
@@ -76,11 +62,10 @@ _SECTORS = ColumnKind(name="sectors", title="sectors", detail="32-byte sectors o
 _WAVEFRONTS = ColumnKind(name="wavefronts", title="wavefronts", detail="wavefronts of its shared memory accesses")
 _REGISTERS = ColumnKind(name="registers", title="alive", detail="registers that hold a value at it, from the code")
 
+# Those that every kernel has, in the order they are offered in; each of a kernel's stall reasons is one more, by its name
 KINDS = (_SHARE, _LINE, _REASON, _SAMPLES, _NOT_ISSUED, _EXECUTIONS, _SECTORS, _WAVEFRONTS, _REGISTERS)
-"""Those that every kernel has, in the order they are offered in; each of a kernel's stall reasons is one more, by its name."""
 
-USUAL_COLUMNS = (_SHARE.name, _LINE.name, _REASON.name)
-"""What is shown where nobody has chosen."""
+USUAL_COLUMNS = (_SHARE.name, _LINE.name, _REASON.name)  # What is shown where nobody has chosen
 
 
 def list_kinds(report: KernelReport) -> tuple[ColumnKind, ...]:

@@ -1,12 +1,12 @@
 """Which rows of a kernel belong together: its functions, their loops, their basic blocks."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.editor.sass.model import SectionKind
 from gpa_lsp.report.code import KernelCode
 from gpa_lsp.report.model import FunctionRow, InstructionColumns, KernelReport
@@ -14,25 +14,15 @@ from gpa_lsp.report.model import FunctionRow, InstructionColumns, KernelReport
 _ORDER = {SectionKind.FUNCTION: 0, SectionKind.LOOP: 1, SectionKind.BLOCK: 2}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """Rows under one heading.
+class Part(Struct, frozen=True, kw_only=True):
+    """Rows under one heading."""
 
-    Attributes:
-        kind: what they are.
-        first_row: the first one.
-        last_row: the last one, inclusive.
-        number: of the loop in the report, or of the block in its code; -1 for functions.
-        depth: of the loop, 1 for an outermost one; 0 for what is none.
-        function: the row of a function that the report knows; None for others.
-    """
-
-    kind: SectionKind
-    first_row: int
-    last_row: int
-    number: int = -1
-    depth: int = 0
-    function: FunctionRow | None = None
+    kind: SectionKind  # what they are
+    first_row: int  # the first one
+    last_row: int  # the last one, inclusive
+    number: int = -1  # of the loop in the report, or of the block in its code; -1 for functions
+    depth: int = 0  # of the loop, 1 for an outermost one; 0 for what is none
+    function: FunctionRow | None = None  # the row of a function that the report knows; None for others
 
 
 def find_parts(report: KernelReport) -> tuple[Part, ...]:
@@ -95,8 +85,7 @@ def _find_functions(report: KernelReport) -> Iterator[Part]:
             )
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     """Blocks in a row that are all in one loop."""
 
     loop: int

@@ -10,44 +10,34 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.visible_text import keep_length
+from gpa_lsp.document.control_words import describe_controls
 from gpa_lsp.editor.sass.columns import Column, fill_columns
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.render.control_words import describe_controls
+from gpa_lsp.foundation.visible_text import keep_length
 from gpa_lsp.report.model import InstructionColumns, KernelReport
 
 _MOST_BARS = 6
-_LONGEST_TEXT = 52
-"""Where remarks begin; longer instructions push their own to the right."""
+_LONGEST_TEXT = 52  # Where remarks begin; longer instructions push their own to the right
 
 _USUAL_TEXT_RATIO = 0.98
 _FOREIGN_OFFSET = 1 << 32
 _NO_TEXT = "// not disassembled"
-_LEAST_STALL_CYCLES = 2
-"""One cycle is what every instruction takes."""
+_LEAST_STALL_CYCLES = 2  # One cycle is what every instruction takes
 
 _UP, _DOWN = "↑", "↓"
 _REMARK = "// "
 _GAP = "  "
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """Characters of what stands before the remarks; 0 for what the kernel has nothing for.
+class Layout(Struct, frozen=True, kw_only=True):
+    """Characters of what stands before the remarks; 0 for what the kernel has nothing for."""
 
-    Attributes:
-        address: hexadecimal digits of an address.
-        number: of the column before the instruction.
-        bars: loops around an instruction that are shown.
-        text: of most instructions.
-    """
-
-    address: int
-    number: int
-    bars: int
-    text: int
+    address: int  # hexadecimal digits of an address
+    number: int  # of the column before the instruction
+    bars: int  # loops around an instruction that are shown
+    text: int  # of most instructions
 
     @property
     def instruction_column(self) -> int:
@@ -64,30 +54,18 @@ class Layout:
         return f".L_{offset:0{self.address}x}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """The instruction lines of a kernel.
+class Rows(Struct, frozen=True, kw_only=True):
+    """The instruction lines of a kernel."""
 
-    Attributes:
-        layout: their columns.
-        title: what stands in the columns, as a comment.
-        lines: one per instruction.
-        reason_offset: characters from the beginning of a remark to the stall reason in it; None where that is not shown.
-    """
-
-    layout: Layout
-    title: str
-    lines: list[str]
+    layout: Layout  # their columns
+    title: str  # what stands in the columns, as a comment
+    lines: list[str]  # one per instruction
+    # characters from the beginning of a remark to the stall reason in it; None where that is not shown
     reason_offset: int | None
 
 
 def build_rows(shown: VisibleKernel, names: Sequence[str]) -> Rows:
-    """The instruction lines of a kernel.
-
-    Args:
-        shown: the kernel.
-        names: of the columns that were chosen.
-    """
+    """The instruction lines of a kernel."""
     report = shown.kernel.report
     chosen = fill_columns(shown, names)
     front = next((column for column in chosen if column.values is not None), None)

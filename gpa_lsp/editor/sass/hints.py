@@ -2,44 +2,35 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.editor.model import Hint, LabelPart, Location
 from gpa_lsp.editor.sass.model import SassDocument, SassView
+from gpa_lsp.foundation.numbers import format_percent
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     import numpy as np
     import numpy.typing as npt
 
-    from gpa_lsp.blame.model import BlameEdges
+    from gpa_lsp.diagnosis.blame.model import BlameEdges
 
+# Of the kernel's samples: an instruction with less has nothing to say, whatever the user's threshold for lines is
 _LEAST_RATIO = 0.01
-"""Of the kernel's samples: an instruction with less has nothing to say, whatever the user's threshold for lines is."""
 
-_LEAST_OTHER_RATIO = 0.1
-"""Of an instruction's samples: other ends with less are not counted."""
+_LEAST_OTHER_RATIO = 0.1  # Of an instruction's samples: other ends with less are not counted
 
 
 class _Ties(NamedTuple):
-    """The other ends of one instruction's stalls.
+    """The other ends of one instruction's stalls."""
 
-    Attributes:
-        samples: on all of them.
-        top_row: the one with most.
-        others: how many there are that matter, the top one among them.
-    """
-
-    samples: float
-    top_row: int
-    others: int
+    samples: float  # on all of them
+    top_row: int  # the one with most
+    others: int  # how many there are that matter, the top one among them
 
 
 def list_hints(view: SassView, first: int, last: int) -> list[Hint]:
     """The hints of some lines, by line.
 
     Args:
-        view: the document.
         first: first line, 1-based.
-        last: last line.
     """
     document = view.document
     report = document.shown.kernel.report

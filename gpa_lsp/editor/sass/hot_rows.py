@@ -1,7 +1,7 @@
 """The hottest instructions of a SASS document."""
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_percent
+from msgspec import Struct
+
 from gpa_lsp.editor.lines.heat import HeatKind
 from gpa_lsp.editor.lines.metric_values import label_value, measure_rows
 from gpa_lsp.editor.metrics import USUAL, LineMetric, MetricKind
@@ -9,31 +9,24 @@ from gpa_lsp.editor.model import Location
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.jumps import locate_row
 from gpa_lsp.editor.sass.model import SassDocument, SassView
+from gpa_lsp.foundation.numbers import format_percent
 
+# Place, share of the kernel's samples, whether they were taken there or are blamed on it, a few words
 HotRow = tuple[Location, float, HeatKind, str]
-"""Place, share of the kernel's samples, whether they were taken there or are blamed on it, a few words."""
 
 _MOST_ROWS = 50
 
+# A kernel has many more instructions than lines, so that the user's threshold for lines would leave nothing
 _LEAST_RATIO = 0.01
-"""A kernel has many more instructions than lines, so that the user's threshold for lines would leave nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowHeat:
-    """How hot an instruction is.
+class RowHeat(Struct, frozen=True, kw_only=True):
+    """How hot an instruction is."""
 
-    Attributes:
-        row: the instruction.
-        share_ratio: of the kernel's samples: those taken there or those blamed on it, whichever are more; or of what else is shown.
-        kind: which.
-        words: what else is shown; empty where it is samples.
-    """
-
-    row: int
-    share_ratio: float
-    kind: HeatKind
-    words: str = ""
+    row: int  # the instruction
+    share_ratio: float  # of the kernel's samples: those taken there or those blamed on it, whichever are more; or of what else is shown
+    kind: HeatKind  # which
+    words: str = ""  # what else is shown; empty where it is samples
 
 
 def measure_row_heat(document: SassDocument, least_ratio: float, metric: LineMetric = USUAL) -> list[RowHeat]:
@@ -84,7 +77,7 @@ def list_hot_rows(view: SassView) -> list[HotRow]:
 
 def label_row(view: SassView, heat: RowHeat) -> str:
     """``84 % long_scoreboard · /*0030*/ FFMA`` or ``causes 67 % · /*0020*/ LDG``."""
-    from gpa_lsp.render.sampling_words import label_samples  # it needs numpy
+    from gpa_lsp.document.sampling_words import label_samples  # it needs numpy
 
     name = name_instruction(view.document, heat.row)
     if heat.words:

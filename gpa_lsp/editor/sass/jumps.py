@@ -1,13 +1,12 @@
 """From an instruction to those it waits for, and to those that wait for it."""
 
-from gpa_lsp.basis.numbers import format_count_of, format_percent
 from gpa_lsp.editor.model import Jump, Location, Range
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.model import SassView
 from gpa_lsp.editor.session_view import SessionView
+from gpa_lsp.foundation.numbers import format_count_of, format_percent
 
-_MOST_JUMPS = 20
-"""Nobody chooses among more."""
+_MOST_JUMPS = 20  # Nobody chooses among more
 
 
 def find_causes(session: SessionView, uri: str, line: int) -> list[Jump]:
@@ -65,7 +64,7 @@ def _list_jumps(view: SassView, row: int, *, is_cause: bool) -> list[Jump]:
 
 def describe_tie(samples: float, reason: str, resource: int | None) -> str:
     """What connects two instructions, in the words of source lines: ``60 samples of long_scoreboard through R2``."""
-    from gpa_lsp.binary.model import name_resource  # imported here because it needs numpy
+    from gpa_lsp.code.binary.model import name_resource  # imported here because it needs numpy
 
     text = f"{format_count_of(round(samples), 'sample')} of {reason}"
     return text if resource is None else f"{text} through {name_resource(resource)}"

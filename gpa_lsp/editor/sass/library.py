@@ -6,7 +6,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from urllib.parse import quote, unquote
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.lines.positions import Positions, UnitCounter
 from gpa_lsp.editor.model import TextChange
@@ -21,10 +22,8 @@ _LONGEST_NAME = 60
 BuildDocument = Callable[[str, VisibleKernel, Sequence[str] | None], SassDocument]
 
 
-@dataclass(slots=True)
-class _OpenDocument:
-    uri: str
-    """As the client writes it."""
+class _OpenDocument(Struct):
+    uri: str  # As the client writes it
     version: int | None
     text: str
     document: SassDocument | None
@@ -55,11 +54,7 @@ class SassDocuments:
         """Names of the columns that were chosen, in their order; None for the usual ones."""
 
     def choose_columns(self, names: Sequence[str] | None) -> tuple[str, ...]:
-        """A person wants to see some columns, or with None the usual ones.
-
-        Returns:
-            Open documents: the client's text is of before.
-        """
+        """A person wants to see some columns, or with None the usual ones."""
         chosen = None if names is None else tuple(names)
         if chosen == self.columns:
             return ()
@@ -68,11 +63,7 @@ class SassDocuments:
         return tuple(uri for uri in self._open if uri in self._kernels)
 
     def take(self, kernels: Iterable[VisibleKernel], settings: Settings, places: PlaceFinder) -> tuple[str, ...]:
-        """There is new knowledge, or there are new settings.
-
-        Returns:
-            Open documents whose kernel was measured again, or came: the client's text is of before.
-        """
+        """There is new knowledge, or there are new settings."""
         self._settings, self._places = settings, places
         before = self._kernels
         self._kernels = {make_uri(shown): shown for shown in kernels}
@@ -107,13 +98,7 @@ class SassDocuments:
         return self._made[uri]
 
     def open(self, uri: str, text: str, version: int | None = None) -> None:
-        """The client opened a document, or has a new text for it.
-
-        Args:
-            uri: as the client writes it.
-            text: its content.
-            version: the client's number for this content.
-        """
+        """The client opened a document, or has a new text for it."""
         known = self._open.get(normalise_uri(uri))
         document = self.make(uri)
         if document is not None and not _holds(document, text):

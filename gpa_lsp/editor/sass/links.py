@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_count_of, format_percent
+from msgspec import Struct
+
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.names import name_line
 from gpa_lsp.editor.lines.positions import Positions
@@ -13,33 +13,25 @@ from gpa_lsp.editor.sass.library import is_sass_uri
 from gpa_lsp.editor.sass.model import SassDocument, is_same_code
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.foundation.numbers import format_count_of, format_percent
+from gpa_lsp.foundation.records import ColumnRecord
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     import numpy as np
     import numpy.typing as npt
 
 _MOST_KERNELS = 8
-_MOST_INSTRUCTIONS = 50_000
-"""Of the documents made for one answer: 20,000 take up to a third of a second."""
+_MOST_INSTRUCTIONS = 50_000  # Of the documents made for one answer: 20,000 take up to a third of a second
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
-    """The same code on the other side.
+class Link(Struct, frozen=True, kw_only=True):
+    """The same code on the other side."""
 
-    Attributes:
-        uri: the document.
-        ranges: its lines, ascending; lines that follow each other are one range.
-        primary: the line to go to.
-        kernel: name of the kernel.
-        text: a few words for a list to choose from.
-    """
-
-    uri: str
-    ranges: tuple[Range, ...]
-    primary: Range
-    kernel: str
-    text: str
+    uri: str  # the document
+    ranges: tuple[Range, ...]  # its lines, ascending; lines that follow each other are one range
+    primary: Range  # the line to go to
+    kernel: str  # name of the kernel
+    text: str  # a few words for a list to choose from
 
     @property
     def location(self) -> Location:
@@ -91,19 +83,12 @@ def _link_instruction(session: SessionView, uri: str, line: int) -> Iterator[Lin
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """A kernel's instructions of a line.
+class _Found(ColumnRecord, frozen=True, kw_only=True):
+    """A kernel's instructions of a line."""
 
-    Attributes:
-        shown: the kernel.
-        rows: int64[m], ascending; at least one.
-        samples: on them.
-    """
-
-    shown: VisibleKernel
-    rows: "npt.NDArray[np.int64]"
-    samples: int
+    shown: VisibleKernel  # the kernel
+    rows: "npt.NDArray[np.int64]"  # int64[m], ascending; at least one
+    samples: int  # on them
 
 
 def _link_line(session: SessionView, view: DocumentView, line: int) -> Iterator[Link]:
@@ -163,12 +148,7 @@ def _make_link(session: SessionView, view: DocumentView, found: _Found) -> Link 
 
 
 def choose_primary(shown: VisibleKernel, rows: "npt.NDArray[np.int64]") -> int:
-    """Of some instructions the one that matters most: it causes most samples, its own matters included; then, it has most.
-
-    Args:
-        shown: the kernel.
-        rows: not empty.
-    """
+    """Of some instructions the one that matters most: it causes most samples, its own matters included; then, it has most."""
     import numpy as np
 
     report = shown.kernel.report

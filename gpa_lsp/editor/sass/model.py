@@ -3,8 +3,10 @@
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.foundation.records import ColumnRecord
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     import numpy as np
@@ -26,51 +28,31 @@ class SectionKind(Enum):
     BLOCK = "block"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """A part of the document that belongs together; parts nest or are apart, a loop may hold gaps that are not shown as its.
+class Section(Struct, frozen=True, kw_only=True):
+    """A part of the document that belongs together; parts nest or are apart, a loop may hold gaps that are not shown as its."""
 
-    Attributes:
-        kind: what it is.
-        name: as its heading names it.
-        detail: its samples and what they mostly are, in words; empty without samples.
-        first_line: its heading, 1-based.
-        last_line: its last line.
-        first_row: first instruction.
-    """
-
-    kind: SectionKind
-    name: str
-    detail: str
-    first_line: int
-    last_line: int
-    first_row: int
+    kind: SectionKind  # what it is
+    name: str  # as its heading names it
+    detail: str  # its samples and what they mostly are, in words; empty without samples
+    first_line: int  # its heading, 1-based
+    last_line: int  # its last line
+    first_row: int  # first instruction
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SassDocument:
-    """The SASS of one kernel as text of l lines. A line holds one instruction or none, or stands for several that only fill up.
+class SassDocument(ColumnRecord, frozen=True, kw_only=True):
+    """The SASS of one kernel as text of l lines. A line holds one instruction or none, or stands for several that only fill up."""
 
-    Attributes:
-        uri: ``gpa-sass:///NAME.DIGEST.nvsass``; the same for later measurements of the kernel.
-        shown: the kernel and its profile.
-        lines: without line ends.
-        row_of_line: int32[l], the (first) instruction on each line (the first line is at index 0); -1 for headings, remarks and empty lines.
-        line_of_row: int32[n], the 1-based line of each instruction.
-        instruction_column: where the instruction's text, ``InstructionColumns.texts`` of its row verbatim, begins on every instruction's line;
-            characters before it.
-        reason_offset: characters from the beginning of the remark behind an instruction to the stall reason in it; None where that is not shown.
-        sections: by first line, outer ones first.
-    """
-
-    uri: str
-    shown: VisibleKernel
-    lines: tuple[str, ...]
+    uri: str  # ``gpa-sass:///NAME.DIGEST.nvsass``; the same for later measurements of the kernel
+    shown: VisibleKernel  # the kernel and its profile
+    lines: tuple[str, ...]  # without line ends
+    # int32[l], the (first) instruction on each line (the first line is at index 0); -1 for headings, remarks and empty lines
     row_of_line: "npt.NDArray[np.int32]"
-    line_of_row: "npt.NDArray[np.int32]"
+    line_of_row: "npt.NDArray[np.int32]"  # int32[n], the 1-based line of each instruction
+    # where the instruction's text, ``InstructionColumns.texts`` of its row verbatim, begins on every instruction's line; characters before it
     instruction_column: int
+    # characters from the beginning of the remark behind an instruction to the stall reason in it; None where that is not shown
     reason_offset: int | None
-    sections: tuple[Section, ...]
+    sections: tuple[Section, ...]  # by first line, outer ones first
 
     @property
     def text(self) -> str:
@@ -90,21 +72,13 @@ class SassDocument:
         return int(self.line_of_row[row]), start, start + len(self.shown.kernel.report.instructions.texts[row])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SassView:
-    """An open SASS document. Features answer from it and from nothing else.
+class SassView(Struct, frozen=True, kw_only=True):
+    """An open SASS document. Features answer from it and from nothing else."""
 
-    Attributes:
-        document: the document whose text the client holds, which may be of an earlier measurement.
-        positions: translates lines and columns for the client.
-        settings: the options.
-        places: finds measured places on this machine.
-    """
-
-    document: SassDocument
-    positions: "Positions"
-    settings: "Settings"
-    places: "PlaceFinder"
+    document: SassDocument  # the document whose text the client holds, which may be of an earlier measurement
+    positions: "Positions"  # translates lines and columns for the client
+    settings: "Settings"  # the options
+    places: "PlaceFinder"  # finds measured places on this machine
 
 
 def is_same_code(one: VisibleKernel, other: VisibleKernel) -> bool:

@@ -12,8 +12,7 @@ from gpa_lsp.editor.sass.value_trace import PointedOperand, find_definitions, fi
 from gpa_lsp.report.instruction_pairs import join_by_instruction, list_causes
 from gpa_lsp.report.scoreboard_queries import find_setters, find_waiters, list_awaited, list_set
 
-_LEAST_RATIO = 0.1
-"""Of the samples an instruction waits: causes with less are not worth a choice, but the first one."""
+_LEAST_RATIO = 0.1  # Of the samples an instruction waits: causes with less are not worth a choice, but the first one
 
 
 def find_definition(view: SassView, position: Position) -> list[Location] | None:

@@ -3,15 +3,15 @@
 import struct
 from collections.abc import Sequence
 
-from gpa_lsp.basis.visible_text import make_one_line
-from gpa_lsp.binary.opcode_words import describe_special_register
+from gpa_lsp.code.binary.opcode_words import describe_special_register
+from gpa_lsp.document.markdown_text import mark_code
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.instruction_hover import name_resources
 from gpa_lsp.editor.sass.model import SassDocument
 from gpa_lsp.editor.sass.operand_spans import SpanKind
 from gpa_lsp.editor.sass.operand_values import OperandValue
 from gpa_lsp.editor.sass.targets import find_target
-from gpa_lsp.render.markdown_text import mark_code
+from gpa_lsp.foundation.visible_text import make_one_line
 from gpa_lsp.report.code import KernelCode
 from gpa_lsp.report.code_queries import FoundRows, find_defs, find_uses
 
@@ -19,8 +19,7 @@ _MOST_NAMED = 4
 _LARGEST_WORD = 0xFFFFFFFF
 _LAUNCH_BANK = "c[0x0]"
 _ZEROS = ("RZ", "URZ")
-_SMALLEST_FLOAT, _LARGEST_FLOAT = 1e-9, 1e12
-"""Numbers beyond are hardly ever meant as floats."""
+_SMALLEST_FLOAT, _LARGEST_FLOAT = 1e-9, 1e12  # Numbers beyond are hardly ever meant as floats
 
 
 def describe_operand(document: SassDocument, row: int, value: OperandValue) -> str:

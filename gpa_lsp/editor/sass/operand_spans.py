@@ -1,6 +1,6 @@
 """Where the operands of an instruction stand in its text: what a person can point at.
 
-The registers are found by the decoder's own reading of operands (:mod:`gpa_lsp.binary.operands`); here they are joined by what only a reader
+The registers are found by the decoder's own reading of operands (:mod:`gpa_lsp.code.binary.operands`); here they are joined by what only a reader
 cares about: numbers, constants, special registers, targets.
 """
 
@@ -9,9 +9,9 @@ from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
-from gpa_lsp.binary.model import Flow, ResourceKind, encode_resource
-from gpa_lsp.binary.opcodes import describe_mnemonic
-from gpa_lsp.binary.operands import RegisterGroup, find_registers
+from gpa_lsp.code.binary.model import Flow, ResourceKind, encode_resource
+from gpa_lsp.code.binary.opcodes import describe_mnemonic
+from gpa_lsp.code.binary.operands import RegisterGroup, find_registers
 
 _SEPARATOR = ", "
 _WITH_TARGET = (Flow.BRANCH, Flow.CALL, Flow.BARRIER_SET)
@@ -22,42 +22,27 @@ _HEXADECIMAL = re.compile(r"-?0x[0-9a-f]+")
 class SpanKind(Enum):
     """What an operand, or a part of one, is."""
 
-    GUARD = "guard"
-    """``@!P0``, the whole of it."""
-    REGISTER = "register"
-    """A general register, RZ among them; the name alone, without ``.64`` or ``.reuse``."""
-    UNIFORM_REGISTER = "uniform_register"
-    """A uniform register, URZ among them; the name alone."""
-    PREDICATE = "predicate"
-    """PT among them, and PR, which is all of them."""
+    GUARD = "guard"  # ``@!P0``, the whole of it
+    REGISTER = "register"  # A general register, RZ among them; the name alone, without ``.64`` or ``.reuse``
+    UNIFORM_REGISTER = "uniform_register"  # A uniform register, URZ among them; the name alone
+    PREDICATE = "predicate"  # PT among them, and PR, which is all of them
     UNIFORM_PREDICATE = "uniform_predicate"
     CONVERGENCE_BARRIER = "convergence_barrier"
-    SCOREBOARD = "scoreboard"
-    """``SB0`` of DEPBAR."""
-    SPECIAL_REGISTER = "special_register"
-    """``SR_TID.X`` with its component."""
-    CONSTANT = "constant"
-    """``c[0x0][0x160]``; where a register chooses the place, only the bank ``c[0x0]``."""
-    IMMEDIATE = "immediate"
-    """A number with its sign; offsets in addresses among them."""
-    TARGET = "target"
-    """Where a branch or a call goes, or where threads meet again: an address or a name."""
+    SCOREBOARD = "scoreboard"  # ``SB0`` of DEPBAR
+    SPECIAL_REGISTER = "special_register"  # ``SR_TID.X`` with its component
+    CONSTANT = "constant"  # ``c[0x0][0x160]``; where a register chooses the place, only the bank ``c[0x0]``
+    IMMEDIATE = "immediate"  # A number with its sign; offsets in addresses among them
+    TARGET = "target"  # Where a branch or a call goes, or where threads meet again: an address or a name
 
 
 class OperandSpan(NamedTuple):
-    """An operand or a part of one.
+    """An operand or a part of one."""
 
-    Attributes:
-        start: characters of the instruction's text before it.
-        end: characters before what follows it.
-        kind: what it is.
-        resources: resource numbers that the text says it stands for, ascending; more may belong to it where the opcode says so
-            (``LDG.E.128 R4``). Empty for what is no register, and for registers that are constants (RZ, PT).
-    """
-
-    start: int
-    end: int
-    kind: SpanKind
+    start: int  # characters of the instruction's text before it
+    end: int  # characters before what follows it
+    kind: SpanKind  # what it is
+    # resource numbers that the text says it stands for, ascending; more may belong to it where the opcode says so (``LDG.E.128 R4``). Empty for what
+    # is no register, and for registers that are constants (RZ, PT).
     resources: tuple[int, ...]
 
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from gpa_lsp.binary.model import ResourceKind, encode_resource
-from gpa_lsp.binary.opcodes import MaskUse, describe_mnemonic
-from gpa_lsp.binary.operands import FILE_SIZES, find_registers
-from gpa_lsp.binary.uses import OperandRole, find_roles
+from gpa_lsp.code.binary.model import ResourceKind, encode_resource
+from gpa_lsp.code.binary.opcodes import MaskUse, describe_mnemonic
+from gpa_lsp.code.binary.operands import FILE_SIZES, find_registers
+from gpa_lsp.code.binary.uses import OperandRole, find_roles
 from gpa_lsp.editor.sass.operand_spans import SpanKind, find_mnemonic, list_operands
 
 _SEPARATOR = ", "
@@ -16,23 +16,14 @@ _PREDICATE_COUNT = 7
 
 
 class OperandValue(NamedTuple):
-    """An operand, or the part of one that names a register or a place.
+    """An operand, or the part of one that names a register or a place."""
 
-    Attributes:
-        start: characters of the instruction's text before it.
-        end: characters before what follows it.
-        kind: what it is.
-        resources: resource numbers of all registers it stands for, ascending; empty for what is none.
-        is_read: its instruction reads them.
-        is_written: its instruction writes them.
-    """
-
-    start: int
-    end: int
-    kind: SpanKind
-    resources: tuple[int, ...]
-    is_read: bool
-    is_written: bool
+    start: int  # characters of the instruction's text before it
+    end: int  # characters before what follows it
+    kind: SpanKind  # what it is
+    resources: tuple[int, ...]  # resource numbers of all registers it stands for, ascending; empty for what is none
+    is_read: bool  # its instruction reads them
+    is_written: bool  # its instruction writes them
 
 
 @lru_cache(maxsize=4096)
@@ -65,10 +56,6 @@ def list_values(text: str) -> tuple[OperandValue, ...]:
 
 def find_value(text: str, column: int) -> OperandValue | None:
     """The operand at a place of an instruction's text; a cursor right behind an operand points at it too.
-
-    Args:
-        text: of the instruction.
-        column: characters before the cursor.
 
     >>> text = "FFMA R0, R2, R3, R0"
     >>> [found and text[found.start : found.end] for found in (find_value(text, column) for column in (2, 5, 7, 9))]

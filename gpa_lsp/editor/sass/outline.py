@@ -5,15 +5,14 @@ from typing import NamedTuple
 from gpa_lsp.editor.model import Fold, FoldKind, Range, Symbol, SymbolKind
 from gpa_lsp.editor.sass.model import SassDocument, SassView, Section, SectionKind
 
+# Of the kernel's samples. A function has hundreds of blocks; nobody looks for the others by name.
 _LEAST_BLOCK_RATIO = 0.01
-"""Of the kernel's samples. A function has hundreds of blocks; nobody looks for the others by name."""
 
 _MOST_BLOCKS = 200
-_MOST_FOLDS = 4_900
-"""VS Code takes five thousand and then leaves some out, without regard to which."""
+_MOST_FOLDS = 4_900  # VS Code takes five thousand and then leaves some out, without regard to which
 
+# What is nested deeper stands beside its like: nobody writes such code by hand, and JSON of any depth breaks its readers
 _DEEPEST = 12
-"""What is nested deeper stands beside its like: nobody writes such code by hand, and JSON of any depth breaks its readers."""
 
 _KINDS = {
     SectionKind.FUNCTION: SymbolKind.FUNCTION,

@@ -1,38 +1,26 @@
 """The instructions of a SASS document in the order of one of its columns, largest first: where to look first."""
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.visible_text import make_one_line
+from msgspec import Struct
+
 from gpa_lsp.editor.model import Location
 from gpa_lsp.editor.sass.jumps import locate_row
 from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.foundation.visible_text import make_one_line
 
 _MOST_ROWS = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SortedRow:
-    """One instruction of such a list.
+class SortedRow(Struct, frozen=True, kw_only=True):
+    """One instruction of such a list."""
 
-    Attributes:
-        location: its line.
-        value: what stands in the column.
-        text: the instruction.
-        detail: where it is and what it is stalled by, in a few words.
-    """
-
-    location: Location
-    value: str
-    text: str
-    detail: str
+    location: Location  # its line
+    value: str  # what stands in the column
+    text: str  # the instruction
+    detail: str  # where it is and what it is stalled by, in a few words
 
 
 def sort_rows(view: SassView, name: str) -> list[SortedRow]:
-    """The instructions that have something in a column.
-
-    Args:
-        view: the document.
-        name: of the column; nothing is found by a column of words, or one that nobody knows.
-    """
+    """The instructions that have something in a column."""
     import numpy as np
 
     from gpa_lsp.editor.sass.columns import fill_column

@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 
-from gpa_lsp.basis.numbers import format_count, format_number, format_share
-from gpa_lsp.basis.visible_text import make_one_line
-from gpa_lsp.binary.model import name_resource
+from gpa_lsp.code.binary.model import name_resource
+from gpa_lsp.document.advice_words import describe_sharing
+from gpa_lsp.document.markdown_text import begin_paragraph, mark_code
 from gpa_lsp.editor.cause_table import list_pair
 from gpa_lsp.editor.lines.names import read_text
 from gpa_lsp.editor.lines.places import name_file
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.model import SassDocument, SassView
 from gpa_lsp.editor.stall_table import draw_reasons
+from gpa_lsp.foundation.numbers import format_count, format_number, format_share
+from gpa_lsp.foundation.visible_text import make_one_line
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
-from gpa_lsp.render.advice_words import describe_sharing
-from gpa_lsp.render.markdown_text import begin_paragraph, mark_code
 from gpa_lsp.report.count import count_row
 from gpa_lsp.report.instruction_pairs import (
     InstructionPair,
@@ -25,8 +25,7 @@ from gpa_lsp.report.instruction_pairs import (
 from gpa_lsp.report.model import KernelReport, ReasonCounts
 
 _MOST_ROWS = 6
-_LEAST_ISSUES = 2.0
-"""In samples: with fewer, cycles per execution would be chance."""
+_LEAST_ISSUES = 2.0  # In samples: with fewer, cycles per execution would be chance
 
 _WARP_THREADS = 32
 

@@ -2,31 +2,24 @@
 
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.ownership import find_frame_in
+from msgspec import Struct
+
 from gpa_lsp.editor.session_view import SessionView
+from gpa_lsp.foundation.ownership import find_frame_in
 
 if TYPE_CHECKING:
     from gpa_lsp.editor.document_view import DocumentView
     from gpa_lsp.editor.sass.model import SassDocument
 
-COLOURS = 8
-"""As many as people tell apart beside each other."""
+COLOURS = 8  # As many as people tell apart beside each other
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tie:
-    """A line of a source, and what it was compiled to.
+class Tie(Struct, frozen=True, kw_only=True):
+    """A line of a source, and what it was compiled to."""
 
-    Attributes:
-        line: of the source as it is now, 1-based.
-        colour: number of its colour, from 0; lines that follow each other in the source differ.
-        stretches: first and last lines of the SASS document, 1-based, ascending.
-    """
-
-    line: int
-    colour: int
-    stretches: tuple[tuple[int, int], ...]
+    line: int  # of the source as it is now, 1-based
+    colour: int  # number of its colour, from 0; lines that follow each other in the source differ
+    stretches: tuple[tuple[int, int], ...]  # first and last lines of the SASS document, 1-based, ascending
 
 
 def find_ties(session: SessionView, sass_uri: str, source_uri: str) -> list[Tie]:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from gpa_lsp.editor.model import Position, Range
 from gpa_lsp.editor.sass.jumps import span_instruction
 from gpa_lsp.editor.sass.model import SassView
@@ -11,36 +12,21 @@ from gpa_lsp.report.code import KernelCode
 from gpa_lsp.report.code_queries import find_defs, find_web
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PointedOperand:
-    """What a cursor points at.
+class PointedOperand(Struct, frozen=True, kw_only=True):
+    """What a cursor points at."""
 
-    Attributes:
-        row: the instruction.
-        column: characters of its text before the cursor; negative in front of it.
-        value: the operand; None where the cursor is on none.
-    """
-
-    row: int
-    column: int
-    value: OperandValue | None
+    row: int  # the instruction
+    column: int  # characters of its text before the cursor; negative in front of it
+    value: OperandValue | None  # the operand; None where the cursor is on none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mention:
-    """Where a value is written or read.
+class Mention(Struct, frozen=True, kw_only=True):
+    """Where a value is written or read."""
 
-    Attributes:
-        row: the instruction.
-        start: characters of its text before the place.
-        end: characters before what follows it.
-        is_written: it is written there; read otherwise.
-    """
-
-    row: int
-    start: int
-    end: int
-    is_written: bool
+    row: int  # the instruction
+    start: int  # characters of its text before the place
+    end: int  # characters before what follows it
+    is_written: bool  # it is written there; read otherwise
 
 
 def point_at(view: SassView, position: Position) -> PointedOperand | None:

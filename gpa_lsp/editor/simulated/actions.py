@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from gpa_lsp.binary.linkage_names import find_bare_name
+from gpa_lsp.code.binary.linkage_names import find_bare_name
+from gpa_lsp.code.sources.host_launches import find_host_launches
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.model import Action, ActionKind, CommandCall
 from gpa_lsp.editor.predicted.actions import list_kernel_heads
-from gpa_lsp.report.names import shorten_name
-from gpa_lsp.sources.host_launches import find_host_launches
+from gpa_lsp.kernel.names import shorten_name
 
 
 def list_simulation_actions(view: DocumentView, first: int, last: int) -> Iterator[Action]:

@@ -2,16 +2,16 @@
 
 import json
 
-from gpa_lsp.basis.errors import GpaError
-from gpa_lsp.basis.whole_files import atomic_write
+from gpa_lsp.document.prediction_page.page import render_comparison_page
 from gpa_lsp.editor.simulated.results import ComparisonJob, ComparisonResult
-from gpa_lsp.pipeline import analyse
-from gpa_lsp.prediction.simulation import SimulationSettings, simulate_report
-from gpa_lsp.processes.frames import Step
-from gpa_lsp.processes.worker import Tell
-from gpa_lsp.render.prediction_page.page import render_comparison_page
+from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_report
+from gpa_lsp.execution.simulator.profile_document import make_document
+from gpa_lsp.foundation.errors import GpaError
+from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.worker import Tell
+from gpa_lsp.foundation.whole_files import atomic_write
 from gpa_lsp.report.measured_simulation import answer_comparison, compare_simulated
-from gpa_lsp.simulator.profile_document import make_document
+from gpa_lsp.report.pipeline import analyse
 
 
 def do_comparison(job: ComparisonJob, tell: Tell) -> ComparisonResult:

@@ -3,27 +3,27 @@
 import json
 import time
 
-from gpa_lsp.basis.errors import GpaError, InputError, ProblemSeverity
-from gpa_lsp.basis.whole_files import atomic_write
-from gpa_lsp.binary.linkage_names import find_bare_name
+from gpa_lsp.code.binary.linkage_names import find_bare_name
+from gpa_lsp.code.sources.host_launches import find_host_launches
 from gpa_lsp.editor.predicted.actions import explain_undescribed_kernel
 from gpa_lsp.editor.predicted.machines import choose_machine
 from gpa_lsp.editor.predicted.results import PredictedJob
 from gpa_lsp.editor.predicted.worker import choose_compile_settings, choose_settings
 from gpa_lsp.editor.simulated.results import ComparisonJob, ComparisonResult, SimulationJob, SimulationResult
-from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.prediction.simulation import Simulation, SimulationSettings, simulate_source
-from gpa_lsp.prediction.templates import write_templates
-from gpa_lsp.processes.frames import Step
-from gpa_lsp.processes.worker import Tell, Work
-from gpa_lsp.report.names import demangle, list_named, shorten_name
-from gpa_lsp.simulator.profile_document import DocumentLaunch, make_document
-from gpa_lsp.sources.host_launches import find_host_launches
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettings, simulate_source
+from gpa_lsp.execution.prediction.templates import write_templates
+from gpa_lsp.execution.simulator.profile_document import DocumentLaunch, make_document
+from gpa_lsp.foundation.errors import GpaError, InputError, ProblemSeverity
+from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.worker import Tell, Work
+from gpa_lsp.foundation.whole_files import atomic_write
+from gpa_lsp.kernel.names import demangle, list_named, shorten_name
 
 
 def _warm_up() -> None:
-    from gpa_lsp.binary import disassembler  # noqa: F401
-    from gpa_lsp.compiler import compile as compiling  # noqa: F401
+    from gpa_lsp.code.binary import disassembler  # noqa: F401
+    from gpa_lsp.execution.compiler import compile as compiling  # noqa: F401
 
 
 def do_job(job: SimulationJob | ComparisonJob, tell: Tell) -> SimulationResult | ComparisonResult:
@@ -57,7 +57,7 @@ def simulate(job: SimulationJob, tell: Tell) -> Simulation:
     """The simulation of a job.
 
     Raises:
-        GpaError: see :func:`~gpa_lsp.prediction.simulation.simulate_source`.
+        GpaError: see :func:`~gpa_lsp.execution.prediction.simulation.simulate_source`.
     """
     base = job.base
 
@@ -109,13 +109,7 @@ def _find_launches_text(base: PredictedJob, kernel: str | None) -> str:
 
 
 def is_launched(file: str, text: str, kernel: str) -> bool:
-    """Host code in a source launches a kernel with a grid and a block that can be read from it.
-
-    Args:
-        file: name of the source.
-        text: of it.
-        kernel: mangled name.
-    """
+    """Host code in a source launches a kernel with a grid and a block that can be read from it."""
     launches = find_host_launches(file, text)
     own = [one for one in launches if one.kernel == find_bare_name(kernel)]
     return any(one.grid is not None and one.block is not None for one in own)

@@ -21,11 +21,7 @@ def list_actions(
     """What can be done about some lines.
 
     Args:
-        view: the document.
         first: first line, 1-based.
-        last: last line.
-        is_wanted: whether a kind of actions was asked for; what nobody asked for is not looked for.
-        verifier: tries fixes.
     """
     found: list[Action] = []
     if is_wanted(ActionKind.QUICK_FIX):
@@ -42,13 +38,8 @@ def list_actions(
 
 
 def make_fix_action(offered: OfferedFix, *, has_edits: bool = True) -> Action:
-    """A fix as an action, with what is known of it.
-
-    Args:
-        offered: the fix.
-        has_edits: with its edits; without them the client asks again.
-    """
-    from gpa_lsp.render.advice_words import (
+    """A fix as an action, with what is known of it."""
+    from gpa_lsp.document.advice_words import (
         show_estimate,  # needs numpy, which the answer to initialize must not wait for
     )
 

@@ -7,8 +7,8 @@ named by where they are now, and remembered in ``data`` by where they were measu
 from collections.abc import Mapping
 from typing import Any
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_percent
+from msgspec import Struct
+
 from gpa_lsp.editor.cause_table import find_caused_reason
 from gpa_lsp.editor.counterparts import Counterpart, describe_counterpart, gather_counterparts
 from gpa_lsp.editor.document_view import DocumentView
@@ -18,24 +18,17 @@ from gpa_lsp.editor.lines.places import Place, PlaceFinder
 from gpa_lsp.editor.model import ChainItem, ChainLink, Location
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
+from gpa_lsp.foundation.numbers import format_percent
 
-KIND = "source"
-"""In an item's ``data``: it is one of these."""
+KIND = "source"  # In an item's ``data``: it is one of these
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainStep:
-    """A line one step away.
+class ChainStep(Struct, frozen=True, kw_only=True):
+    """A line one step away."""
 
-    Attributes:
-        item: the line.
-        text: a few words about it.
-        ratio: samples of the connection, of the kernel's.
-    """
-
-    item: ChainItem
-    text: str
-    ratio: float
+    item: ChainItem  # the line
+    text: str  # a few words about it
+    ratio: float  # samples of the connection, of the kernel's
 
 
 def prepare(view: DocumentView, line: int) -> ChainItem | None:
@@ -95,14 +88,7 @@ def read_origin(snapshot: Snapshot, data: object) -> tuple[VisibleKernel, Place]
 
 
 def list_steps(places: PlaceFinder, shown: VisibleKernel, place: Place, *, is_incoming: bool) -> list[ChainStep]:
-    """The lines one step from a line, most samples first; those that are not on this machine now are left out.
-
-    Args:
-        places: finds them.
-        shown: the kernel.
-        place: the line, as measured.
-        is_incoming: what it waits for; else who waits for it.
-    """
+    """The lines one step from a line, most samples first; those that are not on this machine now are left out."""
     causes = shown.kernel.causes.get(place)
     if causes is None:
         return []

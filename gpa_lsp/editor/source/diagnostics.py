@@ -6,7 +6,6 @@ Information by default, because nothing is wrong with the code.
 
 from functools import partial
 
-from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.editor.cause_table import find_caused_reason, summarise_cause
 from gpa_lsp.editor.document_view import DocumentView, HotLine
 from gpa_lsp.editor.lines.causes import CauseLine
@@ -17,6 +16,7 @@ from gpa_lsp.editor.settings import Severity
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.stall_table import find_top_reason, summarise_line
 from gpa_lsp.editor.static.diagnostics import list_compiler_diagnostics, list_static_diagnostics
+from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.report.measured_files import MeasuredFile
 
 _SEVERITIES = {

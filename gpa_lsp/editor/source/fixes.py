@@ -3,43 +3,34 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.model import Range, TextEdit
 from gpa_lsp.editor.snapshot import VisibleKernel
 
 if TYPE_CHECKING:  # needs numpy and tree-sitter, which the answer to initialize must not wait for
-    from gpa_lsp.advice.model import Speedup
-    from gpa_lsp.rewrites.contexts import Question
-    from gpa_lsp.rewrites.model import Rewrite
+    from gpa_lsp.diagnosis.advice.model import Speedup
+    from gpa_lsp.diagnosis.rewrites.model import Rewrite
+    from gpa_lsp.report.rewrite_contexts import Question
 
 _MOST_FIXES = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fix:
-    """A rewrite and the advice it answers.
+class Fix(Struct, frozen=True, kw_only=True):
+    """A rewrite and the advice it answers."""
 
-    Attributes:
-        shown: the kernel.
-        rewrite: what to change.
-        speedup: what the advice is estimated to gain at this place.
-        edits: for the document as the client has it.
-        lines: 1-based, where the code is that the advice is about, the place itself first.
-    """
-
-    shown: VisibleKernel
-    rewrite: "Rewrite"
-    speedup: "Speedup"
-    edits: tuple[TextEdit, ...]
-    lines: tuple[int, ...] = ()
+    shown: VisibleKernel  # the kernel
+    rewrite: "Rewrite"  # what to change
+    speedup: "Speedup"  # what the advice is estimated to gain at this place
+    edits: tuple[TextEdit, ...]  # for the document as the client has it
+    lines: tuple[int, ...] = ()  # 1-based, where the code is that the advice is about, the place itself first
 
 
 def find_fixes(view: DocumentView, first: int, last: int) -> tuple[Fix, ...]:
     """The fixes at some lines, best advice first; one that answers several pieces of advice, or several kernels', comes once.
 
     Args:
-        view: of the document.
         first: 1-based.
         last: 1-based, inclusive.
     """
@@ -52,8 +43,8 @@ def find_fixes(view: DocumentView, first: int, last: int) -> tuple[Fix, ...]:
 
 
 def _list_fixes(view: DocumentView, first: int, last: int) -> Iterator[Fix]:
-    from gpa_lsp.rewrites.contexts import list_questions
-    from gpa_lsp.rewrites.find import find_rewrites
+    from gpa_lsp.diagnosis.rewrites.find import find_rewrites
+    from gpa_lsp.report.rewrite_contexts import list_questions
 
     for shown in view.snapshot.by_file.get(view.local_path, ()):
         anchors = [anchor.line for anchor in view.anchors if anchor.shown is shown]

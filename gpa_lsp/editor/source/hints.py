@@ -6,11 +6,10 @@ tooltip, which says all of it.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_percent
-from gpa_lsp.basis.visible_text import shorten
+from msgspec import Struct
+from msgspec.structs import replace
+
 from gpa_lsp.editor.counterparts import Counterpart, describe_counterpart, gather_counterparts, gather_for_reason
 from gpa_lsp.editor.document_view import DocumentView, HotLine, ValueLine
 from gpa_lsp.editor.lines.causes import CauseLine
@@ -24,48 +23,36 @@ from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.source.thinning import thin_out
 from gpa_lsp.editor.stall_table import describe_taken, label_called_from, label_reason
 from gpa_lsp.editor.timed.hints import list_time_hints
+from gpa_lsp.foundation.numbers import format_percent
+from gpa_lsp.foundation.visible_text import shorten
 from gpa_lsp.report.measured_files import MeasuredFile
 
-MOST_CHARS = 43
-"""Of a hint; VS Code cuts what is longer."""
+MOST_CHARS = 43  # Of a hint; VS Code cuts what is longer
 
-UNVERIFIED_MARK = " ?"
-"""Behind the words of a hint in a source that may have changed since it was measured."""
+UNVERIFIED_MARK = " ?"  # Behind the words of a hint in a source that may have changed since it was measured
 
-SIMULATED_MARK = " simulated"
-"""Behind the words of a hint whose numbers a model says."""
+SIMULATED_MARK = " simulated"  # Behind the words of a hint whose numbers a model says
 
-_LEAST_LINK_RATIO = 0.2
-"""Of what a line suffers or causes: a place with less is not what the line is about."""
+_LEAST_LINK_RATIO = 0.2  # Of what a line suffers or causes: a place with less is not what the line is about
 
 _EDITED = "edited since measured"
 _WHEN = "numbers come back with the next measurement"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Side:
-    """One thing a hint says.
+class _Side(Struct, frozen=True, kw_only=True):
+    """One thing a hint says."""
 
-    Attributes:
-        ratio: of the kernel's samples; what is more comes first.
-        link: the place at the other end; None where none stands out.
-        words: a quantity and its name.
-        tooltip: a sentence without its stop.
-    """
-
-    ratio: float
-    link: LabelPart | None
-    words: str
-    tooltip: str
+    ratio: float  # of the kernel's samples; what is more comes first
+    link: LabelPart | None  # the place at the other end; None where none stands out
+    words: str  # a quantity and its name
+    tooltip: str  # a sentence without its stop
 
 
 def list_hints(view: DocumentView, first: int, last: int) -> list[Hint]:
     """What each of some lines has to say, as much as a screen bears: what was measured there, times of launches, and what was emulated.
 
     Args:
-        view: the document.
         first: first line, 1-based.
-        last: last line.
     """
     measured = _list_measured(view, first, last) if view.settings.show_inlay_hints else []
     left = {hint.position.line + 1: MOST_CHARS - _count_chars(hint) for hint in measured}
@@ -151,7 +138,7 @@ def _make_hint(view: DocumentView, line: int, *, is_leading: bool) -> Hint | Non
 
 def _describe_source(file: MeasuredFile, shown: VisibleKernel) -> tuple[str, list[str]]:
     """What marks a hint whose numbers were not measured, or on another text for all anyone knows; and clauses that say so."""
-    from gpa_lsp.render.sampling_words import describe_simulation  # it needs numpy
+    from gpa_lsp.document.sampling_words import describe_simulation  # it needs numpy
 
     doubt, simulated = file.describe_doubt(), describe_simulation(shown.kernel.report)
     clauses = [*([simulated] if simulated else []), *([f"unverified: {doubt}"] if doubt else [])]

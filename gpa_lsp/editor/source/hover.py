@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gpa_lsp.document.markdown_text import begin_paragraph
 from gpa_lsp.editor.cause_table import describe_causes, summarise_cause
 from gpa_lsp.editor.document_view import DocumentView, HotLine
 from gpa_lsp.editor.history import describe_course_of
@@ -15,21 +16,17 @@ from gpa_lsp.editor.roofline import describe_known_roofs_of, draw_roofline_of
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.stall_table import describe_line, describe_origin
 from gpa_lsp.editor.timed.view import describe_times
-from gpa_lsp.render.markdown_text import begin_paragraph
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
-    from gpa_lsp.analyses.answers import LineMark
-    from gpa_lsp.render.stall_picture import StallPart
+    from gpa_lsp.diagnosis.analyses.answers import LineMark
+    from gpa_lsp.document.stall_picture import StallPart
 
-_MOST_LINE_MARKS = 5
-"""Of what the analyses say, on one line."""
+_MOST_LINE_MARKS = 5  # Of what the analyses say, on one line
 
-_STALL_SOURCES = "stall_sources"
-"""The question whose marks say what lines cause, by instructions."""
+_STALL_SOURCES = "stall_sources"  # The question whose marks say what lines cause, by instructions
 
 _MOST_REQUESTS = 6
-_MOST_MARKS = 6
-"""Of what the code says."""
+_MOST_MARKS = 6  # Of what the code says
 
 _STALE = "_edited since it was measured; its numbers come back with the next measurement_"
 
@@ -69,7 +66,7 @@ def describe_hover(view: DocumentView, line: int) -> str | None:
 
 
 def _describe_simulation(shown: VisibleKernel) -> str:
-    from gpa_lsp.render.sampling_words import describe_simulation  # it needs numpy
+    from gpa_lsp.document.sampling_words import describe_simulation  # it needs numpy
 
     simulated = describe_simulation(shown.kernel.report)
     return f"_{simulated}_" if simulated else ""
@@ -88,10 +85,9 @@ def draw_picture(hot: HotLine | None, shown: VisibleKernel) -> str:
 
     Args:
         hot: the line; None for one without samples of its own.
-        shown: the kernel.
     """
-    from gpa_lsp.render.markdown_text import embed_picture
-    from gpa_lsp.render.stall_picture import RoofBar, describe_picture, draw_stall_picture
+    from gpa_lsp.document.markdown_text import embed_picture
+    from gpa_lsp.document.stall_picture import RoofBar, describe_picture, draw_stall_picture
 
     advice = shown.kernel.report.advice
     roofs = [
@@ -105,7 +101,7 @@ def draw_picture(hot: HotLine | None, shown: VisibleKernel) -> str:
 
 
 def _list_parts(hot: HotLine) -> "list[StallPart]":
-    from gpa_lsp.render.stall_picture import StallPart
+    from gpa_lsp.document.stall_picture import StallPart
 
     total = hot.shown.kernel.report.total_samples
     counts = hot.row.inclusive_by_reason.items()
@@ -128,11 +124,7 @@ def _describe_statics(view: DocumentView, line: int) -> str | None:
 
 
 def _describe_marks(lines: Sequence[HotLine]) -> str:
-    """The marks on a line of the document, as a list in Markdown, largest shares first; empty where there are none.
-
-    Args:
-        lines: the rows of kernels that were measured on it.
-    """
+    """The marks on a line of the document, as a list in Markdown, largest shares first; empty where there are none."""
     marks = [mark for hot in lines for mark in _find_marks(hot.shown, hot.row.file, hot.row.line)]
     marks.sort(key=lambda mark: -(mark.share_ratio or 0.0))
     return "\n".join(f"- {_describe_mark(mark)}" for mark in marks[:_MOST_LINE_MARKS])
@@ -151,8 +143,8 @@ def _find_marks(shown: VisibleKernel, file: str | None, line: int | None) -> "It
 
 
 def _describe_mark(mark: "LineMark") -> str:
-    from gpa_lsp.basis.numbers import format_percent, format_quantity
-    from gpa_lsp.render.markdown_text import write_sentence
+    from gpa_lsp.document.markdown_text import write_sentence
+    from gpa_lsp.foundation.numbers import format_percent, format_quantity
 
     text = f"**{write_sentence(mark.measure)}** {format_quantity(mark.value, mark.quantity)}"
     if mark.share_ratio is not None:

@@ -7,11 +7,10 @@ start; with a command of the server's own, because a lens without one cannot be 
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby, islice
 
-from gpa_lsp.basis.numbers import format_count_of
-from gpa_lsp.basis.visible_text import shorten
+from msgspec.structs import replace
+
 from gpa_lsp.editor.cause_table import label_remedy
 from gpa_lsp.editor.document_view import DocumentView, KernelAnchor
 from gpa_lsp.editor.kernel_page import MOST_LENS_CHARS, describe_kernel_briefly
@@ -23,14 +22,15 @@ from gpa_lsp.editor.predicted.view import PredictedAnchor
 from gpa_lsp.editor.source.thinning import thin_out
 from gpa_lsp.editor.static.view import StaticAnchor
 from gpa_lsp.editor.timed.view import TimedAnchor
+from gpa_lsp.foundation.numbers import format_count_of
+from gpa_lsp.foundation.visible_text import shorten
 
 _EDITED = "before your edits"
 
-_MOST_ON_SCREEN = 4
-"""Lenses of loops and calls: each pushes the code down by a line."""
+_MOST_ON_SCREEN = 4  # Lenses of loops and calls: each pushes the code down by a line
 
+# A template has a kernel per instantiation; more lenses than this would hide the code. The way to the SASS of the first one has to fit in too.
 _MAX_PER_LINE = 4
-"""A template has a kernel per instantiation; more lenses than this would hide the code. The way to the SASS of the first one has to fit in too."""
 
 
 def list_lenses(view: DocumentView) -> list[Lens]:
@@ -129,19 +129,13 @@ def _say_unemulated(view: DocumentView, mangled_name: str) -> str:
     metric = view.settings.metric
     launches = () if view.predicted is None else view.predicted.anchors
     is_emulated = any(anchor.launch.mangled_name == mangled_name for anchor in launches)
-    from gpa_lsp.launches.read_launches import word_undescribed  # brings numpy
+    from gpa_lsp.execution.launches.read_launches import word_undescribed  # brings numpy
 
     return f"{metric.title}: {word_undescribed().lower()}" if metric.is_from_emulation and not is_emulated else ""
 
 
 def _list_commands(view: DocumentView, anchors: Sequence[KernelAnchor], stale: int) -> Iterator[CommandCall]:
-    """The lenses of the kernels on one line.
-
-    Args:
-        view: the document.
-        anchors: longest first.
-        stale: lines between this line and the next one with kernels that were edited since they were measured.
-    """
+    """The lenses of the kernels on one line."""
     shown = anchors if len(anchors) <= _MAX_PER_LINE else anchors[: _MAX_PER_LINE - 1]
     for anchor in shown:
         kernel = anchor.shown.kernel

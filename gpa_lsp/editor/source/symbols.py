@@ -1,14 +1,13 @@
 """The kernels of a source as its symbols, with their times; loops and calls with advice below them."""
 
-from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.editor.document_view import DocumentView, KernelAnchor
 from gpa_lsp.editor.lines.causes import RemedyAnchor
 from gpa_lsp.editor.model import Range, Symbol, SymbolKind
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.stall_table import find_top_reason
+from gpa_lsp.foundation.numbers import format_percent
 
-_MOST_PER_LINE = 20
-"""A template has a kernel per instantiation; the longest are listed."""
+_MOST_PER_LINE = 20  # A template has a kernel per instantiation; the longest are listed
 
 
 def list_symbols(view: DocumentView) -> list[Symbol]:
@@ -26,7 +25,7 @@ def list_symbols(view: DocumentView) -> list[Symbol]:
 
 def describe_time(shown: VisibleKernel) -> str:
     """``6.19 ms · 63 % long_scoreboard``: what fits beside a name; empty for a kernel that was never measured."""
-    from gpa_lsp.render import sampling_words  # it needs numpy, which the answer to initialize must not wait for
+    from gpa_lsp.document import sampling_words  # it needs numpy, which the answer to initialize must not wait for
 
     report = shown.kernel.report
     parts = [] if report.duration_ns is None else [sampling_words.describe_time(report, report.duration_ns)]
@@ -73,7 +72,7 @@ def _list_children(view: DocumentView, anchor: KernelAnchor) -> list[Symbol]:
 
 
 def _make_child(view: DocumentView, remedy: RemedyAnchor) -> Symbol:
-    from gpa_lsp.render.advice_words import (
+    from gpa_lsp.document.advice_words import (
         show_estimate,  # needs numpy, which the answer to initialize must not wait for
     )
 

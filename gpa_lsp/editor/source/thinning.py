@@ -3,20 +3,11 @@
 from bisect import bisect_left, insort
 from collections.abc import Collection, Mapping
 
-SCREEN_LINES = 40
-"""What a reader has before their eyes."""
+SCREEN_LINES = 40  # What a reader has before their eyes
 
 
 def thin_out(shares: Mapping[int, float], leading: Collection[int], most: int) -> list[int]:
     """Lines of which no screen shows more than so many, the largest shares first.
-
-    Args:
-        shares: line → share.
-        leading: lines that are shown in any case.
-        most: on a screen; 0 for all.
-
-    Returns:
-        Ascending.
 
     >>> thin_out({1: 0.1, 2: 0.3, 3: 0.2, 90: 0.01}, [3], 2), thin_out({1: 0.1, 2: 0.3}, [], 0)
     ([2, 3, 90], [1, 2])

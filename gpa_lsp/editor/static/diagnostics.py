@@ -2,17 +2,18 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
-from gpa_lsp.basis.errors import ProblemSeverity
-from gpa_lsp.compiler.missing_headers import find_missing_header, is_surely_missing
-from gpa_lsp.compiler.model import CompilerMessage
+from msgspec.structs import replace
+
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.positions import span_line
 from gpa_lsp.editor.model import Diagnostic, DiagnosticSeverity, Location, Range, RelatedPlace
 from gpa_lsp.editor.static.results import StaticMark
 from gpa_lsp.editor.static.view import PlacedStatics
+from gpa_lsp.execution.compiler.missing_headers import find_missing_header, is_surely_missing
+from gpa_lsp.execution.compiler.model import CompilerMessage
+from gpa_lsp.foundation.errors import ProblemSeverity
 
 _SEVERITIES = {
     ProblemSeverity.ERROR: DiagnosticSeverity.ERROR,
@@ -20,8 +21,7 @@ _SEVERITIES = {
     ProblemSeverity.NOTE: DiagnosticSeverity.INFORMATION,
 }
 _BRANCHES = "divergent-branches"
-_COUNTED = frozenset({"uncoalesced-accesses", "bank-conflicts", _BRANCHES})
-"""Checks of what an emulation counts."""
+_COUNTED = frozenset({"uncoalesced-accesses", "bank-conflicts", _BRANCHES})  # Checks of what an emulation counts
 
 _MOST_MESSAGES = 100
 _LACKED = "Only the advisor's own compile is known to lack this header:"
@@ -39,7 +39,6 @@ def list_static_diagnostics(view: DocumentView, most: int) -> Iterator[Diagnosti
     """One per finding: Information where its code runs in a loop or multiplies what an access costs, else Hint, since nobody knows its cost.
 
     Args:
-        view: of the document.
         most: so many at most, the weightiest lines first as they were found.
     """
     found = [

@@ -5,73 +5,44 @@ Plain data without numpy: it is unpickled between two requests, and this module 
 
 from pathlib import Path
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.compiler.model import CompilerMessage
+from msgspec import Struct
+
+from gpa_lsp.execution.compiler.model import CompilerMessage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaticJob:
-    """A source to compile and look at.
+class StaticJob(Struct, frozen=True, kw_only=True):
+    """A source to compile and look at."""
 
-    Attributes:
-        path: of the source, links resolved.
-        text: what the editor holds of it.
-        roots: workspace folders: their headers are the user's own, and their programs are never run.
-        architecture: compute capability to compile for; None for that of the compile command.
-        limit_s: for the compiler.
-    """
-
-    path: Path
-    text: str
-    roots: tuple[Path, ...]
-    architecture: tuple[int, int] | None
-    limit_s: float
+    path: Path  # of the source, links resolved
+    text: str  # what the editor holds of it
+    roots: tuple[Path, ...]  # workspace folders: their headers are the user's own, and their programs are never run
+    architecture: tuple[int, int] | None  # compute capability to compile for; None for that of the compile command
+    limit_s: float  # for the compiler
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaticKernel:
-    """A kernel by its code.
+class StaticKernel(Struct, frozen=True, kw_only=True):
+    """A kernel by its code."""
 
-    Attributes:
-        mangled_name: linkage name.
-        name: readable.
-        line: topmost line of its body in the source; None when it has none there.
-        words: resources and occupancy, as a lens says them.
-        page: a page about it, Markdown.
-    """
-
-    mangled_name: str
-    name: str
-    line: int | None
-    words: str
-    page: str
+    mangled_name: str  # linkage name
+    name: str  # readable
+    line: int | None  # topmost line of its body in the source; None when it has none there
+    words: str  # resources and occupancy, as a lens says them
+    page: str  # a page about it, Markdown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaticMark:
-    """A finding on a line of the source.
+class StaticMark(Struct, frozen=True, kw_only=True):
+    """A finding on a line of the source."""
 
-    Attributes:
-        line: 1-based, in the text that was compiled.
-        check: which check found it.
-        message: what there is.
-        remedy: what to do; may be empty.
-        certainty: ``certain`` or ``likely``.
-        is_in_loop: the code of it runs in a loop.
-        is_costly: it matters outside loops too.
-        kernels: mangled names of those it is in: instantiations of a template share their lines.
-        origin: file and line it was inlined from, where the finding itself is about that; None where it is about this line.
-    """
-
-    line: int
-    check: str
-    message: str
-    remedy: str
-    certainty: str
-    is_in_loop: bool
-    kernels: tuple[str, ...]
+    line: int  # 1-based, in the text that was compiled
+    check: str  # which check found it
+    message: str  # what there is
+    remedy: str  # what to do; may be empty
+    certainty: str  # ``certain`` or ``likely``
+    is_in_loop: bool  # the code of it runs in a loop
+    kernels: tuple[str, ...]  # mangled names of those it is in: instantiations of a template share their lines
+    # file and line it was inlined from, where the finding itself is about that; None where it is about this line
     origin: tuple[str, int] | None = None
-    is_costly: bool = False
+    is_costly: bool = False  # it matters outside loops too
 
     @property
     def sentence(self) -> str:
@@ -79,49 +50,27 @@ class StaticMark:
         return f"{self.message} {self.remedy}".rstrip()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaticRequest:
-    """What a warp requests of memory on a line of the source.
+class StaticRequest(Struct, frozen=True, kw_only=True):
+    """What a warp requests of memory on a line of the source."""
 
-    Attributes:
-        line: 1-based, in the text that was compiled.
-        words: what is accessed, how the threads of a warp lie, and what it costs.
-        kernels: mangled names of those it is in.
-    """
-
-    line: int
-    words: str
-    kernels: tuple[str, ...]
+    line: int  # 1-based, in the text that was compiled
+    words: str  # what is accessed, how the threads of a warp lie, and what it costs
+    kernels: tuple[str, ...]  # mangled names of those it is in
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaticResult:
-    """What became of a job.
+class StaticResult(Struct, frozen=True, kw_only=True):
+    """What became of a job."""
 
-    Attributes:
-        path: of the source.
-        text: that was compiled.
-        compiler: its name and version; empty when none ran.
-        has_failed: there is no code.
-        has_flags: the compile command of the source is known.
-        messages: of the compiler, in its order; those about the source itself name no file.
-        kernels: of the source, by line.
-        marks: on lines of the source, weightiest first.
-        requests: to memory, by line.
-        seconds: from the job to this.
-        remarks: what was in doubt, a line each, for the log.
-        failure: why there is nothing at all, a line; empty otherwise.
-    """
-
-    path: Path
-    text: str
-    compiler: str = ""
-    has_failed: bool = False
-    has_flags: bool = False
+    path: Path  # of the source
+    text: str  # that was compiled
+    compiler: str = ""  # its name and version; empty when none ran
+    has_failed: bool = False  # there is no code
+    has_flags: bool = False  # the compile command of the source is known
+    # of the compiler, in its order; those about the source itself name no file
     messages: tuple[CompilerMessage, ...] = ()
-    kernels: tuple[StaticKernel, ...] = ()
-    marks: tuple[StaticMark, ...] = ()
-    requests: tuple[StaticRequest, ...] = ()
-    seconds: float = 0.0
-    remarks: tuple[str, ...] = ()
-    failure: str = ""
+    kernels: tuple[StaticKernel, ...] = ()  # of the source, by line
+    marks: tuple[StaticMark, ...] = ()  # on lines of the source, weightiest first
+    requests: tuple[StaticRequest, ...] = ()  # to memory, by line
+    seconds: float = 0.0  # from the job to this
+    remarks: tuple[str, ...] = ()  # what was in doubt, a line each, for the log
+    failure: str = ""  # why there is nothing at all, a line; empty otherwise

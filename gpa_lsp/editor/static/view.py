@@ -1,33 +1,26 @@
 """What the code of an open source says, on the lines as they are now."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.compiler.model import CompilerMessage
+from msgspec import Struct
+from msgspec.structs import replace
+
 from gpa_lsp.editor.lines.anchors import choose_anchor, find_definitions
 from gpa_lsp.editor.lines.finder import LineFinder
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.static.results import StaticKernel, StaticMark, StaticResult
+from gpa_lsp.execution.compiler.model import CompilerMessage
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import MeasuredFile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaticState:
-    """What is known of one source: the latest code that could be compiled, and what the compiler said last.
+class StaticState(Struct, frozen=True, kw_only=True):
+    """What is known of one source: the latest code that could be compiled, and what the compiler said last."""
 
-    Attributes:
-        code: the latest result with code; None when there was none yet.
-        last: the latest result.
-        code_file: the text of ``code``, for finding its lines.
-        last_file: the text of ``last``.
-    """
-
-    code: StaticResult | None
-    last: StaticResult
-    code_file: MeasuredFile | None
-    last_file: MeasuredFile
+    code: StaticResult | None  # the latest result with code; None when there was none yet
+    last: StaticResult  # the latest result
+    code_file: MeasuredFile | None  # the text of ``code``, for finding its lines
+    last_file: MeasuredFile  # the text of ``last``
 
 
 def take_result(known: StaticState | None, result: StaticResult) -> StaticState:
@@ -48,42 +41,25 @@ def _make_file(result: StaticResult) -> MeasuredFile:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaticAnchor:
-    """A kernel and the line its lens stands on.
+class StaticAnchor(Struct, frozen=True, kw_only=True):
+    """A kernel and the line its lens stands on."""
 
-    Attributes:
-        line: 1-based, in the document now.
-        kernel: by its code.
-        is_edited: the document changed since it was compiled.
-    """
-
-    line: int
-    kernel: StaticKernel
-    is_edited: bool
+    line: int  # 1-based, in the document now
+    kernel: StaticKernel  # by its code
+    is_edited: bool  # the document changed since it was compiled
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedStatics:
-    """What the code of a document says.
+class PlacedStatics(Struct, frozen=True, kw_only=True):
+    """What the code of a document says."""
 
-    Attributes:
-        anchors: kernels that no profile measured, by line.
-        marks: current line → findings of those kernels, weightiest first.
-        requests: current line → what warps request of memory there.
-        messages: the compiler's latest, with the line they stand on now; None where it is gone or the message names another file.
-        compiler: that said them.
-        has_failed: the latest text could not be compiled.
-        has_flags: with the flags of the project's own compile command.
-    """
-
-    anchors: tuple[StaticAnchor, ...]
-    marks: Mapping[int, tuple[StaticMark, ...]]
-    requests: Mapping[int, tuple[str, ...]]
+    anchors: tuple[StaticAnchor, ...]  # kernels that no profile measured, by line
+    marks: Mapping[int, tuple[StaticMark, ...]]  # current line → findings of those kernels, weightiest first
+    requests: Mapping[int, tuple[str, ...]]  # current line → what warps request of memory there
+    # the compiler's latest, with the line they stand on now; None where it is gone or the message names another file
     messages: tuple[tuple[int | None, CompilerMessage], ...]
-    compiler: str
-    has_failed: bool
-    has_flags: bool
+    compiler: str  # that said them
+    has_failed: bool  # the latest text could not be compiled
+    has_flags: bool  # with the flags of the project's own compile command
 
 
 def place_statics(state: StaticState, text: str, finder: LineFinder, measured: Collection[str]) -> PlacedStatics:
@@ -91,12 +67,6 @@ def place_statics(state: StaticState, text: str, finder: LineFinder, measured: C
 
     A finding is left out when profiles measured every kernel it is in: their advice knows what costs time, and two voices on one line are one
     too many. So is a measured kernel's lens.
-
-    Args:
-        state: what is known.
-        text: of the document now.
-        finder: follows its lines.
-        measured: mangled names of the kernels in this file that a loaded profile measured.
     """
     marks: dict[int, list[StaticMark]] = {}
     requests: dict[int, list[str]] = {}
@@ -125,13 +95,7 @@ def place_statics(state: StaticState, text: str, finder: LineFinder, measured: C
 def place_code_findings(
     kernels: Iterable[VisibleKernel], local_path: str, finder: LineFinder
 ) -> Iterator[tuple[int, StaticMark]]:
-    """What machine code says where a profile counted nothing, with the line it is on now; once for all instantiations of a template.
-
-    Args:
-        kernels: measured, with lines in the document.
-        local_path: of the document.
-        finder: follows its lines.
-    """
+    """What machine code says where a profile counted nothing, with the line it is on now; once for all instantiations of a template."""
     merged: dict[tuple[int, str, str], tuple[StaticMark, list[str]]] = {}
     for shown in kernels:
         report = shown.kernel.report

@@ -3,34 +3,34 @@
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
-from gpa_lsp.advice.find_statics import KernelFindings, list_static_checks
-from gpa_lsp.advice.static_model import StaticFinding
-from gpa_lsp.advice.warp_facts import describe_request
-from gpa_lsp.analyses.static.model import describe_resources
-from gpa_lsp.basis.errors import GpaError
-from gpa_lsp.basis.numbers import format_count
-from gpa_lsp.basis.ownership import find_frame_in
-from gpa_lsp.compiler.model import CompilerMessage
-from gpa_lsp.compiler.settings import CompileSettings
-from gpa_lsp.editor.static.results import StaticJob, StaticKernel, StaticMark, StaticRequest, StaticResult
-from gpa_lsp.prediction.static_source import SourceStatics, examine_source
-from gpa_lsp.processes.worker import Work
-from gpa_lsp.render.static_markdown import render_statics_markdown
-from gpa_lsp.report.names import demangle
-from gpa_lsp.symbolic_accesses.model import WarpPattern
+from msgspec.structs import replace
 
-_MOST_MESSAGES = 200
-"""One missing brace can make thousands."""
+from gpa_lsp.code.symbolic_accesses.model import WarpPattern
+from gpa_lsp.diagnosis.advice.find_statics import KernelFindings, list_static_checks
+from gpa_lsp.diagnosis.advice.static_model import StaticFinding
+from gpa_lsp.diagnosis.advice.warp_facts import describe_request
+from gpa_lsp.diagnosis.analyses.static.model import describe_resources
+from gpa_lsp.document.static_markdown import render_statics_markdown
+from gpa_lsp.editor.static.results import StaticJob, StaticKernel, StaticMark, StaticRequest, StaticResult
+from gpa_lsp.execution.compiler.model import CompilerMessage
+from gpa_lsp.execution.compiler.settings import CompileSettings
+from gpa_lsp.execution.prediction.static_source import SourceStatics, examine_source
+from gpa_lsp.foundation.errors import GpaError
+from gpa_lsp.foundation.numbers import format_count
+from gpa_lsp.foundation.ownership import find_frame_in
+from gpa_lsp.foundation.processes.worker import Work
+from gpa_lsp.kernel.names import demangle
+
+_MOST_MESSAGES = 200  # One missing brace can make thousands
 
 _MOST_MARKS = 1000
 
 
 def _warm_up() -> None:
-    from gpa_lsp.binary import disassembler  # noqa: F401
-    from gpa_lsp.sources import cuda_arrays  # noqa: F401
+    from gpa_lsp.code.binary import disassembler  # noqa: F401
+    from gpa_lsp.code.sources import cuda_arrays  # noqa: F401
 
     list_static_checks()
 
@@ -58,8 +58,6 @@ def make_result(found: SourceStatics, *, text: str, seconds: float) -> StaticRes
     """What the server keeps.
 
     Args:
-        found: of the source.
-        text: as the editor held it.
         seconds: it took.
     """
     unit = found.unit

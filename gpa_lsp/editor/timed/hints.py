@@ -3,23 +3,20 @@
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
-from gpa_lsp.basis.numbers import format_duration_ns, format_timed_ns
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.metrics import MetricKind
 from gpa_lsp.editor.model import Hint
 from gpa_lsp.editor.timed.view import TimedAnchor, compare, describe_time
+from gpa_lsp.foundation.numbers import format_duration_ns, format_timed_ns
 
-_WITH_TIMES = (MetricKind.USUAL, MetricKind.TIME)
-"""Who chose to see another metric sees no times."""
+_WITH_TIMES = (MetricKind.USUAL, MetricKind.TIME)  # Who chose to see another metric sees no times
 
 
 def list_time_hints(view: DocumentView, first: int, last: int, find_room: Callable[[int], int]) -> list[Hint]:
     """The hints of some lines, by line; none where the lens stands in their place and says it.
 
     Args:
-        view: the document.
         first: first line, 1-based.
-        last: last line.
         find_room: of a line; characters that its hint should have at most.
     """
     is_wanted = view.settings.show_inlay_hints and view.settings.metric.kind in _WITH_TIMES

@@ -4,15 +4,14 @@ answer to initialize.
 
 from pathlib import Path
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from gpa_lsp.editor.predicted.results import PredictedJob
 
-_SPARE_S = 240.0
-"""For starting Python and a context, loading code and filling arrays."""
+_SPARE_S = 240.0  # For starting Python and a context, loading code and filling arrays
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LookJob:
+class LookJob(Struct, frozen=True, kw_only=True):
     """Whether there is a GPU to time on."""
 
     @property
@@ -21,25 +20,18 @@ class LookJob:
         return _SPARE_S
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LookResult:
+class LookResult(Struct, frozen=True, kw_only=True):
     """The name of the GPU; empty where there is none, and then why."""
 
     gpu: str = ""
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimedJob:
-    """Launches of a source to time.
+class TimedJob(Struct, frozen=True, kw_only=True):
+    """Launches of a source to time."""
 
-    Attributes:
-        base: the source, and the description of its launches.
-        kept: a file of ours where what was timed is written, so that another process can sample it.
-    """
-
-    base: PredictedJob
-    kept: Path
+    base: PredictedJob  # the source, and the description of its launches
+    kept: Path  # a file of ours where what was timed is written, so that another process can sample it
 
     @property
     def most_s(self) -> float:
@@ -47,17 +39,11 @@ class TimedJob:
         return self.base.limit_s + 10 * self.base.seconds + _SPARE_S
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleJob:
-    """One launch more of each that was timed, sampled.
+class SampleJob(Struct, frozen=True, kw_only=True):
+    """One launch more of each that was timed, sampled."""
 
-    Attributes:
-        kept: what was timed, see :class:`TimedJob`.
-        target: the profile to write.
-    """
-
-    kept: Path
-    target: Path
+    kept: Path  # what was timed, see :class:`TimedJob`
+    target: Path  # the profile to write
 
     @property
     def most_s(self) -> float:
@@ -68,58 +54,31 @@ class SampleJob:
 Job = LookJob | TimedJob | SampleJob
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchTime:
-    """How long one launch took.
+class LaunchTime(Struct, frozen=True, kw_only=True):
+    """How long one launch took."""
 
-    Attributes:
-        mangled_name: of the kernel.
-        name: readable.
-        shape: grid and block, as a person reads them.
-        gpu: name of the product.
-        median_ns: of the launches that count.
-        error_ns: half of the interval of 95 % around it; None where there are too few launches to say.
-        launches: that count.
-        code: a digest of what was loaded.
-        launch: a digest of what was described.
-    """
-
-    mangled_name: str
-    name: str
-    shape: str
-    gpu: str
-    median_ns: float
-    error_ns: float | None
-    launches: int
-    code: str
-    launch: str
+    mangled_name: str  # of the kernel
+    name: str  # readable
+    shape: str  # grid and block, as a person reads them
+    gpu: str  # name of the product
+    median_ns: float  # of the launches that count
+    error_ns: float | None  # half of the interval of 95 % around it; None where there are too few launches to say
+    launches: int  # that count
+    code: str  # a digest of what was loaded
+    launch: str  # a digest of what was described
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimedResult:
-    """What became of a job.
+class TimedResult(Struct, frozen=True, kw_only=True):
+    """What became of a job."""
 
-    Attributes:
-        job: what was asked.
-        times: in the order of the description.
-        problems: what was not timed, and why, a sentence each.
-        failure: why nothing was timed, a line; empty otherwise.
-    """
-
-    job: TimedJob
-    times: tuple[LaunchTime, ...] = ()
-    problems: tuple[str, ...] = ()
-    failure: str = ""
+    job: TimedJob  # what was asked
+    times: tuple[LaunchTime, ...] = ()  # in the order of the description
+    problems: tuple[str, ...] = ()  # what was not timed, and why, a sentence each
+    failure: str = ""  # why nothing was timed, a line; empty otherwise
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleResult:
-    """What became of sampling.
+class SampleResult(Struct, frozen=True, kw_only=True):
+    """What became of sampling."""
 
-    Attributes:
-        samples: of all launches; 0 where none was sampled, and nothing written.
-        reason: why not.
-    """
-
-    samples: int = 0
-    reason: str = ""
+    samples: int = 0  # of all launches; 0 where none was sampled, and nothing written
+    reason: str = ""  # why not

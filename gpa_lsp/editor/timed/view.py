@@ -2,26 +2,21 @@
 
 from math import hypot
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_count_of, format_percent, format_timed_ns
+from msgspec import Struct
+
 from gpa_lsp.editor.lines.anchors import choose_anchor, find_definitions
 from gpa_lsp.editor.lines.finder import LineFinder
 from gpa_lsp.editor.timed.results import LaunchTime, TimedResult
+from gpa_lsp.foundation.numbers import format_count_of, format_percent, format_timed_ns
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import MeasuredFile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeChange:
-    """The time of a launch, and that of the code before.
+class TimeChange(Struct, frozen=True, kw_only=True):
+    """The time of a launch, and that of the code before."""
 
-    Attributes:
-        time: now.
-        before: of the same launch with other code, the last there was; None where there was none.
-    """
-
-    time: LaunchTime
-    before: LaunchTime | None
+    time: LaunchTime  # now
+    before: LaunchTime | None  # of the same launch with other code, the last there was; None where there was none
 
     @property
     def words(self) -> str:
@@ -39,26 +34,15 @@ def compare(before: LaunchTime, now: LaunchTime) -> str:
     return f"{format_percent(abs(gain_ns) / before.median_ns)} {'faster' if gain_ns > 0 else 'slower'} than before"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimedState:
-    """What is known of one source.
+class TimedState(Struct, frozen=True, kw_only=True):
+    """What is known of one source."""
 
-    Attributes:
-        file: the text that was timed, for finding its lines.
-        changes: in the order of the description.
-    """
-
-    file: MeasuredFile
-    changes: tuple[TimeChange, ...]
+    file: MeasuredFile  # the text that was timed, for finding its lines
+    changes: tuple[TimeChange, ...]  # in the order of the description
 
 
 def make_state(result: TimedResult, known: TimedState | None) -> TimedState:
-    """The state a result makes.
-
-    Args:
-        result: the latest, with times.
-        known: the state before.
-    """
+    """The state a result makes."""
     path = str(result.job.base.path)
     file = MeasuredFile(compiled_path=path, local_path=path, lines=split_lines(result.job.base.text), saved_since=False)
     old = {_key(one.time): one for one in (() if known is None else known.changes)}
@@ -76,21 +60,13 @@ def _follow(time: LaunchTime, old: TimeChange | None) -> TimeChange:
     return TimeChange(time=time, before=old.before if old.time.code == time.code else old.time)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimedAnchor:
-    """A time and the line it stands on.
+class TimedAnchor(Struct, frozen=True, kw_only=True):
+    """A time and the line it stands on."""
 
-    Attributes:
-        line: 1-based, in the document now.
-        change: what was measured.
-        is_edited: the document changed since.
-        has_others: other launches of the kernel were timed.
-    """
-
-    line: int
-    change: TimeChange
-    is_edited: bool
-    has_others: bool
+    line: int  # 1-based, in the document now
+    change: TimeChange  # what was measured
+    is_edited: bool  # the document changed since
+    has_others: bool  # other launches of the kernel were timed
 
     @property
     def words(self) -> str:
@@ -99,13 +75,7 @@ class TimedAnchor:
 
 
 def place_times(state: TimedState, text: str, finder: LineFinder) -> tuple[TimedAnchor, ...]:
-    """Put the times on the lines of their kernels' definitions, by line.
-
-    Args:
-        state: what is known.
-        text: of the document now.
-        finder: follows its lines.
-    """
+    """Put the times on the lines of their kernels' definitions, by line."""
     definitions = find_definitions(text)
     names = [one.time.mangled_name for one in state.changes]
     found = []

@@ -5,10 +5,6 @@ with it. The other one samples, so that it can be ended without that.
 import hashlib
 from pathlib import Path
 
-from gpa_lsp.basis.errors import GpaError, MissingToolError
-from gpa_lsp.basis.numbers import format_dim3
-from gpa_lsp.basis.packed_records import pack_records, read_records
-from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.editor.predicted.worker import choose_compile_settings
 from gpa_lsp.editor.timed.results import (
     Job,
@@ -20,10 +16,14 @@ from gpa_lsp.editor.timed.results import (
     TimedJob,
     TimedResult,
 )
-from gpa_lsp.gpu.timing_processes import find_gpu
-from gpa_lsp.prediction.launch_sources import LaunchChoice
-from gpa_lsp.prediction.launch_timing import LaunchTimings, TimedLaunch, TimingWork, time_source
-from gpa_lsp.processes.worker import Tell, Work
+from gpa_lsp.execution.local_gpu.timing_processes import find_gpu
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.launch_timing import LaunchTimings, TimedLaunch, TimingWork, time_source
+from gpa_lsp.foundation.errors import GpaError, MissingToolError
+from gpa_lsp.foundation.numbers import format_dim3
+from gpa_lsp.foundation.packed_records import pack_records, read_records
+from gpa_lsp.foundation.processes.worker import Tell, Work
+from gpa_lsp.foundation.whole_files import atomic_write
 
 
 def do_job(job: Job, _: Tell) -> object:
@@ -88,7 +88,7 @@ def _keep(timings: LaunchTimings, path: Path) -> None:
 
 
 def _sample(job: SampleJob) -> SampleResult:
-    from gpa_lsp.collector.launch_sampling import sample_launches
+    from gpa_lsp.execution.prediction.launch_sampling import sample_launches
 
     try:
         found = sample_launches(read_records(job.kept, LaunchTimings), job.target)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from math import prod
 from pathlib import Path
 
+from gpa_lsp.diagnosis.rewrites.applying import apply_edits
+from gpa_lsp.diagnosis.rewrites.model import TextEdit
 from gpa_lsp.editor.source.fixes import Fix
 from gpa_lsp.editor.verified.results import FixJob
-from gpa_lsp.rewrites.applying import apply_edits
-from gpa_lsp.rewrites.model import TextEdit
 
 
 def make_fix_job(
@@ -19,16 +19,7 @@ def make_fix_job(
     architecture: tuple[int, int] | None,
     limit_s: float,
 ) -> FixJob:
-    """The job of a fix.
-
-    Args:
-        fix: which.
-        path: of the document, links resolved.
-        text: of the document.
-        roots: workspace folders.
-        architecture: to compile for where the measured GPU's is not known.
-        limit_s: for the compiler.
-    """
+    """The job of a fix."""
     report, edits = fix.shown.kernel.report, fix.rewrite.edits
     shape = report.configuration
     lines = tuple(dict.fromkeys((*(edit.start.line for edit in edits), *fix.lines)))
@@ -51,7 +42,7 @@ def make_fix_job(
 def move_line(line: int, edits: Sequence[TextEdit]) -> int:
     r"""Where a line is when edits are made; what is put before its first character moves it.
 
-    >>> from gpa_lsp.rewrites.model import TextPlace
+    >>> from gpa_lsp.diagnosis.rewrites.model import TextPlace
     >>> place = TextPlace(line=3, column=0)
     >>> pragma = TextEdit(start=place, end=place, text="#pragma unroll 4\n")
     >>> [move_line(line, [pragma]) for line in (2, 3, 4)]

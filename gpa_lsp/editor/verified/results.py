@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,100 +16,59 @@ if TYPE_CHECKING:
     from gpa_lsp.editor.source.fixes import Fix
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixJob:
-    """A fix to try: one source in two versions.
+class FixJob(Struct, frozen=True, kw_only=True):
+    """A fix to try: one source in two versions."""
 
-    Attributes:
-        path: of the source, links resolved.
-        text: what the editor holds of it.
-        edited: the same with the fix.
-        kernel: mangled name of the kernel that the fix is for.
-        lines: of ``text``, where the code that matters is, the best one first.
-        edited_lines: the same ones of ``edited``.
-        threads: of a block, as it was measured; None when unknown.
-        dynamic_shared_bytes: of a block, as given at launch; None when unknown.
-        roots: workspace folders: their programs are never run.
-        architecture: compute capability to compile for; None for that of the compile command.
-        limit_s: for the compiler, each time.
-        measured_on: name of the GPU the kernel was measured on; None when unknown.
-    """
-
-    path: Path
-    text: str
-    edited: str
-    kernel: str
-    lines: tuple[int, ...]
-    edited_lines: tuple[int, ...]
-    threads: int | None
-    dynamic_shared_bytes: int | None
-    roots: tuple[Path, ...]
-    architecture: tuple[int, int] | None
-    limit_s: float
-    measured_on: str | None = None
+    path: Path  # of the source, links resolved
+    text: str  # what the editor holds of it
+    edited: str  # the same with the fix
+    kernel: str  # mangled name of the kernel that the fix is for
+    lines: tuple[int, ...]  # of ``text``, where the code that matters is, the best one first
+    edited_lines: tuple[int, ...]  # the same ones of ``edited``
+    threads: int | None  # of a block, as it was measured; None when unknown
+    dynamic_shared_bytes: int | None  # of a block, as given at launch; None when unknown
+    roots: tuple[Path, ...]  # workspace folders: their programs are never run
+    architecture: tuple[int, int] | None  # compute capability to compile for; None for that of the compile command
+    limit_s: float  # for the compiler, each time
+    measured_on: str | None = None  # name of the GPU the kernel was measured on; None when unknown
 
 
 class LaunchedQuestion(Enum):
     """What is compared of launches with a fix and without it, in the order in which it is."""
 
-    SECTORS = "sectors"
-    """Of memory, emulated."""
-    CYCLES = "cycles"
-    """And what limits the kernel, simulated."""
+    SECTORS = "sectors"  # Of memory, emulated
+    CYCLES = "cycles"  # And what limits the kernel, simulated
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchedJob:
-    """The same fix to emulate or to simulate, where launches are described.
+class LaunchedJob(Struct, frozen=True, kw_only=True):
+    """The same fix to emulate or to simulate, where launches are described."""
 
-    Attributes:
-        base: the fix.
-        question: what is compared.
-        launches_path: the description of its launches.
-        launches_text: what it says.
-        machine: name of the GPU to predict for; None for one of the architecture.
-        seconds: for emulating all launches of one version, or executing the blocks of one that is simulated.
-        memory_bytes: for one launch.
-    """
-
-    base: FixJob
-    question: LaunchedQuestion
-    launches_path: Path
-    launches_text: str
-    machine: str | None
-    seconds: float
-    memory_bytes: int
+    base: FixJob  # the fix
+    question: LaunchedQuestion  # what is compared
+    launches_path: Path  # the description of its launches
+    launches_text: str  # what it says
+    machine: str | None  # name of the GPU to predict for; None for one of the architecture
+    seconds: float  # for emulating all launches of one version, or executing the blocks of one that is simulated
+    memory_bytes: int  # for one launch
 
 
 class FixState(Enum):
     """What became of a fix; the values are those of ``data.state``, see ``editors/PROTOCOL.md``."""
 
-    PENDING = "pending"
-    """Nothing yet: it is being compiled, or will be."""
+    PENDING = "pending"  # Nothing yet: it is being compiled, or will be
     CHANGED = "changed"
-    SAME = "same"
-    """The compiler makes the same code with it."""
-    FAILED = "failed"
-    """The source does not compile with it, and does without."""
-    UNKNOWN = "unknown"
-    """It cannot be compiled here, with or without."""
+    SAME = "same"  # The compiler makes the same code with it
+    FAILED = "failed"  # The source does not compile with it, and does without
+    UNKNOWN = "unknown"  # It cannot be compiled here, with or without
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixVerdict:
-    """What the compiler says of a fix.
+class FixVerdict(Struct, frozen=True, kw_only=True):
+    """What the compiler says of a fix."""
 
-    Attributes:
-        state: what became of it.
-        words: a clause for a title; empty where there is nothing to say.
-        details: all of it, sentences.
-        has_losses: something becomes worse.
-    """
-
-    state: FixState
-    words: str = ""
-    details: tuple[str, ...] = ()
-    has_losses: bool = False
+    state: FixState  # what became of it
+    words: str = ""  # a clause for a title; empty where there is nothing to say
+    details: tuple[str, ...] = ()  # all of it, sentences
+    has_losses: bool = False  # something becomes worse
 
     @property
     def is_doubtful(self) -> bool:
@@ -121,38 +80,22 @@ PENDING = FixVerdict(state=FixState.PENDING)
 UNKNOWN = FixVerdict(state=FixState.UNKNOWN)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchedResult:
-    """What became of an emulation or a simulation.
+class LaunchedResult(Struct, frozen=True, kw_only=True):
+    """What became of an emulation or a simulation."""
 
-    Attributes:
-        words: a clause for a title; empty where the fix changes nothing.
-        sentence: the same, or that nothing changes; empty where nothing can be compared.
-        has_losses: with the fix it is worse.
-    """
-
-    words: str = ""
-    sentence: str = ""
-    has_losses: bool = False
+    words: str = ""  # a clause for a title; empty where the fix changes nothing
+    sentence: str = ""  # the same, or that nothing changes; empty where nothing can be compared
+    has_losses: bool = False  # with the fix it is worse
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferedFix:
-    """A fix as it was offered.
+class OfferedFix(Struct, frozen=True, kw_only=True):
+    """A fix as it was offered."""
 
-    Attributes:
-        key: by which the client names it.
-        uri: of the document.
-        text: of the document then.
-        fix: itself.
-        verdict: what is known of it by now.
-    """
-
-    key: str
-    uri: str
-    text: str
-    fix: "Fix"
-    verdict: FixVerdict
+    key: str  # by which the client names it
+    uri: str  # of the document
+    text: str  # of the document then
+    fix: "Fix"  # itself
+    verdict: FixVerdict  # what is known of it by now
 
 
 class FixVerifier(Protocol):

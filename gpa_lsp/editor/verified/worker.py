@@ -5,46 +5,46 @@ delays an answer.
 import json
 import tempfile
 from collections import OrderedDict
-from dataclasses import replace
 from pathlib import Path
 
-from gpa_lsp.analyses.static.code_change import compare_code
-from gpa_lsp.analyses.static.code_facts import CodeFacts, find_code_facts
-from gpa_lsp.analyses.static.kernel_statics import find_kernel_statics
-from gpa_lsp.analyses.static.model import BlockOrigin, KnownBlock
-from gpa_lsp.basis.errors import GpaError, ProblemSeverity
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_count
-from gpa_lsp.binary.compiled_limits import read_compiled_limits
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.compiler.model import CompiledUnit
-from gpa_lsp.compiler.settings import CompileSettings
-from gpa_lsp.dataflow.local_accesses import measure_spills
-from gpa_lsp.device.products import list_products_named
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gpa_lsp.code.binary.compiled_limits import read_compiled_limits
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.diagnosis.analyses.static.code_change import compare_code
+from gpa_lsp.diagnosis.analyses.static.code_facts import CodeFacts, find_code_facts
+from gpa_lsp.diagnosis.analyses.static.kernel_statics import find_kernel_statics
+from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin, KnownBlock
+from gpa_lsp.document.advice_words import describe_limit_briefly
 from gpa_lsp.editor.verified.results import FixJob, FixState, FixVerdict, LaunchedJob, LaunchedQuestion, LaunchedResult
-from gpa_lsp.pipeline import analyse
-from gpa_lsp.prediction.launch_sources import LaunchChoice
-from gpa_lsp.prediction.model import EDITOR_PREDICTION
-from gpa_lsp.prediction.predict import predict_source
-from gpa_lsp.prediction.simulation import Simulation, SimulationSettings, simulate_source
-from gpa_lsp.prediction.static_source import choose_compute_capability
-from gpa_lsp.processes.worker import Work
-from gpa_lsp.ptx.model import Space
-from gpa_lsp.render.advice_words import describe_limit_briefly
-from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
-from gpa_lsp.simulator.profile_document import make_document
+from gpa_lsp.execution.compiler.model import CompiledUnit
+from gpa_lsp.execution.compiler.settings import CompileSettings
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.model import EDITOR_PREDICTION
+from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettings, simulate_source
+from gpa_lsp.execution.prediction.static_source import choose_compute_capability
+from gpa_lsp.execution.simulator.profile_document import make_document
+from gpa_lsp.foundation.errors import GpaError, ProblemSeverity
+from gpa_lsp.foundation.numbers import format_count
+from gpa_lsp.foundation.processes.worker import Work
+from gpa_lsp.gpu.device.products import list_products_named
+from gpa_lsp.kernel.dataflow.local_accesses import measure_spills
+from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
+from gpa_lsp.report.pipeline import analyse
 
 _KEPT = 16
-_LEAST_CHANGE = 0.01
-"""Of the cycles: less is no change."""
+_LEAST_CHANGE = 0.01  # Of the cycles: less is no change
 
 
 _kept: OrderedDict[tuple[object, ...], CodeFacts | str] = OrderedDict()
 
 
 def _warm_up() -> None:
-    from gpa_lsp.binary import disassembler  # noqa: F401
-    from gpa_lsp.compiler import compile as compiling  # noqa: F401
+    from gpa_lsp.code.binary import disassembler  # noqa: F401
+    from gpa_lsp.execution.compiler import compile as compiling  # noqa: F401
 
 
 def do_job(job: FixJob | LaunchedJob) -> FixVerdict | LaunchedResult:
@@ -92,8 +92,8 @@ def _find_facts(job: FixJob, text: str, lines: tuple[int, ...]) -> CodeFacts | s
 
 
 def _compile(job: FixJob, text: str, lines: tuple[int, ...]) -> CodeFacts | str:
-    from gpa_lsp.compiler.compile import compile_source
-    from gpa_lsp.compiler.project import find_flags
+    from gpa_lsp.execution.compiler.compile import compile_source
+    from gpa_lsp.execution.compiler.project import find_flags
 
     flags = find_flags(job.path)
     unit = compile_source(
@@ -167,17 +167,11 @@ def compare_sectors(job: LaunchedJob) -> LaunchedResult:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Traffic:
-    """What the described launches of a kernel asked for.
+class _Traffic(Struct, frozen=True, kw_only=True):
+    """What the described launches of a kernel asked for."""
 
-    Attributes:
-        blocks: of each launch, those that were executed.
-        sectors: of global and local memory, by all of them.
-    """
-
-    blocks: tuple[int, ...]
-    sectors: int
+    blocks: tuple[int, ...]  # of each launch, those that were executed
+    sectors: int  # of global and local memory, by all of them
 
 
 def _count_sectors(job: LaunchedJob, text: str) -> _Traffic | None:
@@ -226,21 +220,13 @@ def compare_cycles(job: LaunchedJob) -> LaunchedResult:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Simulated:
-    """What the described launches of a kernel were simulated to take.
+class _Simulated(Struct, frozen=True, kw_only=True):
+    """What the described launches of a kernel were simulated to take."""
 
-    Attributes:
-        launches: how many.
-        cycles: of all of them.
-        limit: what limits the longest, a clause; empty where that is not known.
-        machine: the GPU.
-    """
-
-    launches: int
-    cycles: float
-    limit: str
-    machine: str
+    launches: int  # how many
+    cycles: float  # of all of them
+    limit: str  # what limits the longest, a clause; empty where that is not known
+    machine: str  # the GPU
 
 
 def _simulate(job: LaunchedJob, text: str) -> _Simulated | None:

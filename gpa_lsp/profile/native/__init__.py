@@ -40,16 +40,13 @@ The smallest useful file::
 * **Numbers.** JSON has no NaN and no infinity: ``{"number": "nan"}``, ``"inf"`` or ``"-inf"`` stands for them.
 """
 
-FORMAT = "gpa-lsp/profile/2"
-"""What is written."""
+FORMAT = "gpa-lsp/profile/2"  # What is written
+# What is read. Version 1 has no place for unknown grids, blocks and latency samples, for aggregates and for ``sampling``.
 VERSIONS = {"gpa-lsp/profile/1": 1, FORMAT: 2}
-"""What is read. Version 1 has no place for unknown grids, blocks and latency samples, for aggregates and for ``sampling``."""
 FORMAT_FAMILY = "gpa-lsp/profile/"
-SUFFIX = ".gpa-profile.json"
-"""How such files are named, so that they are found in a workspace."""
+SUFFIX = ".gpa-profile.json"  # How such files are named, so that they are found in a workspace
 
 # the ``tool_version`` of profiles that were simulated; every other one was measured
 SIMULATING_TOOL = "gpa-lsp simulate"
 
-DURATION_METRIC = "gpu__time_duration.sum"
-"""Run time of a launch in ns, by Nsight Compute's name."""
+DURATION_METRIC = "gpu__time_duration.sum"  # Run time of a launch in ns, by Nsight Compute's name

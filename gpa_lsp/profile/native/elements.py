@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from msgspec import Struct
+
+from gpa_lsp.foundation.errors import InputError
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _CAPABILITY = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})")
@@ -15,17 +16,11 @@ _MAX_METRIC_INTEGER = (1 << 64) - 1
 _REMEDY = "compare it with native_schema.json in the package gpa_lsp.profile"
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
-    """A JSON value and its place.
+class Element(Struct, frozen=True):
+    """A JSON value and its place."""
 
-    Attributes:
-        value: as ``json`` parsed it.
-        pointer: JSON pointer from the root; empty for the root itself.
-    """
-
-    value: Any
-    pointer: str = ""
+    value: Any  # as ``json`` parsed it
+    pointer: str = ""  # JSON pointer from the root; empty for the root itself
 
     def fail(self, message: str) -> InputError:
         """The error to raise about this value."""

@@ -3,8 +3,8 @@
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.profile.model import StallSamples
 from gpa_lsp.profile.native.elements import Element, check_text
 from gpa_lsp.profile.native.layout import MAX_OFFSET, FunctionDraft, ModuleDraft
@@ -13,23 +13,15 @@ _MAX_COUNT = (1 << 53) - 1
 _MAX_ADDRESS = (1 << 64) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class SampleRow:
-    """One instruction's samples before addresses are assigned.
+class SampleRow(Struct, frozen=True):
+    """One instruction's samples before addresses are assigned."""
 
-    Attributes:
-        element: the row, for errors.
-        function: the function ``offset`` counts from; None when ``offset`` is the absolute address.
-        offset: in bytes.
-        counts: reason → (all, latency); latency is None where it is not told from the others.
-        is_own: the function is of the launch's own module.
-    """
-
-    element: Element
-    function: FunctionDraft | None
-    offset: int
+    element: Element  # the row, for errors
+    function: FunctionDraft | None  # the function ``offset`` counts from; None when ``offset`` is the absolute address
+    offset: int  # in bytes
+    # reason → (all, latency); latency is None where it is not told from the others
     counts: dict[str, tuple[int, int | None]]
-    is_own: bool = True
+    is_own: bool = True  # the function is of the launch's own module
 
     @property
     def address(self) -> int:
@@ -43,10 +35,7 @@ def read_rows(
     """The ``samples`` member.
 
     Args:
-        element: the member.
         module: the launch's; None when it is not known.
-        modules: all of the profile.
-        version: of the format.
 
     Raises:
         InputError: a row that names no instruction, or counts more latency samples than samples; or one that has latency samples where another

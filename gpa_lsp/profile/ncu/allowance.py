@@ -41,9 +41,7 @@ class Allowance:
         """Decode encoded parts, as far as they are allowed and sound.
 
         Args:
-            message_class: what they are.
             parts: their bytes.
-            is_flat: the message has no messages inside, so that it may be of any size.
         """
         for data in self.take(parts):
             if len(data) > _MAX_PART_BYTES and not is_flat:

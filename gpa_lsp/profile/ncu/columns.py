@@ -16,34 +16,26 @@ import numpy.typing as npt
 
 from gpa_lsp.profile.ncu import schema
 
-Columns = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]
-"""Addresses and counts; equally long, in file order."""
+Columns = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]  # Addresses and counts; equally long, in file order
 
 _MAX_COUNT = 1 << 53
+# What stands before the instances of most metrics: the name, and a whole number for all of them together, with its length
 _HEAD = re.compile(rb"\x08[\x80-\xff]*[\x00-\x7f](?:\x12(.)(\x28[\x80-\xff]*[\x00-\x7f]))?", re.DOTALL)
-"""What stands before the instances of most metrics: the name, and a whole number for all of them together, with its length."""
-_NO_CORRELATION = b"\x20\x00"
-"""Stands behind the instances, or is left out."""
+_NO_CORRELATION = b"\x20\x00"  # Stands behind the instances, or is left out
+# Field 3 of a metric, fields 1 and 2 of an instance (messages), field 5 of a value (uint64)
 _INSTANCE_TAG, _ID_TAG, _VALUE_TAG, _UINT64_TAG = 0x1A, 0x0A, 0x12, 0x28
-"""Field 3 of a metric, fields 1 and 2 of an instance (messages), field 5 of a value (uint64)."""
+# Instance tag, its length; id tag, its length, uint64 tag, id; value tag, its length, uint64 tag, value
 _VARINTS_PER_INSTANCE = 10
-"""Instance tag, its length; id tag, its length, uint64 tag, id; value tag, its length, uint64 tag, value."""
-_WORD_BYTES = 8
-"""What a varint may take to be taken apart with others; a longer one is no count, and hardly an address."""
+_WORD_BYTES = 8  # What a varint may take to be taken apart with others; a longer one is no count, and hardly an address
+# Length of a varint → the bits that count in its bytes, as a little-endian word
 _SEPTETS = np.array([int.from_bytes(b"\x7f" * length, "little") for length in range(_WORD_BYTES + 1)], np.uint64)
-"""Length of a varint → the bits that count in its bytes, as a little-endian word."""
-_MOST_TOGETHER_BYTES = 1 << 20
-"""Taking bytes apart needs some thirty times their memory."""
+_MOST_TOGETHER_BYTES = 1 << 20  # Taking bytes apart needs some thirty times their memory
 
-_OVER_TIME = 1
-"""Correlation kind of metrics whose instances are GPU time stamps (2023.2 and later)."""
+_OVER_TIME = 1  # Correlation kind of metrics whose instances are GPU time stamps (2023.2 and later)
 
 
 def read_counts(data: bytes) -> Columns | None:
     """Addresses and counts of one metric.
-
-    Args:
-        data: the metric's message.
 
     Returns:
         The columns, empty for a metric that counted nothing; None when its instances are not counts by address.
@@ -94,11 +86,7 @@ def _drop_repeated_scalar(columns: Columns) -> Columns:
 
 
 def _read_integers(runs: Sequence[bytes]) -> list[Columns] | None:
-    """The columns of some metrics from the bytes of their instances.
-
-    Returns:
-        None unless every instance is an integer id and a count, in this order and as short as they can be written.
-    """
+    """The columns of some metrics from the bytes of their instances."""
     data = b"".join(runs)
     octets = np.frombuffer(data + bytes(_WORD_BYTES), np.uint8)
     last = np.flatnonzero(octets[: len(data)] < 0x80)
@@ -151,11 +139,6 @@ def _read_varints(
     octets: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.uint64]:
     """Varints of at most eight bytes each.
-
-    Args:
-        octets: of all, and at least eight more bytes behind the last one.
-        starts: where each begins.
-        lengths: of each in bytes.
 
     >>> _read_varints(np.array([8, 0xAC, 2, *bytes(8)], np.uint8), np.array([0, 1]), np.array([1, 2])).tolist()
     [8, 300]

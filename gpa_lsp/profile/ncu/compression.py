@@ -15,15 +15,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, Protocol, cast
 
-from gpa_lsp.basis.errors import InputError, UnsupportedInputError
-from gpa_lsp.basis.numbers import format_bytes
-from gpa_lsp.basis.zstandard import ZstandardReader
+from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
+from gpa_lsp.foundation.numbers import format_bytes
+from gpa_lsp.foundation.zstandard import ZstandardReader
 from gpa_lsp.profile.ncu.magic import CONVERT_REMEDY, REPORT_MAGIC
 
 _MAX_BYTES = 4 << 30
 _FREE_BYTES = 64 << 20
-_MAX_RATIO = 256
-"""Reports are protobuf and ELF; anything that grows more than this beyond the first 64 MiB is not one."""
+_MAX_RATIO = 256  # Reports are protobuf and ELF; anything that grows more than this beyond the first 64 MiB is not one
 _CHUNK_BYTES = 1 << 20
 _XZ_MEMORY_BYTES = 256 << 20
 _IN_MEMORY_BYTES = 64 << 20
@@ -38,8 +37,6 @@ def decompress(stream: BinaryIO, size_bytes: int, compression: str) -> Iterator[
     """Decompress a whole report, in bounded memory: beyond 64 MiB the result lies in a temporary file.
 
     Args:
-        stream: the compressed file, at offset 0.
-        size_bytes: its length.
         compression: as :func:`~gpa_lsp.profile.ncu.magic.find_compression` names it.
 
     Yields:

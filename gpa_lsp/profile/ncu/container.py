@@ -13,13 +13,12 @@ Source: identical in every report seen (2019 to 2026.2, 4,383 blocks).
 """
 
 import struct
-from dataclasses import field
 from typing import Any, BinaryIO
 
 from google.protobuf.message import DecodeError
+from msgspec import Struct, field
 
-from gpa_lsp.basis.errors import InputError, UnsupportedInputError
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 from gpa_lsp.profile.ncu.magic import CONVERT_REMEDY, REPORT_MAGIC, find_compression
 from gpa_lsp.profile.ncu.schema import BlockHeader, FileHeader
 
@@ -28,51 +27,33 @@ CONTAINER_VERSION = 7
 _SIZE = struct.Struct("<I")
 _MAX_BLOCKS = 1_000_000
 _FREE_ENTRIES = 16
+# No module and no launch takes less; a payload of a million empty entries is not worth a million objects
 _BYTES_PER_ENTRY = 32
-"""No module and no launch takes less; a payload of a million empty entries is not worth a million objects."""
 _DAMAGED_REMEDY = "the file is damaged or was cut off: copy it again or record it again"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryPlace:
-    """Where one source or result lies.
+class EntryPlace(Struct, frozen=True, kw_only=True):
+    """Where one source or result lies."""
 
-    Attributes:
-        offset: of its first byte, behind its size field.
-        size_bytes: its length; the file covers it.
-        process_id: of the process it was recorded in; None when not stored.
-    """
-
-    offset: int
-    size_bytes: int
-    process_id: int | None
+    offset: int  # of its first byte, behind its size field
+    size_bytes: int  # its length; the file covers it
+    process_id: int | None  # of the process it was recorded in; None when not stored
 
 
-@dataclass(slots=True, kw_only=True)
-class Container:
-    """What the framing holds, in file order.
+class Container(Struct, kw_only=True):
+    """What the framing holds, in file order."""
 
-    Attributes:
-        strings: the global string table, undecoded.
-        sessions: encoded pieces of session details; each holds any subset of the fields.
-        sources: places of the modules.
-        results: places of the launches.
-        unknown_entries: places of entries the block headers do not account for.
-    """
-
-    strings: list[bytes] = field(default_factory=list)
+    strings: list[bytes] = field(default_factory=list)  # the global string table, undecoded
+    # encoded pieces of session details; each holds any subset of the fields
     sessions: list[bytes] = field(default_factory=list)
-    sources: list[EntryPlace] = field(default_factory=list)
-    results: list[EntryPlace] = field(default_factory=list)
+    sources: list[EntryPlace] = field(default_factory=list)  # places of the modules
+    results: list[EntryPlace] = field(default_factory=list)  # places of the launches
+    # places of entries the block headers do not account for
     unknown_entries: list[EntryPlace] = field(default_factory=list)
 
 
 def read_container(stream: BinaryIO, size_bytes: int) -> Container:
     """Walk all blocks of a report.
-
-    Args:
-        stream: a seekable stream over the whole uncompressed report.
-        size_bytes: its length.
 
     Raises:
         InputError: the framing is broken; names the offset.

@@ -2,11 +2,11 @@
 
 REPORT_MAGIC = b"NVR\0"
 
+# What to try with a report that is compressed in a way that is not read
 CONVERT_REMEDY = (
     "try to convert it with the Nsight Compute that wrote it: open it there and save it as .ncu-rep, "
     "or run `ncu --import REPORT.ncu-repz --export REPORT.ncu-rep`"
 )
-"""What to try with a report that is compressed in a way that is not read."""
 
 _MAGICS = (
     (b"\x28\xb5\x2f\xfd", "zstd"),

@@ -9,12 +9,10 @@ from google.protobuf.message import DecodeError
 from gpa_lsp.profile.model import Metric, MetricScalar
 from gpa_lsp.profile.ncu import schema
 
-_OVER_TIME = 1
-"""Correlation kind of metrics whose instances are GPU time stamps in ns (2023.2 and later)."""
+_OVER_TIME = 1  # Correlation kind of metrics whose instances are GPU time stamps in ns (2023.2 and later)
 
 _LARGE_BYTES = 1 << 16
-_MIN_INSTANCE_BYTES = 6
-"""Real instances take at least 10; a metric of empty ones was made to fill memory."""
+_MIN_INSTANCE_BYTES = 6  # Real instances take at least 10; a metric of empty ones was made to fill memory
 
 _Other = TypeVar("_Other")
 
@@ -71,13 +69,6 @@ def index_metrics(encoded_metrics: list[bytes], strings: list[str]) -> tuple[Laz
 
     Every message is decoded once to see that it can be, so that a later access never fails. Where a name occurs twice, the last one counts:
     the two are usually equal, and where they were not, only the last agreed with the elapsed cycles (compute capability 9.0, 2025.1).
-
-    Args:
-        encoded_metrics: the messages, in file order.
-        strings: the report's string table.
-
-    Returns:
-        The metrics, and a sentence for each kind of metric that had to be left out.
     """
     encoded: dict[str, bytes] = {}
     undecodable = nameless = 0

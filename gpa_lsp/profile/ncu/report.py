@@ -1,22 +1,259 @@
 """A whole report: framing first, then sources and results entry by entry, so that one broken entry costs only itself."""
 
-from collections.abc import Collection, Iterable, Iterator
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, BinaryIO
 
 from google.protobuf.message import DecodeError
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity, UnsupportedInputError
-from gpa_lsp.basis.regular_files import open_regular_file
-from gpa_lsp.profile.model import Launch, LaunchOutline, Module, OpenedProfile, Profile
+from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity, UnsupportedInputError
+from gpa_lsp.foundation.regular_files import open_regular_file
+from gpa_lsp.profile.model import (
+    Device,
+    Dim3,
+    HostFrame,
+    Launch,
+    LaunchOutline,
+    LoadedFunction,
+    Metric,
+    Module,
+    OpenedProfile,
+    Profile,
+)
 from gpa_lsp.profile.ncu import schema
 from gpa_lsp.profile.ncu.allowance import Allowance
 from gpa_lsp.profile.ncu.container import Container, EntryPlace, read_container, read_entry
-from gpa_lsp.profile.ncu.launches import outline_launch, read_launch
 from gpa_lsp.profile.ncu.magic import CONVERT_REMEDY, REPORT_MAGIC, find_compression
-from gpa_lsp.profile.ncu.modules import ModuleKey, ModuleTable
-from gpa_lsp.profile.ncu.session import read_devices, read_tool_version
+from gpa_lsp.profile.ncu.metrics import LazyMetrics, encode_name_id, index_metrics
+from gpa_lsp.profile.ncu.rules import read_rules
+from gpa_lsp.profile.ncu.samples import is_truncated, read_samples
+from gpa_lsp.profile.ncu.schema import Frame, NvtxState, SourceFile, Symbol, read_text
+from gpa_lsp.profile.ncu.session import find_device, read_devices, read_tool_version
+
+# Where on the host a launch came from: CPU call stack and NVTX ranges.
+#
+# Source: reports of compute capability 8.0 and 8.6 with both collected (2022.3, 2024.1). Established there:
+#
+# * Call stack (result field 28): repeated frame of 1 module path, 2 absolute address, 3 source file, 4 function (demangled), 5 line. Innermost
+# frame
+#   first (``cudaLaunchKernel`` above ``main``). Empty text and line 0 mean unknown; the address is the return address in the frame.
+# * NVTX state (result field 21): 1 repeated domain {1 id, 2 name} (id 0 is ``<default domain>``); 2 repeated thread {1 thread id, equal to the
+#   result's own, 2 repeated {1 domain id, 3 repeated push/pop range, outermost first}}. A range is {1 name, 2 attributes (version, colour, payload,
+#   message; present only when the program gave some), 3 number of API calls made before it was pushed}. 3 repeated {1 domain id}: state of the
+#   process as a whole, empty in every report seen; where start/end ranges stand is therefore not established, and they are not read.
+
+_DEFAULT_DOMAIN = 0
+
+
+def read_call_stack(result: Any, allowance: Allowance) -> tuple[HostFrame, ...]:
+    """CPU frames, innermost first; empty when not collected."""
+    return tuple(_read_frame(frame) for frame in allowance.decode(Frame, result.call_stack.frames))
+
+
+def read_nvtx_ranges(result: Any, allowance: Allowance) -> tuple[str, ...]:
+    """Names of the push/pop ranges the launching thread was in, outermost first within a domain, domain by domain.
+
+    A range of another domain than the default one is written as Nsight Compute's filters write it: ``domain@range``.
+    """
+    if not result.nvtx:
+        return ()
+    names: list[str] = []
+    for state in allowance.decode(NvtxState, [result.nvtx]):
+        domains = {domain.domain_id: read_text(domain.name) for domain in allowance.take(state.domains)}
+        own = [thread for thread in allowance.take(state.threads) if thread.thread_id == result.thread_id]
+        for stack in (stack for thread in own for stack in allowance.take(thread.stacks)):
+            ranges = allowance.take(stack.ranges)
+            names += [_name_range(read_text(entry.name), stack.domain_id, domains) for entry in ranges]
+    return tuple(names)
+
+
+def _name_range(name: str, domain_id: int, domains: dict[int, str]) -> str:
+    if domain_id == _DEFAULT_DOMAIN:
+        return name
+    return f"{domains.get(domain_id, domain_id)}@{name}"
+
+
+def _read_frame(frame: Any) -> HostFrame:
+    module = read_text(frame.module)
+    return HostFrame(
+        function=read_text(frame.function) or None,
+        module=_strip_folders(module) or None,
+        file=read_text(frame.file) or None,
+        line=frame.line or None,
+        address=frame.address if frame.HasField("address") else None,
+    )
+
+
+def _strip_folders(path: str) -> str:
+    """The last part of a path of either kind of host.
+
+    >>> _strip_folders("/lib/libc.so.6"), _strip_folders("C:\\\\bin\\\\app.exe")
+    ('libc.so.6', 'app.exe')
+    """
+    return PureWindowsPath(path).name if "\\" in path else PurePosixPath(path).name
+
+
+_DURATION_METRIC = "gpu__time_duration.sum"
+_NO_LAUNCH: Dim3 = (0, 0, 0)
+_MOST_BLOCKS = (1 << 31) - 1  # In any dimension of a grid
+
+
+def read_launch(
+    result: Any,
+    *,
+    size_bytes: int,
+    index: int,
+    module_id: int | None,
+    strings: list[str],
+    devices: Mapping[int, Device],
+) -> tuple[Launch, list[str]]:
+    """Decode a result.
+
+    Args:
+        module_id: of the module its code is in; None when the report does not hold it.
+    """
+    metrics, problems = index_metrics(list(result.metrics), strings)
+    samples, sample_problems = read_samples(metrics)
+    allowance = Allowance(size_bytes)
+    launch = Launch(
+        index=index,
+        mangled_name=read_text(result.mangled_name),
+        plain_name=read_text(result.plain_name),
+        demangled_name=read_text(result.demangled_name),
+        module_id=module_id,
+        grid=_read_dim3(result.grid),
+        block=_read_dim3(result.block),
+        device=find_device(metrics, devices),
+        created_unix_s=result.created_unix_s if result.HasField("created_unix_s") else None,
+        context_id=result.context_id if result.HasField("context_id") else None,
+        stream_id=result.stream_id if result.HasField("stream_id") else None,
+        metrics=metrics,
+        samples=samples,
+        samples_truncated=False,
+        function_addresses=_read_function_addresses(metrics),
+        nvtx_ranges=read_nvtx_ranges(result, allowance),
+        call_stack=read_call_stack(result, allowance),
+        rules=read_rules(result, allowance),
+    )
+    problems += sample_problems + allowance.describe()
+    return replace(launch, samples_truncated=is_truncated(launch), failure=_describe_failure(launch)), problems
+
+
+def outline_launch(result: Any, *, index: int, strings: list[str]) -> LaunchOutline:
+    """What is known of a launch from its head and its duration alone."""
+    wanted = encode_name_id(strings.index(_DURATION_METRIC)) if _DURATION_METRIC in strings else None
+    encoded = [data for data in result.metrics if wanted is not None and data.startswith(wanted)]
+    metrics, _ = index_metrics(encoded, strings)
+    duration = metrics.get(_DURATION_METRIC)
+    value = None if duration is None else duration.value
+    is_time = isinstance(value, int | float) and math.isfinite(value)
+    return LaunchOutline(
+        index=index,
+        mangled_name=read_text(result.mangled_name),
+        duration_ns=float(value) if is_time and value is not None else None,
+    )
+
+
+def _read_dim3(dim3: Any) -> Dim3:
+    """Zeros, as of a failed launch, for what no GPU could be asked for."""
+    sizes = dim3.x, dim3.y, dim3.z
+    return sizes if max(sizes) <= _MOST_BLOCKS else _NO_LAUNCH
+
+
+def _read_function_addresses(metrics: LazyMetrics) -> tuple[int, ...]:
+    """Addresses are the instances' values; the aggregate is their sum (up to 2024.2) or number, which says nothing."""
+    metric: Metric | None = metrics.get("launch__function_pcs")
+    if metric is None:
+        return ()
+    return tuple(sorted({value for value in metric.instance_values if isinstance(value, int) and value > 0}))
+
+
+def _describe_failure(launch: Launch) -> str | None:
+    duration = launch.metrics.get(_DURATION_METRIC)
+    has_no_duration = duration is not None and isinstance(duration.value, float) and math.isnan(duration.value)
+    if launch.grid == _NO_LAUNCH:
+        return "the profiler failed on this launch: the report holds neither its grid nor its counters"
+    if has_no_duration:
+        return "the profiler failed on this launch: its duration is not a number"
+    return None
+
+
+# Process id (None when not stored) and source id: ids are handles of one process, and a report may hold several processes
+ModuleKey = tuple[int | None, int]
+
+
+class ModuleTable:
+    """Collects source entries; several entries of one id describe one module and are merged.
+
+    Later entries of an id usually bring only further functions (those of kernels first launched later) and no image.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[ModuleKey, list[Any]] = {}
+        self._size_bytes: dict[ModuleKey, int] = {}
+
+    def add(self, process_id: int | None, source: Any, size_bytes: int) -> None:
+        """Take a decoded source entry; ``size_bytes`` is what it takes in the file."""
+        key = process_id, source.source_id
+        self._entries.setdefault(key, []).append(source)
+        self._size_bytes[key] = self._size_bytes.get(key, 0) + size_bytes
+
+    def build(self) -> tuple[dict[int, Module], dict[ModuleKey, int], list[str]]:
+        """Merge."""
+        modules: dict[int, Module] = {}
+        ids: dict[ModuleKey, int] = {}
+        problems: list[str] = []
+        for key, entries in self._entries.items():
+            module_id = key[1] if key[1] not in modules else max(modules) + 1
+            ids[key] = module_id
+            images = list(dict.fromkeys(entry.image for entry in entries if entry.image))
+            if len(images) > 1:
+                problems.append(f"module {module_id} comes with {len(images)} different images; the first is used")
+            allowance = Allowance(self._size_bytes[key])
+            modules[module_id] = Module(
+                module_id=module_id,
+                image=images[0] if images else None,
+                compute_capability=_read_capability(entries),
+                functions=_merge_functions(entries, allowance),
+                sources=_merge_sources(entries, allowance),
+            )
+            problems += [f"module {module_id}: {message}" for message in allowance.describe()]
+        return modules, ids, problems
+
+
+def _read_capability(entries: list[Any]) -> tuple[int, int] | None:
+    """(major, minor) from the packed field, ``major << 16 | minor``; the major-only field cannot tell the minor."""
+    for entry in entries:
+        packed = entry.compute_capability_packed
+        if packed:
+            return packed >> 16, packed & 0xFFFF
+    return None
+
+
+def _merge_functions(entries: list[Any], allowance: Allowance) -> tuple[LoadedFunction, ...]:
+    """All functions of all entries, ascending by address, each place and name once."""
+    found: dict[tuple[int, str], LoadedFunction] = {}
+    for entry in entries:
+        for symbol in allowance.decode(Symbol, entry.addresses.functions):
+            if not symbol.HasField("address"):
+                continue
+            name = read_text(symbol.name)
+            index = symbol.symbol_index if symbol.HasField("symbol_index") else None
+            function = LoadedFunction(name=name, address=symbol.address, symbol_index=index)
+            found.setdefault((symbol.address, name), function)
+    return tuple(found[key] for key in sorted(found))
+
+
+def _merge_sources(entries: list[Any], allowance: Allowance) -> dict[str, str]:
+    sources: dict[str, str] = {}
+    for entry in entries:
+        for file in allowance.decode(SourceFile, entry.files.files, is_flat=True):
+            sources.setdefault(read_text(file.path), read_text(file.content))
+    return sources
+
 
 FORMAT_NAME = "ncu-report"
 _COMPRESSED_SUFFIX = ".ncu-repz"
@@ -39,10 +276,6 @@ def read_report(path: Path) -> Profile:
 @contextmanager
 def open_report(path: Path, *, is_known_sound: bool = False) -> Iterator[OpenedProfile | None]:
     """A report whose launches can be read one by one; None where something of it is not as it should be, and has to be told beside the rest.
-
-    Args:
-        path: the file.
-        is_known_sound: somebody opened it before and got a report, so that no launch is looked at before it is read.
 
     Raises:
         InputError: the file cannot be used; names the offset.

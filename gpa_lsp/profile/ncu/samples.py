@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.basis.distinct import find_distinct
+from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.profile.model import Launch, StallSamples
 from gpa_lsp.profile.ncu.columns import Columns, read_all_counts
 from gpa_lsp.profile.ncu.metrics import LazyMetrics

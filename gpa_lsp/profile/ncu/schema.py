@@ -20,8 +20,8 @@ _UINT32: Final = descriptor_pb2.FieldDescriptorProto.TYPE_UINT32
 _UINT64: Final = descriptor_pb2.FieldDescriptorProto.TYPE_UINT64
 _PACKAGE: Final = "gpa_lsp.ncu"
 
+# Number, name, type (a message by name, or one of the scalars above), and for other than optional fields the label
 _Field = tuple[int, str, int | str] | tuple[int, str, int | str, str]
-"""Number, name, type (a message by name, or one of the scalars above), and for other than optional fields the label."""
 
 _MESSAGES: dict[str, tuple[_Field, ...]] = {
     "FileHeader": ((1, "container_version", _UINT64),),
@@ -166,8 +166,8 @@ def _add_field(message: Any, number: int, name: str, kind: int | str, label: str
         field.oneof_index = 0
 
 
+# Every message class by its name in the tables above; used through the names below, and by tests that write reports
 MESSAGES: Final[dict[str, Any]] = _build_classes()
-"""Every message class by its name in the tables above; used through the names below, and by tests that write reports."""
 
 FileHeader: Final[Any] = MESSAGES["FileHeader"]
 BlockHeader: Final[Any] = MESSAGES["BlockHeader"]

@@ -9,8 +9,7 @@ from gpa_lsp.profile.model import Device, MetricScalar
 from gpa_lsp.profile.ncu.metrics import LazyMetrics, decode_metric, read_scalar
 from gpa_lsp.profile.ncu.schema import read_text
 
-_MOST = (1 << 31) - 1
-"""Attributes are C integers; a count or a clock is never negative."""
+_MOST = (1 << 31) - 1  # Attributes are C integers; a count or a clock is never negative
 
 _PREFIX = "device__attribute_"
 _TOOL_PROVIDER = b"Nsight Compute Target"

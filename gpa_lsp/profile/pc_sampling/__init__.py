@@ -9,5 +9,4 @@ IDENTIFIER = b"CUPS"
 FORMAT = "cupti-pc-sampling"
 HEADER_BYTES = 8
 BUFFER_HEADER_BYTES = 32
-SUFFIX = "pcsampling.dat"
-"""How NVIDIA's sample names its files, behind the number of the context."""
+SUFFIX = "pcsampling.dat"  # How NVIDIA's sample names its files, behind the number of the context

@@ -5,26 +5,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.analyses.decomposition.latency_split import OPERANDS, QUEUEING, split_latency
-from gpa_lsp.analyses.decomposition.load_traffic import (
+from gpa_lsp.diagnosis.analyses.decomposition.latency_split import OPERANDS, QUEUEING, split_latency
+from gpa_lsp.diagnosis.analyses.decomposition.load_traffic import (
     L2Traffic,
     count_lines_per_request,
     list_load_traffic,
     read_l2_traffic,
 )
-from gpa_lsp.analyses.decomposition.load_waits import UseWaits, measure_load_waits
-from gpa_lsp.analyses.decomposition.memory_answer import write_memory_answer
-from gpa_lsp.analyses.decomposition.memory_view import view_memory
-from gpa_lsp.analyses.decomposition.sample_scale import measure_sample_scale
-from gpa_lsp.analyses.decomposition.unit_use import MEMORY_UNITS, list_unit_use
-from gpa_lsp.analyses.decomposition.unloaded_latency import (
+from gpa_lsp.diagnosis.analyses.decomposition.load_waits import UseWaits, measure_load_waits
+from gpa_lsp.diagnosis.analyses.decomposition.memory_answer import write_memory_answer
+from gpa_lsp.diagnosis.analyses.decomposition.memory_view import view_memory
+from gpa_lsp.diagnosis.analyses.decomposition.sample_scale import measure_sample_scale
+from gpa_lsp.diagnosis.analyses.decomposition.unit_use import MEMORY_UNITS, list_unit_use
+from gpa_lsp.diagnosis.analyses.decomposition.unloaded_latency import (
     average_l1_hits,
     estimate_lines,
     estimate_unloaded_latency,
     reach_level,
 )
-from gpa_lsp.arch.lookup import find_architecture
-from gpa_lsp.dataflow.instruction_kinds import InstructionKind
+from gpa_lsp.gpu.arch.lookup import find_architecture
+from gpa_lsp.kernel.dataflow.instruction_kinds import InstructionKind
 from tests.analyses.decomposition.written_facts import name_state, write_facts
 
 LD = "pipe_lsu_mem_global_op_ld"

@@ -2,17 +2,17 @@
 
 import pytest
 
-from gpa_lsp.analyses.decomposition.instruction_rows import view_rows
-from gpa_lsp.analyses.decomposition.queue_pressure import list_queue_use
-from gpa_lsp.analyses.decomposition.reason_notes import (
+from gpa_lsp.diagnosis.analyses.decomposition.instruction_rows import view_rows
+from gpa_lsp.diagnosis.analyses.decomposition.queue_pressure import list_queue_use
+from gpa_lsp.diagnosis.analyses.decomposition.reason_notes import (
     STORE_AND_GO_ON,
     STORES_ARE_DENSE,
     measure_bank_conflicts,
     note_reason,
 )
-from gpa_lsp.analyses.decomposition.stall_split import split_reason
-from gpa_lsp.analyses.questions import stall_sources
-from gpa_lsp.dataflow.instruction_kinds import InstructionKind
+from gpa_lsp.diagnosis.analyses.decomposition.stall_split import split_reason
+from gpa_lsp.diagnosis.analyses.questions import stall_sources
+from gpa_lsp.kernel.dataflow.instruction_kinds import InstructionKind
 from tests.analyses.decomposition.written_facts import write_facts
 
 

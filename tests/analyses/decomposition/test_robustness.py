@@ -1,12 +1,11 @@
 """Whatever a kernel lacks, there is an answer."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.answers import MOST_MARKS
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.questions import memory_latency, stall_sources, top_down
+from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.questions import memory_latency, stall_sources, top_down
 from tests.analyses.decomposition.test_reasons import COUNTERS, LOADS
 from tests.analyses.decomposition.written_facts import name_state, write_facts
 from tests.rows.written import write_kernel

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from tests.rows.written import write_kernel
 
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.limiter.find import find_limiter
-from gpa_lsp.analyses.limiter.model import LimiterKind
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
+from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
+from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.rows.join import join_profile
 from tests.conftest import find_corpus
 
 CORPUS = find_corpus()

@@ -1,13 +1,12 @@
 """What limits a kernel: one verdict from counters, each on a kernel written for it."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.limiter.find import METRICS, find_limiter
-from gpa_lsp.analyses.limiter.model import Confidence, Limiter, LimiterKind
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.limiter.find import METRICS, find_limiter
+from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, Limiter, LimiterKind
+from gpa_lsp.kernel.model import Kernel
 from tests.rows.builders import make_cubin
 from tests.rows.written import write_kernel
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.analyses.analyse_kernel import analyse_kernel
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.limiter.find import find_limiter
-from gpa_lsp.analyses.limiter.model import Confidence, Limiter, LimiterKind
-from gpa_lsp.analyses.roofline.place import place_kernel
-from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.analyses.analyse_kernel import analyse_kernel
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
+from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, Limiter, LimiterKind
+from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.rows.join import join_profile
-from gpa_lsp.rows.model import Kernel
 from tests.analyses.limiter.test_find import write
 from tests.conftest import ROOT, find_corpus
 

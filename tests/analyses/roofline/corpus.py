@@ -4,14 +4,14 @@ import json
 from dataclasses import dataclass
 from functools import cache
 
-from gpa_lsp.analyses.roofline.instructions import count_launch
-from gpa_lsp.analyses.roofline.throughput import Basis
-from gpa_lsp.analyses.roofline.totals import read_span
-from gpa_lsp.device.find import find_machine
+from gpa_lsp.diagnosis.analyses.roofline.instructions import count_launch
+from gpa_lsp.diagnosis.analyses.roofline.throughput import Basis
+from gpa_lsp.diagnosis.analyses.roofline.totals import read_span
+from gpa_lsp.gpu.device.find import find_machine
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.rows.join import join_profile
-from gpa_lsp.rows.model import Kernel
 from tests.conftest import find_corpus
 
 CORPUS = find_corpus()

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gpa_lsp.device.model import (
+from gpa_lsp.gpu.device.model import (
     Bandwidth,
     ClockBasis,
     Clocks,

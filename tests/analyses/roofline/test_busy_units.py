@@ -2,16 +2,16 @@
 
 import pytest
 
-from gpa_lsp.analyses.answers import Weight
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.questions import occupancy
-from gpa_lsp.analyses.questions.roofline import ANALYSIS
-from gpa_lsp.analyses.roofline.busy_units import find_busiest, read_busy_units
-from gpa_lsp.analyses.roofline.place import place_kernel, place_under
-from gpa_lsp.device.find import find_machine_by_name
-from gpa_lsp.device.model import MemoryLevel
-from gpa_lsp.render.roofline_text import describe_line
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.diagnosis.analyses.answers import Weight
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.questions import occupancy
+from gpa_lsp.diagnosis.analyses.questions.roofline import ANALYSIS
+from gpa_lsp.diagnosis.analyses.roofline.busy_units import find_busiest, read_busy_units
+from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel, place_under
+from gpa_lsp.document.roofline_text import describe_line
+from gpa_lsp.gpu.device.find import find_machine_by_name
+from gpa_lsp.gpu.device.model import MemoryLevel
+from gpa_lsp.kernel.model import Kernel
 from tests.analyses.roofline.launches import write_launch
 from tests.rows.written import write_kernel
 

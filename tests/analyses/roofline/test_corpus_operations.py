@@ -1,14 +1,14 @@
 """Three ways to count operations, on every launch of the corpus: the profiler's counters, its tables of opcodes, its counters per instruction."""
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.roofline.instructions import THREAD_TABLES, count_launch
-from gpa_lsp.analyses.roofline.operations import count_operations
-from gpa_lsp.analyses.roofline.place import place_kernel
-from gpa_lsp.device.model import OperationKind
+from gpa_lsp.diagnosis.analyses.roofline.instructions import THREAD_TABLES, count_launch
+from gpa_lsp.diagnosis.analyses.roofline.operations import count_operations
+from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.gpu.device.model import OperationKind
 from gpa_lsp.profile.model import Launch
 from tests.analyses.roofline.corpus import CORPUS, REPORTS, list_measured, read_kernels
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gpa_lsp.analyses.roofline.pipes import PipeUse, find_half_cycles, find_pipe_use
-from gpa_lsp.arch.lookup import find_architecture
-from gpa_lsp.arch.model import Architecture
+from gpa_lsp.diagnosis.analyses.roofline.throughput import PipeUse, find_half_cycles, find_pipe_use
+from gpa_lsp.gpu.arch.lookup import find_architecture
+from gpa_lsp.gpu.arch.model import Architecture
 
 CYCLES = 1000.0
 

@@ -2,24 +2,25 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.questions import roofline as roofline_question
-from gpa_lsp.analyses.questions import speed_of_light
-from gpa_lsp.analyses.roofline.operations import COUNTED
-from gpa_lsp.analyses.roofline.place import place_kernel
-from gpa_lsp.analyses.roofline.traffic import RECIPES
-from gpa_lsp.analyses.roofline_model import MOST_LAUNCHES
-from gpa_lsp.device.empirical_model import ClockDomain, EmpiricalBandwidth, EmpiricalRoofs
-from gpa_lsp.device.model import MemoryLevel, OperationKind, RoofOrigin
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.questions import roofline as roofline_question
+from gpa_lsp.diagnosis.analyses.questions import speed_of_light
+from gpa_lsp.diagnosis.analyses.roofline.operations import COUNTED
+from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.analyses.roofline.traffic import RECIPES
+from gpa_lsp.diagnosis.analyses.roofline_model import MOST_LAUNCHES
+from gpa_lsp.gpu.device.empirical_model import ClockDomain, EmpiricalBandwidth, EmpiricalRoofs
+from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind, RoofOrigin
+from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.model import Launch, Metric
-from gpa_lsp.rows.model import Kernel
 from tests.rows.written import write_kernel
 
 TIME = "gpu__time_duration.sum"
@@ -222,9 +223,9 @@ def list_numbers(thing: Any) -> Iterator[float]:
     elif isinstance(thing, tuple):
         for one in thing:
             yield from list_numbers(one)
-    elif is_dataclass(thing):
-        for field in fields(thing):
-            yield from list_numbers(getattr(thing, field.name))
+    elif isinstance(thing, Struct):
+        for name in thing.__struct_fields__:
+            yield from list_numbers(getattr(thing, name))
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(NAMES), SENSELESS, max_size=12), min_size=1, max_size=3))

@@ -1,15 +1,14 @@
 """The question about the roofline: what it says of kernels at, near and far below a roof, and of kernels nothing is known of."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.answers import Answer, Table, Weight
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.questions.roofline import ANALYSIS
-from gpa_lsp.analyses.roofline.place import place_kernel
-from gpa_lsp.basis.numbers import Quantity
-from gpa_lsp.rows.model import Kernel
+from gpa_lsp.diagnosis.analyses.answers import Answer, Table, Weight
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.questions.roofline import ANALYSIS
+from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.foundation.numbers import Quantity
+from gpa_lsp.kernel.model import Kernel
 from tests.rows.written import write_kernel
 
 SASS = "FFMA R1, R2, R3, R4  # - | selected=1 | x=1000000 thread_executions_true=32000000\nEXIT  # - | selected=1 | x=1000000"

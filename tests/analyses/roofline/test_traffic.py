@@ -2,12 +2,12 @@
 
 import pytest
 
-from gpa_lsp.analyses.roofline.instructions import Executions
-from gpa_lsp.analyses.roofline.totals import read_span
-from gpa_lsp.analyses.roofline.traffic import measure_traffic
-from gpa_lsp.analyses.roofline.work import measure_work
-from gpa_lsp.analyses.roofline_model import Traffic
-from gpa_lsp.device.model import MemoryLevel
+from gpa_lsp.diagnosis.analyses.roofline.instructions import Executions
+from gpa_lsp.diagnosis.analyses.roofline.totals import read_span
+from gpa_lsp.diagnosis.analyses.roofline.traffic import measure_traffic
+from gpa_lsp.diagnosis.analyses.roofline.work import measure_work
+from gpa_lsp.diagnosis.analyses.roofline_model import Traffic
+from gpa_lsp.gpu.device.model import MemoryLevel
 from tests.analyses.roofline.launches import write_launch, write_machine
 
 DRAM, L2, L1, SHARED = MemoryLevel.DRAM, MemoryLevel.L2, MemoryLevel.L1, MemoryLevel.SHARED

@@ -1,15 +1,14 @@
 """Work under roofs: Equation 1, nearness, dominance, and laws that hold for all numbers."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.roofline.under_roofs import ISSUE, build_roofline, find_attainable
-from gpa_lsp.analyses.roofline.work import Work, sum_work
-from gpa_lsp.analyses.roofline_model import OperationCount, Traffic
-from gpa_lsp.device.model import (
+from gpa_lsp.diagnosis.analyses.roofline.under_roofs import ISSUE, build_roofline, find_attainable
+from gpa_lsp.diagnosis.analyses.roofline.work import Work, sum_work
+from gpa_lsp.diagnosis.analyses.roofline_model import OperationCount, Traffic
+from gpa_lsp.gpu.device.model import (
     GDDR_CEILING,
     HBM_CEILING,
     L1_CEILING,

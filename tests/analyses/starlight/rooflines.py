@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from gpa_lsp.analyses.roofline_model import KernelRoofline, OperationCount, Point, Roof, Roofline, Traffic
-from gpa_lsp.device.model import (
+from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline, OperationCount, Point, Roof, Roofline, Traffic
+from gpa_lsp.gpu.device.model import (
     Bandwidth,
     ClockBasis,
     Clocks,

@@ -1,14 +1,13 @@
 """Where suggestions take a kernel's point, and which roofs end the arrow."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.starlight.movement import Position, find_position, move, move_right
-from gpa_lsp.analyses.starlight.suggestions import Direction
-from gpa_lsp.device.model import MemoryLevel, OperationKind
+from gpa_lsp.diagnosis.analyses.starlight.movement import Position, find_position, move, move_right
+from gpa_lsp.diagnosis.analyses.starlight.suggestions import Direction
+from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from tests.analyses.starlight.rooflines import make_roofline
 
 T = 1e12

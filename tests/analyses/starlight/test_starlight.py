@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.analyses.answers import Answer, Weight
-from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.questions.starlight import LABEL, answer_starlight
-from gpa_lsp.analyses.roofline_model import KernelRoofline
-from gpa_lsp.analyses.starlight.counting import LineSamples, count_lines
-from gpa_lsp.analyses.starlight.decision import CHECKS, decide
-from gpa_lsp.analyses.starlight.suggestions import Bottleneck
-from gpa_lsp.device.model import MemoryLevel, OperationKind
+from gpa_lsp.diagnosis.analyses.answers import Answer, Weight
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.questions.starlight import LABEL, answer_starlight
+from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
+from gpa_lsp.diagnosis.analyses.starlight.counting import LineSamples, count_lines
+from gpa_lsp.diagnosis.analyses.starlight.decision import CHECKS, decide
+from gpa_lsp.diagnosis.analyses.starlight.suggestions import Bottleneck
+from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
+from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
-from gpa_lsp.rows.model import Kernel
 from tests.analyses.starlight.rooflines import make_roofline
 from tests.rows.written import write_kernel
 

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from gpa_lsp.advice.advise import list_optimizers
-from gpa_lsp.analyses.starlight.suggestions import (
+from gpa_lsp.diagnosis.advice.advise import list_optimizers
+from gpa_lsp.diagnosis.analyses.starlight.suggestions import (
     Bottleneck,
     Direction,
     Part,

@@ -1,13 +1,12 @@
 """Two versions of a kernel in words: what is said, what counts as worse, and what is not claimed."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.static.code_change import CodeChange, compare_code, find_scale
-from gpa_lsp.analyses.static.code_facts import CodeFacts, find_code_facts
-from gpa_lsp.analyses.static.kernel_statics import find_kernel_statics
-from gpa_lsp.analyses.static.model import BlockOrigin, KnownBlock
+from gpa_lsp.diagnosis.analyses.static.code_change import CodeChange, compare_code, find_scale
+from gpa_lsp.diagnosis.analyses.static.code_facts import CodeFacts, find_code_facts
+from gpa_lsp.diagnosis.analyses.static.kernel_statics import find_kernel_statics
+from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin, KnownBlock
 from tests.rows.written import write_kernel
 
 LOAD = "B-:R-:W{barrier}:-:S02  LDG.E R{to}, [R4.64]  # k.cu:5"

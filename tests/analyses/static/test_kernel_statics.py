@@ -1,12 +1,14 @@
 """Resources and occupancy of fixtures against what their sources and NVIDIA's rules say."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.static.kernel_statics import find_kernel_statics
-from gpa_lsp.analyses.static.model import (
+from gpa_lsp.code.binary.compiled_limits import CompiledLimits, read_compiled_limits
+from gpa_lsp.code.binary.containers import find_cubins
+from gpa_lsp.diagnosis.analyses.static.kernel_statics import find_kernel_statics
+from gpa_lsp.diagnosis.analyses.static.model import (
     BlockOrigin,
     KernelStatics,
     KnownBlock,
@@ -14,12 +16,10 @@ from gpa_lsp.analyses.static.model import (
     describe_occupancy,
     describe_resources,
 )
-from gpa_lsp.arch.lookup import find_architecture
-from gpa_lsp.arch.occupancy import BlockShape, OccupancyLimit, find_occupancy
-from gpa_lsp.binary.compiled_limits import CompiledLimits, read_compiled_limits
-from gpa_lsp.binary.containers import find_cubins
-from gpa_lsp.rows.model import Kernel
-from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
+from gpa_lsp.gpu.arch.lookup import find_architecture
+from gpa_lsp.gpu.arch.occupancy import BlockShape, OccupancyLimit, find_occupancy
+from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 
 CUBINS = Path(__file__).parents[3] / "fixtures" / "cubins"
 

@@ -1,16 +1,15 @@
 """The whole calibration on a simulated GPU: what it is set to comes out, and what fails costs only itself."""
 
-import dataclasses
 from pathlib import Path
 
+import msgspec.structs
 import pytest
 
-from gpa_lsp.basis.errors import ToolError
-from gpa_lsp.device.calibration.calibrate import calibrate
-from gpa_lsp.device.calibration.measure import Patience
-from gpa_lsp.device.empirical_model import ClockDomain
-from gpa_lsp.device.model import MemoryLevel, OperationKind
-from gpa_lsp.device.roofs_file import read_roofs, write_roofs
+from gpa_lsp.execution.calibration.calibrate import Patience, calibrate
+from gpa_lsp.foundation.errors import ToolError
+from gpa_lsp.gpu.device.empirical_model import ClockDomain
+from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
+from gpa_lsp.gpu.device.roofs_file import read_roofs, write_roofs
 from tests.device.calibration.simulated_gpu import BYTES_PER_S, FACTS, SM_HZ, SimulatedGpu, compile_nothing
 
 QUICK = Patience(least_seconds=0.01, repetitions=2)
@@ -45,7 +44,7 @@ def test_sweeps_show_where_a_level_ends() -> None:
 
 
 def test_little_memory_costs_the_dram_figure_and_says_so() -> None:
-    gpu = SimulatedGpu(facts=dataclasses.replace(FACTS, free_bytes=16 << 20))
+    gpu = SimulatedGpu(facts=msgspec.structs.replace(FACTS, free_bytes=16 << 20))
     found = calibrate(gpu, compile_nothing, patience=QUICK)
     assert MemoryLevel.DRAM not in {bandwidth.level for bandwidth in found.roofs.bandwidths}
     assert any(skip.what == "DRAM" and "too little memory" in skip.why for skip in found.skipped)
@@ -72,7 +71,7 @@ def test_when_everything_fails_the_first_reason_is_told() -> None:
 
 
 def test_an_architecture_without_a_table_is_measured_all_the_same() -> None:
-    gpu = SimulatedGpu(facts=dataclasses.replace(FACTS, compute_capability=(8, 7)))
+    gpu = SimulatedGpu(facts=msgspec.structs.replace(FACTS, compute_capability=(8, 7)))
     found = calibrate(gpu, compile_nothing, patience=QUICK)
     assert found.roofs.compute_capability == (8, 7)
     assert {bandwidth.level for bandwidth in found.roofs.bandwidths} == set(MemoryLevel)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.basis.errors import MissingToolError, ToolError
-from gpa_lsp.device.calibration.gpu import CudaGpu
+from gpa_lsp.execution.calibration.gpu import CudaGpu
+from gpa_lsp.foundation.errors import MissingToolError, ToolError
 
 
 class Attribute(IntEnum):

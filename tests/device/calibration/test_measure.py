@@ -2,9 +2,8 @@
 
 import pytest
 
-from gpa_lsp.basis.errors import ToolError
-from gpa_lsp.device.calibration.arithmetic_sources import list_arithmetic_benchmarks
-from gpa_lsp.device.calibration.measure import (
+from gpa_lsp.execution.calibration.arithmetic_sources import list_arithmetic_benchmarks
+from gpa_lsp.execution.calibration.calibrate import (
     Patience,
     choose_plateau,
     measure_arithmetic,
@@ -12,9 +11,10 @@ from gpa_lsp.device.calibration.measure import (
     sweep_common,
     sweep_l1,
 )
-from gpa_lsp.device.calibration.memory_sources import make_common_benchmark, make_l1_benchmark, make_shared_benchmark
-from gpa_lsp.device.calibration.model import Timing
-from gpa_lsp.device.model import MemoryLevel, OperationKind
+from gpa_lsp.execution.calibration.memory_sources import make_common_benchmark, make_l1_benchmark, make_shared_benchmark
+from gpa_lsp.execution.calibration.model import Timing
+from gpa_lsp.foundation.errors import ToolError
+from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from tests.device.calibration.simulated_gpu import BYTES_PER_S, FACTS, SM_HZ, SimulatedGpu, compile_nothing
 
 QUICK = Patience(least_seconds=0.02, repetitions=3)

@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import MissingToolError, ToolError
-from gpa_lsp.binary.containers import find_cubins
-from gpa_lsp.device.calibration.arithmetic_sources import find_obstacle, list_arithmetic_benchmarks
-from gpa_lsp.device.calibration.calibrate import compile_source, find_compiler_version
-from gpa_lsp.device.calibration.memory_sources import (
+from gpa_lsp.code.binary.containers import find_cubins
+from gpa_lsp.execution.calibration.arithmetic_sources import find_obstacle, list_arithmetic_benchmarks
+from gpa_lsp.execution.calibration.calibrate import compile_source, find_compiler_version
+from gpa_lsp.execution.calibration.memory_sources import (
     list_common_sets,
     list_l1_sets,
     make_common_benchmark,
     make_l1_benchmark,
     make_shared_benchmark,
 )
-from gpa_lsp.device.model import MemoryLevel, OperationKind
+from gpa_lsp.foundation.errors import MissingToolError, ToolError
+from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
+from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 from gpa_lsp.report.loops import measure_loop_depths
-from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
 
 CAPABILITIES = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)]
 

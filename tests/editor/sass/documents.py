@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from lsprotocol import types
+from msgspec.structs import replace
 from pygls.workspace import PositionCodec
 
-from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.lines.positions import Positions
 from gpa_lsp.editor.sass.document import build_document

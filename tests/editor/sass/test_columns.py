@@ -1,9 +1,9 @@
 """The columns of SASS documents: which there are, what stands in them, and where."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp.editor.sass.columns import KINDS, fill_column, list_kinds
 from gpa_lsp.editor.sass.document import build_document

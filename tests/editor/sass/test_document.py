@@ -1,12 +1,12 @@
 """The text of SASS documents: what stands where, and that nothing in a profile can break it."""
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.sass.model import SassDocument, SectionKind

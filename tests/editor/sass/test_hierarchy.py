@@ -1,9 +1,9 @@
 """Def-use chains of instructions as a call hierarchy."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp.editor.chains import list_chain, list_incoming, list_outgoing
 from gpa_lsp.editor.lines.positions import read_line

@@ -1,8 +1,7 @@
 """Hints in SASS documents: what waits for what, as links."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.sass.hints import list_hints

@@ -1,8 +1,7 @@
 """Hovers in SASS documents."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp.editor.model import Hover, Position
 from gpa_lsp.editor.sass.document import build_document

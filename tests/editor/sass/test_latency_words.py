@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpa_lsp.arch.lookup import list_architectures
-from gpa_lsp.editor.sass.latencies import describe_latency, find_table
+from gpa_lsp.editor.sass.instruction_hover import describe_latency, find_table
+from gpa_lsp.gpu.arch.lookup import list_architectures
 from tests.binary.opcode_table import TABLE
 
 

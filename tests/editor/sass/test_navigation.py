@@ -1,9 +1,9 @@
 """Asking in SASS documents where values come from and go to."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.sass.jumps import find_causes_of_row, find_victims_of_row

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.binary.listing import parse_listing
-from gpa_lsp.binary.model import name_resource
+from gpa_lsp.code.binary.listing import parse_listing
+from gpa_lsp.code.binary.model import name_resource
 from gpa_lsp.editor.sass.operand_spans import SpanKind, find_mnemonic, list_operands
 
 INSTRUCTIONS = """

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpa_lsp.binary.model import name_resource
+from gpa_lsp.code.binary.model import name_resource
 from gpa_lsp.editor.sass.operand_values import find_mentions, find_value, list_values
 
 

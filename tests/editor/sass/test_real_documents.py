@@ -12,7 +12,7 @@ from gpa_lsp.editor.sass.operand_spans import list_operands
 from gpa_lsp.editor.sass.outline import list_folds, list_symbols
 from gpa_lsp.editor.sass.tokens import encode_tokens
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.pipeline import analyse
+from gpa_lsp.report.pipeline import analyse
 from tests.conftest import find_corpus
 from tests.editor.sass.documents import URI, check_document, open_document
 from tests.editor.views import make_profile, make_snapshot

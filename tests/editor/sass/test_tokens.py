@@ -3,10 +3,9 @@
 import pytest
 from pygls.workspace import PositionCodec
 
-from gpa_lsp.editor.sass.instruction_tokens import InstructionEncoder, read_run
 from gpa_lsp.editor.sass.model import SassDocument
 from gpa_lsp.editor.sass.token_types import MODIFIER_NAMES, TYPE_NAMES, TokenModifier, TokenType
-from gpa_lsp.editor.sass.tokens import encode_tokens
+from gpa_lsp.editor.sass.tokens import InstructionEncoder, encode_tokens, read_run
 from tests.editor.sass.documents import LOOP, SOURCES, find_line, open_document, write_document
 
 ENCODINGS = ("utf-8", "utf-16", "utf-32")

@@ -68,7 +68,7 @@ def make_init(options: str = "{}", more: str = "") -> str:
     return textwrap.dedent(f"""\
         vim.opt.runtimepath:prepend({str(PLUGIN)!r})
         vim.o.swapfile = false
-        require('gpa_lsp').setup(vim.tbl_deep_extend('force', {{ cmd = {{ {sys.executable!r}, '-m', 'gpa_lsp.lsp' }} }}, {options}))
+        require('gpa_lsp').setup(vim.tbl_deep_extend('force', {{ cmd = {{ {sys.executable!r}, '-m', 'gpa_lsp.editor.protocol' }} }}, {options}))
         vim.lsp.inlay_hint.enable(true)
         vim.api.nvim_create_autocmd('LspAttach', {{ callback = function() require('gpa_lsp.rpc').answer_limit_ms = {1000 * LIMIT_S:.0f} end }})
         """) + textwrap.dedent(more)

@@ -18,7 +18,7 @@ from tests.editors.workspace import VICTIM, Workspace
 INIT = f"""\
 vim.o.swapfile = false
 {{load}}
-require('gpa_lsp').setup({{{{ cmd = {{{{ {sys.executable!r}, '-m', 'gpa_lsp.lsp' }}}} }}}})
+require('gpa_lsp').setup({{{{ cmd = {{{{ {sys.executable!r}, '-m', 'gpa_lsp.editor.protocol' }}}} }}}})
 """
 
 
@@ -117,7 +117,7 @@ for key in pairs(spec) do
   assert(vim.list_contains({ 'dir', 'lazy', 'main', 'opts' }, key), key .. ': what would it do?')
 end
 assert(spec.lazy == false)
-spec.opts.cmd = { 'PYTHON', '-m', 'gpa_lsp.lsp' }
+spec.opts.cmd = { 'PYTHON', '-m', 'gpa_lsp.editor.protocol' }
 vim.opt.rtp:append(spec.dir)
 for _, file in ipairs(vim.fn.glob(spec.dir .. '/plugin/**/*.lua', true, true)) do
   vim.cmd.source(file)

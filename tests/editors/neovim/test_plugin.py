@@ -129,7 +129,7 @@ def test_enabling_it_as_neovim_does_is_enough(program: Path, workspace: Workspac
         pytest.skip("Neovim 0.10 has no vim.lsp.enable")
     init = f"""
         vim.opt.runtimepath:prepend({str(PLUGIN)!r})
-        vim.g.gpa_lsp = {{ cmd = {{ {sys.executable!r}, '-m', 'gpa_lsp.lsp' }} }}
+        vim.g.gpa_lsp = {{ cmd = {{ {sys.executable!r}, '-m', 'gpa_lsp.editor.protocol' }} }}
         vim.lsp.config('gpa_lsp', {{ settings = {{ gpaLsp = {{ inlayHints = {{ enable = false }} }} }} }})
         vim.lsp.enable('gpa_lsp')
         vim.lsp.inlay_hint.enable(true)

@@ -6,7 +6,7 @@ from urllib.parse import unquote, urlparse
 
 import pytest
 
-from gpa_lsp.binary.cubin import read_cubin
+from gpa_lsp.code.binary.cubin import read_cubin
 from tests.editors.neovim.conftest import StartNeovim
 from tests.editors.neovim.embedded import Neovim
 from tests.editors.neovim.reading import open_source

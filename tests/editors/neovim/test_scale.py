@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.binary.tool_location import find_tool
+from gpa_lsp.code.binary.tool_location import find_tool
 from tests.bench.many_kernels import make_workspace as make_many_kernels
 from tests.conftest import find_corpus
 from tests.editors.neovim.conftest import ROOT, StartNeovim, make_init

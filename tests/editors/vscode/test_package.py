@@ -29,7 +29,7 @@ def test_package_is_small_and_complete(packaged: Path) -> None:
     assert all(len(notice) > 500 for notice in notices)  # whole texts
     with ZipFile(packaged / "bundled" / "server.zip") as archive:
         names = set(archive.namelist())
-    assert {"server/gpa_lsp/lsp/start.py", "libs/pygls/lsp/server.py", "libs/lsprotocol/types.py"} <= names
+    assert {"server/gpa_lsp/editor/protocol/start.py", "libs/pygls/lsp/server.py", "libs/lsprotocol/types.py"} <= names
 
 
 def test_the_server_that_comes_along_has_what_it_imports(packaged: Path, tmp_path: Path) -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from gpa_lsp.emulator.compiled.called import Called
-from gpa_lsp.emulator.model import Emulation
-from gpa_lsp.launches.launch import ArrayArgument, Generator, LaunchDescription
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.compiled.called import Called
+from gpa_lsp.execution.emulator.model import Emulation
+from gpa_lsp.execution.launches.launch import ArrayArgument, Generator, LaunchDescription
 from tests.emulator.compiled.comparing import list_different, require_core
 from tests.emulator.engine.running import GLOBAL_THREAD, SMALL, build_module
 

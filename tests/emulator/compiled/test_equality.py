@@ -1,15 +1,14 @@
 """The compiled core and the numpy engine agree on every bit of memory, every row of a trace and every finding."""
 
-import dataclasses
-
+import msgspec.structs
 import numpy as np
 import pytest
 
-from gpa_lsp.emulator.model import FaultKind
-from gpa_lsp.launches.launch import ArrayArgument, Generator, LaunchDescription
-from gpa_lsp.native.shared_library import VARIABLE
-from gpa_lsp.ptx.model import PtxModule
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.model import FaultKind
+from gpa_lsp.execution.launches.launch import ArrayArgument, Generator, LaunchDescription
+from gpa_lsp.foundation.native.shared_library import VARIABLE
 from tests.emulator.compiled.comparing import list_different, require_core
 from tests.emulator.engine.running import GLOBAL_THREAD, SMALL, Array, build_module, run_text, zeros
 from tests.emulator.kernels.running import BUDGET, Case, load_module
@@ -29,7 +28,7 @@ def core() -> None:
 @pytest.mark.parametrize("case", _CASES, ids=str)
 def test_kernels_do_the_same(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     module = load_module(case.source, case.architecture, *case.flags)
-    budget = dataclasses.replace(BUDGET, warp_instructions=_FEW) if case in FAULTY else BUDGET
+    budget = msgspec.structs.replace(BUDGET, warp_instructions=_FEW) if case in FAULTY else BUDGET
     different, found = list_different(module, case.launch, budget, monkeypatch)
     if not any(fault.kind in (FaultKind.MEMORY_BUDGET, FaultKind.TRACE_BUDGET) for fault in found.faults):
         assert different == []

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.emulator import batches
-from gpa_lsp.emulator.compiled import scheduler, translated
-from gpa_lsp.emulator.compiled.scheduler import CompiledScheduler
-from gpa_lsp.emulator.compiled.translated import Translations
-from gpa_lsp.emulator.model import Budget, Emulation
-from gpa_lsp.native import c_compiler
-from gpa_lsp.native.shared_library import VARIABLE
+from gpa_lsp.execution.emulator import batches
+from gpa_lsp.execution.emulator.compiled import scheduler, translated
+from gpa_lsp.execution.emulator.compiled.scheduler import CompiledScheduler
+from gpa_lsp.execution.emulator.compiled.translated import Translations
+from gpa_lsp.execution.emulator.model import Budget, Emulation
+from gpa_lsp.foundation.native import c_compiler
+from gpa_lsp.foundation.native.shared_library import VARIABLE
 from tests.emulator.compiled.comparing import require_core
 from tests.emulator.compiled.test_translation import list_facts
 from tests.emulator.engine.running import GLOBAL_THREAD, SMALL, Array, run_text, zeros

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from gpa_lsp.emulator.operations.families import matrix_multiply
-from gpa_lsp.native.shared_library import VARIABLE
+from gpa_lsp.execution.emulator.operations.families import matrix_multiply
+from gpa_lsp.foundation.native.shared_library import VARIABLE
 from tests.emulator.compiled.comparing import require_core
 from tests.emulator.engine.running import GLOBAL_THREAD, Array, run_text, zeros
 

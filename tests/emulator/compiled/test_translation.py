@@ -1,18 +1,18 @@
 """Kernels written in C give every bit of memory, every count and every finding that the interpreter and numpy give."""
 
-import dataclasses
 import random
 from collections.abc import Callable
 
+import msgspec.structs
 import numpy as np
 import pytest
 
-from gpa_lsp.emulator import batches
-from gpa_lsp.emulator.compiled import translated
-from gpa_lsp.emulator.compiled.translated import Translations
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.model import Emulation
-from gpa_lsp.native.shared_library import VARIABLE
+from gpa_lsp.execution.emulator import batches
+from gpa_lsp.execution.emulator.compiled import translated
+from gpa_lsp.execution.emulator.compiled.translated import Translations
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.model import Emulation
+from gpa_lsp.foundation.native.shared_library import VARIABLE
 from tests.emulator.compiled.comparing import require_core
 from tests.emulator.compiled.test_equality import ACCESSES, INSTRUCTIONS, build_access, list_values
 from tests.emulator.engine.running import GLOBAL_THREAD, SMALL, Array, run_text, zeros
@@ -75,7 +75,7 @@ def list_different(
 @pytest.mark.parametrize("case", _CASES, ids=str)
 def test_kernels_do_the_same(case: Case, translations: Translations, monkeypatch: pytest.MonkeyPatch) -> None:
     module = load_module(case.source, case.architecture, *case.flags)
-    budget = dataclasses.replace(BUDGET, warp_instructions=_FEW) if case in FAULTY else BUDGET
+    budget = msgspec.structs.replace(BUDGET, warp_instructions=_FEW) if case in FAULTY else BUDGET
     assert (
         list_different(
             lambda: emulate(module, case.launch, budget=budget, check_races=False), translations, monkeypatch

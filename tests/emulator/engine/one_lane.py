@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gpa_lsp.ptx.model import Address, Immediate, Operand, PtxFunction, PtxInstruction, Register
+from gpa_lsp.code.ptx.model import Address, Immediate, Operand, PtxFunction, PtxInstruction, Register
 
 _WORD = 1 << 32
 _OPERATIONS: dict[str, Callable[..., int]] = {

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.model import Budget, Emulation
-from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription, ScalarArgument
-from gpa_lsp.ptx.model import PtxModule
-from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.model import Budget, Emulation
+from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription, ScalarArgument
 from tests.patience import LIMIT_S
 
 REGISTERS = (

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.emulator.engine.atomic_order import apply_in_order
-from gpa_lsp.emulator.operations.atomics import atomic_function
-from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.execution.emulator.engine.atomic_steps import apply_in_order
+from gpa_lsp.execution.emulator.operations.atomics import atomic_function
 from tests.conftest import examples
 
 _FORMS = (

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpa_lsp.emulator.model import FaultKind
+from gpa_lsp.execution.emulator.model import FaultKind
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, words, zeros
 
 _SHARED = ".shared .align 4 .b8 tile[1024];"

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.engine.arena import Arena
-from gpa_lsp.emulator.engine.fragments import Batch
-from gpa_lsp.emulator.model import Budget, FaultKind, TraceSettings
-from gpa_lsp.emulator.trace import Trace
-from gpa_lsp.launches.launch import LaunchDescription
-from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.engine.arena import Arena
+from gpa_lsp.execution.emulator.engine.fragments import Batch
+from gpa_lsp.execution.emulator.model import Budget, FaultKind, TraceSettings
+from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.launches.launch import LaunchDescription
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros
 
 _ENDLESS = "LOOP: add.u32 %r1, %r1, 1; bra LOOP;"
@@ -67,8 +67,8 @@ class _Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
     """The emulator's clock."""
     made = _Clock()
-    monkeypatch.setattr("gpa_lsp.emulator.engine.meter.time", made)
-    monkeypatch.setattr("gpa_lsp.emulator.emulate.time", made)
+    monkeypatch.setattr("gpa_lsp.execution.emulator.engine.meter.time", made)
+    monkeypatch.setattr("gpa_lsp.execution.emulator.emulate.time", made)
     return made
 
 

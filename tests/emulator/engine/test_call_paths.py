@@ -2,9 +2,10 @@
 
 import pytest
 
-from gpa_lsp.emulator import batches
-from gpa_lsp.emulator.model import TraceSettings
-from gpa_lsp.emulator.trace import StaticInstruction, Trace, join_pieces
+from gpa_lsp.code.ptx.static_instructions import StaticInstruction
+from gpa_lsp.execution.emulator import batches
+from gpa_lsp.execution.emulator.model import TraceSettings
+from gpa_lsp.execution.emulator.trace import Trace, join_pieces
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros
 
 _INNER = ".func inner (.param .b64 to) { .reg .b64 %d<2>; ld.param.u64 %d1, [to]; st.global.u32 [%d1], 1; ret; }"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpa_lsp.emulator.model import Budget, FaultKind
+from gpa_lsp.execution.emulator.model import Budget, FaultKind
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros
 
 _FACTORIAL = """.func (.param .b32 result) factorial (.param .b32 n) { .reg .pred %p<2>; .reg .b32 %r<6>; ld.param.u32 %r1, [n];

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.emulator.find_kernel import find_kernel
-from gpa_lsp.emulator.model import Sampling, SamplingKind
-from gpa_lsp.emulator.sampling import choose_blocks
-from gpa_lsp.ptx.model import PtxModule
-from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.execution.emulator.find_kernel import find_kernel
+from gpa_lsp.execution.emulator.model import Sampling, SamplingKind
+from gpa_lsp.execution.emulator.sampling import choose_blocks
+from gpa_lsp.foundation.errors import InputError
 
 
 def _build(*names: str) -> PtxModule:

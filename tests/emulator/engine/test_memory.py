@@ -1,19 +1,19 @@
 """Loads and stores in every space."""
 
 import errno
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.engine import arena
-from gpa_lsp.emulator.engine.arena import ARENA_BASE
-from gpa_lsp.emulator.model import FaultKind, TraceSettings
-from gpa_lsp.launches.launch import ArrayArgument, Generator, LaunchDescription
-from gpa_lsp.ptx.model import Space
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.engine import arena
+from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE
+from gpa_lsp.execution.emulator.model import FaultKind, TraceSettings
+from gpa_lsp.execution.launches.launch import ArrayArgument, Generator, LaunchDescription
+from gpa_lsp.foundation.errors import InputError
 from tests.emulator.engine.running import GLOBAL_THREAD, build_module, run_text, words, zeros
 
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from gpa_lsp.emulator.model import FaultKind
+from gpa_lsp.execution.emulator.model import FaultKind
 from tests.emulator.engine.running import run_text, zeros
 
 _THREADS = 64

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpa_lsp.emulator.model import FaultKind
+from gpa_lsp.execution.emulator.model import FaultKind
 from tests.emulator.engine.running import run_text
 
 BLOCK, GRID = (4, 2, 3), (2, 3, 2)

@@ -5,12 +5,12 @@ import re
 
 import pytest
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.model import Budget, TraceSettings
-from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription
-from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.model import Budget, TraceSettings
+from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription
+from gpa_lsp.foundation.errors import InputError
 from tests.emulator.engine.running import GLOBAL_THREAD, REGISTERS
 from tests.patience import LIMIT_S
 

@@ -1,11 +1,11 @@
 """Surfaces that are read and written by coordinates."""
 
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.model import FaultKind, TraceSettings
-from gpa_lsp.launches.launch import ArrayArgument, Generator, LaunchDescription, TextureArgument
-from gpa_lsp.ptx.model import Space
-from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.model import FaultKind, TraceSettings
+from gpa_lsp.execution.launches.launch import ArrayArgument, Generator, LaunchDescription, TextureArgument
 
 
 def _run(mode: str):

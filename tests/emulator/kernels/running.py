@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.model import Budget, Emulation
-from gpa_lsp.launches.build import build_inputs
-from gpa_lsp.launches.launch import LaunchDescription, ScalarArgument, StructArgument
-from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.ptx.model import PtxModule
-from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.model import Budget, Emulation
+from gpa_lsp.execution.launches.build import build_inputs
+from gpa_lsp.execution.launches.launch import LaunchDescription, ScalarArgument, StructArgument
+from gpa_lsp.execution.launches.read_launches import read_launches
 from tests.emulator.kernels.compiling import compile_ptx
 from tests.emulator.kernels.truth import REFERENCES, Array, Close, Given, Unordered, find_differences
 from tests.patience import LIMIT_S

@@ -1,15 +1,15 @@
 """What faulty kernels do is found at its line, within a small budget, and nothing else is found; launches nobody can make are refused."""
 
-import dataclasses
 import re
 from collections import defaultdict
 from pathlib import Path
 
+import msgspec.structs
 import pytest
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.emulator.model import Budget, Fault, FaultKind
-from gpa_lsp.launches.launch import LaunchDescription
+from gpa_lsp.execution.emulator.model import Budget, Fault, FaultKind
+from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.foundation.errors import InputError
 from tests.emulator.kernels.compiling import read_source
 from tests.emulator.kernels.running import Case, read_cases, run
 from tests.patience import LIMIT_S
@@ -115,8 +115,8 @@ def test_an_unsupported_instruction_is_named() -> None:
 
 
 def _change(case: Case, **changes: object) -> Case:
-    launch: LaunchDescription = dataclasses.replace(case.launch, **changes)
-    return dataclasses.replace(case, launch=launch)
+    launch: LaunchDescription = msgspec.structs.replace(case.launch, **changes)
+    return msgspec.structs.replace(case, launch=launch)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_missing_argument_is_an_error_that_says_which() -> None:
 
 def test_an_array_larger_than_the_budget_is_not_allocated() -> None:
     case = _find("beyond_global")
-    large = dataclasses.replace(case.launch.arguments[0], count=1 << 40)
+    large = msgspec.structs.replace(case.launch.arguments[0], count=1 << 40)
     with pytest.raises(InputError, match=r"memory|large|limit|budget|bytes"):
         run(_change(case, arguments=(large, *case.launch.arguments[1:])), budget=_SMALL)
 

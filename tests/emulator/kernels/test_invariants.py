@@ -5,9 +5,9 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.model import Budget, Sampling, SamplingKind, TraceSettings
-from gpa_lsp.ptx.model import Space
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.model import Budget, Sampling, SamplingKind, TraceSettings
 from tests.emulator.kernels.compiling import SOURCES, read_source
 from tests.emulator.kernels.running import BUDGET, Case, list_differences, load_module, read_cases
 from tests.patience import LIMIT_S

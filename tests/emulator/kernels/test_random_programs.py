@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription
-from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription
 from tests.emulator.kernels.compiling import compile_ptx
 from tests.emulator.kernels.random_programs import INPUTS, WORD, Maker, Thread, render
 from tests.emulator.kernels.running import BUDGET

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.model import Emulation, TraceSettings
-from gpa_lsp.launches.launch import Argument, ArrayArgument, LaunchDescription, ScalarArgument
-from gpa_lsp.ptx.model import PtxModule, Space
-from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.model import PtxModule, Space
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.model import Emulation, TraceSettings
+from gpa_lsp.execution.launches.launch import Argument, ArrayArgument, LaunchDescription, ScalarArgument
 
 FOLDER = Path(__file__).parent / "triton"
 _TYPES = {np.dtype(np.float32): ScalarType.F32, np.dtype(np.float16): ScalarType.F16}

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gpa_lsp.emulator.operations.find import bind_operation
-from gpa_lsp.emulator.operations.model import LaneOperation, WarpOperation
-from gpa_lsp.ptx.model import PtxInstruction
-from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.model import PtxInstruction
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.execution.emulator.operations.find import bind_operation
+from gpa_lsp.execution.emulator.operations.model import LaneOperation, WarpOperation
 
 HEADER = """.version 8.8
 .target sm_100

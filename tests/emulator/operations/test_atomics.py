@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from gpa_lsp.emulator.operations.atomics import AtomicFunction, atomic_function
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.operations.atomics import AtomicFunction, atomic_function
 from tests.emulator.operations.evaluating import as_dtype, as_signed, bits_of, edge_integers, pairs, read_instruction
 
 REGISTERS = {"16": "%h", "32": "%r", "64": "%d"}

@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from gpa_lsp.emulator.operations.find import bind_operation
-from gpa_lsp.emulator.operations.half_formats import decode_table
+from gpa_lsp.execution.emulator.operations.find import bind_operation
+from gpa_lsp.execution.emulator.operations.half_formats import decode_table
 from tests.emulator.operations.evaluating import as_signed, bits_of, edge_integers, evaluate, read_instruction
 from tests.emulator.operations.exact_floats import (
     BF16,

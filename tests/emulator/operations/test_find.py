@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.emulator.operations.find import bind_operation, count_flattened, find_zero_divisors
-from gpa_lsp.emulator.operations.model import LaneOperation, WarpOperation
-from gpa_lsp.ptx.model import Immediate, Pair, PtxInstruction, Register, Vector
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.model import Immediate, Pair, PtxInstruction, Register, Vector
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.operations.find import bind_operation, count_flattened, find_zero_divisors
+from gpa_lsp.execution.emulator.operations.model import LaneOperation, WarpOperation
 from tests.conftest import examples
 from tests.emulator.operations.evaluating import bind, read_instruction
 

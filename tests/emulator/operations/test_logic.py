@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.emulator.operations.families.permutation import MODES
+from gpa_lsp.execution.emulator.operations.families.permutation import MODES
 from tests.conftest import examples
 from tests.emulator.operations.evaluating import as_signed, bind, bits_of, edge_integers, evaluate, pairs, triples
 

@@ -1,14 +1,14 @@
 """Texture reads against the programming guide's formulas, one lane at a time."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.emulator.operations.textures import gather_texture, sample_cube, sample_texture
-from gpa_lsp.launches.model import TextureInput
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.operations.textures import gather_texture, sample_cube, sample_texture
+from gpa_lsp.execution.launches.model import TextureInput
 
 S = ScalarType
 RANDOM = np.random.Generator(np.random.PCG64(8))

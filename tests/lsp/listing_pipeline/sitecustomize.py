@@ -1,4 +1,4 @@
-"""Puts another ``gpa_lsp.pipeline`` in the place of the real one in processes that have this folder on their PYTHONPATH.
+"""Puts another ``gpa_lsp.report.pipeline`` in the place of the real one in processes that have this folder on their PYTHONPATH.
 
 Its profiles are listings in the notation of ``tests/report_builder.py``, so that tests of the server need no cubin and can be slow, broken or
 half-written on purpose. Lines that start with ``#`` say how:
@@ -26,7 +26,7 @@ from typing import Any
 
 
 def analyse(paths: Sequence[Path], *, progress: Any = None, **more: Any) -> Any:
-    from gpa_lsp.basis.errors import InputError, Problem
+    from gpa_lsp.foundation.errors import InputError, Problem
     from gpa_lsp.report.model import Report
     from tests.report_builder import build_kernel
 
@@ -60,10 +60,10 @@ def analyse(paths: Sequence[Path], *, progress: Any = None, **more: Any) -> Any:
 
 
 def _analyse_written(path: Path, lines: Sequence[str], name: str) -> Any:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
-    from gpa_lsp.advice.advise import advise_kernel
-    from gpa_lsp.blame.blame import blame_kernel
+    from gpa_lsp.diagnosis.advice.advise import advise_kernel
+    from gpa_lsp.diagnosis.blame.blame import blame_kernel
     from gpa_lsp.report.gather import AnalysedKernel, gather_report
     from tests.rows.written import write_kernel
 
@@ -73,6 +73,6 @@ def _analyse_written(path: Path, lines: Sequence[str], name: str) -> Any:
     return gather_report([AnalysedKernel(kernel=kernel, blame=blame, advice=advice)])
 
 
-module = types.ModuleType("gpa_lsp.pipeline")
+module = types.ModuleType("gpa_lsp.report.pipeline")
 module.analyse = analyse  # type: ignore[attr-defined]
-sys.modules["gpa_lsp.pipeline"] = module
+sys.modules["gpa_lsp.report.pipeline"] = module

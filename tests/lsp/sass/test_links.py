@@ -1,14 +1,14 @@
 """Links between source lines and instructions, both ways, and the commands that use them."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.catalogue import load_catalogue
-from gpa_lsp.lsp import commands
-from gpa_lsp.lsp.commands import Command
+from gpa_lsp.editor.protocol import commands
+from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.foundation.catalogue import load_catalogue
 from gpa_lsp.report.model import KernelReport
 from tests.editor.sass.documents import LOOP, SOURCES, find_line, write_report
 from tests.editor.sessions import Session

@@ -1,11 +1,10 @@
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.answers import Weight
-from gpa_lsp.prediction.exploration.answer import answer_exploration, describe_trial, find_trial
-from gpa_lsp.prediction.exploration.explore import Exploration
-from gpa_lsp.prediction.exploration.model import Configuration, RankedConfiguration, rank
+from gpa_lsp.diagnosis.analyses.answers import Weight
+from gpa_lsp.execution.prediction.exploration.answer import answer_exploration, describe_trial, find_trial
+from gpa_lsp.execution.prediction.exploration.explore import Exploration
+from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration, rank
 
 
 def make(x: int, seconds: float | None, *, loads: float = 100.0, why_not: str = "") -> RankedConfiguration:

@@ -1,16 +1,16 @@
 """A configuration is predicted as it would be alone, whatever was predicted before it."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import InputError, Problem
-from gpa_lsp.prediction.exploration import evaluators
-from gpa_lsp.prediction.exploration.evaluators import PROBE_BUDGET, ProbingEvaluator, Resources, VariedLaunch
-from gpa_lsp.prediction.exploration.model import Configuration
-from gpa_lsp.prediction.machines import choose_product, choose_volume_device
-from gpa_lsp.volumes.model import VolumeMode
+from gpa_lsp.execution.prediction.exploration import evaluators
+from gpa_lsp.execution.prediction.exploration.evaluators import PROBE_BUDGET, ProbingEvaluator, Resources, VariedLaunch
+from gpa_lsp.execution.prediction.exploration.model import Configuration
+from gpa_lsp.execution.prediction.machines import choose_product, choose_volume_device
+from gpa_lsp.execution.volumes.model import VolumeMode
+from gpa_lsp.foundation.errors import InputError, Problem
 
 PTX = """.version 8.0 .target sm_80 .address_size 64
 .visible .entry k(.param .u64 k_param_0, .param .u64 k_param_1, .param .u32 k_param_2)

@@ -1,10 +1,9 @@
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.basis.errors import InputError, MismatchError
-from gpa_lsp.prediction.exploration.journal import Journal, Subject
-from gpa_lsp.prediction.exploration.model import Configuration, RankedConfiguration
+from gpa_lsp.execution.prediction.exploration.journal import Journal, Subject
+from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration
+from gpa_lsp.foundation.errors import InputError, MismatchError
 
 SUBJECT = Subject(kernel="k", device="V100", mode="default", threads=(512, 512, 1), digest="ab" * 16)
 

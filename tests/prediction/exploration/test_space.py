@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.basis.errors import InputError
-from gpa_lsp.prediction.exploration.model import Configuration, RankedConfiguration, rank
-from gpa_lsp.prediction.exploration.space import build_space, parse_blocks, parse_folds
+from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration, rank
+from gpa_lsp.execution.prediction.exploration.space import build_space, parse_blocks, parse_folds
+from gpa_lsp.foundation.errors import InputError
 
 
 def test_the_grid_of_the_paper():

@@ -1,11 +1,12 @@
 """Kernels under roofs, made by hand: an RTX 3090-like machine of round numbers, and kernels of chosen intensity and rate."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from gpa_lsp.analyses.answers import Missing
-from gpa_lsp.analyses.model import KernelAnalyses
-from gpa_lsp.analyses.roofline_model import (
+from msgspec.structs import replace
+
+from gpa_lsp.diagnosis.analyses.answers import Missing
+from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
+from gpa_lsp.diagnosis.analyses.roofline_model import (
     InstructionPoint,
     KernelRoofline,
     OperationCount,
@@ -14,7 +15,7 @@ from gpa_lsp.analyses.roofline_model import (
     Roofline,
     Traffic,
 )
-from gpa_lsp.device.model import (
+from gpa_lsp.gpu.device.model import (
     Bandwidth,
     ClockBasis,
     Clocks,

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from gpa_lsp.analyses.answers import Chart, ChartKind, Series
-from gpa_lsp.basis.numbers import Quantity
-from gpa_lsp.render.charts.answer_chart import build_answer_chart
-from gpa_lsp.render.charts.pictures import draw_svg
+from gpa_lsp.diagnosis.analyses.answers import Chart, ChartKind, Series
+from gpa_lsp.document.charts.answer_chart import build_answer_chart
+from gpa_lsp.document.charts.pictures import draw_svg
+from gpa_lsp.foundation.numbers import Quantity
 
 
 def make_chart(kind: ChartKind = ChartKind.STEPS, **changes: object) -> Chart:

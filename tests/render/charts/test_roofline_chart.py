@@ -3,18 +3,18 @@
 import json
 import math
 import re
-from dataclasses import replace
 from itertools import combinations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpa_lsp.device.model import MemoryLevel, OperationKind
-from gpa_lsp.render.charts.chart_frame import choose_frame, find_name_boxes, place_names
-from gpa_lsp.render.charts.pictures import draw_png, draw_svg
-from gpa_lsp.render.charts.roofline_chart import MOST_SHOWN, RooflineView, build_points, build_roofline_chart
-from gpa_lsp.render.charts.roofline_rows import build_roofs, find_ridges, group_machines, place_kernels
+from gpa_lsp.document.charts.chart_frame import choose_frame, find_name_boxes, place_names
+from gpa_lsp.document.charts.pictures import draw_png, draw_svg
+from gpa_lsp.document.charts.roofline_chart import MOST_SHOWN, RooflineView, build_points, build_roofline_chart
+from gpa_lsp.document.charts.roofline_rows import build_roofs, find_ridges, group_machines, place_kernels
+from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.report.model import KernelReport
 from tests.conftest import examples
 from tests.render.charts.roofline_examples import make_machine, make_roofline, place, place_many

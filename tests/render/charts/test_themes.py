@@ -4,8 +4,7 @@ from itertools import combinations
 
 import pytest
 
-from gpa_lsp.device.model import MemoryLevel, OperationKind
-from gpa_lsp.render.charts.themes import (
+from gpa_lsp.document.charts.themes import (
     DARK_GROUND,
     KIND_SHAPES,
     LEVEL_COLOURS,
@@ -13,6 +12,7 @@ from gpa_lsp.render.charts.themes import (
     SERIES_COLOURS,
     build_config,
 )
+from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 
 # Source: Machado, Oliveira and Fernandes (2009), severity 1.0: linear RGB as it is seen.
 DEUTERANOPIA = ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881))

@@ -1,7 +1,8 @@
 """Reports with as many kernels and instructions as are asked for; nothing in them repeats so well that it would pack better than real ones."""
 
 import random
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gpa_lsp.report.model import KernelReport, LoopRow, Report
 from tests.render.html_report.page_examples import make_answered

@@ -1,9 +1,10 @@
 """Reports that a page shows: one with everything, one whose every text is markup, and one compared with an earlier one."""
 
-from dataclasses import replace
 from pathlib import Path
 
-from gpa_lsp.analyses.answers import (
+from msgspec.structs import replace
+
+from gpa_lsp.diagnosis.analyses.answers import (
     Answer,
     Bar,
     Chart,
@@ -17,11 +18,11 @@ from gpa_lsp.analyses.answers import (
     Table,
     Weight,
 )
-from gpa_lsp.analyses.model import KernelAnalyses
-from gpa_lsp.analyses.roofline_model import KernelRoofline
-from gpa_lsp.basis.errors import Problem, ProblemSeverity
-from gpa_lsp.basis.numbers import Quantity
-from gpa_lsp.device.model import MemoryLevel, OperationKind
+from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
+from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
+from gpa_lsp.foundation.errors import Problem, ProblemSeverity
+from gpa_lsp.foundation.numbers import Quantity
+from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.report.model import KernelReport, Report, RuleNote
 from tests.render.advice_examples import make_advice_example, make_advised
 from tests.render.charts.roofline_examples import make_machine, make_roofline

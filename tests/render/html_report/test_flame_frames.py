@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.render.charts.flame_chart import FlameFrame, build_flame_chart
-from gpa_lsp.render.html_report.addresses import KernelAddresses
-from gpa_lsp.render.html_report.flame_frames import build_flame_frames
-from gpa_lsp.render.html_report.source_texts import SourceTexts
+from gpa_lsp.document.charts.flame_chart import FlameFrame, build_flame_chart
+from gpa_lsp.document.html_report.addresses import KernelAddresses
+from gpa_lsp.document.html_report.flame_frames import build_flame_frames
+from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.report.model import KernelReport
 from tests.conftest import examples
 from tests.render.html_report.large_reports import make_large_kernel

@@ -1,10 +1,10 @@
 """The list of kernels says what each is closest to, and what limits it, in the words of the editor's lens."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
-from gpa_lsp.analyses.roofline_model import BusyUnit
-from gpa_lsp.render.html_report.overview import build_groups, find_nearest_roof, list_facts
-from gpa_lsp.render.layout import UNBROKEN
+from gpa_lsp.diagnosis.analyses.roofline_model import BusyUnit
+from gpa_lsp.document.html_report.page import build_groups, find_nearest_roof, list_facts
+from gpa_lsp.document.layout import UNBROKEN
 from gpa_lsp.report.model import KernelReport
 from tests.analyses_samples import ANALYSES
 from tests.render.advice_examples import LIMITER

@@ -3,13 +3,13 @@
 from functools import cache
 from pathlib import Path
 
-from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.model import Emulation, Sampling, SamplingKind, TraceSettings
-from gpa_lsp.emulator.trace import Trace
-from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription, ScalarArgument
-from gpa_lsp.ptx.model import PtxModule
-from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.model import Emulation, Sampling, SamplingKind, TraceSettings
+from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription, ScalarArgument
 from tests.emulator.kernels.compiling import compile_ptx
 
 FOLDER = Path(__file__).parent

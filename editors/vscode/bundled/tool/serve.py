@@ -58,7 +58,7 @@ def main(folder: Path) -> int:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [server, os.environ.get("PYTHONPATH")]))
     sys.path[0] = server
     sys.path.append(str(unpacked / "libs"))
-    from gpa_lsp.lsp.start import serve
+    from gpa_lsp.editor.protocol.start import serve
 
     return serve()
 

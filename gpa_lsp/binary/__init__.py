@@ -1,1 +1,0 @@
-"""DECODE: cubin, fatbin, host executable → :class:`~gpa_lsp.binary.model.Cubin`, its instructions and its line tables."""

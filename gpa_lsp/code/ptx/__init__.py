@@ -1,0 +1,1 @@
+"""PARSE: PTX text → :class:`~gpa_lsp.code.ptx.model.PtxModule`."""

@@ -1,0 +1,325 @@
+"""The text between a function's braces → registers, variables and instructions."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from gpa_lsp.code.ptx.declarations import read_registers, read_variables
+from gpa_lsp.code.ptx.instructions import InstructionReader, Signature, Waiting
+from gpa_lsp.code.ptx.layout import lay_out
+from gpa_lsp.code.ptx.lines import LineReader
+from gpa_lsp.code.ptx.model import PtxInstruction, PtxVariable, Space
+from gpa_lsp.code.ptx.opcodes import OpcodeForm
+from gpa_lsp.code.ptx.operands import OperandReader
+from gpa_lsp.code.ptx.scalar_types import ScalarType, align_up
+from gpa_lsp.code.ptx.scopes import Registers, Scope
+from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
+from gpa_lsp.foundation.locations import InlineChain
+
+MOST_TARGETS = 5_000_000  # Of all jumps through tables of one function together
+
+
+def resolve_targets(reader: InstructionReader) -> None:
+    """Fill in the targets of all branches and indirect calls that were read.
+
+    Raises:
+        InputError: a label stands nowhere, or at the end of the function; its place is filled in.
+    """
+    resolver = _Resolver(reader)
+    for waiting in reader.waiting:
+        try:
+            resolver.resolve(waiting)
+        except InputError as error:
+            error.place = error.place or f"line {waiting.line}"
+            raise
+    reader.waiting.clear()
+
+
+class _Resolver:
+    """Tables and prototypes are looked at once, however many instructions name them."""
+
+    def __init__(self, reader: InstructionReader) -> None:
+        self._reader = reader
+        self._tables: dict[tuple[int, str], tuple[int, ...]] = {}
+        self._targets_left = MOST_TARGETS
+
+    def resolve(self, waiting: Waiting) -> None:
+        instructions = self._reader.instructions
+        instruction = instructions[waiting.place]
+        if instruction.call is not None:
+            possible = self._find_possible(waiting)
+            instructions[waiting.place] = replace(instruction, call=replace(instruction.call, possible=possible))
+        elif instruction.opcode == "bra":
+            instructions[waiting.place] = replace(instruction, target=self._find(waiting.label, waiting.scope))
+        else:
+            instructions[waiting.place] = replace(instruction, targets=self._find_table(waiting))
+
+    def _find(self, label: str, scope: Scope) -> int:
+        target = scope.find_label(label)
+        if target is None:
+            raise InputError(f"there is no label {label[:60]!r} in scope", remedy="check that the PTX is complete")
+        if target >= len(self._reader.instructions):
+            raise InputError(f"no instruction follows the label {label[:60]!r}", remedy="end the function with ret")
+        return target
+
+    def _find_table(self, waiting: Waiting) -> tuple[int, ...]:
+        table = waiting.scope.find_table(waiting.label)
+        if table is None:
+            raise InputError(
+                f"there is no .branchtargets {waiting.label[:60]!r} in scope", remedy="check that the PTX is complete"
+            )
+        home, labels = table
+        key = (id(home), waiting.label)
+        if key not in self._tables:
+            self._tables[key] = tuple(self._find(label, home) for label in labels)
+        targets = self._tables[key]
+        self._targets_left -= len(targets)
+        if self._targets_left < 0:
+            raise InputError(
+                f"jumps through tables have more than {MOST_TARGETS} targets", remedy="no compiler writes that many"
+            )
+        return targets
+
+    def _find_possible(self, waiting: Waiting) -> tuple[str, ...]:
+        if not waiting.label:
+            return ()
+        table = waiting.scope.find_table(waiting.label)
+        if table is not None:
+            return table[1]
+        signature = waiting.scope.find_prototype(waiting.label)
+        if signature is None:
+            raise InputError(
+                f"there is no prototype {waiting.label[:60]!r} in scope", remedy="check that the PTX is complete"
+            )
+        possible = self._reader.possible
+        if signature not in possible:
+            possible[signature] = tuple(name for name, one in self._reader.signatures.items() if one == signature)
+        return possible[signature]
+
+
+MOST_INSTRUCTIONS = 500_000  # Of one function; the largest kernels in use have a tenth
+
+_PIECE = re.compile(
+    r"\s*+(?:(?P<directive>\.(?:loc|file)\b[^\n]*+)"
+    r"|(?P<open>\{)|(?P<close>\})"
+    r"|(?P<label>[A-Za-z_$%][\w$]*+)\s*+:(?!:)"
+    r"|(?:@(?P<negated>!?)\s*+(?P<guard>[\w$%.]++)\s++)?(?P<name>\.?[A-Za-z][\w.:]*+)(?P<rest>[^;\"]*+(?:\"[^\"]*+\"[^;\"]*+)*+);"
+    r"|(?P<stray>;)|(?P<end>\Z))",
+    re.ASCII,
+)
+_PROTOTYPE = re.compile(r"\s*+(?:\(([^()]*+)\)\s*+)?[\w$%.]++\s*+(?:\(([^()]*+)\)\s*+)?(?:\.\w++[\d\s]*+)*+", re.ASCII)
+
+
+class Body(Struct, kw_only=True):
+    """What a function's body holds; fields as in :class:`~gpa_lsp.code.ptx.model.PtxFunction`."""
+
+    registers: tuple[ScalarType, ...] = ()
+    register_names: tuple[str, ...] = ()
+    instructions: tuple[PtxInstruction, ...] = ()
+    locals: tuple[PtxVariable, ...] = ()
+    shared: tuple[PtxVariable, ...] = ()
+    call_parameters: tuple[PtxVariable, ...] = ()
+    local_bytes: int = 0
+    line: InlineChain | None = None
+
+
+class BodyReader(Struct, kw_only=True):
+    """Reads one body."""
+
+    text: str  # of the module, comments blanked
+    first_line: int  # of the body, 1-based
+    parameters: tuple[PtxVariable, ...]  # of the function, and what it returns
+    lines: LineReader  # follows its ``.loc``
+    signatures: Mapping[str, Signature]  # of the module's functions
+    module_names: frozenset[str]  # names of the module's variables and functions
+    forms: dict[str, OpcodeForm]  # instruction names that were taken apart before
+    possible: dict[Signature, tuple[str, ...]]  # what calls of a signature can reach, as far as that was asked for
+    _line: int = 0
+    _chain: InlineChain | None = None
+    _first_chain: InlineChain | None = None
+    _scope: Scope = field(default_factory=lambda: Scope(parent=None))
+    _registers: Registers = field(default_factory=Registers)
+    _locals: list[PtxVariable] = field(default_factory=list)
+    _shared: list[PtxVariable] = field(default_factory=list)
+    # Variables of calls as written, with their place → as they are called
+    _calls: dict[PtxVariable, PtxVariable] = field(default_factory=dict)
+    _call_names: Counter[str] = field(default_factory=Counter)
+    _label: str = ""
+
+    def read(self, start: int, end: int) -> Body:
+        """Read the text from ``start`` to ``end``, the body's braces left out.
+
+        Raises:
+            InputError: it is not PTX; the place is filled in.
+        """
+        self._line = self.first_line
+        self._scope.variables.update((variable.name, variable) for variable in self.parameters)
+        operands = OperandReader(self._registers, self.module_names)
+        reader = InstructionReader(
+            operands=operands, signatures=self.signatures, forms=self.forms, possible=self.possible
+        )
+        try:
+            self._read_pieces(reader, self.text[start:end])
+        except InputError as error:
+            error.place = error.place or f"line {self._line}"
+            raise
+        resolve_targets(reader)
+        local_variables, local_bytes = lay_out(self._locals)
+        return Body(
+            registers=tuple(self._registers.types),
+            register_names=tuple(self._registers.names),
+            instructions=tuple(reader.instructions),
+            locals=local_variables,
+            shared=tuple(self._shared),
+            call_parameters=tuple(self._calls.values()),
+            local_bytes=align_up(local_bytes, 16),
+            line=self._first_chain,
+        )
+
+    def _read_pieces(self, reader: InstructionReader, text: str) -> None:
+        place = counted = 0
+        match_piece = _PIECE.match
+        while True:
+            match = match_piece(text, place)
+            if match is None:
+                self._line += text.count("\n", counted, place) + _count_blank_lines(text, place)
+                raise _refuse(text, place)
+            kind = match.lastgroup
+            begin = match.start(match.lastindex or 0)
+            if kind == "rest":
+                begin = match.start("guard") if match["guard"] is not None else match.start("name")
+            self._line += text.count("\n", counted, begin)
+            counted = begin
+            place = match.end()
+            if kind == "rest":
+                if match["name"][0] == ".":
+                    self._read_declaration(match["name"], match["rest"])
+                    continue
+                if len(reader.instructions) >= MOST_INSTRUCTIONS:
+                    raise InputError(
+                        f"a function of more than {MOST_INSTRUCTIONS} instructions",
+                        remedy="split it; no kernel is that large",
+                    )
+                guard = None if match["guard"] is None else (match["guard"], match["negated"] == "!")
+                reader.read(
+                    match["name"],
+                    match["rest"],
+                    self._scope,
+                    guard=guard,
+                    line=self._line,
+                    chain=self._chain,
+                    column=self.lines.column,
+                )
+            elif kind == "end":
+                break
+            else:
+                self._read_mark(kind or "", match, len(reader.instructions))
+        if self._scope.parent is not None:
+            raise InputError("a brace is not closed", remedy="check that the PTX is complete")
+
+    def _read_mark(self, kind: str, match: re.Match[str], next_instruction: int) -> None:
+        if kind == "label":
+            self._label = match["label"]
+            if self._label in self._scope.labels:
+                raise InputError(f"the label {self._label[:60]!r} is given twice", remedy="rename one of them")
+            self._scope.labels[self._label] = next_instruction
+        elif kind == "directive":
+            if match["directive"].startswith(".loc"):
+                self._chain = self.lines.read(match["directive"])
+                self._first_chain = self._first_chain or self._chain
+        elif kind == "open":
+            self._scope = self._scope.open()
+        elif kind == "close":
+            if self._scope.parent is None:
+                raise InputError("a brace closes nothing", remedy="check that the PTX is complete")
+            self._scope = self._scope.parent
+
+    def _read_declaration(self, name: str, rest: str) -> None:
+        word = name.split(".")[1]
+        if word == "reg":
+            kind, elements, names = read_registers(name + rest)
+            for register, count in names:
+                self._scope.declare_registers(register, kind, elements=elements, count=count)
+        elif word in ("branchtargets", "calltargets"):
+            self._scope.tables[self._label] = tuple(part.strip() for part in rest.split(",") if part.strip())
+        elif word == "callprototype":
+            self._scope.prototypes[self._label] = read_prototype(rest)
+        elif word not in ("pragma", "noreturn"):
+            for variable in read_variables(name + rest):
+                self._declare(variable)
+
+    def _declare(self, variable: PtxVariable) -> None:
+        self._scope.operands.clear()
+        if variable.space == Space.PARAM:
+            variable = self._declare_call_parameter(variable)
+        elif variable.space == Space.SHARED:
+            self._shared.append(variable)
+        elif variable.space == Space.LOCAL:
+            self._locals.append(variable)
+        else:
+            raise UnsupportedInputError(
+                f"{variable.name[:60]!r} is declared in a function, but not in its memory", remedy="declare it outside"
+            )
+        self._scope.variables[variable.name.partition("#")[0]] = variable
+
+    def _declare_call_parameter(self, variable: PtxVariable) -> PtxVariable:
+        scope = self._scope
+        offset = align_up(scope.parameter_bytes, variable.alignment_bytes)
+        scope.parameter_bytes = offset + variable.size_bytes
+        placed = replace(variable, offset_bytes=offset)
+        known = self._calls.get(placed)
+        if known is None:
+            self._call_names[variable.name] += 1
+            number = self._call_names[variable.name]
+            known = placed if number == 1 else replace(placed, name=f"{variable.name}#{number}")
+            self._calls[placed] = known
+        return known
+
+
+def list_instruction_spans(text: str, start: int, end: int) -> tuple[tuple[int, int, int], ...]:
+    """Where each instruction of a body stands: its labels, itself with its guard, and what follows its semicolon."""
+    spans: list[tuple[int, int, int]] = []
+    place, labelled = start, -1
+    while True:
+        match = _PIECE.match(text, place, end)
+        if match is None or match.lastgroup == "end":
+            return tuple(spans)
+        if match.lastgroup == "label":
+            labelled = match.start("label") if labelled < 0 else labelled
+        elif match.lastgroup == "rest" and match["name"][0] != ".":
+            begin = match.start("name") if match["guard"] is None else text.rindex("@", place, match.start("guard"))
+            spans.append((labelled if labelled >= 0 else begin, begin, match.end()))
+            labelled = -1
+        place = match.end()
+
+
+def read_prototype(text: str) -> Signature:
+    """What an indirect call returns and takes, from ``(.param .b32 _) _ (.param .b32 _)``.
+
+    Raises:
+        InputError: it is none.
+
+    >>> read_prototype("(.param .b32 _) _ (.param .b64 _, .param .align 4 .b8 _[12])")
+    ((4,), (8, 12))
+    """
+    match = _PROTOTYPE.fullmatch(text)
+    if match is None:
+        raise InputError(f"{' '.join(text.split())[:60]!r} is not a prototype", remedy="check that the PTX is complete")
+    sizes = []
+    for group in (1, 2):
+        parts = (match[group] or "").split(",")
+        sizes.append(tuple(read_variables(part)[0].size_bytes for part in parts if part.strip()))
+    return sizes[0], sizes[1]
+
+
+def _count_blank_lines(text: str, place: int) -> int:
+    rest = text[place : place + 4096]
+    return rest[: len(rest) - len(rest.lstrip())].count("\n")
+
+
+def _refuse(text: str, place: int) -> InputError:
+    shown = " ".join(text[place : place + 200].split())[:60]
+    return InputError(f"{shown!r} is not a PTX statement", remedy="check that the PTX is complete")

@@ -1,0 +1,169 @@
+"""The text of an instruction → :class:`PtxInstruction`; branches wait until all labels are known."""
+
+import re
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from gpa_lsp.code.ptx.model import CallDetails, Guard, Operand, PtxInstruction, Register, Symbol
+from gpa_lsp.code.ptx.opcodes import Form, OpcodeForm, read_opcode
+from gpa_lsp.code.ptx.operands import OperandReader
+from gpa_lsp.code.ptx.scopes import Scope
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.locations import InlineChain
+
+MOST_TEXT = 400  # Characters of an instruction that are kept
+
+Signature = tuple[tuple[int, ...], tuple[int, ...]]  # Bytes of what a function returns and of what it takes
+
+_BRACKETED = re.compile(r"\s*+((?:[^,\[\]{}()]++|\[[^\[\]]*+\]|\{[^{}]*+\}|\([^()]*+\))*+)(?:,|\Z)")
+_CALL = re.compile(
+    r"\s*+(?:\(([^()]*+)\)\s*+,\s*+)?([\w$%.]++)\s*+(?:,\s*+\(([^()]*+)\)\s*+)?(?:,\s*+([\w$%.]++)\s*+)?", re.ASCII
+)
+
+
+class Waiting(Struct):
+    """A branch or call whose labels are not known yet."""
+
+    place: int  # its index
+    scope: Scope  # it stands in
+    label: str  # of a branch; of the table of targets or prototype of others; empty for a direct call
+    line: int  # of the text
+
+
+class InstructionReader(Struct):
+    """Reads the instructions of one function."""
+
+    operands: OperandReader  # reads their operands
+    signatures: Mapping[str, Signature]  # of all functions of the module, by name
+    forms: dict[str, OpcodeForm]  # names that were taken apart before
+    # what calls of a signature can reach, as far as that was asked for; of the whole module
+    possible: dict[Signature, tuple[str, ...]]
+    instructions: list[PtxInstruction] = field(default_factory=list)  # what was read
+    waiting: list[Waiting] = field(default_factory=list)  # those of them whose labels are still to be found
+
+    def read(
+        self,
+        name: str,
+        rest: str,
+        scope: Scope,
+        *,
+        guard: tuple[str, bool] | None,
+        line: int,
+        chain: InlineChain | None,
+        column: int,
+    ) -> None:
+        """Read one instruction.
+
+        Raises:
+            InputError: an operand is none.
+        """
+        form = self.forms.get(name)
+        if form is None:
+            form = self.forms[name] = read_opcode(name)
+        destinations: tuple[Operand, ...] = ()
+        sources: tuple[Operand, ...] = ()
+        call = None
+        if form.form is Form.ORDINARY:
+            destinations, sources = self._read_operands(form, rest, scope)
+        elif form.form is Form.CALL:
+            call = self._read_call(rest, scope, line)
+        else:
+            sources = self._read_jump(form, rest, scope, line)
+        text = " ".join(f"{name} {rest}".split())
+        self.instructions.append(
+            PtxInstruction(
+                index=len(self.instructions),
+                opcode=form.opcode,
+                suffixes=form.suffixes,
+                types=form.types,
+                destinations=destinations,
+                sources=sources,
+                guard=None if guard is None else self._read_guard(guard, scope),
+                call=call,
+                text=text if len(text) <= MOST_TEXT else text[:MOST_TEXT],
+                text_line=line,
+                chain=chain,
+                column=column if chain else 0,
+            )
+        )
+
+    def _read_jump(self, form: OpcodeForm, rest: str, scope: Scope, line: int) -> tuple[Operand, ...]:
+        """What a jump reads, its index in a table; its labels are looked for later."""
+        parts = [part.strip() for part in rest.split(",")]
+        if len(parts) != (1 if form.form is Form.BRANCH else 2):
+            raise InputError(
+                f"{form.opcode} {rest.strip()[:60]!r} has no target", remedy="check that the PTX is complete"
+            )
+        self.waiting.append(Waiting(len(self.instructions), scope, parts[-1], line))
+        return (self._require(parts[0], scope),) if form.form is Form.TABLE else ()
+
+    def _read_guard(self, guard: tuple[str, bool], scope: Scope) -> Guard:
+        found = self._require(guard[0], scope)
+        return Guard(found.slot, guard[1])
+
+    def _require(self, text: str, scope: Scope) -> Register:
+        found = self.operands.read(text, scope)
+        if not isinstance(found, Register):
+            raise InputError(f"{text[:60]!r} is not a register", remedy="declare it with .reg")
+        return found
+
+    def _read_operands(
+        self, form: OpcodeForm, rest: str, scope: Scope
+    ) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
+        if "[" in rest or "{" in rest or "(" in rest:
+            parts = _split_bracketed(rest)
+        else:
+            parts = rest.split(",") if rest and not rest.isspace() else []
+        known = scope.operands
+        read: list[Operand | None] = []
+        for part in parts:
+            operand = known.get(part)
+            read.append(operand if operand is not None else self.operands.read(part, scope))
+        results = 1 if form.has_result and read else 0
+        if results and "|" in parts[0] and parts[0].lstrip()[0] == "{":
+            raise InputError(f"{parts[0].strip()[:60]!r} is not a result", remedy="see PTX ISA, operands")
+        return (
+            tuple(one for one in read[:results] if one is not None),
+            tuple(one for one in read[results:] if one is not None),
+        )
+
+    def _read_call(self, rest: str, scope: Scope, line: int) -> CallDetails:
+        match = _CALL.fullmatch(rest)
+        if match is None:
+            raise InputError(
+                f"call {' '.join(rest.split())[:80]!r} is not a call", remedy="check that the PTX is complete"
+            )
+        callee = self.operands.read(match[2], scope)
+        lists = tuple(
+            tuple(self._read_passed(part, scope) for part in (text or "").split(",") if part.strip())
+            for text in (match[1], match[3])
+        )
+        label = match[4] or ""
+        if isinstance(callee, Register):
+            self.waiting.append(Waiting(len(self.instructions), scope, label, line))
+            return CallDetails(callee=None, pointer=callee, results=lists[0], arguments=lists[1])
+        if not isinstance(callee, Symbol) or callee.name not in self.signatures:
+            raise InputError(f"{match[2][:80]!r} is not a function", remedy="check that the PTX is complete")
+        return CallDetails(callee=callee.name, pointer=None, results=lists[0], arguments=lists[1])
+
+    def _read_passed(self, text: str, scope: Scope) -> Operand:
+        found = self.operands.read(text, scope)
+        if found is None:
+            raise InputError("a call passes nothing", remedy="check that the PTX is complete")
+        return found
+
+
+def _split_bracketed(text: str) -> list[str]:
+    """Operands, at the commas outside all brackets."""
+    parts: list[str] = []
+    place = 0
+    while place < len(text):
+        match = _BRACKETED.match(text, place)
+        if match is None or match.end() == place:
+            raise InputError(
+                f"{' '.join(text.split())[:80]!r} are not operands", remedy="check that the PTX is complete"
+            )
+        parts.append(match[1].strip())
+        place = match.end()
+    return parts

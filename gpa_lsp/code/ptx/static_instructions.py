@@ -1,0 +1,183 @@
+"""What is known of each PTX instruction before it runs: :func:`list_static_instructions`."""
+
+from enum import IntEnum
+
+from msgspec import Struct
+
+from gpa_lsp.code.ptx.model import (
+    Address,
+    PtxFunction,
+    PtxInstruction,
+    PtxModule,
+    PtxVariable,
+    Space,
+    Symbol,
+    Vector,
+)
+from gpa_lsp.code.ptx.reachable import list_reachable
+from gpa_lsp.foundation.locations import InlineChain
+from gpa_lsp.foundation.shared_facts import Remembered
+
+
+class AccessKind(IntEnum):
+    """What an instruction does to memory; the numbers stand in saved traces."""
+
+    LOAD = 0
+    STORE = 1
+    ATOMIC = 2  # Reads and writes, and gives the old value back
+    REDUCTION = 3  # Reads and writes, and gives nothing back
+
+
+class StaticInstruction(Struct, frozen=True, kw_only=True):
+    """What is known of an instruction before it runs."""
+
+    # its number in the trace; over all functions of the module, those of the kernel first, then what calls reach, once for each chain of calls
+    index: int
+    function: str  # name of its function, mangled
+    text: str  # as PTX
+    kind: AccessKind | None  # None for what is not an access
+    space: Space  # as the instruction states it; GENERIC where only its addresses tell
+    bytes_per_lane: int  # of all elements of a vector; 0 for what is not an access
+    is_read_only_path: bool = False  # a load through the non-coherent path (``ld.global.nc``, textures)
+    cache_operator: str = ""  # ``ca``, ``cg``, ``cs``, ``lu``, ``cv``, ``wb``, ``wt``; empty when none is given
+    chain: InlineChain | None = None  # source line with its inline chain, innermost first; None when there is none
+    # 1-based, of its innermost place; 0 where the compiler gave none, and in traces that were saved without
+    column: int = 0
+    # numbers of the calls that lead to it, innermost first; recursion is not repeated. Empty for what the kernel itself holds, and in another
+    # function where the way to it is not known.
+    calls: tuple[int, ...] = ()
+    same_as: int | None = None  # the instruction this is without regard to its callers; None for those that are
+
+
+_CACHE_OPERATORS = frozenset({"ca", "cg", "cs", "lu", "cv", "wb", "wt"})
+_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
+_SPACES = {
+    "global": Space.GLOBAL,
+    "shared": Space.SHARED,
+    "local": Space.LOCAL,
+    "const": Space.CONST,
+    "param": Space.PARAM,
+}
+_KINDS = {
+    "ld": AccessKind.LOAD,
+    "ldu": AccessKind.LOAD,
+    "st": AccessKind.STORE,
+    "atom": AccessKind.ATOMIC,
+    "red": AccessKind.REDUCTION,
+    "tex": AccessKind.LOAD,
+    "tld4": AccessKind.LOAD,
+    "suld": AccessKind.LOAD,
+    "sust": AccessKind.STORE,
+    "sured": AccessKind.REDUCTION,
+    "ldmatrix": AccessKind.LOAD,
+    "stmatrix": AccessKind.STORE,
+}
+_TEXTURE = frozenset({"tex", "tld4", "suld", "sust", "sured"})
+_READ_ONLY = frozenset({"tex", "tld4"})
+_MATRIX_ROW_BYTES = 16
+_FRAGMENT_REGISTER_BYTES = 4
+_MOST_BYTES = 255  # What a trace's column holds
+
+
+@Remembered
+def list_static_instructions(module: PtxModule, kernel: str) -> tuple[StaticInstruction, ...]:
+    """The instructions of a kernel, then those of the device functions it can reach, numbered through.
+
+    Args:
+        module: the module.
+        kernel: mangled name.
+
+    ``cp.async`` counts as a load of global memory: the bytes it writes to shared memory are the same. Parameters are no accesses. Of the
+    instructions that move matrices (``ldmatrix``, ``wmma.load`` …) the bytes are those of a row, or of one lane's registers. What tensor cores
+    read of shared memory by descriptor (``wgmma``) is no access: no lane reads it, and banks serve it in ways that are not documented.
+    """
+    found: list[StaticInstruction] = []
+    for function in list_reachable(module, kernel):
+        for instruction in function.instructions:
+            found.append(describe_instruction(module, function, instruction, index=len(found)))
+    return tuple(found)
+
+
+def describe_instruction(
+    module: PtxModule, function: PtxFunction, instruction: PtxInstruction, *, index: int
+) -> StaticInstruction:
+    """One instruction under its number in the trace."""
+    kind = _find_kind(instruction)
+    space = Space.GENERIC if kind is None else _find_space(module, function, instruction)
+    if space == Space.PARAM:
+        kind = None
+    return StaticInstruction(
+        index=index,
+        function=function.name,
+        text=instruction.text,
+        kind=kind,
+        space=space if kind is not None else Space.GENERIC,
+        bytes_per_lane=0 if kind is None else count_bytes_per_lane(instruction),
+        is_read_only_path="nc" in instruction.suffixes or instruction.opcode in _READ_ONLY,
+        cache_operator="" if kind is None else _find_cache_operator(instruction),
+        chain=instruction.chain,
+        column=instruction.column,
+    )
+
+
+def _find_cache_operator(instruction: PtxInstruction) -> str:
+    return next((word for word in instruction.suffixes if word in _CACHE_OPERATORS), "")
+
+
+def _find_kind(instruction: PtxInstruction) -> AccessKind | None:
+    opcode, suffixes = instruction.opcode, instruction.suffixes
+    if opcode == "wmma":
+        return {"load": AccessKind.LOAD, "store": AccessKind.STORE}.get(suffixes[0] if suffixes else "")
+    if opcode == "cp":
+        is_copy = suffixes[:1] == ("async",) and bool(suffixes[1:]) and suffixes[1] in ("ca", "cg")
+        return AccessKind.LOAD if is_copy else None
+    if opcode == "red" and "async" in suffixes:
+        return None
+    return _KINDS.get(opcode)
+
+
+def _find_space(module: PtxModule, function: PtxFunction, instruction: PtxInstruction) -> Space:
+    if instruction.opcode in _TEXTURE:
+        return Space.TEXTURE
+    if instruction.opcode == "cp":
+        return Space.GLOBAL
+    for word in instruction.suffixes:
+        space = _SPACES.get(word.partition("::")[0])
+        if space is not None:
+            return space
+    return _find_space_of_variable(module, function, instruction)
+
+
+def _find_space_of_variable(module: PtxModule, function: PtxFunction, instruction: PtxInstruction) -> Space:
+    """Of a generic access whose address is a variable."""
+    for operand in instruction.sources:
+        if isinstance(operand, Address) and isinstance(operand.base, Symbol):
+            name = operand.base.name
+            declared: tuple[PtxVariable, ...] = (*function.locals, *function.shared, *function.parameters)
+            known = module.variables.get(name) or next((one for one in declared if one.name == name), None)
+            return Space.GENERIC if known is None else known.space
+    return Space.GENERIC
+
+
+def count_bytes_per_lane(instruction: PtxInstruction) -> int:
+    """Bytes each lane reads or writes, of all elements of a vector.
+
+    >>> from gpa_lsp.code.ptx.parse import parse_ptx
+    >>> text = ".version 8.0 .target sm_80 .entry k() { .reg .f32 %f<4>; .reg .b64 %rd<1>; ld.global.v2.f32 {%f0, %f1}, [%rd0]; ret; }"
+    >>> count_bytes_per_lane(parse_ptx(text, name="k").functions["k"].instructions[0])
+    8
+    """
+    if instruction.opcode in ("ldmatrix", "stmatrix"):
+        return _MATRIX_ROW_BYTES
+    if instruction.opcode == "cp":
+        sizes = [getattr(operand, "value", 0) for operand in instruction.sources[2:3]]
+        return int(sizes[0]) if sizes and sizes[0] in (4, 8, 16) else 0
+    if instruction.opcode == "wmma":
+        operands = (*instruction.destinations, *instruction.sources)
+        registers = max((len(one.elements) for one in operands if isinstance(one, Vector)), default=1)
+        return min(_MOST_BYTES, _FRAGMENT_REGISTER_BYTES * registers)
+    if not instruction.types:
+        return 0
+    elements = next((_VECTORS[word] for word in instruction.suffixes if word in _VECTORS), 1)
+    kind = instruction.types[0] if instruction.opcode in _READ_ONLY else instruction.types[-1]
+    return min(_MOST_BYTES, elements * kind.bytes)

@@ -1,0 +1,201 @@
+"""Launches of host code whose shape follows from what the program reads, which is taken for granted: :func:`find_assumed_launches`."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import groupby
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gpa_lsp.code.sources.host_inputs import OTHER, AssumedInputs
+from gpa_lsp.code.sources.host_launch import HostArgument, HostLaunch
+from gpa_lsp.code.sources.host_launches import find_host_launches, read_launches
+from gpa_lsp.code.sources.host_values import Number
+
+# The largest of which is taken whose launches are small enough
+_SIZES = (1 << 20, 1 << 18, 65536, 16384, 4096, 2048, 1024, 512, 256, 128, 64, 32, 16, 8)
+# enough to fill any GPU, and few enough to be emulated
+USUAL_THREADS = 1 << 20
+# a number that each of several sizes is while one of them changes, to see what that does to the grid, and the changed one
+_PROBED, _SHRUNK = 64, 16
+_MOST_PROBED = 8
+# of the size of an image or a volume: filters and what else makes a grid smaller
+_FILTER_SHARE = 4
+_MOST_BYTES = 64 << 20  # Of one array
+
+
+def find_assumed_launches(
+    file: str,
+    text: str,
+    included: tuple[tuple[str, str], ...] = (),
+    defined: tuple[str, ...] = (),
+    *,
+    most_threads: int = USUAL_THREADS,
+) -> tuple[HostLaunch, ...]:
+    """The launches of :func:`~.host_launches.find_host_launches`; what they do not know is filled in as if the program had read certain numbers.
+
+    How the numbers belong together is the program's own: arrays and grid are as large as it makes them.
+
+    Args:
+        file: as there.
+        text: as there.
+        included: as there.
+        defined: as there.
+        most_threads: of a launch whose grid follows from what is read; below :data:`USUAL_THREADS` also of what is read and shapes no grid.
+
+    >>> text = "int main(int c, char **v) { int n = atoi(v[1]); float *p; cudaMalloc(&p, n * n * 4); k<<<dim3(n / 4, n / 4), dim3(4, 4)>>>(p, n); }"
+    >>> (launch,) = find_assumed_launches("k.cu", text)
+    >>> launch.grid, [one.size_bytes or one.value for one in launch.arguments], launch.inputs
+    ((256, 256, 1), [4194304, 1024], (('v[1] (n)', 1024),))
+    """
+    known = find_host_launches(file, text, included, defined)
+    if known and all(map(_is_whole, known)):
+        return known
+    found = known
+    for size in _SIZES:
+        read = _read_as_if(file, text, included, defined, size)
+        found = tuple(_merge(known, read.launches, read.inputs))
+        if not read.depends or all(_is_small(one, most_threads) for one in found):
+            break
+    return found
+
+
+class _Roles(Struct, frozen=True):
+    """What numbers that are read do to grids, by where they are read from."""
+
+    sizes: frozenset[str]  # a grid covers them, or by their names they are sizes
+    # each one more is a block more, as of the images of a batch, in grids that also cover sizes
+    counts: tuple[str, ...]
+    filters: tuple[str, ...]  # the larger they are, the smaller is a grid
+
+
+class _Read(Struct, frozen=True, kw_only=True):
+    """One walk through a text."""
+
+    launches: tuple[HostLaunch, ...]  # that it came to
+    inputs: tuple[tuple[str, Number], ...]  # what was read
+    depends: bool  # some of it says how large something is
+
+
+@lru_cache(maxsize=64)
+def _read_as_if(
+    file: str, text: str, included: tuple[tuple[str, str], ...], defined: tuple[str, ...], size: int
+) -> _Read:
+    """As if what says how large something is were of one size."""
+    roles = _find_roles(file, text, included, defined)
+    sizes = roles.sizes
+    values = dict.fromkeys(roles.counts, min(size, OTHER))
+    values |= dict.fromkeys(roles.filters, max(1, min(OTHER, size // _FILTER_SHARE)))
+    inputs = AssumedInputs(size=size, sizes=sizes, values=values)
+    launches = read_launches(file, text, included, defined, inputs)
+    return _Read(launches=launches, inputs=inputs.describe(), depends=bool(sizes or values))
+
+
+@lru_cache(maxsize=16)
+def _find_roles(file: str, text: str, included: tuple[tuple[str, str], ...], defined: tuple[str, ...]) -> _Roles:
+    """By the grids that follow from them; by their names where no grid does."""
+    inputs = AssumedInputs()
+    read_launches(file, text, included, defined, inputs)
+    named = inputs.find_sizes()
+    whole = [source for source, value in inputs.given.items() if isinstance(value, int)]
+    if not 1 < len(whole) <= _MOST_PROBED:
+        return _Roles(named, (), ())
+
+    def count(changed: Mapping[str, int]) -> int:
+        probe = AssumedInputs(sizes=frozenset(), values={**dict.fromkeys(whole, _PROBED), **changed})
+        return sum(map(_count_threads, read_launches(file, text, included, defined, probe)))
+
+    usual = count({})
+    shrunk = {source: count({source: _SHRUNK}) for source in whole}
+    filters = tuple(source for source in whole if shrunk[source] > usual)
+    shaping = [source for source in whole if shrunk[source] < usual]
+    small = dict.fromkeys(filters, 1)
+    counts = tuple(source for source in shaping if count({**small, source: 1}) < count({**small, source: 2}))
+    if len(counts) == len(shaping):
+        counts = ()
+    return _Roles((named | set(shaping)).difference(counts, filters), counts, filters)
+
+
+def _count_threads(launch: HostLaunch) -> int:
+    """Threads of a launch; 0 where they are not known, or a grid has none."""
+    grid, block = launch.grid or (0, 0, 0), launch.block or (1, 1, 1)
+    return max(0, min(grid)) and grid[0] * grid[1] * grid[2] * block[0] * block[1] * block[2]
+
+
+def _is_whole(launch: HostLaunch) -> bool:
+    """Whether the text alone says it all, but for pointers to what it does not allocate."""
+    parts = launch.grid, launch.block, launch.shared_bytes
+    return None not in parts and not any(map(_is_open, launch.arguments))
+
+
+def _is_open(one: HostArgument) -> bool:
+    return one.size_bytes is None if one.is_array else one.value is None
+
+
+def _is_small(launch: HostLaunch, most_threads: int) -> bool:
+    """Whether what follows from what is read is not too much."""
+    threads = _count_threads(launch)
+    arrays = [one.size_bytes or 0 for one in launch.arguments if one.is_guess]
+    is_shaped = not launch.guessed.isdisjoint(("grid", "block"))
+    # numbers that shape no grid may be how long a loop is: they matter where fewer than usual are asked for
+    numbers = [one.value for one in launch.arguments if one.is_guess and isinstance(one.value, int)]
+    work = threads if is_shaped else max(numbers, default=0) if most_threads < USUAL_THREADS else 0
+    return work <= most_threads and max(arrays, default=0) <= _MOST_BYTES
+
+
+def find_place(launch: HostLaunch) -> tuple[str, int, str]:
+    """What tells a launch of the text from others."""
+    return launch.file, launch.line, launch.kernel
+
+
+def _merge(
+    known: Sequence[HostLaunch], assumed: Sequence[HostLaunch], inputs: tuple[tuple[str, Number], ...]
+) -> Iterator[HostLaunch]:
+    """Each launch with what another walk says of the same place; behind them those that only the other walk came to."""
+    others = {place: list(some) for place, some in groupby(sorted(assumed, key=find_place), key=find_place)}
+    for launch in known:
+        fitting = [one for one in others.get(find_place(launch), ()) if _agrees(launch, one)]
+        other = min(fitting, key=lambda one: one.is_assumed, default=None)
+        yield launch if other is None or _is_whole(launch) else _fill(launch, other, inputs)
+    places = set(map(find_place, known))
+    for one in assumed:
+        if find_place(one) not in places:
+            nothing = replace(
+                one, grid=None, block=None, shared_bytes=None, arguments=tuple(map(_empty, one.arguments))
+            )
+            yield _fill(nothing, one, inputs)
+
+
+def _agrees(launch: HostLaunch, other: HostLaunch) -> bool:
+    """Whether nothing that is known of a launch is otherwise in another."""
+    given = zip(launch.arguments, other.arguments, strict=False)
+    is_same = launch.template_arguments == other.template_arguments and launch.is_assumed <= other.is_assumed
+    return (
+        is_same
+        and launch.grid in (None, other.grid)
+        and launch.block in (None, other.block)
+        and launch.shared_bytes in (None, other.shared_bytes)
+        and all(one.value in (None, two.value) and one.size_bytes in (None, two.size_bytes) for one, two in given)
+    )
+
+
+def _empty(one: HostArgument) -> HostArgument:
+    return replace(one, value=None, size_bytes=None, members=())
+
+
+def _fill(launch: HostLaunch, other: HostLaunch, inputs: tuple[tuple[str, Number], ...]) -> HostLaunch:
+    """A launch with what only the other one knows, marked as a guess."""
+    filled = tuple(_fill_argument(*pair) for pair in zip(launch.arguments, other.arguments, strict=True))
+    parts = {name: (getattr(launch, name), getattr(other, name)) for name in ("grid", "block", "shared_bytes")}
+    guessed = {name: theirs for name, (own, theirs) in parts.items() if own is None and theirs is not None}
+    if not guessed and filled == launch.arguments:
+        return launch
+    return replace(launch, **guessed, arguments=filled, guessed=frozenset(guessed), inputs=inputs)
+
+
+def _fill_argument(one: HostArgument, other: HostArgument) -> HostArgument:
+    members = dict(one.members)
+    told = tuple((place, members.get(place) or replace(theirs, is_guess=True)) for place, theirs in other.members)
+    if not _is_open(one) or _is_open(other):
+        return replace(one, members=told) if told and not one.is_array else one
+    return replace(other, is_guess=True)

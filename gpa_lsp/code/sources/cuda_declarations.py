@@ -1,0 +1,294 @@
+"""What a name means at a place of a CUDA C++ function: the variables and parameters its text declares, and macros.
+
+Only the file itself is read. What a header declares is unknown, and a name that is a macro here is never taken for a variable.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+
+from gpa_lsp.code.sources.cuda_functions import CudaFunction, find_function_around, list_file_nodes
+from gpa_lsp.code.sources.cuda_values import UNKNOWN, Scalar, ValueType, read_scalar
+from gpa_lsp.code.sources.trees import MOST_NODES, SourceTree, list_ancestors, read_text
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+# Names declared in these end with them. A parameter list is the scope of names in the type of a pointer to a function.
+_SCOPES = frozenset(
+    {
+        "compound_statement",
+        "for_statement",
+        "for_range_loop",
+        "if_statement",
+        "while_statement",
+        "switch_statement",
+        "lambda_expression",
+        "function_definition",
+        "template_declaration",
+        "catch_clause",
+        "parameter_list",
+        "field_declaration_list",
+    }
+)
+
+_DECLARING = frozenset(
+    {
+        "declaration",
+        "parameter_declaration",
+        "optional_parameter_declaration",
+        "variadic_parameter_declaration",
+        "for_range_loop",
+        "field_declaration",
+    }
+)
+_NAMES = frozenset({"identifier", "field_identifier"})
+
+
+class Declaration(Struct, frozen=True, kw_only=True, eq=False):
+    """One declaration of one name."""
+
+    name: str  # as declared
+    type: ValueType  # of the variable; AUTO where it is that of ``value``
+    node: "Node"  # the declaration as a whole
+    start_byte: int  # from here on the name is known
+    scope: "Node"  # where it is known
+    value: "Node | None"  # what it begins with; None without, and where it is a list in braces or parentheses
+    is_reference: bool  # another name for something
+    is_array: bool  # its elements are its own, not somewhere it points to
+    qualifiers: frozenset[str]  # ``const``, ``constexpr``, ``volatile``, ``__shared__`` and their like
+
+
+class Names(Struct, frozen=True, kw_only=True, eq=False):
+    """The names a function's text can use."""
+
+    function: CudaFunction  # whose
+    # every declaration in the function and its head, in the order of the text
+    by_name: Mapping[str, tuple[Declaration, ...]]
+    # name → its identifiers in the function and its head, in the order of the text; declarations too
+    places: Mapping[str, tuple["Node", ...]]
+    has_jumps: bool  # it jumps to labels, so that what stands first need not run first
+    # at the level of the file; empty for members of classes, whose names may be the class's
+    of_file: Mapping[str, tuple[Declaration, ...]]
+    macros: Mapping[str, str]  # name → what it stands for; the names the file defines as macros
+
+    def find(self, node: "Node") -> Declaration | None:
+        """The declaration an identifier refers to; None where none is in sight, and where several could be meant that disagree."""
+        name = read_text(node)
+        if name in self.macros:
+            return None
+        for known in (self.by_name, self.of_file):
+            visible = [one for one in known.get(name, ()) if _is_visible(one, node.start_byte)]
+            if visible:
+                innermost = max(one.scope.start_byte for one in visible)
+                nearest = [one for one in visible if one.scope.start_byte == innermost]
+                return nearest[-1] if len({(one.type, one.is_reference) for one in nearest}) == 1 else None
+        return None
+
+    def is_in_macros(self, name: str) -> bool:
+        """A macro of the file mentions the name, so that its uses cannot all be seen."""
+        return name in self.macros or any(name in list_words(value) for value in self.macros.values())
+
+
+def _is_visible(declaration: Declaration, place: int) -> bool:
+    return declaration.scope.start_byte <= place < declaration.scope.end_byte and declaration.start_byte <= place
+
+
+@lru_cache(maxsize=64)
+def read_names(tree: SourceTree, function_start: int) -> Names | None:
+    """The names of a function.
+
+    Args:
+        tree: the text.
+        function_start: byte where the function's definition begins.
+
+    Returns:
+        None where no function begins there, and for one that is too long to be looked through.
+    """
+    node = tree.root.descendant_for_byte_range(function_start, function_start + 1)
+    function = None if node is None else find_function_around(node)
+    if function is None or function.node.start_byte != function_start:
+        return None
+    found = _Found()
+    for around in list_ancestors(function.node):
+        if around.type == "template_declaration":
+            found.collect(around.child_by_field_name("parameters"), around)
+    if not found.collect(function.node, function.node):
+        return None
+    return Names(
+        function=function,
+        by_name={name: tuple(some) for name, some in found.declarations.items()},
+        places={name: tuple(some) for name, some in found.places.items()},
+        has_jumps=found.has_jumps,
+        of_file={} if function.is_member else read_file_names(tree),
+        macros=read_macros(tree),
+    )
+
+
+@lru_cache(maxsize=16)
+def read_file_names(tree: SourceTree) -> Mapping[str, tuple[Declaration, ...]]:
+    """Variables declared at the level of the file or in its namespaces, by name."""
+    found: dict[str, list[Declaration]] = {}
+    for node in list_file_nodes(tree):
+        if node.type == "declaration":
+            scopes = (
+                around for around in list_ancestors(node) if around.type in ("declaration_list", "translation_unit")
+            )
+            for declaration in _read_declaration(node, next(scopes, tree.root)):
+                found.setdefault(declaration.name, []).append(declaration)
+    return {name: tuple(some) for name, some in found.items()}
+
+
+@lru_cache(maxsize=16)
+def read_macros(tree: SourceTree) -> Mapping[str, str]:
+    """Every name the file defines as a macro, wherever it does, and what it stands for (all its definitions, where there are several)."""
+    found: dict[str, str] = {}
+    position = tree.content.find(b"define")
+    while position >= 0:
+        node = tree.root.descendant_for_byte_range(position, position + 6)
+        macro = (
+            None
+            if node is None
+            else next((one for one in (node, *list_ancestors(node)) if "preproc" in one.type), None)
+        )
+        macro = macro.parent if macro is not None and macro.type == "preproc_directive" else macro
+        if macro is not None and macro.type in ("preproc_def", "preproc_function_def"):
+            name = read_text(macro.child_by_field_name("name"))
+            found[name] = f"{found.get(name, '')} {read_text(macro.child_by_field_name('value')).strip()}".strip()
+        position = tree.content.find(b"define", position + 6)
+    return found
+
+
+def list_words(text: str) -> frozenset[str]:
+    """The identifiers and numbers in a text that is not parsed.
+
+    >>> sorted(list_words("(a1*b) + c"))
+    ['a1', 'b', 'c']
+    """
+    return frozenset("".join(one if one.isalnum() or one == "_" else " " for one in text).split())
+
+
+class _Found(Struct):
+    """What a function declares and names."""
+
+    declarations: dict[str, list[Declaration]] = field(default_factory=dict)
+    places: "dict[str, list[Node]]" = field(default_factory=dict)
+    has_jumps: bool = False
+
+    def collect(self, root: "Node | None", scope: "Node") -> bool:
+        """Adds what is below a node; False when there is too much to look at."""
+        stack = [(root, scope)] if root is not None else []
+        for _ in range(MOST_NODES):
+            if not stack:
+                return True
+            node, around = stack.pop()
+            if node.type == "identifier":
+                self.places.setdefault(read_text(node), []).append(node)
+                continue
+            self.has_jumps = self.has_jumps or node.type == "goto_statement"
+            inner = _find_inner_scope(node, around)
+            for declaration in _read_names_of(node, inner):
+                self.declarations.setdefault(declaration.name, []).append(declaration)
+            stack.extend((child, inner) for child in reversed(node.named_children))
+        return False
+
+
+def _find_inner_scope(node: "Node", around: "Node") -> "Node":
+    return around if node.type not in _SCOPES or (node.type == "parameter_list" and _is_of_body(node)) else node
+
+
+def _is_of_body(parameters: "Node") -> bool:
+    """Parameters of a function or lambda with a body, which knows them; those in the type of a pointer to a function are known to nobody."""
+    owner = parameters.parent
+    while owner is not None and owner.type.endswith("_declarator") and owner.type != "lambda_declarator":
+        owner = owner.parent
+    return owner is not None and owner.type in ("function_definition", "lambda_declarator")
+
+
+def _read_names_of(node: "Node", scope: "Node") -> Iterator[Declaration]:
+    if node.type in _DECLARING:
+        yield from _read_declaration(node, scope)
+    elif node.type == "lambda_capture_initializer":
+        name = next((child for child in node.named_children if child.type == "identifier"), None)
+        if name is not None:
+            yield _declare(node, name, UNKNOWN, scope)
+
+
+def _read_declaration(node: "Node", scope: "Node") -> Iterator[Declaration]:
+    """What a declaration declares; empty for one without names."""
+    scalar = read_scalar(node.child_by_field_name("type"))
+    qualifiers = frozenset(
+        read_text(child) for child in node.children if child.type in ("type_qualifier", "storage_class_specifier")
+    )
+    for declarator in node.children_by_field_name("declarator"):
+        yield from _read_declarator(node, declarator, scalar, qualifiers, scope)
+
+
+def _read_declarator(
+    node: "Node", declarator: "Node", scalar: Scalar, qualifiers: frozenset[str], scope: "Node"
+) -> Iterator[Declaration]:
+    value = node.child_by_field_name("default_value") or node.child_by_field_name("value")
+    levels, is_reference, is_array, inner = 0, False, False, declarator
+    while inner.type not in _NAMES:
+        if inner.type == "init_declarator":
+            value = inner.child_by_field_name("value")
+        elif inner.type == "reference_declarator":
+            is_reference = True
+        elif inner.type in ("pointer_declarator", "array_declarator"):
+            levels += 1
+            # The declarator next to the name says what the variable is itself.
+            is_array = inner.type == "array_declarator"
+        elif inner.type != "parenthesized_declarator":
+            # Functions, structured bindings and what else there may be: the names are taken, their types unknown.
+            for name in _list_names(inner):
+                yield _declare(node, name, UNKNOWN, scope)
+            return
+        following = inner.child_by_field_name("declarator") or _find_inner_declarator(inner)
+        if following is None:
+            return
+        inner = following
+    is_plain = value is None or value.type not in ("argument_list", "initializer_list")
+    yield Declaration(
+        name=read_text(inner),
+        type=ValueType(scalar=scalar, levels=levels),
+        node=node,
+        start_byte=inner.end_byte,
+        scope=scope,
+        value=value if is_plain else None,
+        is_reference=is_reference,
+        is_array=is_array,
+        qualifiers=qualifiers,
+    )
+
+
+def _find_inner_declarator(node: "Node") -> "Node | None":
+    """References and parentheses hold what they declare without saying which child it is."""
+    return next((one for one in node.named_children if one.type in _NAMES or one.type.endswith("declarator")), None)
+
+
+def _list_names(node: "Node") -> Iterator["Node"]:
+    """The names a declarator of an unusual shape introduces."""
+    inner = node.child_by_field_name("declarator")
+    if inner is not None:
+        while inner is not None and inner.type not in _NAMES:
+            inner = inner.child_by_field_name("declarator") or _find_inner_declarator(inner)
+        if inner is not None:
+            yield inner
+        return
+    yield from (child for child in node.named_children if child.type in _NAMES)
+
+
+def _declare(node: "Node", name: "Node", kind: ValueType, scope: "Node") -> Declaration:
+    return Declaration(
+        name=read_text(name),
+        type=kind,
+        node=node,
+        start_byte=name.end_byte,
+        scope=scope,
+        value=None,
+        is_reference=False,
+        is_array=False,
+        qualifiers=frozenset(),
+    )

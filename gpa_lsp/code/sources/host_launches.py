@@ -1,0 +1,312 @@
+"""What host code launches, read and not run: grid, block, shared memory, scalars and sizes of arrays, each where the text decides it.
+
+The text's ``main`` (or, without one, each function that launches something, from those that call it on) is gone through statement by statement:
+declarations, assignments, allocations, calls of functions of the same text, the branches that are taken, short loops turn by turn, and of others the
+first turn. What cannot be told is unknown and stays so.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from gpa_lsp.code.sources.cuda_functions import find_function_declarator, list_file_nodes
+from gpa_lsp.code.sources.host_evaluation import copy_record
+from gpa_lsp.code.sources.host_inputs import AssumedInputs
+from gpa_lsp.code.sources.host_launch import HostLaunch
+from gpa_lsp.code.sources.host_noting import Ended, is_launch, is_pointer
+from gpa_lsp.code.sources.host_state import Snapshot
+from gpa_lsp.code.sources.host_statements import Left, NeedsArguments, Returned, Statements
+from gpa_lsp.code.sources.host_syntax import (
+    find_functions,
+    find_identifier,
+    read_last_name,
+    strip_casts,
+)
+from gpa_lsp.code.sources.host_templates import WHOLE, Passage
+from gpa_lsp.code.sources.host_text import HostText, join_texts
+from gpa_lsp.code.sources.host_values import (
+    Array,
+    Record,
+    Scope,
+    Value,
+    combine,
+    read_name,
+)
+from gpa_lsp.code.sources.template_arguments import list_given
+from gpa_lsp.code.sources.trees import SourceTree, read_text, read_tree, walk
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_DEEPEST_CALLS = 12
+_MOST_CASES = 24
+
+
+@lru_cache(maxsize=16)
+def find_host_launches(
+    file: str, text: str, included: tuple[tuple[str, str], ...] = (), defined: tuple[str, ...] = ()
+) -> tuple[HostLaunch, ...]:
+    """The launches of a text in the order its program would come to them; each place once, and again where it launches another shape.
+
+    Args:
+        file: its name, for the language.
+        text: of the whole file.
+        included: (path, text) of the project's headers that it includes.
+        defined: macros of its compile command, as after ``-D``.
+
+    >>> text = "#define N 1000\\nint main() { float *p; cudaMalloc(&p, N * sizeof(float)); k<<<(N + 255) / 256, 256>>>(p, N); }"
+    >>> (launch,) = find_host_launches("k.cu", text)
+    >>> launch.grid, launch.block, [(one.value, one.size_bytes) for one in launch.arguments]
+    ((4, 1, 1), (256, 1, 1), [(None, 4000), (1000, None)])
+    """
+    return read_launches(file, text, included, defined, None)
+
+
+def read_launches(
+    file: str,
+    text: str,
+    included: tuple[tuple[str, str], ...],
+    defined: tuple[str, ...],
+    inputs: AssumedInputs | None,
+) -> tuple[HostLaunch, ...]:
+    """The same with what the program reads taken for granted; None where that is not known."""
+    if not any("<<" in one or "cudaLaunch" in one for one in (text, *(content for _, content in included))):
+        return ()
+    host = join_texts(text, included, defined, path=file)
+    if "<<<" not in host.text and "cudaLaunch" not in host.text:
+        return ()
+    tree = read_tree(file, host.text)
+    if tree is None and included:
+        return read_launches(file, text, (), defined, inputs)
+    return () if tree is None else _Reading(tree, host, inputs).read()
+
+
+class _Reading(Statements):
+    """One walk through a text."""
+
+    def __init__(self, tree: SourceTree, host: HostText, inputs: AssumedInputs | None = None) -> None:
+        super().__init__(tree, host)
+        self._inputs = inputs
+        self._tree = tree
+        methods = dict(self.list_methods())
+        self._functions = {name: node for name, node in find_functions(tree) if node not in methods.values()} | methods
+        self._named: dict[str, list[str]] = {}
+        for name in self._functions:
+            self._named.setdefault(name.rpartition("::")[2], []).append(name)
+
+    def read(self) -> tuple[HostLaunch, ...]:
+        try:
+            self._read_globals()
+            if "main" in self._functions:
+                before = Snapshot(self._scopes)
+                try:
+                    self._enter_function("main", [1], self._globals, ())
+                except NeedsArguments:
+                    before.go_back()
+                    self._found.clear()
+                    self._enter_function("main", [], self._globals, ())
+            before = Snapshot(self._scopes)
+            for name in self._order_roots():
+                if any(is_launch(node) and node.start_byte not in self._found for node in self._walk_calls(name)):
+                    before.go_back()  # whatever was called before it, is not known
+                    self._forget_written()
+                    self._enter_root(name)
+        except Ended:
+            pass
+        return self.list_launches()
+
+    def _read_globals(self) -> None:
+        """Headers first; twice, since names may be used behind where they are declared by what stands before it here."""
+        declared = [node for node in list_file_nodes(self._tree) if node.type == "declaration"]
+        own = self._host.files[0][0] if self._host.files else 0
+        for node in sorted(declared, key=lambda one: own > one.start_point[0] + 1):
+            self._declare(node, self._globals)
+        for node in walk(self._tree.root):
+            if node.type == "enum_specifier":
+                self._read_enumerators(node)
+
+    def _read_enumerators(self, node: "Node") -> None:
+        body, kind = node.child_by_field_name("body"), read_text(node.child_by_field_name("name"))
+        following: Value = 0
+        for one in body.named_children if body is not None else ():
+            if one.type == "enumerator":
+                given = one.child_by_field_name("value")
+                value = following if given is None else self.value(given, self._globals)
+                name = read_text(one.child_by_field_name("name"))
+                for spelled in (name, f"{kind}::{name}"):
+                    self._globals.values.setdefault(spelled, value)
+                following = combine("+", value, 1)
+
+    def _forget_written(self) -> None:
+        """Variables of the text that some function writes to: nobody knows when."""
+        for function in self._functions.values():
+            for name in _list_written(function):
+                if name in self._globals.values and not isinstance(self._globals.values[name], (Array, Record)):
+                    self._globals.values[name] = None
+
+    def _order_roots(self) -> list[str]:
+        """Functions of the text, those first that no other one calls."""
+        called = {
+            name
+            for function in self._functions.values()
+            for node in walk(function)
+            if node.type == "call_expression"
+            for name in self._list_called(node)
+        }
+        return sorted(self._functions, key=lambda name: name in called)
+
+    def _list_called(self, call: "Node") -> list[str]:
+        """The functions of the text that may be called; of methods those of all classes that have one of that name."""
+        callee = call.child_by_field_name("function")
+        if callee is not None and callee.type == "field_expression":
+            callee = callee.child_by_field_name("field")
+        return self._named.get(read_last_name(callee), [])
+
+    def _enter_root(self, name: str) -> None:
+        """Go through a function that nothing calls; of a method with an object that nothing has happened to."""
+        kind, _, method = name.rpartition("::")
+        if kind not in self._classes:
+            self._enter_function(name, self._assume_parameters(name), self._globals, ())
+            return
+        constructor = f"{kind}::{kind}"
+        given = self._assume_parameters(constructor) if constructor in self._functions else []
+        record = self.make(kind, given, self._globals, ())
+        if method != kind:
+            self.enter_method(record, method, self._assume_parameters(name), self._globals, ())
+
+    def enter_method(
+        self, record: Record, name: str, arguments: Sequence[Value], scope: Scope, nodes: "Sequence[Node]"
+    ) -> Value:
+        return self._enter_function(f"{record.type}::{name}", arguments, scope, nodes, this=record)
+
+    def _assume_parameters(self, name: str) -> list[Value]:
+        """What a function is given that nothing in the text calls: numbers that are taken for granted, or nothing that is known."""
+        if self._inputs is None or name == "main":
+            return []
+        declarator = find_function_declarator(self._functions[name])
+        parameters = None if declarator is None else declarator.child_by_field_name("parameters")
+        listed = [] if parameters is None else [one for one in parameters.named_children if "parameter" in one.type]
+        return [self._inputs.take(one) for one in listed]
+
+    def _walk_calls(self, name: str) -> "Iterator[Node]":
+        """The nodes of a function, and of those it calls."""
+        return self.walk_nodes(self._functions[name])
+
+    def walk_nodes(self, node: "Node") -> "Iterator[Node]":
+        """The nodes within one, and those of functions it calls."""
+        pending, seen = [node], set()
+        while pending:
+            for one in walk(pending.pop()):
+                yield one
+                for other in self._list_called(one) if one.type == "call_expression" else ():
+                    if other not in seen:
+                        seen.add(other)
+                        pending.append(self._functions[other])
+
+    def knows(self, name: str) -> bool:
+        return name in self._functions
+
+    def enter(
+        self, call: "Node", name: str, arguments: Sequence[Value], scope: Scope, nodes: "Sequence[Node]"
+    ) -> Value:
+        before = self._parameters
+        function = self._functions[name]
+        bound = self.bind_template(list_given(call.child_by_field_name("function")), function, scope, nodes)
+        self._parameters = {**before, **bound}
+        numbers = {key: int(text) for key, text in bound.items() if WHOLE.fullmatch(text)}
+        try:
+            return self._enter_function(name, arguments, scope, nodes, numbers)
+        finally:
+            self._parameters = before
+
+    def _enter_function(
+        self,
+        name: str,
+        arguments: Sequence[Value],
+        caller: Scope,
+        nodes: "Sequence[Node]",
+        numbers: Mapping[str, Value] | None = None,
+        *,
+        this: Record | None = None,
+    ) -> Value:
+        """Go through a function's body; again for the cases of switches that were not chosen, for what they launch alone."""
+        passage = Passage(numbers=numbers or {}, this=this)
+        value = self._pass_through(name, arguments, caller, nodes, passage)
+        if passage.others and not self._is_silent and not self._is_assumed:
+            after = Snapshot(self._scopes)
+            for variable, case, is_against in passage.others[:_MOST_CASES]:
+                self._is_silent, self._is_assumed = True, is_against
+                try:
+                    other = Passage(numbers=passage.numbers, assumed={variable: case}, this=this)
+                    self._pass_through(name, arguments, caller, nodes, other)
+                finally:
+                    self._is_silent = self._is_assumed = False
+                    after.go_back()
+        return value
+
+    def _pass_through(
+        self,
+        name: str,
+        arguments: Sequence[Value],
+        caller: Scope,
+        nodes: "Sequence[Node]",
+        passage: Passage,
+    ) -> Value:
+        function = self._functions[name]
+        body = function.child_by_field_name("body")
+        if body is None or name in self._calls or len(self._calls) >= _DEEPEST_CALLS:
+            return None
+        scope = Scope(outer=self._globals if passage.this is None else self.open(passage.this))
+        scope.values.update(passage.numbers)
+        if passage.this is not None:
+            scope.values["*this"] = passage.this
+        self._bind(function, scope, arguments, caller, nodes)
+        scope.values.update({one: value for one, value in passage.assumed.items() if one in scope.values})
+        self._calls.append(name)
+        self._scopes.append(scope)
+        outer_blocks, self._hidden = self._hidden, []
+        outer_passage, self._passage = self._passage, passage
+        try:
+            self.initialize(function, scope)
+            self.run(body, scope)
+        except Returned as returned:
+            return returned.value
+        except Left:
+            return None  # of what it would end, nothing is known
+        finally:
+            self._calls.pop()
+            self._scopes.pop()
+            self._hidden = outer_blocks
+            self._passage = outer_passage
+        return None
+
+    def _bind(
+        self, function: "Node", scope: Scope, arguments: Sequence[Value], caller: Scope, nodes: "Sequence[Node]"
+    ) -> None:
+        declarator = find_function_declarator(function)
+        parameters = None if declarator is None else declarator.child_by_field_name("parameters")
+        listed = [] if parameters is None else [one for one in parameters.named_children if "parameter" in one.type]
+        for number, parameter in enumerate(listed):
+            inner = parameter.child_by_field_name("declarator")
+            name = find_identifier(inner)
+            if not name:
+                continue
+            scope.types[name] = read_text(parameter.child_by_field_name("type")) + "*" * read_text(inner).count("*")
+            given = nodes[number] if number < len(nodes) else None
+            target = strip_casts(given)
+            if target is not None and inner is not None and inner.type == "reference_declarator":
+                if target.type == "identifier":
+                    scope.aliases[name] = caller, read_text(target)
+                    continue
+            elif target is not None and target.type == "pointer_expression" and read_text(target).startswith("&"):
+                scope.aliases[f"*{name}"] = caller, read_name(target.child_by_field_name("argument"))
+            scope.values[name] = copy_record(arguments[number]) if number < len(arguments) else None
+
+
+def _list_written(function: "Node") -> Iterator[str]:
+    """Names that a function writes to."""
+    for node in walk(function):
+        if node.type == "assignment_expression":
+            yield read_name(node.child_by_field_name("left"))
+        elif node.type == "update_expression" or is_pointer(node):
+            yield read_name(node.child_by_field_name("argument"))

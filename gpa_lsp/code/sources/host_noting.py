@@ -1,0 +1,264 @@
+"""The launches that a walk through host code comes to: :class:`NotedLaunches`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from gpa_lsp.code.sources.host_evaluation import VECTOR, copy_record
+from gpa_lsp.code.sources.host_launch import HostArgument, HostLaunch
+from gpa_lsp.code.sources.host_syntax import (
+    count_stars,
+    find_bounds,
+    list_kernels,
+    list_size_parts,
+    read_last_name,
+    strip_casts,
+)
+from gpa_lsp.code.sources.host_templates import TemplateEvaluation
+from gpa_lsp.code.sources.host_text import HostText
+from gpa_lsp.code.sources.host_values import Array, Kernel, Record, Scope, Value, cast, combine, keep_small, read_name
+from gpa_lsp.code.sources.trees import SourceTree, read_text
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+_MOST_ELEMENTS = 64
+
+
+class Declarations(TemplateEvaluation):
+    """Values of expressions, and of declared variables."""
+
+    def __init__(self, tree: SourceTree, host: HostText) -> None:
+        super().__init__(tree, host)
+        self._lists: dict[str, tuple[Scope, list[Node]]] = {}
+
+    def begin(self, name: str, kind: str, declarator: "Node", scope: Scope) -> Value:
+        """What a declared variable holds."""
+        inner: Node | None = declarator
+        value: Node | None = None
+        if declarator.type == "init_declarator":
+            inner, value = declarator.child_by_field_name("declarator"), declarator.child_by_field_name("value")
+        plain_kind = kind.removeprefix("const ").removeprefix("struct ").strip()
+        element = VECTOR.fullmatch("".join(kind.split()))
+        if element is not None:
+            return self._begin_vector(name, element[1], declarator, value, scope)
+        if kind == "dim3" or kind.endswith("::dim3"):
+            return self.read_size(list_size_parts(declarator, value), scope)
+        if find_bounds(inner) is not None:
+            return self._begin_array(name, kind, inner, value, scope)
+        if "*" not in read_text(inner) and (value is None or value.type in ("argument_list", "initializer_list")):
+            made = self.construct(plain_kind, list_size_parts(declarator, value), scope)
+            if made is not None:
+                return made
+        if plain_kind in self._structures and "*" not in read_text(inner) and self._structures[plain_kind].members:
+            return self._begin_record(plain_kind, value, scope)
+        if value is None:
+            return None
+        is_listed = value.type in ("argument_list", "initializer_list")
+        plain = value.named_children[0] if is_listed and len(value.named_children) == 1 else value
+        found = copy_record(cast(self.value(plain, scope), scope.types[name]))
+        if found is None and self._inputs is not None:
+            found = self._inputs.find(name, scope.types[name], plain)
+        if isinstance(found, Array) and not found.name:
+            found.name = name
+        return found
+
+    def _begin_array(self, name: str, kind: str, inner: "Node | None", value: "Node | None", scope: Scope) -> Array:
+        bounds = find_bounds(inner)
+        element = kind + "*" * count_stars(inner)
+        size = None if bounds is None else self._measure_array(bounds, element, scope)
+        array = Array(size, 0 if inner is None else inner.start_point[0] + 1, name)
+        if value is not None and value.type == "initializer_list":
+            nodes = [child for child in value.named_children if child.type != "comment"]
+            self._lists[name] = scope, nodes
+            for number, child in enumerate(nodes[:_MOST_ELEMENTS]):
+                if not read_text(child).startswith("&"):
+                    array.elements[str(number)] = self.value(child, scope)
+            if array.size_bytes is None:
+                listed = combine("*", self.measure(element), len(nodes))
+                array.size_bytes = listed if isinstance(listed, int) else None
+        return array
+
+    def _begin_record(self, kind: str, value: "Node | None", scope: Scope) -> Value:
+        members = self._structures[kind].members
+        if value is not None and value.type == "initializer_list":
+            nodes = [child for child in value.named_children if child.type != "comment"]
+            if any(one.type == "initializer_pair" for one in nodes):
+                return Record(kind)
+            given = [self.value(one, scope) for one in nodes]
+            return Record(kind, {one[0]: cast(given[n], one[1]) for n, one in enumerate(members) if n < len(given)})
+        held = None if value is None or value.type == "argument_list" else self.value(value, scope)
+        return copy_record(held) if isinstance(held, Record) else Record(kind)
+
+    def _begin_vector(self, name: str, element: str, declarator: "Node", value: "Node | None", scope: Scope) -> Array:
+        line = declarator.start_point[0] + 1
+        if value is None and declarator.type == "identifier":
+            return Array(0, line, name)
+        nodes = list_size_parts(declarator, value)
+        is_list = value is not None and value.type == "initializer_list"
+        count: Value = len(nodes) if is_list else self.value(nodes[0], scope) if nodes else None
+        if isinstance(count, Array):
+            return Array(count.size_bytes if len(nodes) == 1 else None, line, name)
+        size = combine("*", count, self.measure(element))
+        return Array(size if isinstance(size, int) else None, line, name)
+
+    def _measure_array(self, declarator: "Node", kind: str, scope: Scope) -> int | None:
+        """Bytes of an array of the text's own."""
+        total: Value = self.measure(kind)
+        node: Node | None = declarator
+        while node is not None and node.type == "array_declarator":
+            size = node.child_by_field_name("size")
+            total = None if size is None else combine("*", total, self.value(size, scope))
+            node = node.child_by_field_name("declarator")
+        return total if isinstance(total, int) else None
+
+
+_MOST_LAUNCHES = 256
+_MOST_OF_ONE_PLACE = 4
+_LAUNCHING = frozenset({"cudaLaunchKernel", "cudaLaunchCooperativeKernel"})
+
+
+class Ended(Exception):  # noqa: N818  (it ends the reading, and is no error)
+    """Enough was read."""
+
+
+class NotedLaunches(Declarations):
+    """Values of expressions and declared variables, and launches with both."""
+
+    def __init__(self, tree: SourceTree, host: HostText) -> None:
+        super().__init__(tree, host)
+        self._kernels = list_kernels(tree)
+        self._found: dict[int, list[HostLaunch]] = {}
+        self._is_silent = False
+        self._is_assumed = False
+        self._is_beside = False
+        self._found_beside: list[HostLaunch] = []
+
+    def list_launches(self) -> tuple[HostLaunch, ...]:
+        """In the order in which they were come to; behind them those of branches that are not taken, of kernels that nothing else launches."""
+        found = [one for some in self._found.values() for one in some]
+        known = {(one.kernel, one.template_arguments) for one in found}
+        return (*found, *(one for one in self._found_beside if (one.kernel, one.template_arguments) not in known))
+
+    @contextmanager
+    def noting_beside(self) -> Iterator[None]:
+        """What is launched within is what the text does not choose."""
+        self._is_assumed = self._is_beside = True
+        try:
+            yield
+        finally:
+            self._is_assumed = self._is_beside = False
+
+    def launch(self, node: "Node", scope: Scope) -> bool:
+        """Note what a call launches; False where it launches nothing."""
+        if not is_launch(node):
+            return False
+        callee, given = node.child_by_field_name("function"), node.child_by_field_name("arguments")
+        nodes = [] if given is None else [child for child in given.named_children if child.type != "comment"]
+        syntax = next((child for child in node.named_children if child.type == "kernel_call_syntax"), None)
+        if syntax is not None:
+            settings = [child for child in syntax.named_children if child.type != "comment"]
+            name, passed = read_last_name(callee), [self._pass(child, scope) for child in nodes]
+        else:
+            if len(nodes) < 4:
+                return True
+            target = strip_casts(nodes[0])
+            target = target.child_by_field_name("argument") if target is not None and is_pointer(target) else target
+            inner, listed = self._lists.get(read_name(strip_casts(nodes[3])), (scope, []))
+            name, settings = read_last_name(target), [*nodes[1:3], *nodes[4:5]]
+            passed = [self._pass(one.child_by_field_name("argument"), inner) for one in map(strip_casts, listed) if one]
+        if len(settings) < 2 or self._is_silent:
+            return True
+        callee = callee if syntax is not None else target
+        held = scope.read(name)
+        name = held.name if isinstance(held, Kernel) else name
+        shared = self.value(settings[2], scope) if len(settings) > 2 else 0
+        line, file = self._host.locate(node.start_point[0] + 1)
+        self._note(
+            node.start_byte,
+            HostLaunch(
+                kernel=name,
+                line=line,
+                grid=self.read_extent(settings[0], scope),
+                block=self.read_extent(settings[1], scope),
+                shared_bytes=int(shared) if isinstance(shared, (int, float)) else None,
+                arguments=tuple(passed),
+                file=file,
+                template_arguments=self.read_template_arguments(callee, name, scope, nodes),
+                is_assumed=self._is_assumed,
+            ),
+        )
+        return True
+
+    def _note(self, place: int, launch: HostLaunch) -> None:
+        if self._is_beside:
+            is_new = all(_find_shape(one) != _find_shape(launch) for one in self._found_beside)
+            if is_new and len(self._found_beside) < _MOST_LAUNCHES:
+                self._found_beside.append(launch)
+            return
+        known = self._found.setdefault(place, [])
+        if any(_covers(one, launch) for one in known):
+            return
+        vaguer = [one for one in known if _covers(launch, one)]
+        own = launch.kernel, launch.template_arguments
+        alike = [one for one in known if (one.kernel, one.template_arguments) == own]
+        if vaguer:
+            self._found[place] = [launch if one is vaguer[0] else one for one in known if one not in vaguer[1:]]
+        elif len(alike) < _MOST_OF_ONE_PLACE:
+            known.append(launch)
+        if sum(map(len, self._found.values())) >= _MOST_LAUNCHES:
+            raise Ended
+
+    def _pass(self, node: "Node | None", scope: Scope) -> HostArgument:
+        value = self.value(node, scope)
+        line = 0 if node is None else node.start_point[0] + 1
+        return self._describe(value, " ".join(read_text(node).split()), line)
+
+    def _describe(self, value: Value, text: str, line: int) -> HostArgument:
+        array = value if isinstance(value, Array) else None
+        members: list[tuple[int, HostArgument]] = []
+        if isinstance(value, Record):
+            for name, kind, offset in self._structures[value.type].members:
+                held = value.elements.get(name)
+                if held is not None:
+                    members.append((offset, self._describe(cast(held, kind), f"{text}.{name}", line)))
+        place, file = self._host.locate(line if array is None else array.line)
+        return HostArgument(
+            text=text,
+            value=keep_small(value) if isinstance(value, (int, float)) else None,
+            size_bytes=None if array is None else array.size_bytes,
+            is_array=array is not None,
+            line=place,
+            file=file,
+            offset=0 if array is None else array.offset,
+            members=tuple(members),
+        )
+
+
+def _find_shape(one: HostLaunch) -> tuple[object, ...]:
+    """What tells launches apart."""
+    sizes = (item.size_bytes for item in one.arguments)
+    return one.kernel, *one.template_arguments, one.grid, one.block, one.shared_bytes, *sizes
+
+
+def _covers(launch: HostLaunch, other: HostLaunch) -> bool:
+    """The other says nothing of its shape that the launch does not, and is assumed if the launch is."""
+    shape, known = _find_shape(launch), _find_shape(other)
+    if len(shape) != len(known) or (launch.is_assumed and not other.is_assumed):
+        return False
+    return all(theirs in (None, own) for own, theirs in zip(shape, known, strict=True))
+
+
+def is_launch(node: "Node") -> bool:
+    """A launch in angle brackets, or a call of a function that launches."""
+    if node.type != "call_expression":
+        return False
+    if any(child.type == "kernel_call_syntax" for child in node.named_children):
+        return True
+    return read_last_name(node.child_by_field_name("function")) in _LAUNCHING
+
+
+def is_pointer(node: "Node") -> bool:
+    """``*p`` or ``&a``."""
+    return node.type == "pointer_expression"

@@ -1,0 +1,371 @@
+"""The statements of a walk through host code: blocks, branches, loops and declared variables: :class:`Statements`."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from gpa_lsp.code.sources.host_classes import ClassReading
+from gpa_lsp.code.sources.host_noting import Ended, is_launch
+from gpa_lsp.code.sources.host_state import Snapshot
+from gpa_lsp.code.sources.host_syntax import (
+    OWN_ARRAY,
+    RESIZING,
+    can_be_followed,
+    count_stars,
+    ends_program,
+    ends_switch,
+    find_bounds,
+    find_identifier,
+    leaves_loop,
+    list_cases,
+    strip_casts,
+    turns_are_alike,
+)
+from gpa_lsp.code.sources.host_templates import Passage
+from gpa_lsp.code.sources.host_text import HostText
+from gpa_lsp.code.sources.host_values import Array, Record, Scope, Value, read_name
+from gpa_lsp.code.sources.trees import SourceTree, read_text, walk
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_MOST_STEPS = 200_000
+_MOST_TURN_STEPS = 80_000  # Behind them, loops are gone through once
+_MOST_TURNS = 64
+_BLOCKS = frozenset({"compound_statement", "else_clause", "labeled_statement", "try_statement"})
+_PASSED_OVER = frozenset({"comment", "function_definition"})
+
+
+class Returned(Exception):  # noqa: N818  (it ends a function, and is no error)
+    """A function ends with a value."""
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+        super().__init__()
+
+
+class Left(Exception):  # noqa: N818  (as above)
+    """A turn of a loop, or a case of a switch, ends before its end."""
+
+    def __init__(self, *, is_break: bool) -> None:
+        self.is_break = is_break
+        super().__init__()
+
+
+class NeedsArguments(Exception):  # noqa: N818  (as above)
+    """Without arguments the program ends at once."""
+
+
+class Statements(ClassReading):
+    """Launches, and the statements that lead to them."""
+
+    def __init__(self, tree: SourceTree, host: HostText) -> None:
+        super().__init__(tree, host)
+        self._steps = 0
+        self._calls: list[str] = []
+        self._scopes: list[Scope] = [self._globals]
+        self._hidden: list[dict[str, tuple[bool, Value, str | None]]] = []
+        self._passage = Passage()
+        self._statements = {
+            "declaration": self._declare,
+            "if_statement": self._branch,
+            "for_statement": self._loop,
+            "while_statement": self._loop,
+            "do_statement": self._loop,
+            "for_range_loop": self._loop,
+            "switch_statement": self._switch,
+        }
+
+    @abstractmethod
+    def walk_nodes(self, node: "Node") -> "Iterator[Node]":
+        """The nodes within one, and those of functions it calls."""
+
+    def run(self, node: "Node", scope: Scope) -> None:
+        """Go through a statement.
+
+        Raises:
+            Returned: it ends the function.
+            Left: it ends the turn of a loop or the case it stands in.
+            Ended: enough was read.
+        """
+        self.step()
+        kind = node.type
+        if kind == "return_statement":
+            raise Returned(self.value(node.named_children[0], scope) if node.named_children else None)
+        if kind in ("break_statement", "continue_statement"):
+            raise Left(is_break=kind == "break_statement")
+        statement = self._statements.get(kind)
+        if statement is not None:
+            statement(node, scope)
+        elif kind in _BLOCKS:
+            with self._block(scope):
+                for child in node.named_children:
+                    self.run(child, scope)
+        elif kind == "expression_statement":
+            for child in node.named_children:
+                self.value(child, scope)
+        elif kind not in _PASSED_OVER:
+            self.value(node, scope)
+
+    @contextmanager
+    def _block(self, scope: Scope) -> Iterator[None]:
+        """Names that are declared within end with it; those they hid are seen again."""
+        hidden: dict[str, tuple[bool, Value, str | None]] = {}
+        self._hidden.append(hidden)
+        try:
+            yield
+        finally:
+            self._hidden.pop()
+            for name, (was_known, value, kind) in hidden.items():
+                if was_known:
+                    scope.values[name] = value
+                else:
+                    scope.values.pop(name, None)
+                scope.types.pop(name, None)
+                if kind is not None:
+                    scope.types[name] = kind
+
+    def _hide(self, name: str, scope: Scope) -> None:
+        if self._hidden:
+            self._hidden[-1].setdefault(name, (name in scope.values, scope.values.get(name), scope.types.get(name)))
+
+    def step(self) -> None:
+        """One more of what may be done.
+
+        Raises:
+            Ended: it is too much.
+        """
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise Ended
+
+    def _switch(self, node: "Node", scope: Scope) -> None:
+        """The case that is chosen. Of the others what they launch is read, too: each with the value it is for, from the beginning of the function."""
+        condition = node.child_by_field_name("condition")
+        asked = read_name(strip_casts(None if condition is None else condition.child_by_field_name("value")))
+        cases = list_cases(node)
+        values = [self.value(case.child_by_field_name("value"), scope) for case in cases]
+        assumed = self._passage.assumed.get(asked)
+        value = self.value(condition, scope) if assumed is None else assumed
+        is_known = isinstance(value, (int, float))
+        if not can_be_followed(cases) or (not is_known and asked not in scope.values):
+            self._switch_blindly(node, scope)
+        elif assumed is not None:
+            scope.values[asked] = assumed
+            self._is_silent = False
+            with suppress(Left):
+                self._run_cases(cases, values, assumed, scope)
+            raise Returned(None)
+        else:
+            if asked in scope.values:
+                told = [one for case, one in zip(cases, values, strict=True) if any(map(is_launch, walk(case)))]
+                others = [(asked, one, is_known) for one in told if isinstance(one, int) and one != value]
+                self._passage.others += others
+            if is_known:
+                self._run_cases(cases, values, value, scope)
+                return
+            left = [case for case, one in zip(cases, values, strict=True) if not isinstance(one, int)]
+            self._switch_blindly(node, scope, left)
+
+    def _switch_blindly(self, node: "Node", scope: Scope, cases: "Sequence[Node] | None" = None) -> None:
+        """Which case it is is not known: what launches, launches, and what any case writes to is not known."""
+        self._forget(node, scope)
+        for case in (node,) if cases is None else cases:
+            for child in walk(case):
+                if is_launch(child):
+                    self.launch(child, scope)
+
+    def _run_cases(self, cases: "Sequence[Node]", values: Sequence[Value], value: Value, scope: Scope) -> None:
+        """From the case of a value up to where one ends."""
+        default = next((n for n, case in enumerate(cases) if case.child_by_field_name("value") is None), len(cases))
+        chosen = next((number for number, one in enumerate(values) if one is not None and one == value), default)
+        for case in cases[chosen:]:
+            try:
+                for child in case.named_children:
+                    if child != case.child_by_field_name("value"):
+                        self.run(child, scope)
+            except Left as left:
+                if not left.is_break:
+                    raise
+                return
+            if ends_switch(case):
+                return
+
+    def _branch(self, node: "Node", scope: Scope) -> None:
+        condition = node.child_by_field_name("condition")
+        value = None if condition is None else self.value(condition, scope)
+        parts = node.child_by_field_name("consequence"), node.child_by_field_name("alternative")
+        if self._branch_as_assumed(condition, value, parts[0], scope):
+            return
+        if isinstance(value, (int, float)):
+            taken = parts[0] if value else parts[1]
+            self._look_beside(parts[1] if value else parts[0], scope)
+            if taken is not None:
+                if self._calls == ["main"] and ends_program(taken) and "argc" in read_text(condition):
+                    raise NeedsArguments
+                self.run(taken, scope)
+            return
+        before = Snapshot(self._scopes)
+        ways = []
+        for part in parts:
+            before.go_back()
+            ends = False
+            if part is not None:
+                try:
+                    self.run(part, scope)
+                except (Returned, Left):
+                    ends = True  # the way that goes on is the other one
+            if not ends and not (part is not None and ends_program(part)):
+                ways.append(Snapshot(self._scopes))
+        (ways[-1] if ways else before).go_back()
+        for other in ways[:-1]:
+            other.merge()
+
+    def _branch_as_assumed(self, condition: "Node | None", value: Value, then: "Node | None", scope: Scope) -> bool:
+        """``if (n == 256) kernel<256><<<…>>>(…);`` is read like the case of a switch; True where it was, and nothing else is to be read of it."""
+        asked, wanted = self._read_equality(condition, scope)
+        if not asked or then is None or not any(map(is_launch, walk(then))):
+            return False
+        assumed = self._passage.assumed.get(asked)
+        if assumed is not None and assumed == wanted:
+            scope.values[asked] = assumed
+            self._is_silent = False
+            with suppress(Left):
+                self.run(then, scope)
+            raise Returned(None)
+        if assumed is None and asked in scope.values and not value:
+            self._passage.others.append((asked, wanted, value is not None))
+        return False
+
+    def _read_equality(self, condition: "Node | None", scope: Scope) -> tuple[str, Value]:
+        """Variable and whole number of ``variable == number``; an empty name for anything else."""
+        inner = None if condition is None else condition.child_by_field_name("value")
+        if inner is None or inner.type != "binary_expression":
+            return "", None
+        left, right = inner.child_by_field_name("left"), inner.child_by_field_name("right")
+        wanted = self.value(right, scope)
+        is_equality = read_text(inner.child_by_field_name("operator")) == "==" and isinstance(wanted, int)
+        if not is_equality or left is None or left.type != "identifier":
+            return "", None
+        return read_name(left), wanted
+
+    def _look_beside(self, part: "Node | None", scope: Scope) -> None:
+        """What a branch that is not taken launches, for kernels that nothing else does."""
+        if part is None or self._is_silent or self._is_assumed or not any(map(is_launch, walk(part))):
+            return
+        before = Snapshot(self._scopes)
+        with self.noting_beside():
+            try:
+                with suppress(Returned, Left):
+                    self.run(part, scope)
+            finally:
+                before.go_back()
+
+    def _loop(self, node: "Node", scope: Scope) -> None:
+        """Turn by turn while it can be told that there is another one; else once, and what it writes to is not known behind it."""
+        with self._block(scope):
+            begin = node.child_by_field_name("initializer")
+            if begin is not None:
+                self.run(begin, scope)
+            body = node.child_by_field_name("body")
+            if body is None:
+                return
+            before, turns = Snapshot(self._scopes), self._count_turns(node, scope)
+            is_long = turns > _MOST_TURNS and not any(is_launch(one) for one in self.walk_nodes(body))
+            if not self._take_turns(node, body, scope, 1 if is_long else _MOST_TURNS):
+                grown = before.list_grown() if is_long else []
+                if grown and not turns_are_alike(node, self.walk_nodes(body)):
+                    grown = []
+                before.forget_changes()
+                self._forget(node, scope)
+                for array, size, next_size in grown:
+                    array.size_bytes = size + turns * (next_size - size)
+
+    def _take_turns(self, node: "Node", body: "Node", scope: Scope, most: int) -> bool:
+        """Go through a loop for some turns at most; False where it was not gone through to its end."""
+        condition, update = node.child_by_field_name("condition"), node.child_by_field_name("update")
+        is_plain = node.type != "for_range_loop" and not leaves_loop(body)
+        for turn in range(most):
+            if turn or node.type != "do_statement":
+                endless = 1 if node.type == "for_statement" else None
+                value = endless if condition is None else self.value(condition, scope)
+                is_known = isinstance(value, (int, float))
+                if is_known and not value:
+                    return is_plain or turn == 0
+                if turn and not is_known:
+                    return False
+            else:
+                is_known = True
+            try:
+                self.run(body, scope)
+            except Returned:
+                if is_known and turn == 0 and node.type == "do_statement":
+                    raise
+                return False
+            except Left as left:
+                if left.is_break:
+                    return is_known and turn == 0  # all that led there is known
+            if not is_plain or not is_known or self._steps > _MOST_TURN_STEPS:
+                return False
+            if update is not None:
+                self.value(update, scope)
+        return False
+
+    def _count_turns(self, node: "Node", scope: Scope) -> int:
+        """Turns of a loop that counts by one up to a bound or down to one; 0 where that is not known."""
+        condition, update = (strip_casts(node.child_by_field_name(one)) for one in ("condition", "update"))
+        if condition is None or update is None or condition.type != "binary_expression":
+            return 0
+        first, last = (self.value(condition.child_by_field_name(one), scope) for one in ("left", "right"))
+        if update.type != "update_expression" or not isinstance(first, int) or not isinstance(last, int):
+            return 0
+        is_included = read_text(condition.child_by_field_name("operator")) in ("<=", ">=")
+        return abs(last - first) + is_included
+
+    def _forget(self, node: "Node", scope: Scope) -> None:
+        for child in walk(node):
+            target = None
+            if child.type == "field_expression" and read_text(child.child_by_field_name("field")) in RESIZING:
+                held = self.value(child.child_by_field_name("argument"), scope)
+                if isinstance(held, Array):
+                    held.size_bytes = None
+            elif child.type == "assignment_expression":
+                target = child.child_by_field_name("left")
+            elif child.type == "update_expression" or (
+                child.type == "pointer_expression" and read_text(child).startswith("&")
+            ):
+                target = child.child_by_field_name("argument")
+            if target is None or target.type == "subscript_expression":
+                continue
+            if not isinstance(self.value(target, scope), (Array, Record)):
+                self.store(target, None, scope)
+
+    def _declare(self, node: "Node", scope: Scope) -> None:
+        kind = read_text(node.child_by_field_name("type"))
+        for declarator in node.children_by_field_name("declarator"):
+            inner = declarator.child_by_field_name("declarator") if declarator.type == "init_declarator" else declarator
+            name = find_identifier(inner)
+            if not name:
+                continue
+            self._hide(name, scope)
+            stars = "*" * count_stars(inner)
+            scope.types[name] = kind + stars + (OWN_ARRAY if stars and find_bounds(inner) is not None else "")
+            scope.aliases.pop(name, None)
+            value = declarator.child_by_field_name("value") if declarator.type == "init_declarator" else None
+            if inner is not None and inner.type == "reference_declarator":
+                self._declare_reference(name, value, scope)
+            else:
+                begun = self.begin(name, kind, declarator, scope)
+                scope.values[name] = self._passage.assumed.get(name, begun)
+
+    def _declare_reference(self, name: str, value: "Node | None", scope: Scope) -> None:
+        """Another name for a variable; for anything else, nobody knows what is written through it."""
+        target = strip_casts(value)
+        if target is not None and target.type == "identifier" and read_text(target) != name:
+            scope.aliases[name] = scope, read_text(target)
+            return
+        held = self.value(target, scope)
+        if target is not None and target.type in ("subscript_expression", "field_expression"):
+            self.store(target, None if not isinstance(held, Array) else held, scope)
+        scope.values[name] = held

@@ -1,0 +1,250 @@
+"""A text with the headers it includes, as the preprocessor leaves them to a compiler of host code, as far as that can be told: :class:`HostText`.
+
+Lines that a condition leaves out are blank; where it cannot be told what a condition says, all its branches stay.
+"""
+
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from gpa_lsp.code.sources.host_macros import MacroFunction, expand_launching
+from gpa_lsp.code.sources.host_syntax import parse_expression
+from gpa_lsp.code.sources.host_values import Number, combine, read_literal
+from gpa_lsp.code.sources.trees import read_text
+from gpa_lsp.foundation.locations import is_path_end
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(\w+)(.*)", re.DOTALL)
+_MACRO = re.compile(r"[ \t]*(\w+)(\([^()]*\))?(.*)", re.DOTALL)
+_INCLUDE = re.compile(r'[ \t]*[<"]([^>"]+)[>"]')
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|$)", re.DOTALL)
+_DEFINED = re.compile(r"\bdefined[ \t]+(\w+)")
+# Names that commands and headers of systems may define
+_OF_SYSTEMS = frozenset(
+    {"_OPENMP", "_DEBUG", "NDEBUG", "_GNU_SOURCE", "M_PI", "CUDART_VERSION", "CUDA_VERSION", "EXIT_SUCCESS", "NULL"}
+)
+_GUARD = re.compile(r"(?:_H|_HPP|_HXX|_CUH|_CU|INCLUDED)_*$", re.IGNORECASE)
+_SPACED = re.compile(r"<<(\s+)<([^;{}]{1,600}?)>>(\s+)>(?=\s*\()")  # A launch as some editors lay it out
+_DEEPEST = 40
+_MOST_LINES = 200_000
+_OF_COMPILERS: Mapping[str, str] = {"__CUDACC__": "1", "__NVCC__": "1", "__cplusplus": "201703", "__linux__": "1"}
+# Names that are not defined where host code of CUDA is compiled on Linux
+_ELSEWHERE = frozenset(
+    {"_WIN32", "WIN32", "_WIN64", "_MSC_VER", "__APPLE__", "__CUDA_ARCH__", "__HIPCC__", "__OPENCL_VERSION__"}
+)
+
+
+class HostText(Struct, frozen=True, kw_only=True):
+    """What host code is read from."""
+
+    text: str  # the source, and behind it the headers that it includes; each line stays on its own
+    macros: Mapping[str, str]  # names and what they stand for, where they stand for one thing
+    functions: Mapping[str, MacroFunction]  # macros with parameters, in the same form
+    files: tuple[tuple[int, str], ...]  # (first line, 1-based, path) of each header in ``text``
+
+    def locate(self, line: int) -> tuple[int, str]:
+        """Line and path that a line of ``text`` is of; an empty path for the source itself."""
+        found = [(first, path) for first, path in self.files if first <= line]
+        return (line - found[-1][0] + 1, found[-1][1]) if found else (line, "")
+
+
+def join_brackets(text: str) -> str:
+    """``k << <g, b >> > (x)`` as ``k<<<g, b>>>(x)``, with the spaces behind the brackets.
+
+    >>> join_brackets("k << <g, b >> >(x);")
+    'k <<< g, b >>> (x);'
+    """
+    return _SPACED.sub(r"<<<\1\2>>>\3", text) if "<< " in text else text
+
+
+def join_texts(
+    text: str, included: Sequence[tuple[str, str]] = (), defined: Sequence[str] = (), *, path: str = ""
+) -> HostText:
+    r"""A source with its headers.
+
+    Args:
+        defined: macros as after ``-D``: ``NAME``, ``NAME=VALUE``.
+
+    >>> joined = join_texts('#include "a.h"\n#ifdef BIG\n#define N 9\n#else\n#define N 3\n#endif\n', [("/p/a.h", "#define BIG\n")])
+    >>> joined.macros["N"], joined.text.count("\n"), joined.locate(8)
+    ('9', 8, (1, '/p/a.h'))
+    """
+    joining = _Joining({file: join_brackets(one) for file, one in included}, defined, path)
+    parts = [joining.read(join_brackets(text))]
+    files = []
+    line = parts[0].count("\n") + 2
+    for file, kept in joining.kept.items():
+        files.append((line, file))
+        parts.append(kept)
+        line += kept.count("\n") + 1
+    functions = {name: one for name, one in joining.functions.items() if one is not None}
+    return HostText(
+        text=expand_launching("\n".join(parts), functions),
+        macros={name: value for name, value in joining.macros.items() if value is not None},
+        functions=functions,
+        files=tuple(files),
+    )
+
+
+class _Joining:
+    def __init__(self, included: dict[str, str], defined: Sequence[str], path: str) -> None:
+        self.included = included
+        self._path = path
+        self.macros: dict[str, str | None] = dict(_OF_COMPILERS)
+        self.functions: dict[str, MacroFunction | None] = {}
+        self.kept: dict[str, str] = {}
+        self._open: set[str] = set()
+        self._lines = 0
+        for one in defined:
+            name, _, value = one.partition("=")
+            if name.isidentifier():
+                self.macros[name] = value or "1"
+
+    def read(self, text: str, depth: int = 0) -> str:
+        """The text with what is left out blank."""
+        kept: list[str] = []
+        taken: list[_Condition] = []
+        lines = text.split("\n")
+        number = 0
+        while number < len(lines):
+            count = 1
+            while lines[number + count - 1].rstrip("\r").endswith("\\") and number + count < len(lines):
+                count += 1
+            whole = " ".join(one.rstrip("\r").removesuffix("\\") for one in lines[number : number + count])
+            number += count
+            self._lines += count
+            found = _DIRECTIVE.match(whole) if "#" in whole else None
+            if found is None:
+                is_kept = all(one.is_open for one in taken)
+                kept += lines[number - count : number] if is_kept else [""] * count
+                continue
+            kept += [""] * count
+            if self._lines < _MOST_LINES:
+                self._follow(found[1], _COMMENT.sub(" ", found[2]), taken, depth)
+        return "\n".join(kept)
+
+    def _follow(self, word: str, rest: str, taken: "list[_Condition]", depth: int) -> None:
+        if word in ("if", "ifdef", "ifndef"):
+            taken.append(_Condition(self._decide(word, rest) if all(one.is_open for one in taken) else False))
+        elif word in ("elif", "else") and taken:
+            is_reached = all(one.is_open for one in taken[:-1])
+            taken[-1].turn(self._decide("if", rest) if word == "elif" and is_reached else True)
+        elif word == "endif" and taken:
+            taken.pop()
+        elif all(one.is_open for one in taken):
+            is_certain = all(one.is_certain for one in taken)
+            if word == "define":
+                self._define(rest, is_certain=is_certain)
+            elif word == "undef":
+                self._forget(rest.strip())
+            elif word == "include":
+                self._include(rest, depth)
+
+    def _define(self, rest: str, *, is_certain: bool) -> None:
+        found = _MACRO.match(rest)
+        if found is None:
+            return
+        name, parameters, body = found[1], found[2], found[3].strip()
+        if parameters is not None:
+            names = tuple(one.strip() for one in parameters[1:-1].split(",") if one.strip())
+            made = MacroFunction(parameters=names, body=body)
+            self.functions[name] = made if is_certain and self.functions.get(name, made) == made else None
+        else:
+            self.macros[name] = body if is_certain and self.macros.get(name, body) == body else None
+
+    def _forget(self, name: str) -> None:
+        for known in (self.macros, self.functions):
+            if name in known:
+                known[name] = None
+
+    def _include(self, rest: str, depth: int) -> None:
+        found = _INCLUDE.match(rest)
+        path = self._find(found[1].replace("\\", "/")) if found is not None else None
+        if path is None or path in self._open or depth > _DEEPEST:
+            return
+        self._open.add(path)
+        outer, self._path = self._path, path
+        kept = self.read(self.included[path], depth + 1)
+        self._path = outer
+        self.kept.setdefault(path, kept)
+
+    def _find(self, name: str) -> str | None:
+        """The header that an include line means: the one beside the text it stands in, else one whose path ends so."""
+        beside = posixpath.normpath(posixpath.join(posixpath.dirname(self._path.replace("\\", "/")), name))
+        end = name.rpartition("../")[2].removeprefix("./")
+        ending = [one for one in self.included if end and is_path_end(one, end)]
+        return next((one for one in ending if one.replace("\\", "/") == beside), ending[0] if ending else None)
+
+    def _decide(self, word: str, rest: str) -> bool | None:
+        """Whether a condition holds; None where it cannot be told."""
+        if word != "if":
+            found = self._is_defined(rest.strip())
+            return found if found is None or word == "ifdef" else not found
+        value = self._evaluate(parse_expression(_DEFINED.sub(r"defined(\1)", rest).strip()), 0)
+        return None if value is None else bool(value)
+
+    def _is_defined(self, name: str) -> bool | None:
+        if name in self.macros or name in self.functions:
+            known = self.macros.get(name, self.functions.get(name))
+            return None if known is None else True
+        is_of_systems = name.startswith("__") or name in _OF_SYSTEMS
+        return None if is_of_systems and name not in _ELSEWHERE and not _GUARD.search(name) else False
+
+    def _evaluate(self, node: "Node | None", depth: int) -> Number | None:
+        if node is None or depth > _DEEPEST:
+            return None
+        kind = node.type
+        if kind == "number_literal":
+            return read_literal(read_text(node))
+        if kind == "parenthesized_expression" and node.named_children:
+            return self._evaluate(node.named_children[0], depth + 1)
+        if kind in ("unary_expression", "binary_expression"):
+            return self._calculate(node, depth)
+        if kind == "call_expression" and read_text(node.child_by_field_name("function")) == "defined":
+            known = self._is_defined(read_text(node.child_by_field_name("arguments")).strip("() \t"))
+            return None if known is None else int(known)
+        if kind == "identifier":
+            text = self.macros.get(read_text(node))
+            if text is not None:
+                return self._evaluate(parse_expression(text), depth + 1)
+            return 0 if self._is_defined(read_text(node)) is False else None
+        return None
+
+    def _calculate(self, node: "Node", depth: int) -> Number | None:
+        operator = read_text(node.child_by_field_name("operator"))
+        if node.type == "unary_expression":
+            value = self._evaluate(node.child_by_field_name("argument"), depth + 1)
+            return None if value is None else {"!": int(not value), "-": -value}.get(operator)
+        left = self._evaluate(node.child_by_field_name("left"), depth + 1)
+        right = self._evaluate(node.child_by_field_name("right"), depth + 1)
+        if operator == "||" and (left or right):
+            return 1
+        found = combine(operator, left, right)
+        return found if isinstance(found, (int, float)) else None
+
+
+class _Condition(Struct):
+    """One ``#if`` up to its ``#endif``: whether the branch that is read is taken, None where that cannot be told."""
+
+    value: bool | None
+    was_taken: bool = False
+    was_doubtful: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        return self.value is not False
+
+    @property
+    def is_certain(self) -> bool:
+        return self.value is True and not self.was_doubtful
+
+    def turn(self, value: bool | None) -> None:
+        """To the next branch, with its own condition."""
+        self.was_taken |= self.value is True and not self.was_doubtful
+        self.was_doubtful |= self.value is None
+        self.value = False if self.was_taken else value

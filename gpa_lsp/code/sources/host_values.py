@@ -1,0 +1,264 @@
+"""What expressions of host code are worth, as far as the text alone says it: numbers, sizes of launches, allocations.
+
+A value that the text does not decide (an argument of the program, what a file holds, what another file computes) is None, and so is everything that
+depends on it.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+
+from gpa_lsp.code.sources.trees import read_text
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_DEEPEST = 200
+_LARGEST = 1 << 62
+_WORD_BYTES = 8
+
+Number = int | float
+
+
+class Array(Struct, eq=False):
+    """Something that was allocated, or is an array of the text's."""
+
+    size_bytes: int | None  # None where it is not known
+    line: int  # where it was allocated, 1-based; 0 where that is not known
+    name: str  # of the first variable it was given to
+    is_shared: bool = False  # CUDA allocated it, so that the device has an address of all of it
+    elements: dict[str, "Value"] = field(default_factory=dict)  # what is known of its elements, by their index as text
+    # elements of the pointer's type from its beginning to where this address points; None where that is not known
+    offset: int | None = 0
+
+
+class Record(Struct, eq=False):
+    """A structure."""
+
+    type: str  # its name
+    elements: dict[str, "Value"] = field(default_factory=dict)  # what is known of its members, by name
+
+
+class Size(Struct, frozen=True, kw_only=True):
+    """A ``dim3``."""
+
+    x: int | None
+    y: int | None = 1
+    z: int | None = 1
+
+    @property
+    def parts(self) -> tuple[int, int, int] | None:
+        """The numbers; None where one is not known."""
+        if self.x is None or self.y is None or self.z is None:
+            return None
+        return self.x, self.y, self.z
+
+
+class Kernel(Struct, frozen=True):
+    """A kernel that a variable stands for."""
+
+    name: str  # its plain name
+
+
+Value = Number | Array | Record | Size | Kernel | None
+
+# As on Linux and other systems where ``long`` has 64 bits
+_TYPE_BYTES = {
+    "char": 1, "signed char": 1, "unsigned char": 1, "uchar": 1, "bool": 1, "int8_t": 1, "uint8_t": 1,
+    "short": 2, "unsigned short": 2, "ushort": 2, "half": 2, "__half": 2, "int16_t": 2, "uint16_t": 2, "__nv_bfloat16": 2,
+    "int": 4, "unsigned": 4, "unsigned int": 4, "uint": 4, "float": 4, "int32_t": 4, "uint32_t": 4,
+    "long": 8, "unsigned long": 8, "long long": 8, "unsigned long long": 8, "ulong": 8, "size_t": 8, "double": 8,
+    "int64_t": 8, "uint64_t": 8, "long long int": 8, "unsigned long long int": 8, "long int": 8, "unsigned long int": 8,
+}  # fmt: skip
+_VECTOR_LANES = {"2": 2, "3": 3, "4": 4}
+_INTEGER_TYPES = frozenset(
+    name for name in _TYPE_BYTES if not name.startswith(("float", "double", "half", "__half", "__nv"))
+)
+
+
+def find_type_bytes(name: str, known: Mapping[str, int] | None = None) -> int | None:
+    """Size of a type by its spelling; None for one that is not known.
+
+    >>> find_type_bytes("const float"), find_type_bytes("float4"), find_type_bytes("struct Node *"), find_type_bytes("Node")
+    (4, 16, 8, None)
+    """
+    words = [
+        word
+        for word in name.replace("*", " * ").split()
+        if word not in ("const", "struct", "static", "volatile", "register")
+    ]
+    if "*" in words:
+        return _WORD_BYTES
+    text = " ".join(words)
+    if known is not None and text in known:
+        return known[text]
+    if text in _TYPE_BYTES:
+        return _TYPE_BYTES[text]
+    lanes = _VECTOR_LANES.get(text[-1:])
+    element = _TYPE_BYTES.get(text[:-1])
+    return lanes * element if lanes is not None and element is not None and " " not in text else None
+
+
+def _divide(left: Number, right: Number) -> Number | None:
+    if right == 0:
+        return None
+    if isinstance(left, int) and isinstance(right, int):
+        return int(math.copysign(abs(left) // abs(right), left * right)) if left else 0
+    return left / right
+
+
+def _shift(left: Number, right: Number, sign: int) -> Number | None:
+    if not isinstance(left, int) or not isinstance(right, int) or not 0 <= right < 63:
+        return None
+    return left << right if sign > 0 else left >> right
+
+
+def _of_integers(combine: Callable[[int, int], int]) -> Callable[[Number, Number], Number | None]:
+    return lambda left, right: combine(left, right) if isinstance(left, int) and isinstance(right, int) else None
+
+
+_OPERATIONS: dict[str, Callable[[Number, Number], Number | None]] = {
+    "+": lambda left, right: left + right,
+    "-": lambda left, right: left - right,
+    "*": lambda left, right: left * right,
+    "/": _divide,
+    "%": _of_integers(lambda left, right: int(math.fmod(left, right)) if right else 0),
+    "<<": lambda left, right: _shift(left, right, 1),
+    ">>": lambda left, right: _shift(left, right, -1),
+    "&": _of_integers(lambda left, right: left & right),
+    "|": _of_integers(lambda left, right: left | right),
+    "^": _of_integers(lambda left, right: left ^ right),
+    "<": lambda left, right: int(left < right),
+    ">": lambda left, right: int(left > right),
+    "<=": lambda left, right: int(left <= right),
+    ">=": lambda left, right: int(left >= right),
+    "==": lambda left, right: int(left == right),
+    "!=": lambda left, right: int(left != right),
+    "&&": lambda left, right: int(bool(left) and bool(right)),
+    "||": lambda left, right: int(bool(left) or bool(right)),
+}
+_FUNCTIONS: dict[str, Callable[..., Number]] = {
+    "min": min, "max": max, "fmin": min, "fmax": max, "fminf": min, "fmaxf": max, "abs": abs, "fabs": abs,
+    "ceil": lambda one: float(math.ceil(one)), "ceilf": lambda one: float(math.ceil(one)),
+    "floor": lambda one: float(math.floor(one)), "floorf": lambda one: float(math.floor(one)),
+    "sqrt": math.sqrt, "sqrtf": math.sqrt, "pow": lambda one, two: float(one) ** two,
+    "powf": lambda one, two: float(one) ** two, "log2": math.log2, "log2f": math.log2,
+}  # fmt: skip
+
+
+def combine(operator: str, left: Value, right: Value) -> Value:
+    """The value of a binary expression; a pointer that is moved is still of its array.
+
+    >>> combine("/", 7, 2), combine("/", 7.0, 2), combine("+", 1, None), combine("&&", 0, None)
+    (3, 3.5, None, 0)
+    """
+    if isinstance(left, Array) or isinstance(right, Array):
+        if operator not in ("+", "-") or (isinstance(left, Array) and isinstance(right, Array)):
+            return None
+        array, by = (left, right) if isinstance(left, Array) else (right, left)
+        return _move(array, (by if operator == "+" else -by) if isinstance(by, int) else None)
+    if operator == "&&" and (left == 0 or right == 0):
+        return 0
+    if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
+        return None
+    operation = _OPERATIONS.get(operator)
+    try:
+        found = None if operation is None else operation(left, right)
+    except (ArithmeticError, ValueError):
+        return None
+    return keep_small(found)
+
+
+def _move(array: Value, by: int | None) -> Value:
+    """An address within an array: nobody knows of its elements any more."""
+    if not isinstance(array, Array):
+        return None
+    array.elements.clear()
+    offset = None if by is None or array.offset is None else array.offset + by
+    return Array(array.size_bytes, array.line, array.name, offset=offset)
+
+
+def keep_small(value: Number | None) -> Number | None:
+    """The number, where a program could have it."""
+    return None if value is None or not math.isfinite(value) or abs(value) > _LARGEST else value
+
+
+def call_function(name: str, arguments: list[Value]) -> Value:
+    """The value of a function of the language's libraries; None for others."""
+    function = _FUNCTIONS.get(name.rpartition("::")[2])
+    numbers = [one for one in arguments if isinstance(one, (int, float))]
+    if function is None or len(numbers) != len(arguments) or not numbers:
+        return None
+    try:
+        return keep_small(function(*numbers))
+    except (TypeError, ValueError, ArithmeticError):
+        return None
+
+
+def read_literal(text: str) -> Number | None:
+    """The value of a number as it is written.
+
+    >>> read_literal("0x10u"), read_literal("1'000"), read_literal("1.5f"), read_literal("1e3"), read_literal("010")
+    (16, 1000, 1.5, 1000.0, 8)
+    """
+    digits = text.replace("'", "").lower()
+    try:
+        if digits.startswith("0x"):
+            return int(digits.rstrip("ul"), 16)
+        if any(letter in digits for letter in ".e") or digits.endswith("f"):
+            return float(digits.rstrip("fl"))
+        plain = digits.rstrip("ulz")
+        return int(plain, 8) if len(plain) > 1 and plain.startswith("0") else int(plain)
+    except ValueError:
+        return None
+
+
+def cast(value: Value, type_name: str) -> Value:
+    """A value as another type."""
+    if "*" in type_name or not isinstance(value, (int, float)):
+        return value
+    name = " ".join(word for word in type_name.split() if word != "const")
+    if name in _INTEGER_TYPES:
+        return int(value)
+    return float(value) if name in ("float", "double") else value
+
+
+class Scope(Struct):
+    """The names of a function's text, by what they hold now."""
+
+    values: dict[str, Value] = field(default_factory=dict)  # by name; a name that is here with None is not known
+    types: dict[str, str] = field(default_factory=dict)  # as declared, by name
+    outer: "Scope | None" = None  # the text's own names
+    # names of parameters that stand for a variable of whoever called
+    aliases: dict[str, tuple["Scope", str]] = field(default_factory=dict)
+
+    def read(self, name: str) -> Value:
+        """What a name holds."""
+        if name in self.aliases:
+            scope, other = self.aliases[name]
+            return scope.read(other)
+        if name in self.values:
+            return self.values[name]
+        return None if self.outer is None else self.outer.read(name)
+
+    def write(self, name: str, value: Value) -> None:
+        """Let a name hold something."""
+        if name in self.aliases:
+            scope, other = self.aliases[name]
+            scope.write(other, value)
+            return
+        holder: Scope | None = self
+        while holder is not None and name not in holder.values:
+            holder = holder.outer
+        (holder or self).values[name] = value
+
+    def read_type(self, name: str) -> str | None:
+        """As what a name was declared."""
+        return self.types.get(name) or (None if self.outer is None else self.outer.read_type(name))
+
+
+def read_name(node: "Node | None") -> str:
+    """A variable or member by its text, without spaces."""
+    return "".join(read_text(node).split())

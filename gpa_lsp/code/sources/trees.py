@@ -1,0 +1,168 @@
+"""Syntax trees of source texts: parsed once, kept for the next question, and read without recursion."""
+
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Collection, Iterator
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from gpa_lsp.code.sources.directives import hide_directives
+from gpa_lsp.code.sources.languages import Language, find_language, load_parser
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+# Larger texts are not parsed: hardly anybody wrote them, and a hint is not worth the time
+LARGEST_SOURCE_BYTES = 512 << 10
+
+# Without a statement's or a block's end: the grammars go into nested expressions by recursion, and a text made of one long expression would end the
+# process. Source: a cast in a cast in a cast, in C++, needs about 400,000 bytes for that with a stack of 8 MiB.
+_LONGEST_STRETCH_BYTES = 200_000
+
+_MOST_PARSE_S = 0.5
+_CERTAIN_BYTES = 4096  # So short a text is parsed in no time, whatever is in it
+
+_END = re.compile(rb"[;{}]")
+
+_BEHIND_ANY_LINE = (1 << 31) - 1
+
+MOST_NODES = 20_000  # Nodes looked at for one question; code that is longer (generated tables) is read up to there
+
+_KEPT_TREES = 16
+
+
+class SourceTree(Struct, frozen=True, kw_only=True, eq=False):
+    """A text and its syntax tree. Two of them are equal when they are the same object, so that facts about one can be kept beside it."""
+
+    language: Language  # of the text
+    content: bytes  # the text in UTF-8; nodes count its bytes. Where the language has pragmas, the tree does not know them: there are blanks.
+    root: "Node"  # the whole text's node
+
+    @property
+    def line_count(self) -> int:
+        """Lines, the empty one behind a last line end included."""
+        return self.root.end_point[0] + 1
+
+
+def read_tree(file: str, text: str) -> SourceTree | None:
+    """The tree of a text; the last few are kept, because questions come for many lines of one file.
+
+    Args:
+        file: its name, for the language.
+        text: of the whole file.
+
+    Returns:
+        None for a language without a grammar here, or whose grammar is not installed, and for a text that is too large or too hard to parse. A
+        text that does not parse is no error: its tree has nodes that say so (:func:`is_sound`).
+
+    >>> read_tree("k.cu", "int a;").root.type, read_tree("k.unknown", "int a;")
+    ('translation_unit', None)
+    """
+    language = find_language(file)
+    if language is None or len(text) > LARGEST_SOURCE_BYTES:
+        return None
+    key = (language.name, text)
+    with _LOCK:
+        if key not in _TREES:
+            parser = load_parser(language)
+            if parser is None:
+                return None
+            content = text.encode("utf-8", "replace")
+            parsed = hide_directives(content) if language.has_pragmas else content
+            is_hard = _is_hard(parser, parsed)
+            root = None if is_hard else parser.parse(parsed).root_node
+            _TREES[key] = None if root is None else SourceTree(language=language, content=content, root=root)
+        _TREES.move_to_end(key)
+        while len(_TREES) > _KEPT_TREES:
+            _TREES.popitem(last=False)
+        return _TREES[key]
+
+
+def _is_hard(parser: "Parser", content: bytes) -> bool:
+    """Whether parsing a text would take too long, or too much: nobody wrote it so, and editors ask about it at every move of the cursor."""
+    if len(content) <= _CERTAIN_BYTES:
+        return False
+    if max(map(len, _END.split(content))) > _LONGEST_STRETCH_BYTES:
+        return True
+    latest_s = time.thread_time() + _MOST_PARSE_S
+    is_late = False
+
+    def read(start: int, place: object) -> bytes:
+        nonlocal is_late
+        is_late = is_late or time.thread_time() > latest_s
+        return b"" if is_late else content[start : start + _CERTAIN_BYTES]
+
+    parser.parse(read)
+    return is_late
+
+
+def read_text(node: "Node | None") -> str:
+    """The source text of a node; empty without one."""
+    return node.text.decode("utf-8", "replace") if node is not None and node.text is not None else ""
+
+
+def walk(root: "Node", most: int = MOST_NODES) -> Iterator["Node"]:
+    """A node and the named nodes below it, outermost first and in the order of the text; at most so many."""
+    stack = [root]
+    for _ in range(most):
+        if not stack:
+            return
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(node.named_children))
+
+
+def walk_lines(root: "Node", lines: Collection[int]) -> Iterator["Node"]:
+    """Nodes that begin on some lines (1-based), outermost first and in the order of the text. Other lines are passed over as a whole."""
+    rows = sorted({line - 1 for line in lines})
+    if not rows:
+        return
+    stack = [root]
+    for _ in range(MOST_NODES):
+        if not stack:
+            return
+        node = stack.pop()
+        if node.start_point[0] + 1 in lines:
+            yield node
+        stack.extend(reversed(_list_touching(node, rows)))
+
+
+def _list_touching(node: "Node", rows: list[int]) -> list["Node"]:
+    """The named children that reach some rows. Those before the first of them are passed over in one step: a file may have thousands."""
+    found: list[Node] = []
+    cursor = node.walk()
+    is_there = cursor.goto_first_child_for_point((rows[0] - 1, _BEHIND_ANY_LINE) if rows[0] else (0, 0)) is not None
+    while is_there and (child := cursor.node) is not None and child.start_point[0] <= rows[-1]:
+        if child.is_named and _touches(child, rows):
+            found.append(child)
+        is_there = cursor.goto_next_sibling()
+    return found
+
+
+def _touches(node: "Node", rows: list[int]) -> bool:
+    first, last = node.start_point[0], node.end_point[0]
+    return any(first <= row <= last for row in rows)
+
+
+def list_ancestors(node: "Node") -> Iterator["Node"]:
+    """The nodes around a node, innermost first."""
+    parent = node.parent
+    while parent is not None:
+        yield parent
+        parent = parent.parent
+
+
+def is_sound(node: "Node") -> bool:
+    """The node parsed as a whole, and stands in nothing that did not.
+
+    >>> [is_sound(read_tree("k.cu", text).root.children[0]) for text in ("int a;", "int a", "void f( {} }")]
+    [True, False, False]
+    """
+    return not node.has_error and not any(around.is_error for around in list_ancestors(node))
+
+
+_TREES: OrderedDict[tuple[str, str], SourceTree | None] = OrderedDict()
+_LOCK = Lock()

@@ -1,0 +1,176 @@
+"""Blocks of a function with their loops, and what decides from where a block is reached: :class:`Regions`."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from gpa_lsp.code.control_flow.depth_first import walk_depth_first
+from gpa_lsp.code.control_flow.dominators import find_immediate_dominators
+from gpa_lsp.code.control_flow.loops import LoopForest, find_loops
+from gpa_lsp.code.ptx.blocks import PtxBlocks, find_blocks
+from gpa_lsp.code.ptx.model import Address, PtxFunction, PtxInstruction, Register
+from gpa_lsp.code.ptx.registers_used import list_reads, list_writes
+
+JUMPS = frozenset({"bra", "brx", "ret", "exit"})
+# Blocks between the place where ways part and the one where they meet, beyond which what decided stays unknown.
+_MOST_REGION_BLOCKS = 256
+
+
+class Regions:
+    """The blocks of a function, in the order in which :class:`~gpa_lsp.code.symbolic_accesses.walk.Walk` goes through them.
+
+    Attributes of instructions and registers: ``followed`` are the indexes of instructions on whose results some address or jump depends,
+    ``followed_in`` of each block the registers on whose contents at its beginning one does; nobody has to know what others hold.
+
+    Args:
+        function: a kernel.
+        sizes: instructions of each block that a reader is told of; None counts those of the function.
+    """
+
+    def __init__(self, function: PtxFunction, sizes: Sequence[int] | None = None) -> None:
+        blocks = find_blocks(function)
+        self._function = function
+        self.first = blocks.first
+        self.last = blocks.last
+        self.sizes = sizes or [last - first + 1 for first, last in zip(blocks.first, blocks.last, strict=True)]
+        self.successors = blocks.successors
+        self.live_in = blocks.live_in
+        self.followed_in, self.followed = _follow(function, blocks)
+        self.block_of = blocks.block_of
+        count = len(blocks.first)
+        graph = [*blocks.successors, [0]]
+        tree = walk_depth_first(graph, count)
+        forest: LoopForest = find_loops(tree, tree.predecessor_ranks(graph))
+        self.loops = forest.loops
+        self.innermost = forest.innermost
+        self.headers = tuple(loop.header for loop in forest.loops)
+        self.loop_of_header = {loop.header: number for number, loop in enumerate(forest.loops)}
+        self.members = tuple(
+            frozenset(forest.order[loop.order_start : loop.order_start + loop.block_count]) for loop in forest.loops
+        )
+        self.order = sorted(
+            (block for block in range(count) if tree.rank_of_node[block] >= 0), key=blocks.ranks.__getitem__
+        )
+        self.forward: list[list[int]] = [[] for _ in range(count)]
+        self.back_edges: list[list[int]] = [[] for _ in range(count)]
+        for block in self.order:
+            for following in blocks.successors[block]:
+                is_back = blocks.ranks[following] <= blocks.ranks[block]
+                (self.back_edges if is_back else self.forward)[following].append(block)
+        self._deciding: dict[tuple[int, bool], list[int] | None] = {}
+
+    @cached_property
+    def _dominators(self) -> list[int]:
+        return find_immediate_dominators(self.successors, [0])
+
+    @cached_property
+    def _written(self) -> tuple[frozenset[int], ...]:
+        """Registers that each block writes."""
+        instructions = self._function.instructions
+        return tuple(
+            frozenset(slot for index in range(first, last + 1) for slot in list_writes(instructions[index]))
+            for first, last in zip(self.first, self.last, strict=True)
+        )
+
+    def list_written(self, loop: int) -> frozenset[int]:
+        """Registers that a loop writes."""
+        return frozenset().union(*(self._written[block] for block in self.members[loop]))
+
+    def list_left(self, source: int, block: int) -> list[int]:
+        """Loops that a jump leaves."""
+        return [number for number in self._list_around(source) if block not in self.members[number]]
+
+    def list_deciding(self, block: int, *, is_back: bool = False) -> list[int] | None:
+        """Blocks whose branches decide by which jump a block is reached: two ways that share nothing lead from them to it.
+
+        Returns:
+            None where too many blocks lie between the place where the ways part and the block.
+        """
+        start = block if is_back else self._dominators[block]
+        if start < 0:
+            return None
+        key = (block, is_back)
+        if key not in self._deciding:
+            ends = [(self.back_edges if is_back else self.forward)[block]]
+            self._deciding[key] = self._find_deciding(ends, start, frozenset(self._list_around(block)))
+        return self._deciding[key]
+
+    def list_leaving(self, loop: int) -> list[int] | None:
+        """Blocks whose branches decide whether an iteration is a loop's last; None where it has too many blocks."""
+        members, header = self.members[loop], self.headers[loop]
+        leaving = [one for one in members if not members.issuperset(self.successors[one])]
+        return self._find_deciding([leaving, self.back_edges[header]], header, frozenset(self._list_around(header)))
+
+    def _find_deciding(self, ends: Sequence[Sequence[int]], start: int, around: frozenset[int]) -> list[int] | None:
+        """Blocks whose branches decide how ways end that lead from a block on, within one iteration of the loops around them."""
+        repeated = {self.headers[loop] for loop in around}
+        before: list[list[int]] = [[]] if len(ends) == 1 else [[*range(1, len(ends) + 1)], *([] for _ in ends)]
+        waiting = list(enumerate(ends, len(before) - len(ends)))
+        numbers: dict[int, int] = {}
+        for number, sources in waiting:
+            for source in sources:
+                if source not in numbers:
+                    if len(numbers) == _MOST_REGION_BLOCKS:
+                        return None
+                    numbers[source] = len(before)
+                    before.append([])
+                    forward = () if source == start else self.forward[source]
+                    back = () if source in repeated else self.back_edges[source]
+                    waiting.append((numbers[source], (*forward, *back)))
+                before[number].append(numbers[source])
+        after: list[set[int]] = [set() for _ in before]
+        for number, nodes in enumerate(before):
+            for node in nodes:
+                after[node].add(number)
+        meetings = find_immediate_dominators(before, [0])
+
+        def find_last(number: int) -> int:
+            while meetings[number] > 0:
+                number = meetings[number]
+            return number
+
+        return [one for one, number in numbers.items() if len({*map(find_last, after[number])} - {number}) > 1]
+
+    def _list_around(self, block: int) -> Iterator[int]:
+        number: int | None = self.innermost[block]
+        while number is not None and number >= 0:
+            yield number
+            number = self.loops[number].parent
+
+
+def _follow(function: PtxFunction, blocks: PtxBlocks) -> tuple[tuple[frozenset[int], ...], frozenset[int]]:
+    """Registers at the beginning of each block, and instructions: liveness where only addresses and jumps use anything by themselves."""
+    instructions = function.instructions
+    reads, writes = [list_reads(one) for one in instructions], [list_writes(one) for one in instructions]
+    looked_at = [tuple(_list_looked_at(one)) for one in instructions]
+    before: list[list[int]] = [[] for _ in blocks.first]
+    for block, successors in enumerate(blocks.successors):
+        for following in successors:
+            before[following].append(block)
+    found: list[frozenset[int]] = [frozenset()] * len(blocks.first)
+    followed: set[int] = set()
+    waiting = dict.fromkeys(range(len(blocks.first)))
+    while waiting:
+        block, _ = waiting.popitem()
+        alive = set().union(*(found[following] for following in blocks.successors[block]))
+        for index in range(blocks.last[block], blocks.first[block] - 1, -1):
+            if not alive.isdisjoint(writes[index]):
+                followed.add(index)
+                if instructions[index].guard is None:
+                    alive.difference_update(writes[index])
+                alive.update(reads[index])
+            alive.update(looked_at[index])
+        if len(alive) > len(found[block]):
+            found[block] = frozenset(alive)
+            waiting.update(dict.fromkeys(before[block]))
+    return tuple(found), frozenset(followed)
+
+
+def _list_looked_at(instruction: PtxInstruction) -> Iterator[int]:
+    """Registers whose contents decide on an access or a jump."""
+    if instruction.opcode in JUMPS:
+        yield from list_reads(instruction)
+        return
+    addresses = [one for one in (*instruction.destinations, *instruction.sources) if isinstance(one, Address)]
+    if addresses and instruction.guard is not None:
+        yield instruction.guard.slot
+    yield from (one.base.slot for one in addresses if isinstance(one.base, Register))

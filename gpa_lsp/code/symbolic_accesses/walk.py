@@ -1,0 +1,389 @@
+"""Goes through a function's basic blocks once and says what every register holds: :class:`Walk`.
+
+What a register holds where a loop begins is a symbol the first time; :mod:`~gpa_lsp.code.symbolic_accesses.solve` finds out what the loop adds to it,
+and the second time that is known.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from gpa_lsp.code.ptx.model import (
+    Address,
+    Immediate,
+    Operand,
+    Pair,
+    PtxFunction,
+    PtxInstruction,
+    Register,
+    SpecialRegister,
+    Vector,
+)
+from gpa_lsp.code.ptx.model import (
+    Symbol as VariableAddress,
+)
+from gpa_lsp.code.ptx.registers_used import list_writes
+from gpa_lsp.code.symbolic_accesses.arithmetic import Arithmetic, negate
+from gpa_lsp.code.symbolic_accesses.block_shape import ThreadIndexes
+from gpa_lsp.code.symbolic_accesses.forms import (
+    LARGEST,
+    UNKNOWN_PREDICATE,
+    Form,
+    Marks,
+    Predicate,
+    Symbol,
+    SymbolKind,
+    SymbolTable,
+    Value,
+    add,
+    make_constant,
+)
+from gpa_lsp.code.symbolic_accesses.regions import JUMPS, Regions
+from gpa_lsp.foundation.records import ColumnRecord
+
+_LOADS = frozenset({"ld", "ldu"})
+_FROM_MEMORY = frozenset({"atom", "tex", "tld4", "suld", "ldmatrix", "wmma", "mma", "wgmma", "shfl", "match", "call"})
+_WARP_WIDE = frozenset({"vote", "activemask", "redux"})
+State = dict[int, Value]
+
+
+class HeaderValue(Struct, frozen=True, kw_only=True):
+    """What a register holds where a loop begins."""
+
+    symbol: int  # number of its symbol
+    loop: int  # number of the loop
+    slot: int  # of the register
+    entry: Form  # what it holds when the loop is entered
+    back: Value | None  # what it holds after an iteration; None when unknown
+
+
+class Seen(ColumnRecord, frozen=True, kw_only=True):
+    """One instruction as it was met."""
+
+    index: int  # of it
+    block: int  # it stands in
+    active: Marks  # bool[threads], those that may come there, as far as that is known for each thread
+    address: Form | None = None  # of an access; None for branches
+    condition: Predicate | None = None  # of a branch; None for accesses
+    is_copy_target: bool = False  # it is an asynchronous copy to shared memory, and the address is the one there
+
+
+class Walk:
+    """One walk through a function.
+
+    Args:
+        function: a kernel.
+        regions: of its blocks.
+        table: its symbols.
+        indexes: what special registers hold.
+        added: number of a loop and slot of a register → what the loop has added to what the register held before, None for what nobody can
+            follow; empty the first time.
+        parting: numbers of the loops that threads of a warp leave at different times.
+    """
+
+    def __init__(
+        self,
+        function: PtxFunction,
+        regions: Regions,
+        table: SymbolTable,
+        indexes: ThreadIndexes,
+        *,
+        added: Mapping[tuple[int, int], Form | None] | None = None,
+        parting: frozenset[int] = frozenset(),
+    ) -> None:
+        self._function = function
+        self._regions = regions
+        self._table = table
+        self._indexes = indexes
+        self._added = added
+        self._parting = parting
+        self._arithmetic = Arithmetic(table)
+        self._parameters = {one.name: one for one in function.parameters}
+        self._outs: dict[int, State] = {}
+        self._masks: dict[tuple[int, int], Marks] = {}
+        self.branches: dict[int, Predicate] = {}
+        """Block → condition of the branch it ends in."""
+        self.seen: list[Seen] = []
+        self._headers: list[tuple[int, int, int, Form]] = []
+
+    def go(self) -> tuple[HeaderValue, ...]:
+        """Go through all blocks; what registers hold where loops begin."""
+        for block in self._regions.order:
+            state, active = self._enter(block)
+            self._go_through(block, state, active)
+        found = []
+        for symbol, loop, slot, entry in self._headers:
+            back = self._merge(self._regions.headers[loop], slot, is_back=True)
+            found.append(HeaderValue(symbol=symbol, loop=loop, slot=slot, entry=entry, back=back))
+        return tuple(found)
+
+    # Where blocks begin
+
+    def _enter(self, block: int) -> tuple[State, Marks]:
+        regions = self._regions
+        before = [one for one in regions.forward[block] if one in self._outs]
+        active = self._indexes.active
+        if before:
+            active = np.logical_or.reduce([self._masks[one, block] for one in before])
+        loop = regions.loop_of_header.get(block)
+        changed = frozenset[int]() if loop is None else regions.list_written(loop)
+        state: State = {}
+        for slot in sorted(regions.followed_in[block]):
+            merged = self._merge(block, slot)
+            if loop is not None and slot in changed:
+                merged = self._begin_loop(loop, block, slot, merged)
+            if merged is not None:
+                state[slot] = merged
+        return state, active
+
+    def _merge(self, block: int, slot: int, *, is_back: bool = False) -> Value | None:
+        """What a register holds where jumps to a block meet: those that go back to it, or the others."""
+        sources = (self._regions.back_edges if is_back else self._regions.forward)[block]
+        values = [self._leave_loops(one, block, self._outs[one].get(slot)) for one in sources if one in self._outs]
+        if not values or any(one is None for one in values):
+            return None
+        first = values[0]
+        if all(one is first or one == first for one in values[1:]):
+            return first
+        if not isinstance(first, Form):
+            return None
+        differences: list[Value] = []
+        for one in values[1:]:
+            if not isinstance(one, Form):
+                return None
+            differences.append(add(one, first, -1))
+        deciding = self._regions.list_deciding(block, is_back=is_back)
+        if deciding is None:
+            return None
+        conditions = [self.branches.get(one, UNKNOWN_PREDICATE) for one in deciding]
+        return add(first, self._table.make_opaque((*differences, *conditions), block=block))
+
+    def _leave_loops(self, source: int, block: int, value: Value | None) -> Value | None:
+        """What a register holds behind a loop that threads left at different times: nobody knows, if the loop changes it."""
+        if value is None or not self._parting:
+            return value
+        left = [one for one in self._regions.list_left(source, block) if one in self._parting]
+        if not left or not isinstance(value, Form):
+            return value
+        for number in value.symbols:
+            own = self._table.symbols[number]
+            if any(own.block in self._regions.members[one] for one in left):
+                return self._table.add_symbol(Symbol(kind=SymbolKind.VARYING, block=block))
+        return value
+
+    def _begin_loop(self, loop: int, block: int, slot: int, entry: Value | None) -> Value | None:
+        if not isinstance(entry, Form):
+            return None
+        if self._added is None:
+            symbol = self._table.add_symbol(Symbol(kind=SymbolKind.HEADER, block=block))
+            self._headers.append((next(iter(symbol.symbols)), loop, slot, entry))
+            return symbol
+        added = self._added.get((loop, slot))
+        if added is None:
+            return self._table.add_symbol(Symbol(kind=SymbolKind.VARYING, block=block))
+        return add(entry, added)
+
+    # Through a block
+
+    def _go_through(self, block: int, state: State, active: Marks) -> None:
+        regions = self._regions
+        for index in range(regions.first[block], regions.last[block] + 1):
+            instruction = self._function.instructions[index]
+            guard = self._read_guard(instruction, state)
+            here = active
+            if guard is not None and guard.lanes is not None:
+                here = active & guard.lanes
+            if instruction.opcode in JUMPS:
+                self._end(block, instruction, guard, state, active)
+                continue
+            self._note_accesses(instruction, block, state, here)
+            if index in regions.followed:
+                self._execute(instruction, block, state, guard)
+        self._outs[block] = state
+        for following in regions.successors[block]:
+            self._masks.setdefault((block, following), active)
+
+    def _end(
+        self, block: int, instruction: PtxInstruction, guard: Predicate | None, state: State, active: Marks
+    ) -> None:
+        if instruction.opcode == "brx":
+            source = self._read(instruction.sources[0], state, block) if instruction.sources else UNKNOWN_PREDICATE
+            found = self._table.make_opaque((source,), block=block)
+            guard = Predicate(atoms=()) if self._table.is_uniform(found) else UNKNOWN_PREDICATE
+        if guard is None:
+            return
+        self.branches[block] = guard
+        self.seen.append(Seen(index=instruction.index, block=block, active=active, condition=guard))
+        if guard.lanes is None or instruction.opcode == "brx":
+            return
+        target = None if instruction.target is None else self._regions.block_of[instruction.target]
+        for following in self._regions.successors[block]:
+            taken = guard.lanes if following == target else ~guard.lanes
+            old = self._masks.get((block, following))
+            self._masks[block, following] = active & taken if old is None else old | (active & taken)
+
+    def _read_guard(self, instruction: PtxInstruction, state: State) -> Predicate | None:
+        if instruction.guard is None:
+            return None
+        value = state.get(instruction.guard.slot)
+        predicate = value if isinstance(value, Predicate) else UNKNOWN_PREDICATE
+        return negate(predicate) if instruction.guard.is_negated else predicate
+
+    def _note_accesses(self, instruction: PtxInstruction, block: int, state: State, active: Marks) -> None:
+        addresses = [one for one in (*instruction.destinations, *instruction.sources) if isinstance(one, Address)]
+        is_copy = instruction.opcode == "cp" and len(addresses) == 2
+        for number, operand in enumerate(addresses):
+            if self._is_parameter(instruction, operand):
+                continue
+            address = self._find_address(operand, state, block)
+            self.seen.append(
+                Seen(
+                    index=instruction.index,
+                    block=block,
+                    active=active,
+                    address=address,
+                    is_copy_target=is_copy and number == 0,
+                )
+            )
+
+    def _is_parameter(self, instruction: PtxInstruction, operand: Address) -> bool:
+        is_named = isinstance(operand.base, VariableAddress) and operand.base.name in self._parameters
+        return is_named or "param" in instruction.suffixes
+
+    def _execute(self, instruction: PtxInstruction, block: int, state: State, guard: Predicate | None) -> None:
+        slots = list_writes(instruction)
+        results = self._find_results(instruction, block, state, len(slots))
+        for slot, result in zip(slots, results, strict=True):
+            if guard is not None:
+                old = state.get(slot)
+                if isinstance(result, Form) and isinstance(old, Form):
+                    result = self._arithmetic.select(guard, result, old)  # noqa: PLW2901
+                else:
+                    state.pop(slot, None)
+                    continue
+            state[slot] = result
+
+    def _find_results(self, instruction: PtxInstruction, block: int, state: State, count: int) -> Iterator[Value]:
+        opcode = instruction.opcode
+        if opcode in _LOADS:
+            yield from self._load(instruction, block, state, count)
+            return
+        sources = [self._read(one, state, block) for one in instruction.sources]
+        if opcode in _FROM_MEMORY or opcode in _WARP_WIDE:
+            for slot in list_writes(instruction):
+                yield self._find_foreign(instruction, slot, sources, block)
+            return
+        is_plain = len(instruction.destinations) == 1 and isinstance(instruction.destinations[0], Register)
+        is_plain &= not any(isinstance(one, Vector) for one in instruction.sources)
+        if is_plain:
+            yield self._arithmetic.compute(instruction, sources, block)
+            return
+        if opcode == "setp" and count == 2:
+            found = self._arithmetic.compute(instruction, sources, block)
+            yield found
+            yield negate(found) if isinstance(found, Predicate) else UNKNOWN_PREDICATE
+            return
+        for slot in list_writes(instruction):
+            is_predicate = self._is_predicate(slot)
+            yield UNKNOWN_PREDICATE if is_predicate else self._table.make_opaque(sources, block=block)
+
+    def _find_foreign(self, instruction: PtxInstruction, slot: int, sources: Sequence[Value], block: int) -> Value:
+        """What other threads or memory give."""
+        if self._is_predicate(slot):
+            is_all = instruction.opcode == "vote"
+            return Predicate(atoms=()) if is_all else UNKNOWN_PREDICATE
+        if instruction.opcode in _WARP_WIDE:
+            return self._table.add_symbol(Symbol(kind=SymbolKind.UNIFORM, block=block))
+        kind = SymbolKind.VARYING
+        if instruction.opcode == "shfl" and sources and self._table.is_uniform(sources[0]):
+            kind = SymbolKind.UNIFORM
+        return self._table.add_symbol(
+            Symbol(
+                kind=kind,
+                is_data=kind is SymbolKind.VARYING and instruction.opcode not in ("shfl", "call"),
+                origin=instruction.index,
+                block=block,
+            )
+        )
+
+    def _is_predicate(self, slot: int) -> bool:
+        return self._function.registers[slot].value == "pred"
+
+    def _load(self, instruction: PtxInstruction, block: int, state: State, count: int) -> Iterator[Value]:
+        operand = next((one for one in instruction.sources if isinstance(one, Address)), None)
+        if operand is None:
+            for _ in range(count):
+                yield self._table.add_symbol(Symbol(kind=SymbolKind.VARYING, block=block))
+            return
+        parameter = self._parameters.get(operand.base.name) if isinstance(operand.base, VariableAddress) else None
+        if parameter is not None and isinstance(operand.base, VariableAddress):
+            start = parameter.offset_bytes + operand.base.offset_bytes + operand.offset_bytes
+            width = instruction.types[-1].bytes if instruction.types else 1
+            for number in range(count):
+                offset = start + number * width
+                yield self._table.name(
+                    ("parameter", offset, width), Symbol(kind=SymbolKind.UNIFORM, name="?", parameter=offset)
+                )
+            return
+        if "param" in instruction.suffixes and not isinstance(operand.base, Register):
+            for _ in range(count):
+                yield self._table.add_symbol(Symbol(kind=SymbolKind.VARYING, block=block))
+            return
+        address = self._find_address(operand, state, block)
+        for _ in range(count):
+            is_local = "local" in instruction.suffixes
+            if is_local:
+                yield self._table.add_symbol(Symbol(kind=SymbolKind.VARYING, block=block))
+            else:
+                yield self._make_loaded(address, instruction, block)
+
+    def _make_loaded(self, address: Form, instruction: PtxInstruction, block: int) -> Form:
+        """One value for a warp that loads from one address; else data."""
+        table = self._table
+        if table.is_unresolved(address):
+            return table.make_opaque((address,), block=block, is_data=True, origin=instruction.index)
+        if table.is_uniform(address):
+            return table.add_symbol(Symbol(kind=SymbolKind.UNIFORM, block=block))
+        return table.add_symbol(Symbol(kind=SymbolKind.VARYING, is_data=True, origin=instruction.index, block=block))
+
+    # Operands
+
+    def _find_address(self, operand: Address, state: State, block: int) -> Form:
+        base: Value = make_constant(0) if operand.base is None else self._read(operand.base, state, block)
+        if not isinstance(base, Form):
+            base = self._table.add_symbol(Symbol(kind=SymbolKind.VARYING, block=block))
+        return add(base, make_constant(operand.offset_bytes))
+
+    def _read(self, operand: Operand | None, state: State, block: int) -> Value:
+        if isinstance(operand, Register):
+            return self._read_register(operand, state, block)
+        if isinstance(operand, Immediate):
+            return self._read_literal(operand)
+        if isinstance(operand, SpecialRegister):
+            return self._indexes.read(operand)
+        if isinstance(operand, VariableAddress):
+            symbol = self._table.name(("variable", operand.name), Symbol(kind=SymbolKind.UNIFORM, name=operand.name))
+            return add(symbol, make_constant(operand.offset_bytes))
+        if isinstance(operand, Address):
+            return self._find_address(operand, state, block)
+        if isinstance(operand, Vector | Pair):
+            parts = operand.elements if isinstance(operand, Vector) else (operand.first, operand.second)
+            return self._table.make_opaque([self._read(one, state, block) for one in parts if one], block=block)
+        return self._table.add_symbol(Symbol(kind=SymbolKind.VARYING, block=block))
+
+    def _read_literal(self, literal: Immediate) -> Form:
+        """Numbers too large for indexes are not followed."""
+        if isinstance(literal.value, float) or literal.bits is not None:
+            return self._table.name("number", Symbol(kind=SymbolKind.UNIFORM))
+        if abs(literal.value) > LARGEST:
+            return self._table.name("large number", Symbol(kind=SymbolKind.VARYING))
+        return make_constant(literal.value)
+
+    def _read_register(self, operand: Register, state: State, block: int) -> Value:
+        value = state.get(operand.slot)
+        if value is None:
+            if self._is_predicate(operand.slot):
+                return UNKNOWN_PREDICATE
+            value = state[operand.slot] = self._table.add_symbol(Symbol(kind=SymbolKind.VARYING, block=block))
+        return negate(value) if operand.is_negated and isinstance(value, Predicate) else value

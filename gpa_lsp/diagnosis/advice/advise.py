@@ -1,0 +1,140 @@
+"""Ask every optimizer about one kernel, and rank what they say."""
+
+from collections.abc import Mapping
+from functools import cache
+
+from msgspec.structs import replace
+
+import gpa_lsp.diagnosis.advice.optimizers as catalogue
+from gpa_lsp.diagnosis.advice.bounds import bound_by_launch, doubt_gain
+from gpa_lsp.diagnosis.advice.limiter_rules import (
+    describe_memory,
+    hold_to_limiter,
+    is_memory_full,
+    list_units,
+    rank_by_limiter,
+    relieves_limiter,
+)
+from gpa_lsp.diagnosis.advice.model import (
+    LEAST_SPEEDUP,
+    LIBRARY_USE,
+    UNPRICED,
+    Advice,
+    KernelAdvice,
+    Silence,
+    SilenceStage,
+)
+from gpa_lsp.diagnosis.advice.optimizers import NO_STATES, Optimizer, ParallelOptimizer, UnitOptimizer
+from gpa_lsp.diagnosis.advice.residency import measure_issue_ratio
+from gpa_lsp.diagnosis.advice.subject import SourceReader, Subject, build_subject
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
+from gpa_lsp.diagnosis.blame.model import KernelBlame
+from gpa_lsp.foundation.catalogue import load_catalogue
+from gpa_lsp.foundation.errors import Problem, ProblemSeverity
+from gpa_lsp.foundation.prose import percent, say
+from gpa_lsp.kernel.model import Kernel
+
+# Why latency hiding is not priced
+NO_SPLIT = say("the profile does not separate not-issued samples, which Equations 3 to 5 need")
+
+# The first reason of advice on a kernel that was not sampled
+WITHOUT_SAMPLES = say("without samples: by counters alone")
+
+
+@cache
+def list_optimizers() -> Mapping[str, Optimizer]:
+    """The optimizers, by name."""
+    return load_catalogue(catalogue, "OPTIMIZER", Optimizer)
+
+
+def advise_kernel(
+    kernel: Kernel,
+    blame: KernelBlame,
+    read_source: SourceReader | None = None,
+    roofline: KernelRoofline | None = None,
+    facts: KernelFacts | None = None,
+) -> tuple[KernelAdvice, tuple[Problem, ...]]:
+    """What to change in a kernel, best first.
+
+    Args:
+        kernel: joined.
+        blame: of the same kernel.
+        read_source: where sources come from; None takes those embedded in the profile.
+        roofline: of the same kernel, which bounds estimates; None leaves that to the profiler's percentages.
+        facts: of the same kernel, as the analyses were asked about them; None gathers them again.
+
+    Returns:
+        The advice, and a problem for each optimizer that failed.
+    """
+    subject = build_subject(kernel, blame, read_source, roofline, facts)
+    found: list[Advice] = []
+    silences: list[Silence] = []
+    problems: list[Problem] = []
+    for optimizer in list_optimizers().values():
+        answer = find_obstacle(optimizer, subject) or _ask(optimizer, subject, problems)
+        if isinstance(answer, Advice) and answer.relieves_limiter is None:
+            answer = replace(answer, relieves_limiter=relieves_limiter(subject.limiter, optimizer.reliefs))
+        if isinstance(answer, Silence):
+            silences.append(answer)
+        elif answer.optimizer in UNPRICED:
+            found.append(answer)
+        elif isinstance(
+            held := hold_to_limiter(subject, answer, optimizer.reliefs, is_priced=isinstance(optimizer, UnitOptimizer)),
+            Silence,
+        ):
+            silences.append(held)
+        elif (held := bound_by_launch(subject, held)).speedup.estimate < LEAST_SPEEDUP:
+            saved = percent(1 - 1 / held.speedup.estimate)
+            message = say("would save {saved} of the run time, too little for a change", saved=saved)
+            silences.append(optimizer.silent(SilenceStage.TOO_SMALL, message))
+        else:
+            found.append(doubt_gain(held))
+    if subject.total_samples == 0:
+        found = [replace(one, by_counters=True, reasons=(WITHOUT_SAMPLES, *one.reasons)) for one in found]
+    advice = KernelAdvice(
+        advice=rank_by_limiter(subject.limiter, found, {name: one.reliefs for name, one in list_optimizers().items()}),
+        silences=tuple(silences),
+        memory=describe_memory(subject.limiter),
+        is_bandwidth_bound=is_memory_full(subject.limiter),
+        units=list_units(subject.limiter),
+    )
+    return advice, tuple(problems)
+
+
+def find_obstacle(optimizer: Optimizer, subject: Subject) -> Silence | None:
+    """Why an optimizer need not be asked: the code is a library's, or what it needs of samples, launch, counters and metrics is unknown."""
+    if (library := subject.kernel.library) and optimizer.name != LIBRARY_USE:
+        message = say("the code of this {library} library kernel is not yours", library=library)
+        return optimizer.silent(SilenceStage.GATED, message)
+    if subject.total_samples == 0 and optimizer.needs_samples:
+        return optimizer.silent(SilenceStage.NO_SAMPLES, say("the report has no stall samples of this kernel"))
+    if optimizer.needs_split and not subject.kernel.is_split:
+        return optimizer.silent(SilenceStage.NOT_KNOWN, NO_SPLIT)
+    if optimizer.needs_grid and not subject.has_known_grid:
+        message = say("the profile does not record the grid and block size of the launch")
+        return optimizer.silent(SilenceStage.NOT_KNOWN, message)
+    is_unknown = subject.total_samples == 0 and isinstance(optimizer, ParallelOptimizer)
+    if is_unknown and not measure_issue_ratio(subject):
+        return optimizer.silent(SilenceStage.NOT_KNOWN, NO_STATES)
+    return optimizer.find_lack(subject, optimizer.needs_counters, optimizer.needs_metrics)
+
+
+def _ask(optimizer: Optimizer, subject: Subject, problems: list[Problem]) -> Advice | Silence:
+    """One optimizer's answer; a fault in it is a problem, and the others go on."""
+    try:
+        return optimizer.advise(subject)
+    except Exception as error:
+        # Whatever an optimizer trips over, the reader still gets the advice of the others.
+        message = f"the optimizer {optimizer.name} failed: {type(error).__name__}: {error}"
+        remedy = "please report this with the profile"
+        problems.append(
+            Problem(
+                severity=ProblemSeverity.WARNING,
+                message=message,
+                path=subject.kernel.profile_path,
+                remedy=remedy,
+                kernel=subject.kernel.mangled_name,
+            )
+        )
+        return optimizer.silent(SilenceStage.FAILED, say("{what}", what=message))

@@ -1,0 +1,107 @@
+"""What optimizers hand to the estimators. Each kind of match has one kind of formula; the types keep them apart."""
+
+from collections.abc import Mapping
+from math import inf
+
+from msgspec import Struct
+
+from gpa_lsp.diagnosis.advice.model import Hotspot, MemoryLevel
+from gpa_lsp.foundation.prose import NOTHING, Sentence
+from gpa_lsp.kernel.scopes import Scope
+
+
+class EliminationRegion(Struct, frozen=True, kw_only=True):
+    """Stalls in one place that a change would remove."""
+
+    scope: Scope  # where
+    samples: float  # M of this region: all samples, issued or not, that would go. Regions of one match never count a sample twice.
+    latency_samples: float | None  # of these, without issue; None when unknown
+    hotspots: tuple[Hotspot, ...]  # matched pairs, at least the most sampled ones, which are shown
+    hint: Sentence = NOTHING  # what to do here; empty when the match's hint says it
+    counted: float = 0.0  # without samples, what counters say is too much here; compared with the other regions' only
+
+    @property
+    def weight(self) -> float:
+        """What regions of one match are compared by: samples, or what was counted."""
+        return self.samples or self.counted
+
+
+class EliminationMatch(Struct, frozen=True, kw_only=True):
+    """Stalls that a change would remove: priced by GPA Equation 2."""
+
+    regions: tuple[EliminationRegion, ...]  # disjoint in samples
+    hint: Sentence  # what to do
+    caveats: tuple[Sentence, ...] = ()  # see :class:`~gpa_lsp.diagnosis.advice.model.Advice`
+    reasons: tuple[Sentence, ...] = ()  # what the match rests on
+    # levels of memory whose traffic the change lessens in proportion, so that their roofs do not cap the gain
+    relieves: tuple[MemoryLevel, ...] = ()
+    # the change takes waiting away and no instruction, so what the schedulers and pipes still have to do bounds the gain; the interval then begins
+    # with the latency samples alone, since in the other cycles the waits were hidden by other warps' issues
+    keeps_instructions: bool = False
+    # unit → the part of its work that stays, which prices the change where a unit limits the kernel; None where that is unknown
+    leaves: Mapping[str, float] | None = None
+    reach: float | None = None  # as in :class:`~gpa_lsp.diagnosis.advice.unit_pricing.UnitMatch`
+    likely: float = inf  # as there
+
+
+class HidingRegion(Struct, frozen=True, kw_only=True):
+    """Latency in one place that rearranged code could fill."""
+
+    scope: Scope  # where
+    samples: float  # matched samples, for the share
+    latency_samples: float  # M^L of this region
+    # A that can fill it: samples in issuing cycles of this scope and the scopes nested in it, less what dependences or barriers forbid
+    active_samples: float
+    hotspots: tuple[Hotspot, ...]  # every matched pair
+    hint: Sentence = NOTHING  # what to do here; empty when the match's hint says it
+
+    @property
+    def weight(self) -> float:
+        """What regions of one match are compared by."""
+        return self.samples
+
+
+class HidingMatch(Struct, frozen=True, kw_only=True):
+    """Latency that rearranged code could fill: priced by GPA Equations 4 and 5."""
+
+    regions: tuple[HidingRegion, ...]  # disjoint in matched samples
+    # A that all regions together can draw from; a region nested in another one draws from the same
+    active_samples: float
+    hint: Sentence  # what to do
+    caveats: tuple[Sentence, ...] = ()  # see :class:`~gpa_lsp.diagnosis.advice.model.Advice`
+    reasons: tuple[Sentence, ...] = ()  # what the match rests on
+    # part of the matched waits for global memory that goes because more loads are in flight, which takes no issuing cycles; 0 for a change that only
+    # moves other instructions
+    overlap: float = 0.0
+
+
+class ParallelMatch(Struct, frozen=True, kw_only=True):
+    """Another number of blocks or threads: priced by GPA Equations 6 to 10."""
+
+    scope: Scope  # the kernel
+    warps_per_scheduler: float  # W, active warps of one scheduler now
+    new_warps_per_scheduler: float  # W_new
+    issue_ratio: float  # R_I, issued samples of all samples
+    # Equation 10 with 1 / C_W (block increase: the same work in more, smaller blocks); False for more resident warps of the same size, which gain
+    # only C_I
+    scales_warps: bool
+    factor: float  # f of Equation 10
+    bound: float  # what can be reached at most
+    bound_reason: Sentence  # what sets it
+    hint: Sentence  # what to do, with the concrete numbers
+    caveats: tuple[Sentence, ...] = ()  # see :class:`~gpa_lsp.diagnosis.advice.model.Advice`
+    reasons: tuple[Sentence, ...] = ()  # what the match rests on
+
+
+class IdleMatch(Struct, frozen=True, kw_only=True):
+    """A part of the run in which hardware has nothing to do (tail, imbalance, idle lanes): priced by the time it takes."""
+
+    scope: Scope  # the kernel
+    saved_ratio: float  # part of the run time that would go, 0..1
+    saved_ratio_low: float  # lower end, where the figures leave a range; the same number otherwise
+    saved_ratio_high: float  # upper end
+    bound: float  # largest speedup possible
+    bound_reason: Sentence  # what sets it
+    hint: Sentence  # what to do, with the concrete numbers
+    caveats: tuple[Sentence, ...] = ()  # see :class:`~gpa_lsp.diagnosis.advice.model.Advice`
+    reasons: tuple[Sentence, ...] = ()  # what the match rests on: formula and source

@@ -1,0 +1,180 @@
+"""What advising produces: :class:`KernelAdvice`, remedies with a place, an estimate and its doubts.
+
+Rows are the kernel's rows as in :mod:`gpa_lsp.diagnosis.blame.model`. Advice are *alternatives*: several may count the same samples, and their
+speedups are never added or multiplied.
+"""
+
+from enum import Enum, StrEnum
+
+from msgspec import Struct
+
+from gpa_lsp.code.binary.model import name_resource
+from gpa_lsp.diagnosis.blame.model import BlameCategory
+from gpa_lsp.foundation.figures import Share
+from gpa_lsp.foundation.prose import NOTHING, Sentence
+from gpa_lsp.kernel.scopes import Scope
+
+AT_THE_LIMIT = "at_the_limit"  # The optimizer that says that nothing is to be gained, and promises nothing
+
+# The optimizer that says how to use a library whose code it does not look at, and promises nothing
+LIBRARY_USE = "library_use"
+
+# Optimizers that have no number: nothing is to be gained, or nobody can tell how much
+UNPRICED = frozenset({AT_THE_LIMIT, LIBRARY_USE})
+
+LEAST_SPEEDUP = 1.01  # Advice that promises less is not shown
+
+MOST_REGIONS = 5  # Regions shown per piece of advice (GPA, section VII-A), and hotspots shown per region
+
+
+class Category(StrEnum):
+    """What has to be changed."""
+
+    CODE = "code"
+    PARALLEL = "parallel"  # Blocks, threads, how work is spread
+    BINARY = "binary"  # Compiler flags and bounds; the source stays as it is
+
+
+class MemoryLevel(StrEnum):
+    """A level of the memory; the values are its name for people."""
+
+    DRAM = "DRAM"
+    L2 = "L2"
+    L1 = "L1"
+    SHARED = "shared memory"
+    ANY = "memory"  # The busiest level, where the profile names it only as a whole
+
+
+class Hotspot(Struct, frozen=True, kw_only=True):
+    """A def and the use that suffers from it, or one instruction that does both."""
+
+    def_row: int  # the causing instruction
+    use_row: int | None  # the suffering one; None where the matter is one instruction (then ``def_row``)
+    reason: str  # stall reason; the one with most samples where there are several; empty where no stall is meant
+    category: BlameCategory | None  # detailed class; None where no stall is meant
+    samples: float  # matched here
+    latency_samples: float | None  # of these, without issue; None when unknown
+    distance_cycles: int | None = None  # encoded cycles from def to use; None when unknown or meaningless
+    distance_instructions: int | None = None  # instructions from def to use; None when unknown or meaningless
+    resource: int | None = None  # register or predicate that connects the two; None when none does
+    # the use waits for this def alone; False where several causes share its samples by convention
+    is_separable: bool = True
+    note: Sentence = NOTHING  # what is special here, one clause; empty when nothing is
+    # innermost loop around the def; None outside loops. Filled in for the hotspots that are shown.
+    def_loop: Scope | None = None
+    use_loop: Scope | None = None  # the same of the use
+
+    @property
+    def known_latency_samples(self) -> float:
+        """Those without issue, for optimizers that are not asked where they are unknown."""
+        assert self.latency_samples is not None
+        return self.latency_samples
+
+    @property
+    def operand(self) -> str | None:
+        """The register that connects def and use, as a listing names it."""
+        return None if self.resource is None else name_resource(self.resource)
+
+
+class Speedup(Struct, frozen=True, kw_only=True):
+    """An estimate: run time before / run time after."""
+
+    estimate: float  # the model's value, at most ``bound``
+    low: float  # lower end of the range in which the gain is expected
+    high: float  # upper end, at most ``bound``
+    bound: float  # what can be reached at most
+    bound_reason: Sentence  # what sets the bound, one clause
+    uncapped: float  # the published formula's value before our clamps
+    doubt: Sentence = NOTHING  # why the numbers are not worth printing, one clause; empty where they are
+
+
+class Region(Struct, frozen=True, kw_only=True):
+    """One place where the advice applies."""
+
+    scope: Scope  # where
+    matched_samples: float  # samples matched here
+    matched_latency_samples: float | None  # of these, without issue; None when unknown
+    share: Share  # of the kernel's samples
+    speedup: Speedup  # what changing this region alone would gain
+    density: float  # share of the region's matched samples that its shown hotspots hold, 0..1; low means spread thin
+    hotspots: tuple[Hotspot, ...]  # at most five, most samples first
+    hint: Sentence = NOTHING  # what to do here, about this code; empty when the advice's own hint says it
+
+
+class Advice(Struct, frozen=True, kw_only=True):
+    """One remedy for one kernel."""
+
+    optimizer: str  # name in the catalogue, e.g. ``loop_unrolling``.
+    title: str  # a few words
+    category: Category  # what has to be changed
+    group: str  # alternatives that share samples carry the same name; only one of a group can pay
+    speedup: Speedup  # of the whole advice, all regions changed
+    share: Share  # matched samples of the kernel's
+    matched_samples: float  # those the remedy is about: M of the equations
+    matched_latency_samples: float | None  # of these, without issue: M^L; None when unknown
+    scope: Scope  # the region that gains most, or the kernel
+    regions: tuple[Region, ...]  # at most five, largest gain first
+    hint: Sentence  # what to do, about this code, plain sentences
+    caveats: tuple[Sentence, ...]  # what it would break or cannot know, one sentence each
+    reasons: tuple[Sentence, ...]  # what the estimate rests on, one clause each: formula, samples, clamps
+    # why it does not stand where its estimate would put it, one clause; empty where it does
+    rank_reason: Sentence = NOTHING
+    # the kernel was not sampled: shares and samples say nothing, and estimate and places come from counters alone
+    by_counters: bool = False
+    relieves_limiter: bool | None = None  # it takes work from what limits the kernel; None as long as nobody has looked
+    # of a kernel with several launch contexts, the positions of those it is about; empty where it is about all that were judged
+    contexts: tuple[int, ...] = ()
+
+    @property
+    def hotspots(self) -> tuple[Hotspot, ...]:
+        """The shown hotspots of all regions, most samples first."""
+        every = [hotspot for region in self.regions for hotspot in region.hotspots]
+        return tuple(sorted(every, key=lambda hotspot: -hotspot.samples))
+
+
+class SilenceStage(Enum):
+    """Where an optimizer stopped."""
+
+    NO_SAMPLES = "no_samples"
+    NO_CODE = "no_code"  # No instructions, or no architecture table
+    NOT_KNOWN = "not_known"  # It needs to know of samples or launch what the collector could not say
+    NO_METRICS = "no_metrics"  # It needs counters the profile does not have
+    NOT_MATCHED = "not_matched"  # It looked, and the pattern is not there
+    GATED = "gated"  # The pattern is there, but something else forbids the advice (a roof, dependences)
+    TOO_SMALL = "too_small"  # Less than :data:`LEAST_SPEEDUP`
+    NO_PLACE = "no_place"
+    FAILED = "failed"  # A bug of ours or input we did not foresee; see the problems
+
+
+class Silence(Struct, frozen=True, kw_only=True):
+    """Why an optimizer does not apply."""
+
+    optimizer: str  # its name
+    stage: SilenceStage  # where it stopped
+    message: Sentence  # one sentence for people, with figures where there are some
+    contradicted_by: str = ""  # the analysis that says that it cannot help; empty where none does
+
+
+SM_UNIT = "SM"  # The SMs' busiest unit among the units of a kernel: issue, or an arithmetic pipe
+
+
+class UnitUse(Struct, frozen=True, kw_only=True):
+    """How busy one part of the GPU is in the kernel's longest launch."""
+
+    name: str  # DRAM, L2, L1 or memory, as in :class:`MemoryLevel`, or SM (:data:`SM_UNIT`)
+    # share of its peak, averaged over the launch; counters of several passes can exceed 1 by a little
+    achieved_ratio: float
+    ceiling_ratio: float  # share of its peak that it sustains: the roof
+
+
+class KernelAdvice(Struct, frozen=True, kw_only=True):
+    """Everything the optimizers said about one kernel."""
+
+    # what relieves the limiter first (:mod:`gpa_lsp.diagnosis.advice.limiter_rules`), and then largest estimated speedup first
+    advice: tuple[Advice, ...]
+    silences: tuple[Silence, ...] = ()  # of the other optimizers, by name
+    # how busy the level of the memory is that is nearest to what it sustains, one clause; empty where the profile does not say
+    memory: Sentence = NOTHING
+    is_bandwidth_bound: bool = False  # the limiter is a level of the memory, for sure: only less traffic helps
+    # how busy the levels of the memory are, and then the SMs; those the profile measures
+    units: tuple[UnitUse, ...] = ()

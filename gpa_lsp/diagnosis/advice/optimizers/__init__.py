@@ -1,0 +1,154 @@
+"""The optimizers: each file defines ``OPTIMIZER``, one remedy. Adding a file adds a remedy.
+
+An optimizer is of one of five kinds, by what it matches; the kind decides the formula, and a match of one kind given to the formula of
+another does not type-check.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import ClassVar
+
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch, HidingMatch, IdleMatch, ParallelMatch
+from gpa_lsp.diagnosis.advice.model import Advice, Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.naming import name_code
+from gpa_lsp.diagnosis.advice.pricing import (
+    Label,
+    price_elimination,
+    price_hiding,
+    price_idle,
+    price_parallel,
+    price_units,
+)
+from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.advice.unit_pricing import UnitMatch
+from gpa_lsp.foundation.prose import Code, Sentence, list_of, say
+
+# Why an optimizer that reads instructions does not apply
+DISASSEMBLY_FAILED = say("the code could not be disassembled")
+
+# Why one that needs limits of the hardware does not apply
+NO_ARCHITECTURE = say("no table describes this architecture")
+
+# Why one that looks at the grid does not apply
+NO_GRID = say("the profile does not record the number of blocks and SMs")
+
+# Why more warps are not priced
+NO_STATES = say("the profile has neither stall samples nor warp states, which say how often warps issue")
+
+
+class Optimizer(ABC):
+    """One remedy."""
+
+    name: ClassVar[str]  # in snake case, the module's name
+    title: ClassVar[str]  # a few words for people
+    category: ClassVar[Category]  # what has to be changed
+    group: ClassVar[str]  # name of the alternatives that share samples with it
+    # what it relieves, which says what bounds it and where it ranks; waiting, unless it says otherwise
+    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.LATENCY}))
+    needs_samples: ClassVar[bool] = True  # it cannot match or price without stall samples
+    # per-instruction counters without which it cannot match (:data:`gpa_lsp.kernel.place.COUNTERS`)
+    needs_counters: ClassVar[tuple[str, ...]] = ()
+    # metrics of the launch without which it cannot match; ``ncu --metrics`` collects them
+    needs_metrics: ClassVar[tuple[str, ...]] = ()
+    # it cannot match or price without knowing which samples were taken without issue
+    needs_split: ClassVar[bool] = False
+    needs_grid: ClassVar[bool] = False  # it cannot match without knowing blocks and threads of the launch
+
+    @abstractmethod
+    def advise(self, subject: Subject) -> Advice | Silence:
+        """Match and price."""
+
+    def silent(self, stage: SilenceStage, message: Sentence) -> Silence:
+        """Why it does not apply."""
+        return Silence(optimizer=self.name, stage=stage, message=message)
+
+    def find_lack(self, subject: Subject, counters: Iterable[str], metrics: Iterable[str]) -> Silence | None:
+        """Why it does not apply where the profile lacks one of these; None where it has all."""
+        lacking = [name for name in counters if name not in subject.rows.counters]
+        unknown = [name for name in metrics if subject.metric(name) is None]
+        if not lacking and not unknown:
+            return None
+        missing = list_of([*(name.replace("_", " ") for name in lacking), *map(name_code, unknown)])
+        option = Code(text="--set full" if lacking else f"--metrics {','.join(unknown)}")
+        message = say("the profile lacks {missing}; record with {option}", missing=missing, option=option)
+        return self.silent(SilenceStage.NO_METRICS, message)
+
+    @property
+    def label(self) -> Label:
+        """What an advice of this optimizer is called."""
+        return Label(
+            optimizer=self.name, title=self.title, category=self.category, group=self.group, reliefs=self.reliefs
+        )
+
+
+class EliminationOptimizer(Optimizer):
+    """Finds stalls that a change would remove (GPA Equation 2)."""
+
+    @abstractmethod
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
+        """Find them."""
+
+    def advise(self, subject: Subject) -> Advice | Silence:
+        """Match and price."""
+        found = self.match(subject)
+        return found if isinstance(found, Silence) else price_elimination(subject, self.label, found)
+
+
+class HidingOptimizer(Optimizer):
+    """Finds latency that rearranged code could fill (GPA Equations 4 and 5)."""
+
+    needs_split: ClassVar[bool] = True
+
+    @abstractmethod
+    def match(self, subject: Subject) -> HidingMatch | Silence:
+        """Find it."""
+
+    def advise(self, subject: Subject) -> Advice | Silence:
+        """Match and price."""
+        found = self.match(subject)
+        return found if isinstance(found, Silence) else price_hiding(subject, self.label, found)
+
+
+class ParallelOptimizer(Optimizer):
+    """Finds a better number of blocks or threads (GPA Equations 6 to 10)."""
+
+    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.PARALLELISM}))
+    needs_grid: ClassVar[bool] = True
+
+    @abstractmethod
+    def match(self, subject: Subject) -> ParallelMatch | Silence:
+        """Find it."""
+
+    def advise(self, subject: Subject) -> Advice | Silence:
+        """Match and price."""
+        found = self.match(subject)
+        return found if isinstance(found, Silence) else price_parallel(subject, self.label, found)
+
+
+class IdleOptimizer(Optimizer):
+    """Finds hardware that has nothing to do for a part of the run."""
+
+    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.PARALLELISM}))
+
+    @abstractmethod
+    def match(self, subject: Subject) -> IdleMatch | Silence:
+        """Find it."""
+
+    def advise(self, subject: Subject) -> Advice | Silence:
+        """Match and price."""
+        found = self.match(subject)
+        return found if isinstance(found, Silence) else price_idle(subject, self.label, found)
+
+
+class UnitOptimizer(Optimizer):
+    """Finds work of the unit that limits the kernel that need not be done (:mod:`gpa_lsp.diagnosis.advice.unit_pricing`)."""
+
+    @abstractmethod
+    def match(self, subject: Subject) -> UnitMatch | Silence:
+        """Find it."""
+
+    def advise(self, subject: Subject) -> Advice | Silence:
+        """Match and price."""
+        found = self.match(subject)
+        return found if isinstance(found, Silence) else price_units(subject, self.label, found)

@@ -1,0 +1,67 @@
+"""Kernels that are about as fast as the GPU lets them be."""
+
+from typing import ClassVar
+
+from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, Advice, Category, Silence, SilenceStage, Speedup
+from gpa_lsp.diagnosis.advice.optimizers import Optimizer
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, LimiterKind
+from gpa_lsp.foundation.figures import measure_share
+from gpa_lsp.foundation.prose import begin_lower, percent, say
+
+MOST_HEADROOM = 1.1  # Less is not worth a change that keeps the work
+
+_MEMORY = frozenset({"dram", "l2"})  # units whose work is traffic
+
+
+class AtTheLimit(Optimizer):
+    """The unit that limits the kernel runs at what it sustains: only less work for it makes the kernel faster."""
+
+    name: ClassVar[str] = AT_THE_LIMIT
+    title: ClassVar[str] = "At the limit"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "limit"
+    needs_samples: ClassVar[bool] = False
+
+    def advise(self, subject: Subject) -> Advice | Silence:
+        """Say so where there is less than a tenth to gain."""
+        limiter = subject.limiter
+        first = limiter.find(limiter.unit)
+        if limiter.kind is not LimiterKind.UNIT or limiter.confidence is not Confidence.SURE or first is None:
+            return self.silent(SilenceStage.NOT_MATCHED, say("no unit runs at what it sustains"))
+        if first.headroom >= MOST_HEADROOM:
+            return self.silent(
+                SilenceStage.NOT_MATCHED,
+                say("{label} is {busy} busy", label=first.label, busy=percent(first.busy_ratio)),
+            )
+        most = max(1.0, 1 / first.busy_ratio)
+        return Advice(
+            optimizer=self.name,
+            title=self.title,
+            category=self.category,
+            group=self.group,
+            speedup=Speedup(
+                estimate=1.0,
+                low=1.0,
+                high=most,
+                bound=most,
+                bound_reason=say("{label} at its peak", label=first.label),
+                uncapped=1.0,
+            ),
+            share=measure_share(0, subject.total_samples, subject.dropped_samples),
+            matched_samples=0.0,
+            matched_latency_samples=None,
+            scope=subject.scopes.scopes[0],
+            regions=(),
+            hint=say(
+                "{label}, at {busy} of peak, is near its practical maximum; only less {work} will help.",
+                label=first.label,
+                busy=percent(first.busy_ratio),
+                work=f"{first.label} traffic" if first.unit in _MEMORY else f"work for {begin_lower(first.label)}",
+            ),
+            caveats=(),
+            reasons=(),
+        )
+
+
+OPTIMIZER = AtTheLimit()

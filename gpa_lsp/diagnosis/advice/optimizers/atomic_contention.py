@@ -1,0 +1,274 @@
+"""Atomics that many threads make on few addresses."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.code.binary.model import ResourceKind
+from gpa_lsp.code.binary.opcodes import Opcode
+from gpa_lsp.code.binary.sass import instruction_at
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot, MemoryLevel, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.naming import locate
+from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.foundation.figures import sum_known
+from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, number, say
+from gpa_lsp.gpu.arch.lookup import load_opcode_classes
+from gpa_lsp.gpu.arch.opcodes import ProducerGroup
+from gpa_lsp.kernel.dataflow.accesses import (
+    SECTOR_BYTES,
+    count_access_bytes,
+    count_per_request,
+    measure_excess,
+    read_modifiers,
+)
+from gpa_lsp.kernel.dataflow.repeated_loads import count_turns
+from gpa_lsp.kernel.scopes import Scope
+
+_SHARED = (ProducerGroup.SHARED_ATOMIC,)
+_GLOBAL = (ProducerGroup.GLOBAL_ATOMIC, ProducerGroup.GLOBAL_REDUCTION)
+_COMPARE_AND_SWAP = frozenset({"CAS", "CAST"})
+_LEAST_THREADS = 1.5  # With fewer threads per atomic, the warp has been reduced to one already
+_SCATTERED = 0.9  # Sectors per thread from which on the threads of a warp have addresses of their own
+_TOLERANCE = 0.05
+# From so many sectors on, sectors as dense as can be mean that each thread has a neighbouring word of its own
+_LEAST_SECTORS = 2
+_LEAST_TURNS = 1.1
+_FLOATS = ("F16", "F32", "F64", "BF16")
+_ATOMICS_LEFT = 1 / 32  # Of the requests, when a warp adds up first
+# Part of the way to the next limit: adding up in a block costs shared memory and barriers. One dot product on a GTX 1660 SUPER went 0.8.
+_AGGREGATION_REACH = 0.8
+_RESERVE_PLACES = say(
+    "The old value is used, so reserve for the whole warp: one thread adds the number of active threads ({mask}, {count}), shuffles the old "
+    "value to them, and each adds its rank ({group}). A block-wide scan leaves one atomic per block.",
+    mask=Code(text="__activemask()"),
+    count=Code(text="__popc"),
+    group=Code(text="cooperative_groups::coalesced_threads()"),
+)
+
+
+def _is_global_atomic(opcode: Opcode) -> bool:
+    return load_opcode_classes().find_producer(opcode.name) in _GLOBAL
+
+
+def _is_shared_atomic(opcode: Opcode) -> bool:
+    return load_opcode_classes().find_producer(opcode.name) in _SHARED
+
+
+class AtomicContention(EliminationOptimizer):
+    """Stalls for atomics and reductions in memory.
+
+    Matched: all stalls blamed on an atomic (for its result, for room in the queue, for its end) times the part of atomics that adding up
+    first would save: 1 − sectors / threads where a warp's threads share sectors, 1 − 1 / warps of a block that make it where one thread a warp
+    is left, everything where nobody counted; of shared memory the share of passes beyond the least; of compare-and-swap loops at least
+    1 − 1 / turns. Atomics whose threads have sectors or neighbouring words of their own do not match, nor do those that one thread of each block
+    makes. Approximation: threads in one sector are taken for threads at one address.
+
+    Source: published practice (aggregation in warps and blocks); counters as in Nsight Compute's source view.
+    """
+
+    name: ClassVar[str] = "atomic_contention"
+    title: ClassVar[str] = "Reduce atomic contention"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "atomics"
+    # Atomics of L2 and of shared memory are done there, one by one
+    reliefs: ClassVar[Reliefs] = Reliefs(
+        relieves=frozenset({Relief.LATENCY, Relief.BYTES}), levels=frozenset({MemoryLevel.L2, MemoryLevel.SHARED})
+    )
+
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
+        """Find atomics that somebody waits for."""
+        if not subject.rows.has_code:
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
+        finding = _Finding(subject)
+        atomics = finding.is_global | finding.is_shared
+        if not atomics.any():
+            return self.silent(SilenceStage.NOT_MATCHED, say("the kernel has no atomics"))
+        edges = find_edges(subject, atomics)
+        edges = edges[~self._is_issue(subject, edges)]
+        waiting = count_samples(subject, edges, np.ones(len(edges)))
+        if waiting == 0:
+            return self.silent(SilenceStage.NOT_MATCHED, say("no warp is stalled on the kernel's atomics"))
+        weights = finding.saved[subject.blame.edges.def_row[edges]]
+        regions = build_regions(subject, edges, weights, write_hint=finding.write_hint, write_note=finding.write_note)
+        if not regions:
+            message = say(
+                "{samples} stalled on atomics, but threads use separate addresses or a block does only one",
+                samples=count(waiting, "sample"),
+            )
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        return EliminationMatch(
+            leaves={"l2_slice": 0.0, "l2": _ATOMICS_LEFT},
+            reach=_AGGREGATION_REACH,
+            regions=regions,
+            hint=finding.write_remedy(regions[0].hotspots[0].def_row),
+            caveats=(
+                say("The gain depends on how often addresses repeat, which counters do not show."),
+                *_list_caveats(subject, [hotspot.def_row for region in regions for hotspot in region.hotspots]),
+            ),
+            reasons=(
+                say(
+                    "{samples} stalled on atomics, times the part that aggregation would save",
+                    samples=count(waiting, "sample"),
+                ),
+            ),
+        )
+
+    @staticmethod
+    def _is_issue(subject: Subject, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """bool[m]: samples in which the warp issued or could have."""
+        names = ("selected", "not_selected")
+        numbers = [index for index, reason in enumerate(subject.kernel.reasons) if reason in names]
+        return np.isin(subject.blame.edges.reason[edges], numbers)
+
+
+def _list_caveats(subject: Subject, rows: Sequence[int]) -> tuple[Sentence, ...]:
+    modifiers = {modifier for row in rows for modifier in read_modifiers(subject.rows.mnemonic(row))}
+    adds_floats = any(modifier.startswith(_FLOATS) for modifier in modifiers)
+    return (say("Floating-point sums change in the last digits with their order."),) if adds_floats else ()
+
+
+def _count_blocks(subject: Subject) -> int | None:
+    """Blocks of all launches; None when the profile does not say, or says it of aggregates among other launches."""
+    if subject.kernel.has_mixed_launches:
+        return None
+    launches = [launch for launch in subject.kernel.launches if launch.failure is None]
+    return sum_known(None if launch.grid is None else prod(launch.grid) for launch in launches)
+
+
+class _Finding:
+    """What is known of a kernel's atomics.
+
+    Attributes:
+        is_global: bool[n].
+        is_shared: bool[n].
+        saved: float64[n], the part of each row's atomics that adding up first would save.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self.is_global = subject.rows.mark_by_opcode(_is_global_atomic)
+        self.is_shared = subject.rows.mark_by_opcode(_is_shared_atomic)
+        self._sectors, self._threads = count_per_request(subject.rows)
+        self._turns: dict[int, float] = {}
+        self.saved = np.zeros(len(subject.rows))
+        launch = subject.launch
+        self._warps = launch.warps_per_block if launch is not None else None
+        self._blocks = _count_blocks(subject)
+        passes, ideal = subject.rows.counter("shared_wavefronts"), subject.rows.counter("shared_wavefronts_ideal")
+        excess = None if passes is None or ideal is None else measure_excess(passes, ideal)
+        for row in np.flatnonzero(self.is_global | self.is_shared).tolist():
+            if self.is_shared[row]:
+                saved = 1.0 if excess is None else float(excess[row])
+            else:
+                saved = self._find_saved_global(row)
+            self.saved[row] = max(saved, self._find_saved_turns(row))
+
+    def _find_saved_global(self, row: int) -> float:
+        if np.isnan(self._sectors[row]):
+            return 1.0
+        if self._threads[row] < _LEAST_THREADS:
+            return self._find_saved_in_block(row)
+        spread = float(self._sectors[row] / self._threads[row])
+        each = count_access_bytes(self._subject.rows.mnemonic(row)) / SECTOR_BYTES
+        are_neighbours = abs(spread - each) <= _TOLERANCE * each and self._threads[row] * each >= _LEAST_SECTORS
+        return 0.0 if spread >= _SCATTERED or are_neighbours else 1.0 - spread
+
+    def _find_saved_in_block(self, row: int) -> float:
+        """Of the warps of a block that make an atomic with one thread each, all but one."""
+        if self._warps is None or not self._blocks:
+            return 1.0
+        making = min(float(self._warps), float(self._subject.rows.executions[row]) / self._blocks)
+        return 1.0 - 1.0 / max(making, 1.0)
+
+    def _find_saved_turns(self, row: int) -> float:
+        """Of a compare-and-swap that is tried until it succeeds, the tries after the first; 0 for other atomics."""
+        function, index = self._subject.rows.function_of(row), self._subject.rows.index_of(row)
+        graph = function.graph
+        if graph is None or not _COMPARE_AND_SWAP & read_modifiers(self._subject.rows.mnemonic(row)):
+            return 0.0
+        loop = int(graph.innermost_loop[graph.block_of_instruction[index]])
+        turns = count_turns(function, graph, loop, index) if loop >= 0 else 1.0
+        if not np.isfinite(turns) or turns < _LEAST_TURNS:
+            return 0.0
+        self._turns[row] = turns
+        return 1.0 - 1.0 / turns
+
+    def write_note(self, def_row: int, _use_row: int) -> Sentence:
+        """Threads and sectors of one atomic."""
+        if def_row in self._turns:
+            return say("{attempts} each", attempts=number(self._turns[def_row], "attempt"))
+        if self.is_shared[def_row] or np.isnan(self._sectors[def_row]):
+            return NOTHING
+        return say(
+            "{threads} in {sectors}",
+            threads=number(float(self._threads[def_row]), "thread"),
+            sectors=number(float(self._sectors[def_row]), "sector"),
+        )
+
+    def write_hint(self, _scope: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
+        """The atomics of a region."""
+        return describe_causes(hotspots, self._write_sentence)
+
+    def _write_sentence(self, row: int) -> Sentence:
+        place = locate(self._subject, row)
+        if row in self._turns:
+            return say(
+                "The atomic {place} takes {attempts} to succeed, because other threads change the value in between.",
+                place=place,
+                attempts=number(self._turns[row], "attempt"),
+            )
+        if self.is_shared[row]:
+            return say("The shared-memory atomic {place} serializes threads that use the same address.", place=place)
+        if np.isnan(self._sectors[row]):
+            return say("Warps are stalled on the global atomic {place}.", place=place)
+        if self._threads[row] < _LEAST_THREADS:
+            return say(
+                "One thread per warp does the atomic {place}, and the warps of a block queue for it.", place=place
+            )
+        return say(
+            "The atomic {place} is done by {threads} per warp in {sectors}.",
+            place=place,
+            threads=number(float(self._threads[row]), "thread"),
+            sectors=number(float(self._sectors[row]), "sector"),
+        )
+
+    def write_remedy(self, row: int) -> Sentence:
+        """What to do about the atomic that most samples are stalled on."""
+        if row in self._turns:
+            return say(
+                "Use a hardware atomic for this operation and type instead of a compare-and-swap loop, or aggregate in the warp or block first."
+            )
+        if self.is_shared[row]:
+            return say(
+                "Aggregate in the warp first ({match}, shuffles), or give each warp private counters and add those up at the end.",
+                match=Code(text="__match_any_sync"),
+            )
+        if self._returns_value(row):
+            return _RESERVE_PLACES
+        if self._threads[row] < _LEAST_THREADS:
+            return say(
+                "Aggregate in shared memory first: one global atomic per address and block instead of one per warp."
+            )
+        return say(
+            "Aggregate before the global atomic: in the warp ({reduce}, shuffles) if all threads share one address, in shared-memory counters "
+            "if they share a few; then do one per address and block.",
+            reduce=Code(text="__reduce_add_sync"),
+        )
+
+    def _returns_value(self, row: int) -> bool:
+        """Whether the old value goes to a register: each thread needs its own, so a sum alone does not do."""
+        instructions = self._subject.rows.function_of(row).instructions
+        if instructions is None:
+            return False
+        writes = instruction_at(instructions, self._subject.rows.index_of(row)).writes
+        return any(resource >> 8 == ResourceKind.REGISTER for resource in writes)
+
+
+OPTIMIZER = AtomicContention()

@@ -1,0 +1,159 @@
+"""Blocks so narrow that a warp covers several short rows, or so small that an SM is never full of them."""
+
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from gpa_lsp.code.binary.opcodes import Access
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
+from gpa_lsp.diagnosis.advice.model import Advice, Category, MemoryLevel, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers import UnitOptimizer
+from gpa_lsp.diagnosis.advice.pricing import price_units
+from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
+from gpa_lsp.diagnosis.advice.residency import GOOD_BLOCK_THREADS, measure_resident_warps
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.advice.traffic_floor import TrafficFloor, measure_floor
+from gpa_lsp.diagnosis.advice.unit_pricing import UnitMatch, is_relieved
+from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
+from gpa_lsp.foundation.prose import Code, count, number, say
+from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, WARP_THREADS, mark_accesses
+
+_REASONS = ("long_scoreboard", "lg_throttle", "drain")
+_LARGER_TITLE = "Launch larger blocks"
+_WHOLE_SECTORS = 0.8  # The least sectors over those touched: below it threads are apart, whatever the shape
+_FILL_REACH = 0.5  # Part of the way from the resident warps to as many as there could be. Ours.
+_WORTH = 1.1  # Lines per request over the fewest; below it the shape costs nothing
+
+# Without which nothing is known of the lines that a warp touches
+_COUNTERS = ("global_tag_requests", "global_sectors_ideal")
+
+
+class BlockShape(UnitOptimizer):
+    """A warp of a two-dimensional block that is less than 32 threads wide reads the ends of several rows, which are cut at sectors and lines.
+
+    Matched: blocks with x < 32 and more than one row, whose global accesses touch more lines than as many bytes in a row would. What stays is the
+    floor of the traffic.
+
+    Small blocks end before an SM is full of them, or an SM has no more places for blocks: where latency limits a kernel and fewer than half of an
+    SM's warps are resident, blocks of 256 threads bring in proportion more, as far as an SM holds them.
+    """
+
+    name: ClassVar[str] = "block_shape"
+    title: ClassVar[str] = "Blocks a warp wide"
+    category: ClassVar[Category] = Category.PARALLEL
+    group: ClassVar[str] = "memory traffic"
+    # A warp stays in one row; small blocks leave SMs half empty
+    reliefs: ClassVar[Reliefs] = Reliefs(
+        relieves=frozenset({Relief.BYTES, Relief.PARALLELISM}),
+        levels=frozenset({MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM}),
+    )
+    needs_samples: ClassVar[bool] = False
+    needs_grid: ClassVar[bool] = True
+
+    def advise(self, subject: Subject) -> Advice | Silence:
+        """Match and price; larger blocks are another change than wider ones."""
+        small = _match_small(subject)
+        if small is not None:
+            return price_units(subject, replace(self.label, title=_LARGER_TITLE), small)
+        return super().advise(subject)
+
+    def match(self, subject: Subject) -> UnitMatch | Silence:
+        """Compare the block's width with a warp."""
+        launch = subject.launch
+        if launch is None or launch.block[0] >= WARP_THREADS or launch.threads_per_block <= launch.block[0]:
+            return self.silent(SilenceStage.NOT_MATCHED, say("the rows of a block are whole warps"))
+        lacking = self.find_lack(subject, _COUNTERS, ())
+        if lacking is not None:
+            return lacking
+        floor = measure_floor(subject)
+        if floor is None or "global_tag_requests" not in subject.rows.counters:
+            return self.silent(SilenceStage.NO_METRICS, say("the lines that global accesses touch were not counted"))
+        if floor.sectors < _WHOLE_SECTORS:
+            return self.silent(SilenceStage.NOT_MATCHED, say("neighbouring threads do not take neighbouring elements"))
+        if floor.lines * _WORTH >= 1:
+            return self.silent(SilenceStage.NOT_MATCHED, say("global accesses touch few more lines than they must"))
+        leaves = floor.leaves_by_lines
+        if subject.limiter.kind is LimiterKind.UNIT and not is_relieved(subject.limiter, leaves):
+            return self.silent(
+                SilenceStage.GATED, say("lines do not limit the kernel: {why}", why=subject.limiter.sentence)
+            )
+        x, y = launch.block[0], launch.threads_per_block // launch.block[0]
+        accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE))
+        edges = find_edges(subject, accesses, _REASONS)
+        return UnitMatch(
+            leaves=leaves,
+            likely=_find_most(subject, edges, floor),
+            regions=build_regions(subject, edges, np.full(len(edges), 1 - floor.lines))
+            if subject.total_samples
+            else build_counted_regions(subject, _count_lines(subject, accesses)),
+            hint=say(
+                "Launch blocks of {wide} threads in x, as {shape} in place of {now}, so that each warp stays in one row.",
+                wide=number(WARP_THREADS),
+                shape=Code(text=f"dim3({WARP_THREADS}, {max(1, x * y // WARP_THREADS)})"),
+                now=Code(text=f"dim3({x}, {y})"),
+            ),
+            caveats=(say("Rows that do not begin at a multiple of 128 bytes still cost a line more."),),
+            reasons=(say("global accesses touch {times} times the fewest lines", times=number(1 / floor.lines)),),
+        )
+
+
+def _find_most(subject: Subject, edges: npt.NDArray[np.int64], floor: TrafficFloor) -> float:
+    """What fewer lines could gain: in proportion where a unit limits the kernel, else by the stalls on accesses alone."""
+    if subject.limiter.kind is LimiterKind.UNIT or not subject.total_samples:
+        return 1 / max(floor.lines, 1e-3)
+    stalled = float(subject.blame.edges.all_samples[edges].sum()) / subject.total_samples
+    return 1 / (1 - min(1.0, stalled) * (1 - floor.lines))
+
+
+def _count_lines(subject: Subject, accesses: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """int64[n]: lines that some accesses touch."""
+    tags = subject.rows.counter("global_tag_requests")
+    assert tags is not None  # there is no floor of lines without
+    return np.where(accesses, np.maximum(tags, 0), 0)
+
+
+def _match_small(subject: Subject) -> UnitMatch | None:
+    """Larger blocks, where SMs are half empty because theirs are small; None where that is not so."""
+    launch, architecture = subject.launch, subject.kernel.architecture
+    if (
+        launch is None
+        or architecture is None
+        or launch.sm_count is None
+        or subject.limiter.kind is not LimiterKind.LATENCY
+    ):
+        return None
+    resident = measure_resident_warps(subject, architecture)
+    threads, most = launch.threads_per_block, architecture.occupancy.max_warps_per_sm.value
+    wide = GOOD_BLOCK_THREADS // threads
+    has_enough = launch.blocks >= 2 * wide * launch.sm_count
+    if resident is None or wide < 2 or not has_enough:
+        return None
+    held = resident * architecture.sm.sub_partitions_per_sm.value
+    factor = min(float(most), held * wide) / held
+    if held >= most / 2 or factor < _WORTH:
+        return None
+    return UnitMatch(
+        leaves={},
+        reach=_FILL_REACH,
+        most=factor,
+        hint=say(
+            "Launch blocks of {good} threads in place of {now}: only {held} of {most} warps are resident on an SM.",
+            good=number(GOOD_BLOCK_THREADS),
+            now=number(threads),
+            held=number(held),
+            most=number(most),
+        ),
+        caveats=(say("Larger blocks need their registers and shared memory at once; see that as many warps fit."),),
+        reasons=(
+            say(
+                "{blocks} of {threads} come and go",
+                blocks=count(launch.blocks, "block"),
+                threads=count(threads, "thread"),
+            ),
+        ),
+    )
+
+
+OPTIMIZER = BlockShape()

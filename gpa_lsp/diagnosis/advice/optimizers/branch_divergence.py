@@ -1,0 +1,235 @@
+"""Branches at which the threads of a warp part, so that every side is executed with part of them."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.code.binary.opcodes import Access
+from gpa_lsp.diagnosis.advice.blamed_stalls import MOST_HOTSPOTS, find_edges
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.naming import find_own_frame, locate
+from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, list_of, number, percent, say
+from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, WARP_THREADS, count_per_request, mark_accesses
+from gpa_lsp.kernel.dataflow.divergent_branches import DivergentBranch, Parting, find_divergent_branches
+from gpa_lsp.kernel.scopes import Scope, ScopeKind
+
+_NOT_LOST = "not_selected"  # A warp in this state was ready and lost no time
+
+_MEMORY_REASONS = ("long_scoreboard", "lg_throttle", "drain")
+_SCATTERED = 0.9  # Sectors per thread from which on each thread has one of its own
+
+_REMEDIES = {
+    Parting.SIDES: say(
+        "Let whole warps take one side: branch on {warp} or the block where the condition is yours, sort or compact the work by it where the "
+        "data decides, or compute both short sides and select.",
+        warp=Code(text="threadIdx.x / 32"),
+    ),
+    Parting.TURNS: say(
+        "Give the threads of a warp loops of similar length: sort the work by length, share long pieces across the warp, or fetch new work "
+        "when a thread is done."
+    ),
+    Parting.EXIT: say(
+        "Exit with whole warps: compact the remaining work, so that no warp continues with a few threads."
+    ),
+}
+
+
+class BranchDivergence(EliminationOptimizer):
+    """Work done by partly filled warps.
+
+    Matched, per branch: the samples of the code it controls (all reasons but ``not_selected``) times the part of its threads that warps lost
+    there, 1 − threads in the code / threads that reach the branch: with whole warps on each side, the code would be executed that much less
+    often. Left out are stalls blamed on atomics and on accesses whose threads have a sector each: that is work per thread, whatever warp the
+    thread is in. Code under several divergent branches is shared out among them. Approximations: threads are averages over all warps; work
+    in functions called from there is not counted.
+
+    Source: threads per instruction and divergent branches of Nsight Compute's source counters. GPA's own rule needs instrumentation and
+    counts ``not_selected`` samples, which are no lost time.
+    """
+
+    name: ClassVar[str] = "branch_divergence"
+    title: ClassVar[str] = "Reduce branch divergence"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "divergence"
+    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.ISSUES}))
+    needs_counters: ClassVar[tuple[str, ...]] = ("thread_executions_true",)
+
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
+        """Find divergent branches with samples behind them."""
+        if not subject.rows.has_code:
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
+        if (subject.rows.executions < 0).all():
+            return self.silent(
+                SilenceStage.NO_METRICS,
+                say("the profile lacks executions; record with {option}", option=Code(text="--set full")),
+            )
+        branches = find_divergent_branches(subject.rows)
+        average = _describe_average(subject)
+        if not branches:
+            return self.silent(SilenceStage.NOT_MATCHED, say("no branch diverges{average}", average=average))
+        work = _measure_work(subject)
+        regions = [region for branch in branches for region in _build_region(subject, work, branch)]
+        if not regions:
+            divergent = count(len(branches), "divergent branch")
+            message = say("no samples in the code of {branches}{average}", branches=divergent, average=average)
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        regions.sort(key=lambda region: (-region.samples, region.scope.row))
+        kinds = {branch.row: branch.kind for branch in branches}
+        return EliminationMatch(
+            regions=tuple(regions),
+            hint=_REMEDIES[kinds[regions[0].hotspots[0].def_row]],
+            caveats=(
+                say("Regrouping threads costs work and can spread their memory accesses."),
+                say("Thread counts are averages over all warps; work in called functions is not counted."),
+            ),
+            reasons=(
+                say(
+                    "samples of the code behind each branch, times the part of its threads that is missing there, without {left} stalled "
+                    "on scattered accesses and atomics",
+                    left=count(work.per_thread, "sample"),
+                ),
+                say("{branches}{average}", branches=count(len(branches), "divergent branch"), average=average),
+                *_list_closed_form(subject),
+            ),
+        )
+
+
+class _Work(ColumnRecord, frozen=True):
+    """What regrouped threads would do less often, by row and reason."""
+
+    samples: npt.NDArray[np.float64]  # float64[n, k]
+    latency_samples: npt.NDArray[np.float64] | None  # float64[n, k]; None when unknown
+    per_thread: float  # samples left out in the whole kernel, because each thread costs them by itself
+
+
+def _measure_work(subject: Subject) -> _Work:
+    every, lost = subject.blame.edges, subject.rows.reason_index(_NOT_LOST)
+    edges = find_edges(subject, _mark_per_thread(subject), _MEMORY_REASONS)
+    places = (every.use_row[edges], every.reason[edges])
+
+    def take(sampled: npt.NDArray[np.int64], blamed: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        left = sampled.astype(np.float64)
+        if lost is not None:
+            left[:, lost] = 0.0
+        np.subtract.at(left, places, blamed[edges])
+        return left.clip(min=0.0)
+
+    return _Work(
+        samples=take(subject.rows.all_samples, every.all_samples),
+        latency_samples=take(subject.known_latency_samples, subject.known_edge_latency_samples)
+        if subject.kernel.is_split
+        else None,
+        per_thread=float(every.all_samples[edges].sum()),
+    )
+
+
+def _mark_per_thread(subject: Subject) -> npt.NDArray[np.bool_]:
+    """bool[n]: atomics, and accesses whose threads have a sector each."""
+    sectors, threads = count_per_request(subject.rows)
+    scattered = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE)) & (
+        sectors >= _SCATTERED * threads
+    )
+    return scattered | mark_accesses(subject.rows, GLOBAL_SPACES, (Access.ATOMIC, Access.REDUCTION))
+
+
+def _build_region(subject: Subject, work: _Work, branch: DivergentBranch) -> Iterable[EliminationRegion]:
+    """The region of one branch; nothing where nothing was sampled."""
+    by_reason = work.samples[branch.rows]
+    samples = by_reason.sum(axis=1) * branch.loss
+    latency = None if work.latency_samples is None else work.latency_samples[branch.rows].sum(axis=1) * branch.loss
+    if not samples.any():
+        return
+    largest = [index for index in np.argsort(-samples, kind="stable")[:MOST_HOTSPOTS].tolist() if samples[index] > 0]
+    hotspots = tuple(
+        Hotspot(
+            def_row=branch.row,
+            use_row=int(branch.rows[index]),
+            reason=subject.kernel.reasons[int(np.argmax(by_reason[index]))],
+            category=None,
+            samples=float(samples[index]),
+            latency_samples=None if latency is None else float(latency[index]),
+        )
+        for index in largest
+    )
+    yield EliminationRegion(
+        scope=_find_scope(subject, branch.row),
+        samples=float(samples.sum()),
+        latency_samples=None if latency is None else float(latency.sum()),
+        hotspots=hotspots,
+        hint=_describe_branch(subject, branch),
+    )
+
+
+def _find_scope(subject: Subject, row: int) -> Scope:
+    """The branch's line; the loop or function around it where it has none."""
+    around = subject.scopes.scopes[int(subject.scopes.innermost[row])]
+    frame = find_own_frame(subject, row)
+    if frame is None:
+        return around
+    return Scope(
+        kind=ScopeKind.LINE, function=around.function, row=row, file=frame.file, line=frame.line, last_line=frame.line
+    )
+
+
+def _describe_branch(subject: Subject, branch: DivergentBranch) -> Sentence:
+    where, threads = locate(subject, branch.row), number(branch.threads)
+    if branch.kind is Parting.TURNS:
+        mean = float(np.average(branch.threads * (1.0 - branch.loss)))
+        template = "Threads leave the loop {where} after different iterations: of {threads} that enter, {mean} are active per iteration."
+        return say(template, where=where, threads=threads, mean=number(mean))
+    if branch.kind is Parting.EXIT:
+        left = number(branch.side_threads[0])
+        return say(
+            "Some threads exit {where}; the warp continues with {left} of {threads}.",
+            where=where,
+            left=left,
+            threads=threads,
+        )
+    return say(
+        "The branch {where} diverges: of {threads}, {sides} execute the code behind it.",
+        where=where,
+        threads=number(branch.threads, "thread"),
+        sides=list_of(say("{side}", side=number(side)) for side in branch.side_threads),
+    )
+
+
+def _describe_average(subject: Subject) -> Sentence:
+    """Threads per instruction over the whole kernel, as a clause; empty when unknown."""
+    threads = subject.rows.counter("thread_executions")
+    if threads is None:
+        ratio = subject.metric("smsp__thread_inst_executed_per_inst_executed.ratio")
+    else:
+        known = (threads >= 0) & (subject.rows.executions >= 0)
+        executed = int(subject.rows.executions[known].sum())
+        ratio = int(threads[known].sum()) / executed if executed else None
+    if ratio is None:
+        return NOTHING
+    return say("; {active} of {all} threads active on average", active=number(ratio), all=count(WARP_THREADS))
+
+
+def _list_closed_form(subject: Subject) -> tuple[Sentence, ...]:
+    """The profiler's kernel-wide estimate: threads missing or switched off, times how busy the SMs' arithmetic is."""
+    ratios = [subject.metric(f"smsp__thread_inst_executed{kind}_per_inst_executed.ratio") for kind in ("", "_pred_on")]
+    busy = subject.metric("sm__throughput.avg.pct_of_peak_sustained_elapsed")
+    known = [ratio for ratio in ratios if ratio is not None]
+    if not known or busy is None:
+        return ()
+    idle = 1.0 - min(known) / WARP_THREADS
+    return (
+        say(
+            "the profiler's estimate for the kernel: {idle} idle threads × {busy} busy SMs = {product} of the run time",
+            idle=percent(idle),
+            busy=percent(busy / 100),
+            product=percent(idle * busy / 100),
+        ),
+    )
+
+
+OPTIMIZER = BranchDivergence()

@@ -1,0 +1,93 @@
+"""Accurate divisions, roots and mathematical functions where cheaper arithmetic may do."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from gpa_lsp.diagnosis.advice.arithmetic_hints import choose_operation_remedy, describe_operations
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch
+from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
+from gpa_lsp.diagnosis.advice.sequence_regions import build_sequence_regions
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.foundation.prose import Code, Sentence, count, join, say
+from gpa_lsp.kernel.dataflow.arithmetic.patterns import Family
+from gpa_lsp.kernel.dataflow.arithmetic.sequences import ArithmeticSequence, find_arithmetic_sequences
+
+_FAMILIES = (Family.DIVISION, Family.ROOT, Family.FUNCTION)
+
+
+class FastMath(EliminationOptimizer):
+    """Instructions and calls that the compiler adds to make a division, a root or a function accurate.
+
+    Matched: everything blamed on the inlined chain, on the blocks around the call of the slow path, and on the called routine, shared among
+    its call sites by executions. Waits of the chain for its operands stay with whoever produces them.
+    Approximation: what replaces an operation (one multiplication) counts as free.
+
+    Source: GPA Table II, Fast Math (stalls in CUDA math functions); the inlined part is matched by its structure.
+    """
+
+    name: ClassVar[str] = "fast_math"
+    title: ClassVar[str] = "Use faster division and math functions"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "arithmetic"
+    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.OPERATIONS, Relief.ISSUES}))
+
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
+        """Find the operations and what they cost."""
+        if not subject.rows.has_code:
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
+        sequences = find_arithmetic_sequences(subject.rows).select(*_FAMILIES)
+        if not sequences:
+            message = say(
+                "none of the {rows} belongs to an accurate division, root or math function",
+                rows=count(len(subject.rows), "instruction"),
+            )
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        regions = build_sequence_regions(subject, sequences, lambda members: _write_hint(subject, members))
+        if not regions:
+            message = say(
+                "{operations} caused none of the {samples}",
+                operations=count(len(sequences), "accurate operation"),
+                samples=count(subject.total_samples, "sample"),
+            )
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        return EliminationMatch(
+            regions=regions,
+            hint=regions[0].hint,
+            caveats=_list_caveats(sequences),
+            reasons=(
+                say(
+                    "{operations} expanded in software, with the routines they call",
+                    operations=count(len(sequences), "accurate operation"),
+                ),
+            ),
+        )
+
+
+def _write_hint(subject: Subject, members: Sequence[ArithmeticSequence]) -> Sentence:
+    return join([describe_operations(subject, members), choose_operation_remedy(subject, members)])
+
+
+def _list_caveats(sequences: Sequence[ArithmeticSequence]) -> tuple[Sentence, ...]:
+    families = {one.operation.family for one in sequences}
+    has_single = any(one.operation.bits == 32 for one in sequences)
+    caveats = []
+    if Family.DIVISION in families:
+        caveats.append(
+            say(
+                "Multiplying by a reciprocal can change the last bit, and overflows or underflows for extreme divisors."
+            )
+        )
+    if has_single:
+        caveats.append(
+            say(
+                "{option} changes every division, root and function of the file, flushes denormals to zero, and is wrong for large "
+                "arguments of sine and cosine.",
+                option=Code(text="-use_fast_math"),
+            )
+        )
+    return tuple(caveats)
+
+
+OPTIMIZER = FastMath()

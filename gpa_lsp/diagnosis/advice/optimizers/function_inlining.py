@@ -1,0 +1,239 @@
+"""Small functions that are called: inside them, and around their calls, the compiler cannot fill waits with code from the other side."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots
+from gpa_lsp.diagnosis.advice.code_size import find_fetch_edges
+from gpa_lsp.diagnosis.advice.dependency_stalls import EVERY_DEPENDENCE
+from gpa_lsp.diagnosis.advice.matches import HidingMatch, HidingRegion
+from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.naming import describe_line, name_code, name_line
+from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, HidingOptimizer
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.blame.model import BlameCategory
+from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, list_of, percent, say
+from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.kernel.dataflow.called_routines import CalledRoutine, find_called_routines
+
+_MOST_FETCH_RATIO = 0.3  # Of the latency samples: where instructions come late already, more code makes it worse
+
+_MOST_BYTES = 3000  # Of a function that is worth inlining
+
+_MOST_GROWTH = 1024  # Instructions that copies at all call sites may add
+
+_NEIGHBOURS = 32  # Instructions before and after a call between which and the callee a scheduler would mix
+
+_CONTROL = frozenset({BlameCategory.BRANCH, BlameCategory.INDIRECT, BlameCategory.ISSUE})
+_CROSSING = (Flow.CALL, Flow.RETURN)
+
+_KEPT_OUT = ("__noinline__", "noinline")
+_LINES_ABOVE = 4
+_MOST_SITES = 3
+
+
+class _Site(ColumnRecord, frozen=True, kw_only=True):
+    """What inlining one routine touches."""
+
+    routine: CalledRoutine  # the routine
+    edges: npt.NDArray[np.int64]  # indices of the blamed pairs that count for it
+    rows: npt.NDArray[np.bool_]  # bool[n], its code and the neighbours of its calls
+
+
+class FunctionInlining(HidingOptimizer):
+    """Functions called directly that could be part of their callers.
+
+    Matched: latency of dependences inside a called function, of dependences within a few instructions of its calls, and of the jumps to and from
+    it. A is that of the function and of the instructions around its calls. Left out: the compiler's own routines (divisions, which other
+    remedies are about), recursive functions, large ones; and everything where instruction fetch is a large part of the latency already.
+
+    Source: GPA Table II, Function Inlining (device functions and their call sites); the thresholds on fetches and size are those of its code.
+    """
+
+    name: ClassVar[str] = "function_inlining"
+    title: ClassVar[str] = "Inline a function"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "calls"
+
+    def match(self, subject: Subject) -> HidingMatch | Silence:
+        """Find called functions in which, or around which, warps wait."""
+        if not subject.rows.has_code:
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
+        called = find_called_routines(subject.rows)
+        own = [routine for routine in called if not routine.is_internal]
+        if not own:
+            internal = say(" except {routines}", routines=count(len(called), "compiler routine")) if called else NOTHING
+            message = say(
+                "the kernel calls no function of known code{internal}{indirect}",
+                internal=internal,
+                indirect=_count_pointer_calls(subject),
+            )
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        routines = [routine for routine in own if _find_refusal(routine) is None]
+        if not routines:
+            refusals = (_find_refusal(routine) or NOTHING for routine in own[:_MOST_SITES])
+            return self.silent(SilenceStage.GATED, join(refusals, "; "))
+        fetched = _measure_fetch_ratio(subject)
+        if fetched > _MOST_FETCH_RATIO:
+            message = say(
+                "{fetched} of the not-issued samples are instruction fetch, which inlining would increase",
+                fetched=percent(fetched),
+            )
+            return self.silent(SilenceStage.GATED, message)
+        sites = [site for site in _assign_edges(subject, routines) if len(site.edges)]
+        if not sites:
+            names = list_of(name_code(routine.name) for routine in routines[:_MOST_SITES])
+            return self.silent(SilenceStage.NOT_MATCHED, say("no stalls in or around calls of {names}", names=names))
+        covered = np.logical_or.reduce([site.rows for site in sites])
+        return HidingMatch(
+            regions=tuple(_build_region(subject, site) for site in sites),
+            active_samples=_count_active(subject, covered),
+            hint=say(
+                "Inline small hot functions, so that the compiler can interleave their instructions with the caller's."
+            ),
+            caveats=_list_caveats(sites),
+            reasons=(
+                say(
+                    "not-issued samples in {functions} and within {near} of their calls",
+                    functions=count(len(sites), "called function"),
+                    near=count(_NEIGHBOURS, "instruction"),
+                ),
+                say("instruction fetch is {fetched} of the not-issued samples", fetched=percent(fetched)),
+            ),
+        )
+
+
+def _count_pointer_calls(subject: Subject) -> Sentence:
+    """A clause about calls whose callee is unknown; empty where there are none."""
+    graphs = [function.graph for function in subject.rows.functions if function.graph is not None]
+    indirect = sum(call.is_indirect for graph in graphs for call in graph.calls)
+    return say(", but makes {calls}", calls=count(indirect, "indirect call")) if indirect else NOTHING
+
+
+def _find_refusal(routine: CalledRoutine) -> Sentence | None:
+    """Why a routine is not to be inlined; None when it may be."""
+    name, instructions = Code(text=routine.name), count(routine.instructions, "instruction")
+    if routine.is_recursive:
+        return say("{name} is recursive", name=name)
+    if routine.instructions * INSTRUCTION_BYTES > _MOST_BYTES:
+        return say("{name} is too large ({instructions})", name=name, instructions=instructions)
+    if routine.instructions * (len(routine.sites) - 1) > _MOST_GROWTH:
+        sites = count(len(routine.sites), "call site")
+        return say(
+            "{name} would add {instructions} at each of {sites}", name=name, instructions=instructions, sites=sites
+        )
+    return None
+
+
+def _measure_fetch_ratio(subject: Subject) -> float:
+    """Latency samples of instruction fetch by all latency samples."""
+    latency = float(subject.known_latency_samples.sum())
+    fetched = float(subject.known_edge_latency_samples[find_fetch_edges(subject)].sum())
+    return fetched / latency if latency else 0.0
+
+
+def _assign_edges(subject: Subject, routines: Sequence[CalledRoutine]) -> list[_Site]:
+    """Every blamed pair to at most one routine: where it was sampled, else where its cause is, else next to whose call."""
+    edges = subject.blame.edges
+    inside = np.full(len(subject.rows), -1, dtype=np.int64)
+    nearby = np.full(len(subject.rows), -1, dtype=np.int64)
+    for number, routine in enumerate(routines):
+        inside[routine.rows.start : routine.rows.stop] = number
+        for site in routine.sites:
+            nearby[_list_neighbours(subject, site)] = number
+    owner = inside[edges.use_row]
+    for candidate in (inside[edges.def_row], nearby[edges.use_row]):
+        owner = np.where(owner >= 0, owner, candidate)
+    owner[~_is_matched(subject)] = -1
+    found = []
+    for number, routine in enumerate(routines):
+        rows = inside == number
+        for site in routine.sites:
+            rows[_list_neighbours(subject, site)] = True
+        found.append(_Site(routine=routine, edges=np.flatnonzero(owner == number), rows=rows))
+    return found
+
+
+def _is_matched(subject: Subject) -> npt.NDArray[np.bool_]:
+    """bool[e]: dependences, and the cost of jumping to a function and back."""
+    edges = subject.blame.edges
+    dependence = np.isin(edges.category, [int(category) for category in EVERY_DEPENDENCE])
+    crosses = np.array([subject.rows.opcode(row).flow in _CROSSING for row in range(len(subject.rows))], dtype=np.bool_)
+    control = np.isin(edges.category, [int(category) for category in _CONTROL]) & crosses[edges.def_row]
+    return edges.is_moved & (dependence | control) & (subject.known_edge_latency_samples > 0)
+
+
+def _list_neighbours(subject: Subject, site: int) -> npt.NDArray[np.int64]:
+    """int64[k], rows of the call, of its block before it and of the block it returns to, as far as a scheduler would mix."""
+    graph = subject.rows.function_of(site).graph
+    if graph is None:
+        return np.array([site], dtype=np.int64)
+    index = subject.rows.index_of(site)
+    first_row = site - index
+    start = max(int(graph.first_instruction[graph.block_of_instruction[index]]), index - _NEIGHBOURS)
+    end = index
+    if index + 1 < len(graph.block_of_instruction):
+        end = min(int(graph.last_instruction[graph.block_of_instruction[index + 1]]), index + _NEIGHBOURS)
+    return np.arange(first_row + start, first_row + end + 1)
+
+
+def _build_region(subject: Subject, site: _Site) -> HidingRegion:
+    edges = subject.blame.edges
+    return HidingRegion(
+        scope=subject.scopes.scopes[site.routine.scope],
+        samples=float(edges.all_samples[site.edges].sum()),
+        latency_samples=float(subject.known_edge_latency_samples[site.edges].sum()),
+        active_samples=_count_active(subject, site.rows),
+        hotspots=build_hotspots(subject, site.edges, np.ones(len(site.edges))),
+        hint=_write_hint(subject, site.routine),
+    )
+
+
+def _count_active(subject: Subject, rows: npt.NDArray[np.bool_]) -> float:
+    return float((subject.rows.all_samples[rows] - subject.known_latency_samples[rows]).sum())
+
+
+def _write_hint(subject: Subject, routine: CalledRoutine) -> Sentence:
+    sites = list(dict.fromkeys(describe_line(subject, site) for site in routine.sites))
+    others = len(sites) - _MOST_SITES
+    more = [say("{others} more", others=count(others))] if others > 0 else []
+    return say(
+        "Inline {name} ({instructions}), called at {sites}: {how}.",
+        name=Code(text=routine.name),
+        instructions=count(routine.instructions, "instruction"),
+        sites=list_of([*sites[:_MOST_SITES], *more]),
+        how=_write_remedy(subject, routine),
+    )
+
+
+def _write_remedy(subject: Subject, routine: CalledRoutine) -> Sentence:
+    scope = subject.scopes.scopes[routine.scope]
+    if scope.file is not None and scope.line is not None:
+        for line in range(scope.line, max(scope.line - _LINES_ABOVE, 0), -1):
+            text = subject.source_line(scope.file, line) or ""
+            word = next((word for word in _KEPT_OUT if word in text), None)
+            if word is not None:
+                return say("remove {word} at {line}", word=Code(text=word), line=name_line(scope.file, line))
+    declare = say("declare it {qualifier}", qualifier=Code(text="__forceinline__"))
+    if not routine.is_separate:
+        return declare
+    return say(
+        "define it where its callers see it or link with {option}, and {declare}",
+        option=Code(text="-dlto"),
+        declare=declare,
+    )
+
+
+def _list_caveats(sites: Sequence[_Site]) -> tuple[Sentence, ...]:
+    caveats = [say("Inlining can raise register use, which can lower occupancy.")]
+    copies = sum(site.routine.instructions * (len(site.routine.sites) - 1) for site in sites)
+    if copies > 0:
+        caveats.append(say("Inlining at every call site adds about {copies}.", copies=count(copies, "instruction")))
+    return tuple(caveats)
+
+
+OPTIMIZER = FunctionInlining()

@@ -1,0 +1,251 @@
+"""Global accesses whose warps ask for more sectors than the data needs."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.code.binary.opcodes import Access
+from gpa_lsp.diagnosis.advice.blamed_stalls import (
+    build_counted_regions,
+    build_regions,
+    count_samples,
+    describe_causes,
+    find_edges,
+    find_worst,
+)
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot, MemoryLevel, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.naming import describe_place
+from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.advice.traffic_floor import TrafficFloor, measure_floor
+from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, capitalize, count, factor, number, percent, say
+from gpa_lsp.kernel.dataflow.accesses import (
+    GLOBAL_SPACES,
+    SECTOR_BYTES,
+    count_access_bytes,
+    count_per_request,
+    mark_accesses,
+    measure_excess,
+)
+from gpa_lsp.kernel.dataflow.adjacent_accesses import count_run_lengths, find_access_runs
+from gpa_lsp.kernel.scopes import Scope
+
+_LINE_BYTES = 128
+# Waiting for the data, for room in the queue, and for stores at the end
+_REASONS = ("long_scoreboard", "lg_throttle", "drain")
+_ALL_APART = 0.95  # Sectors (or lines) per thread from which on every thread has one of its own
+_ONE_SECTOR = 1.05
+_VENDOR_RULE = "UncoalescedGlobalAccess"
+
+
+class GlobalCoalescing(EliminationOptimizer):
+    """Sectors beyond the least an access could do with cost time in proportion.
+
+    Matched: the stalls blamed on an access (waiting for its data, for room in the queue before it, for stores at the end) times its share of
+    sectors beyond the least. A share that merging accesses side by side would remove is left to that remedy, and atomics to theirs.
+    Approximation: an access waits in proportion to its sectors; one that is never limited by throughput gains less.
+
+    Source: sectors per instruction of Nsight Compute's source counters; its rule of the same pattern knows kernels, not instructions.
+    """
+
+    name: ClassVar[str] = "global_coalescing"
+    title: ClassVar[str] = "Coalesce global accesses"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "memory traffic"
+    reliefs: ClassVar[Reliefs] = Reliefs(
+        relieves=frozenset({Relief.BYTES}), levels=frozenset({MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM})
+    )
+    needs_samples: ClassVar[bool] = False
+    needs_counters: ClassVar[tuple[str, ...]] = ("global_sectors", "global_sectors_ideal")
+
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
+        """Find accesses with an excess that somebody waits for."""
+        if not subject.rows.has_code:
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
+        sectors, ideal = subject.rows.counter("global_sectors"), subject.rows.counter("global_sectors_ideal")
+        accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE, Access.COPY))
+        if sectors is None or ideal is None or not accesses.any():
+            return self.silent(SilenceStage.NOT_MATCHED, say("the kernel has no global loads or stores"))
+        moved, least = int(sectors[accesses].clip(min=0).sum()), int(ideal[accesses].clip(min=0).sum())
+        if moved <= least or least == 0:
+            ratio = factor(moved / max(least, 1))
+            return self.silent(
+                SilenceStage.NOT_MATCHED, say("global accesses move {ratio} the minimum number of sectors", ratio=ratio)
+            )
+        ratio = factor(moved / least)
+        excess = np.where(accesses, measure_excess(sectors, self._find_least(subject, sectors, ideal)), 0.0)
+        edges = find_edges(subject, excess > 0, _REASONS)
+        weights = excess[subject.blame.edges.def_row[edges]]
+        if subject.total_samples and count_samples(subject, edges, weights) == 0:
+            why = self._find_why(subject, np.where(accesses, measure_excess(sectors, ideal), 0.0))
+            message = say("global accesses move {ratio} the minimum number of sectors, but {why}", ratio=ratio, why=why)
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        words = _Words(subject)
+        reaches_l2 = _reaches_l2(subject, least)
+        floor = measure_floor(subject)
+        return EliminationMatch(
+            regions=build_regions(subject, edges, weights, write_hint=words.write_hint, write_note=words.write_note)
+            if subject.total_samples
+            else build_counted_regions(subject, excess * sectors, words.write_sentence),
+            hint=words.write_remedy(find_worst(subject, edges, weights, excess * sectors)),
+            caveats=_list_caveats(reaches_l2),
+            reasons=(
+                *([say("stalls on each access, times its share of excess sectors")] if subject.total_samples else []),
+                say(
+                    "global accesses move {ratio} the minimum: {moved} where {least} would suffice",
+                    ratio=ratio,
+                    moved=count(moved, "sector"),
+                    least=count(least),
+                ),
+                *_quote_vendor(subject),
+            ),
+            leaves=None if floor is None else floor.leaves,
+            likely=_find_most(subject, floor, moved / least),
+            relieves=(MemoryLevel.L1,) if reaches_l2 is False else (MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM),
+        )
+
+    @staticmethod
+    def _find_why(subject: Subject, excess: npt.NDArray[np.float64]) -> Sentence:
+        """Why nothing is left to match, given each row's share of sectors that are too many."""
+        edges = find_edges(subject, excess > 0, _REASONS)
+        if count_samples(subject, edges, np.ones(len(edges))) == 0:
+            return say("no warp is stalled on those above it")
+        return say("merging adjacent accesses covers those with stalls")
+
+    @staticmethod
+    def _find_least(
+        subject: Subject, sectors: npt.NDArray[np.int64], ideal: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """int64[n]: sectors each row may have; k times the ideal where k accesses side by side share their sectors."""
+        least = ideal.copy()
+        for row, length in count_run_lengths(subject.rows, find_access_runs(subject.rows)).items():
+            least[row] = min(int(sectors[row]), int(ideal[row]) * length)
+        return least
+
+
+class _Words:
+    """What is said about accesses that move too much."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._sectors, self._threads = count_per_request(subject.rows)
+        self._ideal = _per_execution(subject, "global_sectors_ideal")
+        self._lines = _per_execution(subject, "global_tag_requests")
+
+    def write_note(self, def_row: int, _use_row: int) -> Sentence:
+        """Sectors of a request against the least; of all requests where their number is not known."""
+        if np.isnan(self._sectors[def_row]):
+            return say("more sectors than its data needs")
+        return say(
+            "{sectors} per request where {ideal} would suffice",
+            sectors=number(float(self._sectors[def_row]), "sector"),
+            ideal=number(float(self._ideal[def_row])),
+        )
+
+    def write_hint(self, _scope: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
+        """The worst accesses of a region, and how far apart their threads are."""
+        return describe_causes(hotspots, self.write_sentence)
+
+    def write_sentence(self, row: int) -> Sentence:
+        """What one access touches."""
+        is_counted = not np.isnan(self._sectors[row])
+        return say(
+            "{access} touches {sectors}{stride}.",
+            access=capitalize(describe_place(self._subject, row)),
+            sectors=self.write_note(row, row),
+            stride=say(": {stride}", stride=self._describe_stride(row)) if is_counted else NOTHING,
+        )
+
+    def write_remedy(self, row: int) -> Sentence:
+        """What to do about the worst access."""
+        if self._is_misaligned(row):
+            return say(
+                "Start each warp at a multiple of 32 bytes: pad rows to one, and start loops over a row at its aligned part."
+            )
+        return say(
+            "Let adjacent threads access adjacent elements: vary the fastest index in memory with {index}, or copy a tile to shared memory in "
+            "that order and read it from there in the other.",
+            index=Code(text="threadIdx.x"),
+        )
+
+    def _is_misaligned(self, row: int) -> bool:
+        """One sector more than needed, and no more."""
+        return bool(self._sectors[row] - self._ideal[row] <= _ONE_SECTOR and self._ideal[row] >= 1.0)
+
+    def _describe_stride(self, row: int) -> Sentence:
+        """How far apart adjacent threads access, as far as sectors and lines tell."""
+        sectors, threads, lines = (float(column[row]) for column in (self._sectors, self._threads, self._lines))
+        each = count_access_bytes(self._subject.rows.mnemonic(row))
+        if self._is_misaligned(row):
+            return say("its warps do not start at a multiple of 32 bytes")
+        if sectors >= _ALL_APART * threads and each < SECTOR_BYTES:
+            if np.isnan(lines):
+                return say("adjacent threads are {stride} or more apart", stride=count(SECTOR_BYTES, "byte"))
+            if lines >= _ALL_APART * threads:
+                stride = count(_LINE_BYTES, "byte")
+                return say("adjacent threads are {stride} or more apart, or at unrelated addresses", stride=stride)
+            return say("adjacent threads are about {stride} apart", stride=count(_LINE_BYTES * lines / threads, "byte"))
+        return say(
+            "as if adjacent threads, with {each} each, were about {stride} apart",
+            each=count(each, "byte"),
+            stride=count(SECTOR_BYTES * sectors / threads, "byte"),
+        )
+
+
+def _find_most(subject: Subject, floor: TrafficFloor | None, sectors: float) -> float:
+    """What warps that ask for the least could gain: by lines where L1 is what limits them, else by sectors, of so many times the least."""
+    return 1 / max(floor.lines, 1e-3) if floor is not None and subject.limiter.unit == "l1" else sectors
+
+
+def _per_execution(subject: Subject, counter: str) -> npt.NDArray[np.float64]:
+    """float64[n], NaN where unknown."""
+    counted = subject.rows.counter(counter)
+    values = np.full(len(subject.rows), np.nan)
+    if counted is not None:
+        known = (counted >= 0) & (subject.rows.executions > 0)
+        values[known] = counted[known] / subject.rows.executions[known]
+    return values
+
+
+def _reaches_l2(subject: Subject, least: int) -> bool | None:
+    """Whether L2 sees any of the excess; None when nobody counted.
+
+    L1 answers a sector that another access brought: then the excess costs passes through L1 and no traffic behind it.
+    """
+    if subject.kernel.has_mixed_launches:
+        return None
+    counts = [
+        launch.read_number("lts__t_sectors_srcunit_tex.sum") for launch in subject.kernel.launches if not launch.failure
+    ]
+    known = [count for count in counts if count is not None]
+    return sum(known) > least if known and len(known) == len(counts) else None
+
+
+def _list_caveats(reaches_l2: bool | None) -> tuple[Sentence, ...]:
+    caveats = [say("An access limited by latency, not throughput, gains less than its share of sectors.")]
+    if reaches_l2 is False:
+        caveats.append(say("L1 serves the excess sectors, so traffic to L2 and DRAM does not shrink."))
+    return tuple(caveats)
+
+
+def _quote_vendor(subject: Subject) -> tuple[Sentence, ...]:
+    """The profiler's own closed form for the longest launch, where its rule gave one."""
+    launch = subject.kernel.longest_launch
+    rules = launch.rules if launch is not None else ()
+    return tuple(
+        say(
+            "Nsight Compute's own rule estimates {saved} of {whole}",
+            saved=percent(speedup.percent / 100),
+            whole="the run time" if speedup.is_global else "what it looks at",
+        )
+        for rule in rules
+        if rule.identifier == _VENDOR_RULE
+        for speedup in rule.speedups
+    )
+
+
+OPTIMIZER = GlobalCoalescing()

@@ -1,0 +1,67 @@
+"""Launches that are over before they have begun."""
+
+from typing import ClassVar
+
+from gpa_lsp.diagnosis.advice.matches import IdleMatch
+from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers import IdleOptimizer
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.limiter.find import SHORT_LAUNCH_NS
+from gpa_lsp.foundation.prose import duration, percent, say
+
+_LEAST_IDLE = 0.2
+
+
+class KernelFusion(IdleOptimizer):
+    """A launch of some microseconds spends much of them at its ends; work that runs in one launch with its neighbours' spends them once.
+
+    Matched: launches shorter than 10 µs whose SMs have no work for at least a fifth of the time, before the first and after the last block. What
+    would go are those ends.
+    """
+
+    name: ClassVar[str] = "kernel_fusion"
+    title: ClassVar[str] = "Fuse short launches"
+    category: ClassVar[Category] = Category.PARALLEL
+    group: ClassVar[str] = "launches"
+    needs_samples: ClassVar[bool] = False
+    needs_metrics: ClassVar[tuple[str, ...]] = ("gpu__time_duration.sum", "sm__cycles_active.avg")
+
+    def match(self, subject: Subject) -> IdleMatch | Silence:
+        """Measure the ends of a short launch."""
+        time_ns = subject.metric("gpu__time_duration.sum") or 0.0
+        if time_ns >= SHORT_LAUNCH_NS:
+            return self.silent(SilenceStage.NOT_MATCHED, say("a launch takes {time}", time=duration(time_ns)))
+        busiest = subject.metric("sm__cycles_active.max")
+        active = busiest or subject.metric("sm__cycles_active.avg") or 0.0
+        elapsed = subject.metric("sm__cycles_elapsed.max") or subject.metric("gpc__cycles_elapsed.max")
+        ends = max(0.0, 1 - active / elapsed) if elapsed else 0.0
+        which = "busiest" if busiest else "average"
+        works = say("the {which} SM works for {part} of the launch", which=which, part=percent(1 - ends))
+        if ends < _LEAST_IDLE:
+            return self.silent(SilenceStage.NOT_MATCHED, works)
+        return IdleMatch(
+            scope=subject.scopes.scopes[0],
+            saved_ratio=ends / 2,
+            saved_ratio_low=0.0,
+            saved_ratio_high=ends,
+            bound=1 / (1 - ends),
+            bound_reason=works,
+            hint=say(
+                "Do this in one launch with the kernel before or after it, or let one launch do several steps; where that cannot be, a CUDA graph "
+                "shortens what lies between."
+            ),
+            caveats=(
+                say("Kernels of which one needs all blocks of the other can only be fused with a grid-wide barrier."),
+            ),
+            reasons=(
+                say(
+                    "a launch takes {time}; the {which} SM is idle for {ends} of it",
+                    time=duration(time_ns),
+                    which=which,
+                    ends=percent(ends),
+                ),
+            ),
+        )
+
+
+OPTIMIZER = KernelFusion()

@@ -1,0 +1,106 @@
+"""Kernels of libraries: what a user can change is how the library is called."""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from gpa_lsp.diagnosis.advice.model import LIBRARY_USE, Advice, Category, Silence, SilenceStage, Speedup
+from gpa_lsp.diagnosis.advice.optimizers import Optimizer
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.limiter.find import SHORT_LAUNCH_NS
+from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
+from gpa_lsp.foundation.figures import measure_share
+from gpa_lsp.foundation.prose import NOTHING, Sentence, count, duration, say
+
+_MATRIX_LIBRARIES = frozenset({"cuBLAS", "cuDNN", "CUTLASS"})
+_MEMORY_UNITS = frozenset({"dram", "l2", "l2_slice", "memory"})
+
+
+class LibraryUse(Optimizer):
+    """The code is not the user's: larger calls, fewer of them, another type or layout, or a newer version help."""
+
+    name: ClassVar[str] = LIBRARY_USE
+    title: ClassVar[str] = "Use the library differently"
+    category: ClassVar[Category] = Category.PARALLEL
+    group: ClassVar[str] = "library"
+    needs_samples: ClassVar[bool] = False
+
+    def advise(self, subject: Subject) -> Advice | Silence:
+        """Say what its launch and its limiter suggest; without a number, for its code is not modelled."""
+        library = subject.kernel.library
+        if not library:
+            return self.silent(SilenceStage.NOT_MATCHED, say("no library is known that the kernel belongs to"))
+        parts = (*_suggest_size(subject), _suggest_for_limiter(library, subject.limiter))
+        first = next((part for part in parts if part), say("give it more work per call"))
+        version = say("or try a newer version of {library}", library=library)
+        return Advice(
+            optimizer=self.name,
+            title=self.title,
+            category=self.category,
+            group=self.group,
+            speedup=Speedup(
+                estimate=1.0,
+                low=1.0,
+                high=1.0,
+                bound=float("inf"),
+                bound_reason=NOTHING,
+                uncapped=1.0,
+                doubt=say("gain unknown"),
+            ),
+            share=measure_share(0, subject.total_samples, subject.dropped_samples),
+            matched_samples=0.0,
+            matched_latency_samples=None,
+            scope=subject.scopes.scopes[0],
+            regions=(),
+            hint=say("{what}, {version}.", what=_capitalize(first), version=version),
+            caveats=(),
+            reasons=(),
+        )
+
+
+def _capitalize(sentence: Sentence) -> Sentence:
+    head, *rest = sentence.parts
+    return Sentence((head[:1].upper() + head[1:], *rest)) if isinstance(head, str) else sentence
+
+
+def _suggest_size(subject: Subject) -> Iterator[Sentence]:
+    """What the launch asks for: its grid leaves SMs idle, or it is over before it began."""
+    launch = subject.launch
+    if launch is None:
+        return
+    if launch.sm_count is not None and 0 < launch.blocks < launch.sm_count:
+        yield say(
+            "batch calls or pass larger inputs: {blocks} leave {idle} of {every} idle",
+            blocks=count(launch.blocks, "block"),
+            idle=count(launch.sm_count - launch.blocks),
+            every=count(launch.sm_count, "SM"),
+        )
+    elif launch.duration_ns is not None and launch.duration_ns < SHORT_LAUNCH_NS:
+        time = duration(launch.duration_ns)
+        fused = "fuse it with its neighbours (torch.compile)" if subject.kernel.library == "PyTorch" else "batch calls"
+        yield say("{fused}, or launch it from a CUDA graph: it runs for {time} only", fused=fused, time=time)
+
+
+def _suggest_for_limiter(library: str, limiter: Limiter) -> Sentence:
+    """What takes work from what limits it, from outside; empty where nothing is known to."""
+    if limiter.kind is LimiterKind.UNIT and limiter.unit in _MEMORY_UNITS:
+        if library == "PyTorch":
+            return say(
+                "fuse it with neighbouring operations (torch.compile), so that data is read once, or use a narrower type"
+            )
+        return say(
+            "use a narrower data type, or a layout that it need not transpose or pad: it is limited by memory traffic"
+        )
+    if limiter.kind is LimiterKind.UNIT and limiter.unit == "fma" and library in _MATRIX_LIBRARIES:
+        return say(
+            "allow TF32, BF16 or FP16 where the accuracy suffices, so that {library} uses tensor cores", library=library
+        )
+    if limiter.kind is LimiterKind.UNIT and limiter.unit == "fp64":
+        return say("use FP32 where the accuracy suffices: it is limited by FP64 arithmetic")
+    first = limiter.find(limiter.unit)
+    if limiter.kind is LimiterKind.UNIT and first is not None:
+        label = first.label[:1].lower() + first.label[1:] if first.label[1:2].islower() else first.label
+        return say("ask it for less work, or for a narrower data type: it is limited by {label}", label=label)
+    return NOTHING
+
+
+OPTIMIZER = LibraryUse()

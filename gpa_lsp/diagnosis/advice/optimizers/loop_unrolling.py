@@ -1,0 +1,227 @@
+"""Loops in which every iteration is stalled on its own results, while other iterations could be in flight."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from gpa_lsp.code.sources.languages import find_language
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots
+from gpa_lsp.diagnosis.advice.dependency_stalls import (
+    EVERY_DEPENDENCE,
+    VARIABLE_LATENCY,
+    find_dependency_edges,
+    find_loops,
+    sum_active,
+)
+from gpa_lsp.diagnosis.advice.matches import HidingMatch, HidingRegion
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.naming import describe_place, describe_scope, name_line
+from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, HidingOptimizer
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.advice.unroll_plans import RECURRENCE, UnrollPlan, plan_unrolling
+from gpa_lsp.foundation.distinct import find_distinct
+from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, number, percent, say
+from gpa_lsp.kernel.dataflow.reordering.slack import SlackFinder
+
+_UNROLL_OFF = ("#pragma unroll 1", "#pragma nounroll", "#pragma unroll(1)")
+_LINES_ABOVE = 3
+_TELLING_RATIO = 0.01
+_LEAST_LOSS_RATIO = 0.01  # Of the samples: why a loop that loses less is not unrolled is not worth telling
+"""Of all samples: from here on a chain from iteration to iteration is worth a word."""
+
+
+class LoopUnrolling(HidingOptimizer):
+    """Several iterations in one pass through an unrolled body wait for their results together instead of one after the other.
+
+    Matched: latency of memory and execution dependences whose def and use every turn of the same loop passes, unless each turn needs a result
+    of the turn before (a list that is walked, a sum), a loaded value decides whether there is a next one, or a barrier keeps the turns apart:
+    such turns follow each other however many copies there are. N copies where there were n leave n waits of N, so M^L counts by 1 − n/N. A is
+    that of the loop and the loops in it (Equation 5).
+    Silent where the loop makes fewer than four iterations or was unrolled already.
+
+    Source: GPA section V-A, Table II (Loop Unrolling) and section VI-B on its over-estimates.
+    """
+
+    name: ClassVar[str] = "loop_unrolling"
+    title: ClassVar[str] = "Unroll a loop"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "latency"
+
+    def match(self, subject: Subject) -> HidingMatch | Silence:
+        """Find loops whose iterations could overlap."""
+        if not subject.rows.has_code:
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
+        edges = find_dependency_edges(subject, EVERY_DEPENDENCE)
+        every = subject.blame.edges
+        loops = find_loops(subject.scopes, every.def_row[edges])
+        inside = (loops >= 0) & (loops == find_loops(subject.scopes, every.use_row[edges]))
+        if not inside.any():
+            message = say("{stalled}, but none within one loop", stalled=count(len(edges), "stalled dependence"))
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        edges, loops = edges[inside], loops[inside]
+        finder = SlackFinder(subject.rows)
+        plans: list[UnrollPlan] = []
+        refusals: list[tuple[float, Sentence]] = []
+        for scope in find_distinct(loops).tolist():
+            planned = plan_unrolling(subject, finder, scope, edges[loops == scope])
+            if isinstance(planned, UnrollPlan):
+                plans.append(planned)
+            else:
+                refusals.append((float(subject.known_edge_latency_samples[edges[loops == scope]].sum()), planned))
+        if not plans:
+            lost, message = max(refusals)
+            stage = (
+                SilenceStage.GATED if lost >= _LEAST_LOSS_RATIO * subject.total_samples else SilenceStage.NOT_MATCHED
+            )
+            return self.silent(stage, message)
+        regions = tuple(_build_region(subject, plan) for plan in plans)
+        return HidingMatch(
+            regions=regions,
+            active_samples=sum_active(subject.scopes, [plan.scope for plan in plans]),
+            hint=say(
+                "Unroll the loop, so that loads of several iterations are issued together and their latencies overlap."
+            ),
+            caveats=_list_caveats(subject, plans, regions),
+            reasons=_list_reasons(plans),
+            overlap=1.0,  # what a plan leaves waiting is not matched
+        )
+
+
+def _build_region(subject: Subject, plan: UnrollPlan) -> HidingRegion:
+    edges = subject.blame.edges
+    hotspots = build_hotspots(subject, plan.kept, np.ones(len(plan.kept)))
+    waits_left = plan.unrolling.copies / plan.copies
+    return HidingRegion(
+        scope=subject.scopes.scopes[plan.scope],
+        samples=float(edges.all_samples[plan.kept].sum()),
+        latency_samples=float(subject.known_edge_latency_samples[plan.kept].sum()) * (1.0 - waits_left),
+        active_samples=float(subject.scopes.active_samples[plan.scope]),
+        hotspots=hotspots,
+        hint=_write_hint(subject, plan, hotspots),
+    )
+
+
+def _write_hint(subject: Subject, plan: UnrollPlan, hotspots: Sequence[Hotspot]) -> Sentence:
+    scope = subject.scopes.scopes[plan.scope]
+    latency = sum(hotspot.known_latency_samples for hotspot in hotspots)
+    active = max(float(subject.scopes.active_samples[plan.scope]), 1.0)
+    sentences = [
+        say(
+            "Unroll {loop} by {copies}{directive}: {runs}{stalls}, most of them on {place}.",
+            loop=describe_scope(subject, scope),
+            copies=count(plan.copies),
+            directive=_write_directive(subject, plan),
+            runs=_describe_iterations(plan),
+            stalls=_compare(latency / active),
+            place=describe_place(subject, hotspots[0].def_row),
+        )
+    ]
+    if plan.orders:
+        row, _ = plan.orders.most_common(1)[0]
+        restrict = say("declare the pointers {qualifier}", qualifier=Code(text="__restrict__"))
+        sentences.append(
+            say(
+                "Iterations overlap only if {store} does not alias the loads: {how}, or issue all loads before the first store.",
+                store=describe_place(subject, row),
+                how=restrict if _is_cuda(scope.file) else "tell the compiler",
+            )
+        )
+    return join(sentences)
+
+
+def _compare(stalls_per_issue: float) -> Sentence:
+    if stalls_per_issue < 1:
+        return say("stalls are {share} of issues", share=percent(stalls_per_issue))
+    return say("stalls outnumber issues {ratio} : 1", ratio=number(stalls_per_issue))
+
+
+def _describe_iterations(plan: UnrollPlan) -> Sentence:
+    """How often the loop is passed, as the beginning of a clause; empty where that is unknown and it is not unrolled yet."""
+    present = plan.unrolling.copies
+    unrolled = say("already unrolled by {present}", present=count(present))
+    if plan.turns is None:
+        return say("{unrolled}; ", unrolled=unrolled) if present > 1 else NOTHING
+    least = "at least " if plan.turns.is_least else "about " if not plan.turns.is_exact else ""
+    trips = say("{least}{trips}", least=least, trips=count(plan.turns.mean, "trip"))
+    return say("{facts}; ", facts=join((unrolled, trips) if present > 1 else (trips,), ", "))
+
+
+def _write_directive(subject: Subject, plan: UnrollPlan) -> Sentence:
+    """How the source's language says it; what now forbids it, where that is to be seen."""
+    scope = subject.scopes.scopes[plan.scope]
+    if scope.file is None or scope.line is None or not _is_cuda(scope.file):
+        return NOTHING
+    pragma = Code(text=f"#pragma unroll {plan.copies}")
+    for line in range(scope.line, max(scope.line - _LINES_ABOVE, 0), -1):
+        text = subject.source_line(scope.file, line)
+        if text is not None and text.startswith(_UNROLL_OFF):
+            place = name_line(scope.file, line)
+            return say(" ({pragma} in place of {old} at {place})", pragma=pragma, old=Code(text=text), place=place)
+    return say(" ({pragma})", pragma=pragma)
+
+
+def _is_cuda(file: str | None) -> bool:
+    language = find_language(file) if file is not None else None
+    return language is not None and language.name == "cuda"
+
+
+def _list_caveats(
+    subject: Subject, plans: Sequence[UnrollPlan], regions: Sequence[HidingRegion]
+) -> tuple[Sentence, ...]:
+    best = max(range(len(plans)), key=lambda index: regions[index].latency_samples)
+    caveats = [_write_registers(subject, plans[best], regions[best].hotspots)]
+    if any(plan.orders for plan in plans):
+        caveats.append(
+            say("Whether the memory aliases cannot be seen here; a wrong promise that it does not gives wrong results.")
+        )
+    if sum(plan.dropped[RECURRENCE] for plan in plans) >= _TELLING_RATIO * subject.total_samples:
+        caveats.append(
+            say("A running sum stays a chain; partial sums break it, but change the order of float additions.")
+        )
+    caveats.append(say("The compiler adds a remainder loop for iterations that the unroll factor does not divide."))
+    return tuple(caveats)
+
+
+def _write_registers(subject: Subject, plan: UnrollPlan, hotspots: Sequence[Hotspot]) -> Sentence:
+    """What the unroll factor costs in registers, against what a thread has."""
+    defs = {hotspot.def_row for hotspot in hotspots if hotspot.category in VARIABLE_LATENCY}
+    each = sum(_count_results(subject, row) for row in defs)
+    more = round(each * (plan.copies / plan.unrolling.copies - 1))
+    architecture = subject.kernel.architecture
+    limit = architecture.occupancy.max_registers_per_thread.value if architecture is not None else 255
+    present = subject.launch.registers_per_thread if subject.launch is not None else None
+    cost = say(
+        "Unroll factor {copies} needs {more}",
+        copies=count(plan.copies),
+        more=say("about {more}", more=count(more, "more register")) if more else "more registers",
+    )
+    if present is None:
+        return say("{cost}.", cost=cost)
+    used = say("{cost} ({present} of {limit} in use now)", cost=cost, present=count(present), limit=count(limit))
+    if present + more > limit:
+        return say("{used} and would spill: choose a smaller one.", used=used)
+    return say("{used}, which can lower occupancy.", used=used)
+
+
+def _count_results(subject: Subject, row: int) -> int:
+    instructions = subject.rows.function_of(row).instructions
+    return 0 if instructions is None else len(instructions.writes.of(subject.rows.index_of(row)))
+
+
+def _list_reasons(plans: Sequence[UnrollPlan]) -> tuple[Sentence, ...]:
+    reasons = [say("not-issued samples of dependences within an iteration, of which unrolling by N leaves 1/N")]
+    dropped: Counter[Sentence] = Counter()
+    for plan in plans:
+        dropped.update(plan.dropped)
+    reasons += [
+        say("{samples} left out: {reason}", samples=count(samples, "sample"), reason=reason)
+        for reason, samples in dropped.most_common()
+    ]
+    if any(plan.turns is not None and not plan.turns.is_exact for plan in plans):
+        reasons.append(say("iterations are estimated from issue samples"))
+    return tuple(reasons)
+
+
+OPTIMIZER = LoopUnrolling()

@@ -1,0 +1,240 @@
+"""Fewer global memory instructions: wider ones, kept values, constant memory."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.code.binary.opcodes import Access
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot, MemoryLevel, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.naming import WIDE_TYPES, describe_place, name_code
+from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, capitalize, count, list_of, say
+from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, count_access_bytes, mark_accesses, measure_excess
+from gpa_lsp.kernel.dataflow.adjacent_accesses import WIDEST_ACCESS_BYTES, AccessRun, find_access_runs
+from gpa_lsp.kernel.dataflow.repeated_loads import InvariantLoad, find_invariant_loads, find_uniform_loads
+from gpa_lsp.kernel.scopes import Scope
+
+_THROTTLE = "lg_throttle"
+_WAITS = ("long_scoreboard", "drain")
+# What ``__constant__`` variables of a program may hold together. Source: CUDA C++ programming guide, technical specifications.
+_CONSTANT_BYTES = 64 * 1024
+_VECTORS = list_of(map(name_code, ("float2", "float4")), last="or")
+
+
+class MemoryTransactionReduction(EliminationOptimizer):
+    """Stalls before the full queue of global memory instructions, and what those instructions cost that need not be.
+
+    Matched: ``lg_throttle`` blamed on global loads, stores and copies, as published; less the share of it that coalescing would remove, and
+    less what accesses of the widest kind would keep (b / 16 of an access of b bytes), unless all threads of a warp load the same and constant
+    memory has room for it: shared memory takes as many requests. Of k accesses
+    side by side that one wider access could make, and of loads whose address their loop does not change, the part that would go counts
+    (1 − 1/k; 1 − 1/turns), and the same part of the stalls for their data as far as fewer sectors would be asked for.
+
+    Source: GPA Table II, Memory Transaction Reduction ("match global memory throttling stalls").
+    """
+
+    name: ClassVar[str] = "memory_transaction_reduction"
+    title: ClassVar[str] = "Reduce memory transactions"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "memory traffic"
+    # The same bytes in fewer accesses: passes through L1
+    reliefs: ClassVar[Reliefs] = Reliefs(
+        relieves=frozenset({Relief.BYTES, Relief.ISSUES}), levels=frozenset({MemoryLevel.L1})
+    )
+
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
+        """Find throttled accesses, and accesses that can be merged or dropped."""
+        if not subject.rows.has_code:
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
+        accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE, Access.COPY))
+        if not accesses.any():
+            return self.silent(SilenceStage.NOT_MATCHED, say("the kernel has no global loads or stores"))
+        findings = _Findings(subject, accesses)
+        edges = find_edges(subject, accesses, (_THROTTLE, *_WAITS))
+        weights = findings.weigh(edges)
+        matched = count_samples(subject, edges, weights)
+        if matched == 0:
+            return self.silent(SilenceStage.NOT_MATCHED, self._describe_absence(subject))
+        regions = build_regions(subject, edges, weights, write_hint=findings.write_hint, write_note=findings.write_note)
+        return EliminationMatch(
+            regions=regions,
+            hint=findings.write_remedy(regions[0].hotspots[0].def_row),
+            caveats=findings.list_caveats(edges, weights),
+            reasons=(
+                say("{reason} of global accesses, without the part that coalescing would remove", reason=_THROTTLE),
+                *findings.list_reasons(),
+            ),
+            relieves=(MemoryLevel.L1,) if findings.saves_passes(edges, weights) else (),
+        )
+
+    def _describe_absence(self, subject: Subject) -> Sentence:
+        throttled = subject.rows.count_reason(_THROTTLE)
+        if throttled:
+            samples = count(throttled, "sample")
+            return say(
+                "other suggestions cover the {samples} on a full memory queue ({reason})",
+                samples=samples,
+                reason=_THROTTLE,
+            )
+        return say(
+            "no warp is stalled on a full memory queue ({reason}) or a narrow or repeated access", reason=_THROTTLE
+        )
+
+
+class _Findings:
+    """What is known of the accesses of one kernel."""
+
+    def __init__(self, subject: Subject, accesses: npt.NDArray[np.bool_]) -> None:
+        self._subject = subject
+        self._runs: dict[int, AccessRun] = {row: run for run in find_access_runs(subject.rows) for row in run.rows}
+        self._invariant: Mapping[int, InvariantLoad] = find_invariant_loads(subject.rows)
+        self._uniform = find_uniform_loads(subject.rows)
+        self._fits_constant = {row for row in np.flatnonzero(self._uniform).tolist() if _reads_little(subject, row)}
+        self._widening = np.ones(len(subject.rows))
+        for row in np.flatnonzero(accesses).tolist():
+            if row in self._fits_constant:
+                continue  # constant memory has no queue
+            self._widening[row] = 1.0 - min(1.0, count_access_bytes(subject.rows.mnemonic(row)) / WIDEST_ACCESS_BYTES)
+        sectors, ideal = subject.rows.counter("global_sectors"), subject.rows.counter("global_sectors_ideal")
+        self._excess = np.zeros(len(subject.rows))
+        if sectors is not None and ideal is not None:
+            self._excess = measure_excess(sectors, ideal)
+
+    def weigh(self, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """float64[m]: the part of each blamed pair that would go."""
+        every = self._subject.blame.edges
+        throttle = self._subject.rows.reason_index(_THROTTLE)
+        is_throttled = every.reason[edges] == (-1 if throttle is None else throttle)
+        rows = every.def_row[edges]
+        merged, kept = self._weigh_rows()
+        # Merging neither saves bytes nor waits for them where the narrow accesses ask for no sector twice.
+        waits = np.maximum(np.minimum(merged, self._excess), kept)
+        throttled = np.where((merged > 0) | (kept > 0), np.maximum(merged, kept), (1.0 - self._excess) * self._widening)
+        return np.where(is_throttled, throttled[rows], waits[rows])
+
+    def _weigh_rows(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """float64[n]: the part of each access that merging saves, and that keeping its value saves."""
+        merged, kept = np.zeros(len(self._subject.rows)), np.zeros(len(self._subject.rows))
+        for row, run in self._runs.items():
+            merged[row] = 1.0 - 1.0 / len(run.rows)
+        for row, load in self._invariant.items():
+            kept[row] = load.removable_ratio
+        return merged, kept
+
+    def write_note(self, def_row: int, _use_row: int) -> Sentence:
+        """What is wrong with one access."""
+        if def_row in self._runs:
+            return say("one of {accesses}", accesses=count(len(self._runs[def_row].rows), "adjacent access"))
+        if def_row in self._invariant:
+            return say("its address is loop-invariant")
+        return say("all threads of a warp load the same") if self._uniform[def_row] else NOTHING
+
+    def write_hint(self, _scope: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
+        """What to do with the accesses of a region."""
+        return describe_causes(hotspots, self._write_sentence)
+
+    def _write_sentence(self, row: int) -> Sentence:
+        if row in self._runs:
+            run = self._runs[row]
+            return say(
+                "{first} and its {others} of {each} can be one access of {merged} ({type}).",
+                first=capitalize(describe_place(self._subject, run.rows[0])),
+                others=count(len(run.rows) - 1, "neighbour"),
+                each=count(run.bytes_each, "byte"),
+                merged=count(run.merged_bytes, "byte"),
+                type=WIDE_TYPES[run.merged_bytes],
+            )
+        place = capitalize(describe_place(self._subject, row))
+        if row in self._invariant:
+            is_kept = self._invariant[row].is_kept_by_stores
+            why = ", which stores or barriers in the loop keep the compiler from doing" if is_kept else ""
+            return say(
+                "{place} reads the same address in every iteration: load it once before the loop{why}.",
+                place=place,
+                why=why,
+            )
+        if self._uniform[row]:
+            better = (
+                "constant memory serves that in one step"
+                if row in self._fits_constant
+                else "one load per block into shared memory serves all its warps"
+            )
+            return say("{place} reads the same for all threads of a warp: {better}.", place=place, better=better)
+        return NOTHING
+
+    def write_remedy(self, row: int) -> Sentence:
+        """What to do about the access that most samples are stalled on."""
+        if row in self._runs:
+            return say(
+                "Access adjacent elements of a thread with one wide load or store ({types}).",
+                types=WIDE_TYPES[self._runs[row].merged_bytes],
+            )
+        if row in self._invariant:
+            return say("Load loop-invariant values once before the loop, and keep them in registers.")
+        if row in self._fits_constant:
+            return say(
+                "Keep read-only values that all threads read in constant memory, or load them once per block into shared memory."
+            )
+        if self._uniform[row]:
+            return say("Load values that all threads of a warp read once per block into shared memory.")
+        return say(
+            "Let each thread access several adjacent elements with one instruction ({types}), and keep reused values in registers or shared "
+            "memory.",
+            types=_VECTORS,
+        )
+
+    def list_caveats(self, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> tuple[Sentence, ...]:
+        """What cannot be known."""
+        rows = set(self._subject.blame.edges.def_row[edges[weights > 0]].tolist())
+        caveats = []
+        if rows & self._runs.keys():
+            caveats.append(
+                say(
+                    "A wide access needs an address aligned to its size, and no aliasing store between the narrow ones."
+                )
+            )
+        if rows & self._invariant.keys():
+            qualifiers = Code(text="const __restrict__")
+            caveats.append(
+                say(
+                    "No thread may change a value that is kept; {qualifiers} tells the compiler so.",
+                    qualifiers=qualifiers,
+                )
+            )
+        if rows - self._runs.keys() - self._invariant.keys():
+            caveats.append(
+                say("How many other accesses can be saved is unknown: all that wider ones could save are counted.")
+            )
+        return tuple(caveats)
+
+    def saves_passes(self, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> bool:
+        """Whether most of the gain is passes through L1 saved."""
+        merged, kept = self._weigh_rows()
+        saves_passes = (np.minimum(merged, self._excess) > 0) | (kept > 0)
+        chosen = saves_passes[self._subject.blame.edges.def_row[edges]]
+        saved = count_samples(self._subject, edges[chosen], weights[chosen])
+        return 2 * saved > count_samples(self._subject, edges, weights)
+
+    def list_reasons(self) -> tuple[Sentence, ...]:
+        """How many accesses of each kind there are."""
+        counts = (
+            (len(self._runs), "narrow access"),
+            (len(self._invariant), "loop-invariant load"),
+            (int(self._uniform.sum()), "warp-uniform load"),
+        )
+        return tuple(say("{accesses}", accesses=count(present, noun)) for present, noun in counts if present)
+
+
+def _reads_little(subject: Subject, row: int) -> bool:
+    """Whether all that a warp-uniform load ever read fits constant memory: at most one address each time it was executed."""
+    read_bytes = int(subject.rows.executions[row]) * count_access_bytes(subject.rows.mnemonic(row))
+    return 0 < read_bytes <= _CONSTANT_BYTES
+
+
+OPTIMIZER = MemoryTransactionReduction()

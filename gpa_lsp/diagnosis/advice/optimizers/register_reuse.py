@@ -1,0 +1,308 @@
+"""Local memory: registers that did not fit, and arrays that could not be kept in registers."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, NotRequired, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from gpa_lsp.code.binary.opcodes import Access, MemorySpace
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
+from gpa_lsp.diagnosis.advice.model import Advice, Category, Hotspot, MemoryLevel, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.naming import locate, name_code, quote, read_parts
+from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.pricing import price_elimination
+from gpa_lsp.diagnosis.advice.register_limits import RegisterLimits, find_register_limits
+from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.advice.traffic_floor import measure_local_traffic
+from gpa_lsp.diagnosis.blame.model import BlameCategory
+from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, count, join, say
+from gpa_lsp.kernel.dataflow.accesses import mark_accesses
+from gpa_lsp.kernel.dataflow.local_accesses import LocalAccess, LocalUse, find_local_accesses
+from gpa_lsp.kernel.scopes import Scope
+
+# What an array elsewhere would not wait for; its accesses stay, whereas a spill's go
+_ARRAY_STALLS = (BlameCategory.MEMORY_LOCAL, BlameCategory.MEMORY_THROTTLE, BlameCategory.WRITE_AFTER_READ)
+
+_MOST_NAMED = 3
+
+_LEVELS = (("l1", MemoryLevel.L1), ("l2", MemoryLevel.L2), ("dram", MemoryLevel.DRAM))
+_KEPT = 0.99
+# Part of the way, on a logarithmic scale, to a kernel without this traffic: seldom do all values find room. Ours.
+_REACH = 0.5
+
+
+class RegisterReuse(EliminationOptimizer):
+    """Stalls of local memory that more registers, shorter lives of values, or another home for an array would not have.
+
+    Matched: everything blamed on stores and reloads of spilled registers, and the waits for accesses to arrays in local memory. Registers saved
+    for a caller are not matched: inlining or fewer live values are the remedy for those. Where a level of the memory limits the kernel, the
+    price is that of the traffic that goes, by counters, which need no samples.
+
+    Source: GPA Table II, Register Reuse (memory dependency stalls of local memory); spills told from arrays by their addresses.
+    """
+
+    name: ClassVar[str] = "register_reuse"
+    title: ClassVar[str] = "Reduce local memory use"
+    category: ClassVar[Category] = Category.BINARY
+    group: ClassVar[str] = "registers"
+    # Local memory is memory
+    reliefs: ClassVar[Reliefs] = Reliefs(
+        relieves=frozenset({Relief.BYTES, Relief.ISSUES}),
+        levels=frozenset({MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM}),
+    )
+    needs_samples: ClassVar[bool] = False
+
+    def advise(self, subject: Subject) -> Advice | Silence:
+        """Match and price; what has to be changed depends on what local memory is used for."""
+        found = self.match(subject)
+        if isinstance(found, Silence):
+            return found
+        category = _choose_category(subject, find_local_accesses(subject.rows))
+        return price_elimination(subject, replace(self.label, category=category), found)
+
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
+        """Find accesses to local memory that somebody waits for."""
+        if not subject.rows.has_code:
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
+        accesses = find_local_accesses(subject.rows)
+        saved = [one for one in accesses if one.use is LocalUse.SAVED_REGISTER]
+        if not accesses and (generic := _match_generic(subject)) is not None:
+            return generic
+        if len(saved) == len(accesses):
+            message = say("none of the {rows} accesses local memory", rows=count(len(subject.rows), "instruction"))
+            if saved:
+                message = say(
+                    "{accesses}, all to registers saved for callers", accesses=count(len(saved), "local-memory access")
+                )
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        wanted = _mark(subject, (one.row for one in accesses if one.use is not LocalUse.SAVED_REGISTER))
+        regions = (
+            _build_regions(subject, accesses) if subject.total_samples else _count_regions(subject, accesses, wanted)
+        )
+        if not regions:
+            message = say(
+                "{accesses} caused none of the {samples}",
+                accesses=count(len(accesses) - len(saved), "local-memory access"),
+                samples=count(subject.total_samples, "sample"),
+            )
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        uses = {one.use for one in accesses}
+        return EliminationMatch(
+            regions=regions,
+            hint=regions[0].hint,
+            caveats=_list_caveats(subject, uses),
+            reasons=(_count_uses(accesses),),
+            **_save_traffic(subject, wanted),
+        )
+
+
+def _match_generic(subject: Subject) -> EliminationMatch | None:
+    """Local memory behind generic addresses, which only counters tell: arrays that a debug build, or code with pointers to them, keeps there."""
+    sectors = subject.rows.counter("local_sectors")
+    if sectors is None:
+        return None
+    generic = mark_accesses(subject.rows, (MemorySpace.GENERIC,), (Access.LOAD, Access.STORE)) & (sectors > 0)
+    edges = find_edges(subject, generic)
+    if not generic.any() or (subject.total_samples and not len(edges)):
+        return None
+    moved = int(sectors[generic].sum())
+    return EliminationMatch(
+        regions=build_regions(subject, edges, np.ones(len(edges)))
+        if subject.total_samples
+        else build_counted_regions(subject, np.where(generic, sectors, 0)),
+        hint=say(
+            "Keep the arrays that threads index here in registers: constant indices and unrolled loops, no pointers to them; or read what they hold "
+            "from where it came."
+        ),
+        caveats=(say("Keep arrays with run-time indices in shared memory."),),
+        reasons=(say("{sectors} of local memory behind generic addresses", sectors=count(moved, "sector")),),
+        **_save_traffic(subject, generic),
+    )
+
+
+class _Savings(TypedDict):
+    """Arguments of a match that say what traffic goes."""
+
+    leaves: NotRequired[Mapping[str, float]]
+    reach: NotRequired[float]
+    relieves: NotRequired[tuple[MemoryLevel, ...]]
+
+
+def _save_traffic(subject: Subject, accesses: npt.NDArray[np.bool_]) -> _Savings:
+    """What goes of each level's traffic with some accesses; nothing is said where it was not counted."""
+    leaves = measure_local_traffic(subject, accesses)
+    if leaves is None:
+        return {}
+    relieves = tuple(level for unit, level in _LEVELS if leaves.get(unit, 1.0) < _KEPT)
+    return {"leaves": leaves, "reach": _REACH, "relieves": relieves}
+
+
+def _count_regions(
+    subject: Subject, accesses: Sequence[LocalAccess], wanted: npt.NDArray[np.bool_]
+) -> tuple[EliminationRegion, ...]:
+    """Without samples: the scopes by what they move."""
+    sectors = subject.rows.counter("local_sectors")
+    if sectors is None:
+        return ()
+    by_row = {one.row: one for one in accesses}
+    spills = [one for one in accesses if one.use is LocalUse.SPILL]
+    limits = find_register_limits(subject)
+
+    def describe(row: int) -> Sentence:
+        if by_row[row].use is LocalUse.SPILL:
+            scope = subject.scopes.scopes[int(subject.scopes.innermost[row])]
+            return _advise_spills(subject, scope, (), spills, limits)
+        return _advise_arrays(subject, [by_row[row]], accesses)
+
+    return build_counted_regions(subject, np.where(wanted, np.maximum(sectors, 0), 0), describe)
+
+
+def _build_regions(subject: Subject, accesses: Sequence[LocalAccess]) -> tuple[EliminationRegion, ...]:
+    by_row = {one.row: one for one in accesses}
+    spills = find_edges(subject, _mark(subject, (one.row for one in accesses if one.use is LocalUse.SPILL)))
+    arrays = find_edges(subject, _mark(subject, (one.row for one in accesses if one.use is LocalUse.ARRAY)))
+    arrays = arrays[np.isin(subject.blame.edges.category[arrays], _ARRAY_STALLS)]
+    limits = find_register_limits(subject)
+
+    def advise_spills(scope: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
+        inside = [one for one in accesses if one.use is LocalUse.SPILL]
+        return _advise_spills(subject, scope, hotspots, inside, limits)
+
+    def advise_arrays(_: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
+        return _advise_arrays(subject, [by_row[one.def_row] for one in hotspots], accesses)
+
+    regions = [
+        *build_regions(subject, spills, np.ones(len(spills)), write_hint=advise_spills),
+        *build_regions(subject, arrays, np.ones(len(arrays)), write_hint=advise_arrays),
+    ]
+    return tuple(sorted(regions, key=lambda region: (-region.samples, region.scope.row)))
+
+
+def _mark(subject: Subject, rows: Iterable[int]) -> npt.NDArray[np.bool_]:
+    marked = np.zeros(len(subject.rows), dtype=np.bool_)
+    marked[list(rows)] = True
+    return marked
+
+
+def _choose_category(subject: Subject, accesses: Sequence[LocalAccess]) -> Category:
+    """BINARY where a bound or a flag limits the registers and most of the matched samples are spills; CODE otherwise."""
+    limits = find_register_limits(subject)
+    by_cause = np.bincount(
+        subject.blame.edges.def_row, weights=subject.blame.edges.all_samples, minlength=len(subject.rows)
+    )
+    spilled = sum(float(by_cause[one.row]) for one in accesses if one.use is LocalUse.SPILL)
+    array = sum(float(by_cause[one.row]) for one in accesses if one.use is LocalUse.ARRAY)
+    is_bound = limits is not None and limits.is_bounded_by_flag
+    return Category.BINARY if spilled >= array and is_bound else Category.CODE
+
+
+def _advise_spills(
+    subject: Subject,
+    scope: Scope,
+    hotspots: Sequence[Hotspot],
+    spills: Sequence[LocalAccess],
+    limits: RegisterLimits | None,
+) -> Sentence:
+    slots = {slot for one in spills for slot in _list_slots(subject, one)}
+    values = _name_values(subject, hotspots, spills)
+    spilled = say(
+        "Spilled to local memory: {slots} of 4 bytes{most}.",
+        slots=count(len(slots), "value"),
+        most=say("; most stalls are on {values}", values=join(values, "; ")) if values else NOTHING,
+    )
+    body = "loop body" if scope.last_line is not None else "body"
+    fewer = say("keep fewer values live (split the {body}, or recompute cheap ones).", body=body)
+    if limits is None:
+        return join([spilled, capitalize(fewer)])
+    link = "; or" if limits.is_bounded_by_flag else ";"
+    return say(
+        "{spilled} {limits}{link} {fewer}", spilled=spilled, limits=limits.advise(len(slots)), link=link, fewer=fewer
+    )
+
+
+def _name_values(subject: Subject, hotspots: Sequence[Hotspot], spills: Sequence[LocalAccess]) -> list[Sentence]:
+    """The spilled values behind some hotspots, by the instruction and line that computed them."""
+    by_slot = {slot: one for one in spills if one.is_store for slot in _list_slots(subject, one)}
+    by_row = {one.row: one for one in spills}
+    names: dict[Sentence, None] = {}
+    for hotspot in hotspots:
+        access = by_row[hotspot.def_row]
+        slots = _list_slots(subject, access)
+        store = access if access.is_store else next((by_slot[slot] for slot in slots if slot in by_slot), None)
+        if store is None or store.value_row is None:
+            continue
+        names[_name_value(subject, store.value_row)] = None
+        if len(names) == _MOST_NAMED:
+            break
+    return list(names)
+
+
+def _list_slots(subject: Subject, access: LocalAccess) -> list[tuple[int, int]]:
+    """The words an access touches: their routine and offset, because each routine has a frame of its own."""
+    routine = subject.scopes.routine_of(access.row)
+    return [(routine, slot) for slot in access.slots]
+
+
+def _name_value(subject: Subject, row: int) -> Sentence:
+    parts = read_parts(subject, row)
+    place = locate(subject, row)
+    name = subject.rows.opcode(row).name
+    if parts is not None and len(parts.assigned) == 1:
+        variable = name_code(parts.assigned[0])
+        return say("{variable}, computed {place} ({opcode})", variable=variable, place=place, opcode=name)
+    return say("the result of {opcode} {place}", opcode=name, place=place)
+
+
+def _advise_arrays(subject: Subject, waited: Sequence[LocalAccess], accesses: Sequence[LocalAccess]) -> Sentence:
+    routine = subject.scopes.routine_of(waited[0].row)
+    of_routine = [
+        one for one in accesses if one.use is LocalUse.ARRAY and subject.scopes.routine_of(one.row) == routine
+    ]
+    indexed = next((one for one in [*waited, *of_routine] if one.is_indexed), None)
+    shown = indexed or waited[0]
+    parts = read_parts(subject, shown.row)
+    names = tuple(dict.fromkeys([*parts.loads, *parts.stores])) if parts is not None else ()
+    what = say(" ({names})", names=quote(names)) if names else NOTHING
+    place = locate(subject, shown.row)
+    if indexed is None:
+        return say(
+            "The variable accessed {place}{what} is in local memory because its address is taken. "
+            "Pass it by value, or inline the function that takes its address.",
+            place=place,
+            what=what,
+        )
+    return say(
+        "The array accessed {place}{what} is in local memory because its index is unknown at compile time. "
+        "Fully unroll the loops that index it to keep it in registers, or give each thread a column of shared memory.",
+        place=place,
+        what=what,
+    )
+
+
+def _count_uses(accesses: Sequence[LocalAccess]) -> Sentence:
+    nouns = {
+        LocalUse.SPILL: "spill access",
+        LocalUse.ARRAY: "local-array access",
+        LocalUse.SAVED_REGISTER: "saved-register access",
+    }
+    counts = ((noun, sum(one.use is use for one in accesses)) for use, noun in nouns.items())
+    return join((say("{accesses}", accesses=count(present, noun)) for noun, present in counts if present), ", ")
+
+
+def _list_caveats(subject: Subject, uses: set[LocalUse]) -> tuple[Sentence, ...]:
+    caveats = []
+    limits = find_register_limits(subject)
+    if LocalUse.SPILL in uses and limits is not None and limits.is_bounded_by_flag:
+        caveats.append(say("More registers per thread can lower occupancy."))
+    if LocalUse.ARRAY in uses:
+        caveats.append(
+            say("An array in shared memory can lower occupancy, and its layout has to avoid bank conflicts.")
+        )
+    return tuple(caveats)
+
+
+OPTIMIZER = RegisterReuse()

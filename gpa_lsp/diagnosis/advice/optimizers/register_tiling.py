@@ -1,0 +1,208 @@
+"""Products whose multiply-adds each load their operands from shared memory."""
+
+import math
+from typing import ClassVar
+
+import numpy as np
+from msgspec import Struct
+
+from gpa_lsp.code.binary.opcodes import Access
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
+from gpa_lsp.diagnosis.advice.loop_work import LoopWork, list_loop_work
+from gpa_lsp.diagnosis.advice.model import Category, MemoryLevel, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.naming import describe_scope
+from gpa_lsp.diagnosis.advice.optimizers import UnitOptimizer
+from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
+from gpa_lsp.diagnosis.advice.residency import GOOD_BLOCK_THREADS
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.advice.unit_pricing import TILING_REACH, UnitMatch
+from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, number, say, size
+from gpa_lsp.gpu.arch.model import Architecture
+from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
+from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, WARP_THREADS, count_access_bytes, mark_accesses
+
+# Shared-memory wavefronts per multiply-add from which on operands are not reused enough: a tile of 8 × 8 results takes 1/8 + 1/8
+MOST_WAVEFRONTS = 0.25
+
+_SHARED_UNITS = frozenset({"l1", "shared", "mio"})
+
+_QUEUE_REASONS = ("mio_throttle", "short_scoreboard")
+_QUEUE_SHARE = 0.2  # Of all samples, in front of shared memory: where no counter says which unit is busy
+
+_EDGES = (8, 4)  # Of tiles, the largest first
+
+_ADDRESS_REGISTERS = 24
+_DEPTH = 8  # Steps of the product whose operands a block keeps in shared memory at a time
+
+_LEAST_GROWTH = 1.5  # Times the edge of the tile that there is; a smaller step saves little
+
+
+class _Tile(Struct, frozen=True, kw_only=True):
+    """A tile of results per thread, and what it takes."""
+
+    edge: int  # results along each side
+    threads: int  # of a block
+    rows: int  # results along one side of the block's tile
+    columns: int  # along the other
+    registers: int  # of a thread, about: its results, a row and a column of operands, twice, and addresses
+    shared_bytes: int  # of a block
+    warps_per_sm: int | None  # that then fit; None without a table of the architecture
+
+
+class RegisterTiling(UnitOptimizer):
+    """A thread that computes a tile of T × T results loads each operand once for T of them.
+
+    Matched: the loop with most multiply-adds, where shared memory takes more than a quarter of a wavefront for each, and L1, shared memory or
+    the queue before them limits the kernel; unless its threads have such tiles already, so that wavefronts are many for another reason. The
+    multiply-adds stay; loads, and the loop's own instructions, go. The tile is the largest whose registers and shared memory leave two warps to
+    each scheduler, and that leaves a block to each SM.
+    """
+
+    name: ClassVar[str] = "register_tiling"
+    title: ClassVar[str] = "Tile in registers"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "data reuse"
+    # Operands are loaded once for a row or column of results
+    reliefs: ClassVar[Reliefs] = Reliefs(
+        relieves=frozenset({Relief.BYTES, Relief.ISSUES}), levels=frozenset({MemoryLevel.L1, MemoryLevel.SHARED})
+    )
+    needs_samples: ClassVar[bool] = False
+
+    def match(self, subject: Subject) -> UnitMatch | Silence:
+        """Compare a loop's loads with its multiply-adds."""
+        works = list_loop_work(subject)
+        if not works:
+            return self.silent(SilenceStage.NOT_MATCHED, say("no loop does floating-point multiply-adds"))
+        work = works[0]
+        per_result = work.shared_wavefronts / work.multiply_adds
+        if per_result <= MOST_WAVEFRONTS:
+            return self.silent(
+                SilenceStage.NOT_MATCHED,
+                say("shared memory takes {each} wavefronts per multiply-add", each=number(per_result)),
+            )
+        queued = sum(subject.rows.count_reason(reason) for reason in _QUEUE_REASONS) / max(subject.total_samples, 1)
+        if subject.limiter.unit not in _SHARED_UNITS and queued < _QUEUE_SHARE:
+            return self.silent(
+                SilenceStage.GATED, say("shared memory does not limit the kernel: {why}", why=subject.limiter.sentence)
+            )
+        words = work.shared_words / work.multiply_adds
+        if 0 < words * _EDGES[0] < 2 * _LEAST_GROWTH:
+            message = say(
+                "each value from shared memory is used in {uses} multiply-adds already", uses=number(2 / words)
+            )
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        tile = _choose_tile(subject, 2 / words if words else 1.0)
+        if tile is None:
+            return self.silent(
+                SilenceStage.GATED, say("larger tiles leave fewer blocks than SMs, or too few warps to an SM")
+            )
+        return self._describe(subject, work, per_result, tile)
+
+    def _describe(self, subject: Subject, work: LoopWork, per_result: float, tile: _Tile) -> UnitMatch:
+        edge = tile.edge
+        left = min(1.0, 2 / edge / per_result)
+        share = work.executions / max(1, int(np.maximum(subject.rows.executions, 0).sum()))
+        lean = (1 + 2 / edge) * work.multiply_adds / work.executions
+        loads = np.zeros(len(subject.rows), dtype=np.bool_)
+        loads[work.rows] = True
+        edges = find_edges(subject, loads, (*_QUEUE_REASONS, "lg_throttle", "long_scoreboard"))
+        return UnitMatch(
+            leaves={"l1": left, "shared": left, "issue": 1 - share * max(0.0, 1 - lean), "alu": 1 - share * (1 - left)},
+            reach=TILING_REACH,
+            regions=build_regions(subject, edges, np.ones(len(edges)))
+            if subject.total_samples
+            else build_counted_regions(subject, np.where(loads, np.maximum(subject.rows.executions, 0), 0)),
+            hint=say(
+                "Let each thread compute {edge} × {edge} results in {where}: load a column and a row of the shared tiles into registers, then "
+                "do their outer product.",
+                edge=number(edge),
+                where=describe_scope(subject, work.scope),
+            ),
+            caveats=(
+                _describe_tile(tile),
+                say(
+                    "Load the shared tiles with {wide} where they are contiguous, or they become the next limit.",
+                    wide=Code(text="float4"),
+                ),
+            ),
+            reasons=(
+                say(
+                    "shared memory takes {now} wavefronts per multiply-add, {then} with the tile",
+                    now=number(per_result),
+                    then=number(2 / edge),
+                ),
+            ),
+        )
+
+
+def _choose_tile(subject: Subject, present_edge: float) -> _Tile | None:
+    """The largest tile that a GPU holds and a grid fills; None where none is larger than what there is."""
+    launch, architecture = subject.launch, subject.kernel.architecture
+    threads = GOOD_BLOCK_THREADS if launch is None else min(max(launch.threads_per_block, 64), GOOD_BLOCK_THREADS)
+    results = _count_results(subject)
+    for edge in _EDGES:
+        if edge < _LEAST_GROWTH * present_edge:
+            return None
+        tile = _fit(architecture, edge, threads)
+        blocks = None if results is None else results / (threads * edge * edge)
+        has_blocks = blocks is None or launch is None or launch.sm_count is None or blocks >= launch.sm_count
+        if tile is not None and has_blocks:
+            return tile
+    return None
+
+
+def _fit(architecture: Architecture | None, edge: int, threads: int) -> _Tile | None:
+    """A tile on an SM; None where fewer than two warps are left to a scheduler."""
+    registers = edge * edge + 4 * edge + _ADDRESS_REGISTERS
+    across = 2 ** math.floor(math.log2(threads) / 2)
+    rows, columns = across * edge, threads // across * edge
+    shared_bytes = (rows + columns) * _DEPTH * 4
+    warps = None
+    if architecture is not None:
+        most = architecture.occupancy.max_registers_per_thread.value
+        block = BlockShape(threads=threads, registers_per_thread=min(registers, most), shared_bytes=shared_bytes)
+        warps = find_occupancy(architecture, block).warps_per_sm
+        is_too_large = registers > most or shared_bytes > architecture.occupancy.default_shared_per_block_bytes.value
+        if is_too_large or warps < 2 * architecture.sm.sub_partitions_per_sm.value:
+            return None
+    return _Tile(
+        edge=edge,
+        threads=threads,
+        rows=rows,
+        columns=columns,
+        registers=registers,
+        shared_bytes=shared_bytes,
+        warps_per_sm=warps,
+    )
+
+
+def _count_results(subject: Subject) -> float | None:
+    """Words that a launch stores to global memory; None where executions or the stores are unknown."""
+    rows = subject.rows
+    stores = mark_accesses(rows, GLOBAL_SPACES, (Access.STORE,))
+    widths = rows.spread_by_mnemonic(count_access_bytes, unknown=0)
+    launches = max(1, sum(launch.failure is None for launch in subject.kernel.launches))
+    stored = int((np.maximum(rows.executions, 0) * widths)[stores].sum()) * WARP_THREADS / 4 / launches
+    return stored or None
+
+
+def _describe_tile(tile: _Tile) -> Sentence:
+    fits = (
+        NOTHING
+        if tile.warps_per_sm is None
+        else say(", so that {warps} fit on an SM", warps=count(tile.warps_per_sm, "warp"))
+    )
+    return say(
+        "Blocks of {threads} then make tiles of {rows} × {columns} results, with about {registers} a thread and {shared} of shared memory for "
+        "{depth} steps{fits}.",
+        threads=count(tile.threads, "thread"),
+        rows=number(tile.rows),
+        columns=number(tile.columns),
+        registers=count(tile.registers, "register"),
+        shared=size(tile.shared_bytes),
+        depth=number(_DEPTH),
+        fits=fits,
+    )
+
+
+OPTIMIZER = RegisterTiling()

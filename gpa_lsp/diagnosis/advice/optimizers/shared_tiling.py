@@ -1,0 +1,179 @@
+"""Global loads of data that other threads of the block load, too."""
+
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.code.binary.opcodes import Access
+from gpa_lsp.code.sources.thread_axes import find_thread_axes
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
+from gpa_lsp.diagnosis.advice.loop_work import LoopWork, list_loop_work
+from gpa_lsp.diagnosis.advice.model import Category, MemoryLevel, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.naming import describe_place, describe_scope, find_own_frame, read_parts
+from gpa_lsp.diagnosis.advice.optimizers import UnitOptimizer
+from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.advice.unit_pricing import TILING_REACH, UnitMatch
+from gpa_lsp.diagnosis.analyses.limiter.model import REQUESTS, LimiterKind
+from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, number, say, size
+from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, SECTOR_BYTES, count_access_bytes, mark_accesses
+
+# Bytes from L1 to registers over bytes from L2 to L1: in published reports a naive matrix product has 8, a convolution 50
+LEAST_REUSE = 4.0
+
+LEAST_LOADS = 0.5  # Global loads per multiply-add, from which on a loop lives on them
+
+_REASONS = ("lg_throttle", "long_scoreboard")
+_STALLED_SHARE = 0.2
+_MOST_NAMED = 2  # Expressions of a line that are spoken of
+
+_TILE_EDGES = (16, 32)  # Elements along a tile that blocks of usual shapes load in one or a few steps
+
+
+class SharedTiling(UnitOptimizer):
+    """Data that many threads of a block read are loaded once, into shared memory, in place of once per thread.
+
+    Matched: a loop with a global load for at least every second multiply-add, whose data L1 answers many times over, where L1 limits the kernel or
+    warps are stalled on these loads. The multiply-adds stay.
+    """
+
+    name: ClassVar[str] = "shared_tiling"
+    title: ClassVar[str] = "Tile in shared memory"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "data reuse"
+    reliefs: ClassVar[Reliefs] = Reliefs(
+        relieves=frozenset({Relief.BYTES, Relief.ISSUES}), levels=frozenset({MemoryLevel.L1, MemoryLevel.L2})
+    )
+    needs_samples: ClassVar[bool] = False
+    needs_counters: ClassVar[tuple[str, ...]] = ("global_sectors",)
+
+    def match(self, subject: Subject) -> UnitMatch | Silence:
+        """Find a loop whose loads L1 answers again and again."""
+        works = [work for work in list_loop_work(subject) if work.global_loads >= LEAST_LOADS * work.multiply_adds]
+        if not works:
+            return self.silent(
+                SilenceStage.NOT_MATCHED, say("no loop loads global memory for every second multiply-add")
+            )
+        reuse = _measure_reuse(subject)
+        if reuse is None:
+            return self.silent(SilenceStage.NO_METRICS, say("the traffic between L2 and L1 was not collected"))
+        if reuse < LEAST_REUSE:
+            return self.silent(
+                SilenceStage.NOT_MATCHED, say("L1 answers each byte from L2 {times} times", times=number(reuse))
+            )
+        loads = _mark_loads(subject, works[0])
+        stalled = find_edges(subject, loads, _REASONS)
+        share = float(subject.blame.edges.all_samples[stalled].sum()) / max(subject.total_samples, 1)
+        if subject.limiter.unit != "l1" and share < _STALLED_SHARE:
+            return self.silent(
+                SilenceStage.GATED, say("global loads do not limit the kernel: {why}", why=subject.limiter.sentence)
+            )
+        regions = (
+            build_regions(subject, stalled, np.ones(len(stalled)))
+            if subject.total_samples
+            else build_counted_regions(subject, np.where(loads, np.maximum(subject.rows.executions, 0), 0))
+        )
+        return UnitMatch(
+            leaves={"l1": 1 / reuse, "issue": 0.5, "alu": 0.5},
+            reach=_choose_reach(subject),
+            regions=regions,
+            hint=_write_hint(subject, works[0], loads),
+            caveats=(
+                say(
+                    "Staging costs shared memory and two {barrier} per tile; the halo of a stencil is loaded along.",
+                    barrier=Code(text="__syncthreads()"),
+                ),
+            ),
+            reasons=(say("registers take {reuse} times the bytes that L2 sends to L1", reuse=number(reuse)),),
+        )
+
+
+def _choose_reach(subject: Subject) -> float:
+    """Half as far where shared memory takes over most of the work: the requests that keep L1 busy, or all the rest of a debug build."""
+    first = subject.limiter.find(subject.limiter.unit)
+    is_by_requests = first is not None and first.unit == "l1" and first.by == REQUESTS
+    return TILING_REACH / 2 if is_by_requests or subject.limiter.kind is LimiterKind.BUILD else TILING_REACH
+
+
+def _measure_reuse(subject: Subject) -> float | None:
+    """Bytes from L1 to registers over bytes from L2 to L1; None where one is unknown."""
+    sectors = subject.rows.counter("global_sectors")
+    loads = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD,))
+    launches = [launch for launch in subject.kernel.launches if launch.failure is None]
+    filled = [launch.read_number("l1tex__m_xbar2l1tex_read_bytes.sum") for launch in launches]
+    known = [one for one in filled if one]
+    if sectors is None or not known or len(known) < len(filled):
+        return None
+    return float(np.maximum(sectors[loads], 0).sum()) * SECTOR_BYTES / sum(known)
+
+
+def _mark_loads(subject: Subject, work: LoopWork) -> npt.NDArray[np.bool_]:
+    marked = np.zeros(len(subject.rows), dtype=np.bool_)
+    marked[work.rows] = True
+    return marked & mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD,))
+
+
+def _write_hint(subject: Subject, work: LoopWork, loads: npt.NDArray[np.bool_]) -> Sentence:
+    """What to stage, why it pays, and how large a tile may be."""
+    rows = np.flatnonzero(loads)
+    executed = np.maximum(subject.rows.executions[rows], 0)
+    hottest = subject.rows.find_heaviest(rows, executed)
+    remedy = say(
+        "Copy the data of {load} to shared memory tile by tile before {where}, each element once per block, and read it from there.",
+        load=describe_place(subject, hottest),
+        where=describe_scope(subject, work.scope),
+    )
+    return join((remedy, _describe_reuse(subject, hottest), _describe_tile(subject, rows)))
+
+
+def _describe_reuse(subject: Subject, row: int) -> Sentence:
+    """Which loads of a source line are the same for all threads along an axis of the block; empty where the source does not tell."""
+    frame, parts = find_own_frame(subject, row), read_parts(subject, row)
+    text = None if frame is None else subject.read_source(frame.file)
+    if frame is None or parts is None or text is None or subject.launch is None or _is_inlined(subject, row):
+        return NOTHING
+    threads = dict(zip("xyz", subject.launch.block, strict=True))
+    clauses = []
+    for expression in parts.loads[:_MOST_NAMED]:
+        own = find_thread_axes(text, frame.line, expression)
+        free = [axis for axis in "xyz" if threads[axis] > 1 and axis not in own]
+        if own and free:  # without any axis the index may have come from where nobody looked
+            axis = Code(text=f"threadIdx.{free[0]}")
+            clauses.append(
+                say(
+                    "{load} does not depend on {axis}, so {threads} load the same",
+                    load=Code(text=expression),
+                    axis=axis,
+                    threads=count(threads[free[0]], "thread"),
+                )
+            )
+    return say("{clauses}.", clauses=join(clauses, "; ")) if clauses else NOTHING
+
+
+def _is_inlined(subject: Subject, row: int) -> bool:
+    """Whether a row is of a function that was inlined: what it was called with may depend on any axis."""
+    function = subject.rows.function_of(row)
+    chain = function.chain_index[subject.rows.index_of(row)]
+    return function.lines is None or chain < 0 or len(function.lines.chains[chain]) > 1
+
+
+def _describe_tile(subject: Subject, rows: npt.NDArray[np.int64]) -> Sentence:
+    """The bytes of square tiles as wide as the block, where they fit."""
+    architecture = subject.kernel.architecture
+    if architecture is None or subject.launch is None:
+        return NOTHING
+    edge = subject.launch.block[0] if subject.launch.block[0] in _TILE_EDGES else _TILE_EDGES[0]
+    element_bytes = max(count_access_bytes(subject.rows.mnemonic(int(row))) for row in rows)
+    tile_bytes = edge * edge * element_bytes
+    if not 0 < tile_bytes <= architecture.occupancy.default_shared_per_block_bytes.value:
+        return NOTHING
+    return say(
+        "A tile of {edge} × {edge} elements takes {size} of the {most} of shared memory that a block can have.",
+        edge=number(edge),
+        size=size(tile_bytes),
+        most=size(architecture.occupancy.default_shared_per_block_bytes.value),
+    )
+
+
+OPTIMIZER = SharedTiling()

@@ -1,0 +1,89 @@
+"""SMs that finish early while others still work."""
+
+from typing import ClassVar
+
+from gpa_lsp.diagnosis.advice.launch_facts import LaunchFacts
+from gpa_lsp.diagnosis.advice.matches import IdleMatch
+from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers import IdleOptimizer
+from gpa_lsp.diagnosis.advice.residency import measure_longest_part, measure_sm_idleness
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.foundation.prose import Sentence, count, percent, say
+
+# The uneven number of blocks counts as the cause when it alone would give at least this part of the measured idle time
+EXPLAINED_PART = 0.5
+
+
+class SmImbalance(IdleOptimizer):
+    """The kernel ends with the SM that works longest.
+
+    (1 − mean / longest active time of an SM) of the time in which any SM is active would go if all ended together. Measured, not modelled.
+
+    Source: Nsight Compute's workload imbalance rule.
+    """
+
+    name: ClassVar[str] = "sm_imbalance"
+    title: ClassVar[str] = "Balance work across SMs"
+    category: ClassVar[Category] = Category.PARALLEL
+    group: ClassVar[str] = "idle"
+    needs_samples: ClassVar[bool] = False
+    needs_grid: ClassVar[bool] = True
+    needs_metrics: ClassVar[tuple[str, ...]] = ("sm__cycles_active.avg", "sm__cycles_active.max")
+
+    def match(self, subject: Subject) -> IdleMatch | Silence:
+        """Compare the SMs' mean active time with the longest."""
+        launch, idle = subject.launch, measure_sm_idleness(subject)
+        if launch is None or launch.sm_count is None or launch.blocks < 1 or idle is None:
+            return self.silent(SilenceStage.NO_METRICS, say("the profile does not record how long the SMs were active"))
+        if launch.blocks < launch.sm_count:
+            idle_sms = count(launch.sm_count - launch.blocks, "SM")
+            message = say("{blocks} leave {idle} without any", blocks=count(launch.blocks, "block"), idle=idle_sms)
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        if subject.limiter.unit == "tail":
+            return Silence(
+                optimizer=self.name,
+                stage=SilenceStage.GATED,
+                message=say("{why}", why=subject.limiter.sentence),
+                contradicted_by="limiter",
+            )
+        busy = measure_longest_part(subject)
+        saved = idle * (1.0 if busy is None else busy)
+        if saved == 0:
+            return self.silent(SilenceStage.NOT_MATCHED, say("all SMs were active equally long"))
+        return IdleMatch(
+            scope=subject.scopes.scopes[0],
+            saved_ratio=saved,
+            saved_ratio_low=saved,
+            saved_ratio_high=saved,
+            bound=1 / (1 - saved),
+            bound_reason=say("all SMs busy until the end"),
+            hint=_suggest(launch, launch.sm_count, idle),
+            reasons=(say("SMs were active on average for {part} of the longest one's time", part=percent(1 - idle)),),
+        )
+
+
+def _suggest(launch: LaunchFacts, sm_count: int, idle: float) -> Sentence:
+    most = -(-launch.blocks // sm_count)
+    blocks = count(launch.blocks, "block")
+    by_count = 1 - launch.blocks / sm_count / most
+    if by_count >= EXPLAINED_PART * idle:
+        full = launch.blocks - (most - 1) * sm_count
+        return say(
+            "{blocks} do not divide evenly among {sms}: {full} get {most}, the others {fewer}. Launch a multiple of {multiple}, or smaller "
+            "blocks, of which one more matters less.",
+            blocks=blocks,
+            sms=count(sm_count, "SM"),
+            full=count(full),
+            most=count(most),
+            fewer=count(most - 1),
+            multiple=count(sm_count, "block"),
+        )
+    return say(
+        "SMs are idle for {idle} of the time because some of the {blocks} run longer than others. Give long blocks less work, start them "
+        "first, or let blocks fetch work from a counter until none is left.",
+        idle=percent(idle),
+        blocks=blocks,
+    )
+
+
+OPTIMIZER = SmImbalance()

@@ -1,0 +1,198 @@
+"""Slow arithmetic where equivalent cheaper arithmetic may do: integer divisions, double literals, conversions, FP64 on parts that lack it."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from msgspec.structs import replace
+
+from gpa_lsp.diagnosis.advice.arithmetic_hints import (
+    advise_double,
+    choose_division_remedy,
+    choose_slow_remedy,
+    choose_widened_remedy,
+    describe_division,
+    describe_slow,
+    describe_widened,
+    find_double_row,
+)
+from gpa_lsp.diagnosis.advice.blamed_stalls import find_separable
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
+from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
+from gpa_lsp.diagnosis.advice.sequence_regions import (
+    build_row_region,
+    build_sequence_regions,
+    find_line_scope,
+    find_removable,
+)
+from gpa_lsp.diagnosis.advice.slow_arithmetic import SlowKind, Slowness, find_slowness
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.blame.model import BlameCategory
+from gpa_lsp.foundation.prose import Sentence, count, join, say
+from gpa_lsp.kernel.dataflow.arithmetic.patterns import Family
+from gpa_lsp.kernel.dataflow.arithmetic.sequences import (
+    ArithmeticSequence,
+    ArithmeticSequences,
+    find_arithmetic_sequences,
+)
+from gpa_lsp.kernel.scopes import Scope, ScopeKind
+
+# What a slow arithmetic instruction makes others wait for: its result, its operands, its issue, its unit and the queue in front of it
+_STALLS = (
+    BlameCategory.EXECUTION_ARITHMETIC,
+    BlameCategory.EXECUTION_SPECIAL,
+    BlameCategory.WRITE_AFTER_READ,
+    BlameCategory.ISSUE,
+    BlameCategory.PIPE_THROTTLE,
+    BlameCategory.MIO_THROTTLE,
+    BlameCategory.TEXTURE_THROTTLE,
+)
+
+
+class StrengthReduction(EliminationOptimizer):
+    """Stalls of long-latency arithmetic that an equivalent cheaper form would not have.
+
+    Matched: everything blamed on an integer division by a run-time value, or on a chain that widens, computes in double precision and narrows
+    (these instructions would go); and the execution dependences, issue slots and busy units of other arithmetic that the architecture's table
+    says is slow. Floating-point divisions, roots and functions are left to fast math.
+    Approximation: what replaces them counts as free.
+
+    Source: GPA Table II, Strength Reduction; "slow" by table instead of its fixed 10 cycles, which leave out FP64 on parts that lack it.
+    """
+
+    name: ClassVar[str] = "strength_reduction"
+    title: ClassVar[str] = "Use cheaper arithmetic"
+    category: ClassVar[Category] = Category.CODE
+    # Not fast_math's: the two share no instruction, so both can pay.
+    group: ClassVar[str] = "slow arithmetic"
+    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.OPERATIONS, Relief.ISSUES}))
+
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
+        """Find slow arithmetic and what it costs."""
+        if not subject.rows.has_code:
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
+        found = find_arithmetic_sequences(subject.rows)
+        divisions = found.select(Family.INTEGER_DIVISION)
+        slow = _find_slow_rows(subject, found)
+        if not divisions and not found.widened and not slow:
+            message = say(
+                "none of the {rows} is an integer division, a detour through FP64 or on a slow unit",
+                rows=count(len(subject.rows), "instruction"),
+            )
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        regions = [
+            *build_sequence_regions(subject, divisions, lambda members: _advise_division(subject, members)),
+            *_build_widened_regions(subject, found.widened),
+            *_build_slow_regions(subject, slow),
+        ]
+        if not regions:
+            message = say(
+                "{operations} caused none of the {samples}",
+                operations=count(len(divisions) + len(found.widened) + len(slow), "slow operation"),
+                samples=count(subject.total_samples, "sample"),
+            )
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        regions.sort(key=lambda region: (-region.samples, region.scope.row))
+        return EliminationMatch(
+            regions=tuple(regions),
+            hint=regions[0].hint,
+            caveats=_list_caveats(bool(found.widened), {slowness.kind for slowness in slow.values()}),
+            reasons=(_count_operations(len(divisions), len(found.widened), len(slow)),),
+        )
+
+
+def _count_operations(divisions: int, detours: int, slow: int) -> Sentence:
+    counts = {"integer division": divisions, "FP64 detour": detours, "slow instruction": slow}
+    return join((say("{n}", n=count(present, noun)) for noun, present in counts.items() if present), ", ")
+
+
+def _advise_division(subject: Subject, members: Sequence[ArithmeticSequence]) -> Sentence:
+    return join([describe_division(subject, members), choose_division_remedy(subject, members)])
+
+
+def _find_slow_rows(subject: Subject, found: ArithmeticSequences) -> dict[int, Slowness]:
+    """Row → why it is slow, outside expansions and the compiler's routines; empty without a table of the architecture.
+
+    Conversions, special functions and bit counts count in loops only: one on the way in or out has to be, and there is no cheaper one.
+    """
+    architecture = subject.kernel.architecture
+    if architecture is None:
+        return {}
+    elsewhere = found.routine_rows.copy()
+    for sequence in found.sequences:
+        elsewhere[[*sequence.inlined, *sequence.call_block]] = True
+    for chain in found.widened:
+        elsewhere[list(chain)] = True
+    by_mnemonic: dict[str, Slowness | None] = {}
+    slow = {}
+    for row in np.flatnonzero(~elsewhere).tolist():
+        mnemonic = subject.rows.mnemonic(row)
+        if mnemonic not in by_mnemonic:
+            by_mnemonic[mnemonic] = find_slowness(architecture, mnemonic) if mnemonic else None
+        slowness = by_mnemonic[mnemonic]
+        if slowness is not None and (slowness.kind is SlowKind.DOUBLE_PRECISION or subject.scopes.loop_of(row) >= 0):
+            slow[row] = slowness
+    return slow
+
+
+def _build_widened_regions(subject: Subject, chains: Sequence[tuple[int, ...]]) -> list[EliminationRegion]:
+    """One region per line: all that is blamed on its chains."""
+    edges, separable = np.flatnonzero(find_removable(subject)), find_separable(subject)
+    groups: dict[tuple[object, ...], list[tuple[int, ...]]] = {}
+    for chain in chains:
+        groups.setdefault(_key(find_line_scope(subject, find_double_row(subject, chain))), []).append(chain)
+    regions = []
+    for members in groups.values():
+        rows = sorted(row for chain in members for row in chain)
+        scope = find_line_scope(subject, find_double_row(subject, members[0]))
+        region = build_row_region(subject, scope, rows, edges, separable)
+        if region is not None:
+            hint = join([describe_widened(subject, rows, len(members)), choose_widened_remedy(subject, rows)])
+            regions.append(replace(region, hint=hint))
+    return regions
+
+
+def _build_slow_regions(subject: Subject, slow: dict[int, Slowness]) -> list[EliminationRegion]:
+    """One region per line and kind; FP64 by loop or function, because a type is chosen for all of it."""
+    edges, separable = np.flatnonzero(np.isin(subject.blame.edges.category, _STALLS)), find_separable(subject)
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for row, slowness in slow.items():
+        groups.setdefault((slowness.kind, *_key(_find_slow_scope(subject, row, slowness))), []).append(row)
+    regions = []
+    for rows in groups.values():
+        scope = _find_slow_scope(subject, rows[0], slow[rows[0]])
+        region = build_row_region(subject, scope, rows, edges, separable)
+        if region is None:
+            continue
+        causes = [hotspot.def_row for hotspot in region.hotspots]
+        slowness = slow[causes[0]]
+        is_double = slowness.kind is SlowKind.DOUBLE_PRECISION
+        hint = (
+            advise_double(subject, scope, causes, slowness)
+            if is_double
+            else join([describe_slow(subject, causes[0], slowness), choose_slow_remedy(slowness)])
+        )
+        regions.append(replace(region, hint=hint))
+    return regions
+
+
+def _find_slow_scope(subject: Subject, row: int, slowness: Slowness) -> Scope:
+    if slowness.kind is SlowKind.DOUBLE_PRECISION:
+        return subject.scopes.scopes[int(subject.scopes.innermost[row])]
+    return find_line_scope(subject, row)
+
+
+def _key(scope: Scope) -> tuple[object, ...]:
+    """What makes two scopes one place."""
+    return (scope.kind, scope.function, scope.file, scope.line, None if scope.kind is ScopeKind.LINE else scope.row)
+
+
+def _list_caveats(has_widened: bool, kinds: set[SlowKind]) -> tuple[Sentence, ...]:
+    if has_widened or SlowKind.DOUBLE_PRECISION in kinds:
+        return (say("FP32 keeps 24 significant bits, FP64 53; check the results."),)
+    return ()
+
+
+OPTIMIZER = StrengthReduction()

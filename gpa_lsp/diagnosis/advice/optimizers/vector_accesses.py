@@ -1,0 +1,133 @@
+"""Neighbouring words that a thread loads, or could load, in one access."""
+
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.code.binary.opcodes import Access
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
+from gpa_lsp.diagnosis.advice.memory_parallelism import WAITING, lacks_parallelism, measure_overlap
+from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.naming import describe_place
+from gpa_lsp.diagnosis.advice.optimizers import UnitOptimizer
+from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
+from gpa_lsp.diagnosis.advice.residency import measure_states, name_whole
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.advice.traffic_floor import measure_floor
+from gpa_lsp.diagnosis.advice.unit_pricing import UnitMatch
+from gpa_lsp.foundation.prose import Code, number, percent, say, size
+from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, count_access_bytes, mark_accesses
+
+_WIDEST_BYTES = 16
+_NARROW_BYTES = 4
+_WHOLE_SECTORS = 0.9  # The least sectors over those touched: threads take neighbouring elements
+_STALLED_SHARE = 0.4  # Of all samples, stalled on narrow loads: what is short is bytes in flight
+# Part of the way from one load to as many as the width allows: fewer threads are left to hide the rest. Ours.
+_WIDTH_REACH = 0.5
+
+
+class VectorAccesses(UnitOptimizer):
+    """Loads of 16 bytes have four times the bytes in flight of loads of 4 bytes, at a quarter of the requests.
+
+    Matched: coalesced loads of at most 4 bytes per thread on which most warps are stalled while DRAM is not busy: too few bytes are in flight
+    (Little's law). The bound is the width gained, or the unit that is busiest with the same bytes.
+    """
+
+    name: ClassVar[str] = "vector_accesses"
+    title: ClassVar[str] = "Load wider"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "latency"
+    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.LATENCY, Relief.ISSUES}))
+    needs_samples: ClassVar[bool] = False
+    needs_counters: ClassVar[tuple[str, ...]] = ("global_sectors", "global_sectors_ideal")
+
+    def match(self, subject: Subject) -> UnitMatch | Silence:
+        """Find narrow loads that warps are stalled on."""
+        rows = subject.rows
+        widths = rows.spread_by_mnemonic(count_access_bytes, unknown=0)
+        narrow = mark_accesses(rows, GLOBAL_SPACES, (Access.LOAD,)) & (widths > 0) & (widths <= _NARROW_BYTES)
+        floor = measure_floor(subject)
+        if not narrow.any() or floor is None:
+            return self.silent(
+                SilenceStage.NOT_MATCHED, say("no global load is narrower than {most}", most=size(2 * _NARROW_BYTES))
+            )
+        if floor.sectors < _WHOLE_SECTORS:
+            return self.silent(SilenceStage.NOT_MATCHED, say("neighbouring threads do not load neighbouring elements"))
+        edges = find_edges(subject, narrow, (WAITING,))
+        share = _measure_share(subject, edges, narrow)
+        if share < _STALLED_SHARE:
+            return self.silent(
+                SilenceStage.NOT_MATCHED,
+                say(
+                    "{share} of the {whole} are stalled on narrow loads",
+                    share=percent(share),
+                    whole=name_whole(subject),
+                ),
+            )
+        if not lacks_parallelism(subject):
+            return self.silent(
+                SilenceStage.GATED,
+                say("bytes in flight are not what is missing: {why}", why=subject.limiter.sentence),
+            )
+        return _describe(subject, edges, narrow, widths, share)
+
+
+def _describe(
+    subject: Subject,
+    edges: npt.NDArray[np.int64],
+    narrow: npt.NDArray[np.bool_],
+    widths: npt.NDArray[np.int64],
+    share: float,
+) -> UnitMatch:
+    """What wider loads would do, by the load that most warps are stalled on."""
+    rows = subject.rows
+    executed = np.where(narrow, np.maximum(rows.executions, 0), 0)
+    by_row = np.bincount(
+        subject.blame.edges.def_row[edges], weights=subject.blame.edges.all_samples[edges], minlength=len(rows)
+    )
+    hottest = rows.find_heaviest(np.arange(len(rows)), by_row if len(edges) else executed)
+    factor = _WIDEST_BYTES // int(widths[hottest])
+    return UnitMatch(
+        leaves={"l1": 1 / factor, "issue": (1 + 1 / factor) / 2},
+        reach=_WIDTH_REACH,
+        most=float(factor),
+        likely=measure_overlap(share, factor),
+        regions=build_regions(subject, edges, np.ones(len(edges)))
+        if subject.total_samples
+        else build_counted_regions(subject, executed),
+        hint=say(
+            "Let each thread take {count} neighbouring elements with one access: make {load} a {type}.",
+            count=number(factor),
+            load=describe_place(subject, hottest),
+            type=Code(text="float4" if widths[hottest] == _NARROW_BYTES else f"{_WIDEST_BYTES}-byte load"),
+        ),
+        caveats=(
+            say(
+                "Addresses must be multiples of {bytes}; the last elements need a scalar loop.",
+                bytes=size(_WIDEST_BYTES),
+            ),
+            say("The grid then needs fewer threads, by the same factor: keep enough blocks for all SMs."),
+        ),
+        reasons=(
+            say(
+                "{share} of the {whole} are stalled on loads of {width} per thread",
+                share=percent(share),
+                whole=name_whole(subject),
+                width=size(int(widths[hottest])),
+            ),
+        ),
+    )
+
+
+def _measure_share(subject: Subject, edges: npt.NDArray[np.int64], narrow: npt.NDArray[np.bool_]) -> float:
+    """The part of their time that warps are stalled on narrow loads; without samples, their part of all waiting for memory by executions."""
+    if subject.total_samples:
+        return float(subject.blame.edges.all_samples[edges].sum()) / subject.total_samples
+    loads = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD,))
+    executed = np.maximum(subject.rows.executions, 0)
+    part = int(executed[narrow].sum()) / max(1, int(executed[loads].sum()))
+    return part * measure_states(subject, (WAITING,))
+
+
+OPTIMIZER = VectorAccesses()

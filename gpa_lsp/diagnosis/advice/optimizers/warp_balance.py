@@ -1,0 +1,249 @@
+"""Warps that wait for each other at barriers, and for their memory accesses at fences."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+from msgspec.structs import replace
+
+from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Synchronisation
+from gpa_lsp.diagnosis.advice.blamed_stalls import MOST_SENTENCES, build_regions, describe_causes, find_edges
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.naming import describe_scope, locate, name_code
+from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.foundation.distinct import find_distinct
+from gpa_lsp.foundation.figures import sum_known
+from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, list_of, percent, say
+from gpa_lsp.kernel.dataflow.accesses import mark_accesses, read_modifiers
+from gpa_lsp.kernel.dataflow.barrier_intervals import WAITING, LateCode, find_late_code
+from gpa_lsp.kernel.scopes import Scope
+
+_REASONS = ("barrier", "membar", "warpgroup_arrive")
+_SPLIT_CAPABILITY = (8, 0)
+"""From here on arriving and waiting are separate in hardware (``cuda::barrier``)."""
+_LARGEST_TREE_STEP = 64  # Instructions of a loop that can be a step of a reduction tree
+_LEAST_LEFT = 0.01
+_FENCE_SCOPES = {
+    "SYS": say(
+        "the whole system: {gpu} suffices unless the host or another GPU reads the data, {block} within a block",
+        gpu=Code(text="__threadfence()"),
+        block=Code(text="__threadfence_block()"),
+    ),
+    "GPU": say(
+        "the GPU: {block} suffices where only this block reads the data", block=Code(text="__threadfence_block()")
+    ),
+}
+
+
+class WarpBalance(EliminationOptimizer):
+    """Stalls at block barriers and memory fences.
+
+    Matched: all stalls blamed on them, as published. What the publication leaves open, who comes late, is looked for in the code between
+    barriers: parts that only some warps go through take that share of the waiting as its cause, up to what their own samples explain.
+    Approximation: warps that do different amounts of the same work (loops of different length) do not show.
+
+    Source: GPA Table II, Warp Balance ("match warp synchronization stalls").
+    """
+
+    name: ClassVar[str] = "warp_balance"
+    title: ClassVar[str] = "Balance warps at barriers"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "synchronisation"
+
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
+        """Find barriers and fences that warps wait at."""
+        if not subject.rows.has_code:
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
+        waiting = sum(subject.rows.count_reason(reason) for reason in _REASONS)
+        if waiting == 0:
+            return self.silent(SilenceStage.NOT_MATCHED, say("no warp is stalled at a barrier or fence"))
+        edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_), _REASONS)
+        rows = find_distinct(subject.blame.edges.def_row[edges]).tolist()
+        barriers = [row for row in rows if subject.rows.opcode(row).synchronises is Synchronisation.BLOCK]
+        late = find_late_causes(subject, barriers)
+        words = _Words(subject, late)
+        plain = build_regions(subject, edges, np.ones(len(edges)), write_hint=words.write_hint)
+        if not plain:
+            message = say(
+                "no barrier or fence was found for the {samples} stalled there", samples=count(waiting, "sample")
+            )
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        return EliminationMatch(
+            keeps_instructions=True,
+            regions=tuple(_blame_late_code(region, late) for region in plain),
+            hint=words.write_remedy(plain[0].hotspots[0].def_row),
+            caveats=(
+                say("All barrier stalls are taken as avoidable; a barrier that protects shared data must stay."),
+                say("Warps that do different amounts of the same work do not show in these counters."),
+            ),
+            reasons=(
+                say("stalls at barriers and fences, as published"),
+                *_list_explained(subject, late),
+            ),
+        )
+
+
+def find_late_causes(subject: Subject, barriers: Iterable[int]) -> dict[int, LateCode]:
+    """The late code before some barriers, each by what its most sampled instruction waits for most, where that is in the code, too."""
+    edges = subject.blame.edges
+    is_waiting = np.array([reason == WAITING for reason in subject.rows.reasons], dtype=np.bool_)
+    found = find_late_code(subject.rows, barriers)
+    for barrier, code in found.items():
+        chosen = np.flatnonzero((edges.use_row == code.row) & ~is_waiting[edges.reason])
+        cause = int(edges.def_row[chosen[int(np.argmax(edges.all_samples[chosen]))]]) if len(chosen) else code.row
+        if cause in code.rows:
+            found[barrier] = replace(code, row=cause)
+    return found
+
+
+def _blame_late_code(region: EliminationRegion, late: Mapping[int, LateCode]) -> EliminationRegion:
+    """The region with the explained part of each barrier's waiting moved to the code that comes late."""
+    waiting: dict[int, float] = {}
+    for hotspot in region.hotspots:
+        waiting[hotspot.def_row] = waiting.get(hotspot.def_row, 0.0) + hotspot.samples
+    shares = {
+        row: min(1.0, late[row].explained_samples / samples)
+        for row, samples in waiting.items()
+        if row in late and samples
+    }
+    hotspots: list[Hotspot] = []
+    moved: dict[int, Hotspot] = {}
+    for hotspot in region.hotspots:
+        share = shares.get(hotspot.def_row, 0.0)
+        if share < 1.0 - _LEAST_LEFT:
+            hotspots.append(_scale(hotspot, 1.0 - share))
+        else:
+            share = 1.0
+        if share > 0:
+            found, code = moved.get(hotspot.def_row), late[hotspot.def_row]
+            part = replace(
+                _scale(hotspot, share),
+                def_row=code.row,
+                use_row=code.barrier_row,
+                distance_cycles=None,
+                distance_instructions=None,
+                note=say("{part} of the warps execute it before the barrier", part=percent(code.warps_ratio)),
+            )
+            moved[hotspot.def_row] = part if found is None else _add(found, part)
+    every = sorted([*moved.values(), *hotspots], key=lambda hotspot: (-hotspot.samples, hotspot.def_row))
+    return replace(region, hotspots=tuple(every))
+
+
+def _scale(hotspot: Hotspot, factor: float) -> Hotspot:
+    latency = None if hotspot.latency_samples is None else hotspot.latency_samples * factor
+    return replace(hotspot, samples=hotspot.samples * factor, latency_samples=latency)
+
+
+def _add(one: Hotspot, other: Hotspot) -> Hotspot:
+    latency = sum_known([one.latency_samples, other.latency_samples])
+    return replace(one, samples=one.samples + other.samples, latency_samples=latency)
+
+
+def _list_explained(subject: Subject, late: Mapping[int, LateCode]) -> tuple[Sentence, ...]:
+    if not late:
+        return (say("by execution counts, all warps execute all the code before the barriers"),)
+    largest = sorted(late.items(), key=lambda item: -item[1].explained_samples)[:MOST_SENTENCES]
+    parts = (
+        say(
+            "{samples} of {part} of the warps before the barrier {place}",
+            samples=count(code.samples, "sample"),
+            part=percent(code.warps_ratio),
+            place=locate(subject, row),
+        )
+        for row, code in largest
+    )
+    return (say("late warps: {parts}", parts=join(parts, "; ")),)
+
+
+class _Words:
+    """What is said about barriers."""
+
+    def __init__(self, subject: Subject, late: Mapping[int, LateCode]) -> None:
+        self._subject, self._late = subject, late
+        self._loads = mark_accesses(subject.rows, (MemorySpace.SHARED,), (Access.LOAD,))
+        self._stores = mark_accesses(subject.rows, (MemorySpace.SHARED,), (Access.STORE,))
+
+    def write_hint(self, scope: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
+        """The barriers of a region, and what makes warps late."""
+        return describe_causes(hotspots, lambda row: self._write_sentence(scope, row))
+
+    def _write_sentence(self, scope: Scope, row: int) -> Sentence:
+        subject = self._subject
+        where = locate(subject, row)
+        if subject.rows.opcode(row).synchronises is Synchronisation.FENCE:
+            readers = self._find_fence_scope(row)
+            return say(
+                "The fence {where} makes all earlier accesses visible to {readers}.", where=where, readers=readers
+            )
+        if self._has_one_warp():
+            return say(
+                "The barrier {where} is in a block of one warp: {call} suffices.",
+                where=where,
+                call=Code(text="__syncwarp()"),
+            )
+        if row in self._late:
+            code = self._late[row]
+            return say(
+                "Warps wait at the barrier {where} for the {part} of them that execute the code {busy} first.",
+                where=where,
+                part=percent(code.warps_ratio),
+                busy=locate(subject, code.row),
+            )
+        if self._is_tree_step(row):
+            return say(
+                "The barrier {where} ends a step of shared-memory exchange in {scope}: within a warp, shuffles need no barrier.",
+                where=where,
+                scope=describe_scope(subject, scope),
+            )
+        return say("All warps execute the code before the barrier {where}; the slowest one decides.", where=where)
+
+    def write_remedy(self, row: int) -> Sentence:
+        """What to do about the barrier that most samples are stalled at."""
+        subject = self._subject
+        if subject.rows.opcode(row).synchronises is Synchronisation.FENCE:
+            return say(
+                "Use the narrowest fence that suffices, and fewer of them: one after several stores orders them all."
+            )
+        if self._has_one_warp():
+            return say("Replace the block barrier by {call}: the block is one warp.", call=Code(text="__syncwarp()"))
+        split = self._advise_split()
+        if row in self._late:
+            return say("Spread the work that few warps do before the barrier over all of them{split}.", split=split)
+        if self._is_tree_step(row):
+            return say(
+                "Reduce within each warp by shuffles ({shuffle}, {reduce}), store one value per warp, and separate the two steps by one barrier.",
+                shuffle=Code(text="__shfl_down_sync"),
+                reduce=Code(text="__reduce_add_sync"),
+            )
+        return say(
+            "Use fewer barriers (shuffles within warps, two buffers instead of one), or smaller blocks, so that fewer warps meet at one{split}.",
+            split=split,
+        )
+
+    def _advise_split(self) -> Sentence:
+        capability = self._subject.kernel.device.compute_capability
+        if capability is None or capability < _SPLIT_CAPABILITY:
+            return NOTHING
+        names = list_of(map(name_code, ("cuda::barrier", "arrive", "wait")))
+        return say(", or arrive early and wait late, with independent work between ({names})", names=names)
+
+    def _find_fence_scope(self, row: int) -> Sentence:
+        modifiers = read_modifiers(self._subject.rows.mnemonic(row))
+        return next((words for scope, words in _FENCE_SCOPES.items() if scope in modifiers), say("others"))
+
+    def _has_one_warp(self) -> bool:
+        launch = self._subject.launch
+        return launch is not None and launch.warps_per_block == 1
+
+    def _is_tree_step(self, row: int) -> bool:
+        """The barrier's loop is short, and loads and stores shared memory."""
+        loop = self._subject.scopes.loop_of(row)
+        if loop < 0:
+            return False
+        rows = self._subject.scopes.rows_of(loop)
+        return len(rows) <= _LARGEST_TREE_STEP and bool(self._loads[rows].any() and self._stores[rows].any())
+
+
+OPTIMIZER = WarpBalance()

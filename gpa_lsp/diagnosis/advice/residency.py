@@ -1,0 +1,150 @@
+"""How a launch fills the GPU: what a block asks for, how many warps are resident, how often they issue, how long the SMs are busy."""
+
+from collections.abc import Collection
+
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.decomposition.warp_time import read_warp_time
+from gpa_lsp.gpu.arch.model import Architecture
+from gpa_lsp.gpu.arch.occupancy import BlockShape
+
+# Waits of a warp for other warps of its SM: full queues, a busy pipe, another warp picked (GPA: throttle, pipe and not-selected stalls)
+CONTENTION_REASONS = ("lg_throttle", "mio_throttle", "tex_throttle", "math_pipe_throttle", "not_selected")
+
+# States of a warp in cycles in which its scheduler issued: this warp, or another one
+_ISSUING_REASONS = ("selected", "not_selected")
+
+_MOST_CONTENTION = 0.999
+
+# Enough for every scheduler of an SM to have two warps of a block, and small enough for several blocks
+GOOD_BLOCK_THREADS = 256
+
+# Cycles of the launch, in the SMs' clock; newest name first
+ELAPSED_METRICS = ("sm__cycles_elapsed.max", "gpc__cycles_elapsed.max")
+
+
+def describe_block(subject: Subject) -> BlockShape | None:
+    """What a block of the longest launch asks for; None where the profile does not say how many registers or how much shared memory."""
+    launch = subject.launch
+    if launch is None or launch.threads_per_block < 1 or launch.registers_per_thread is None:
+        return None
+    if launch.shared_static_bytes is None or launch.shared_dynamic_bytes is None:
+        return None
+    function = subject.rows.functions[0].function
+    barriers = subject.metric("launch__barrier_count")
+    if barriers is None or barriers < 0:
+        barriers = 0 if function is None or function.barriers is None else function.barriers
+    return BlockShape(
+        threads=launch.threads_per_block,
+        registers_per_thread=launch.registers_per_thread,
+        shared_bytes=launch.shared_static_bytes + launch.shared_dynamic_bytes,
+        barriers=round(barriers),
+    )
+
+
+def measure_resident_warps(subject: Subject, architecture: Architecture) -> float | None:
+    """Warps of one scheduler on average while its SM was active; None when not collected."""
+    warps = subject.metric("smsp__warps_active.avg.per_cycle_active")
+    if warps is not None:
+        return warps or None
+    percent = subject.metric("sm__warps_active.avg.pct_of_peak_sustained_active")
+    if not percent:
+        return None
+    return percent / 100 * architecture.occupancy.max_warps_per_sm.value / architecture.sm.sub_partitions_per_sm.value
+
+
+def bound_issue_rate(subject: Subject) -> tuple[float, float]:
+    """Share of the active cycles in which a scheduler issued, least and most.
+
+    Both are the same number where it was measured, or samples in such cycles are told from the others. Where neither is so, it is at least the
+    share of the warps that were selected or not selected, as in their cycles the scheduler issued; and at most 1.
+    """
+    measured = subject.metric("smsp__issue_active.avg.per_cycle_active")
+    if measured is not None:
+        return measured, measured
+    total = subject.total_samples
+    if total and subject.rows.latency_samples is not None:
+        sampled = (total - int(subject.rows.latency_samples.sum())) / total if total else 0.0
+        return sampled, sampled
+    return (total - count_stalled(subject)) / total if total else 0.0, 1.0
+
+
+def count_stalled(subject: Subject) -> int:
+    """Samples of warps that could not issue."""
+    return subject.total_samples - sum(subject.rows.count_reason(reason) for reason in _ISSUING_REASONS)
+
+
+def measure_issue_ratio(subject: Subject) -> float:
+    """R_I of GPA's Equation 8: the part of their time in which warps issue; 0 when unknown."""
+    return measure_states(subject, ("selected",))
+
+
+def measure_states(subject: Subject, states: Collection[str]) -> float:
+    """The part of their time that warps spend in some states: by samples, and without any by the counters of the longest launch; 0 when unknown."""
+    total = subject.total_samples
+    if total:
+        return sum(subject.rows.count_reason(state) for state in states) / total
+    time = read_warp_time(subject.facts)
+    return 0.0 if time is None else sum(time.share_of(state) for state in states)
+
+
+def name_whole(subject: Subject) -> str:
+    """What :func:`measure_states` gives shares of."""
+    return "samples" if subject.total_samples else "warps' time"
+
+
+def measure_contention(subject: Subject) -> float:
+    """Share of their time that warps waited for other warps of the SM; less than 1."""
+    total = subject.total_samples
+    most = 1 - 1 / total if total else _MOST_CONTENTION
+    return min(measure_states(subject, CONTENTION_REASONS), most)
+
+
+def measure_active_part(subject: Subject) -> float:
+    """The part of the launch in which an SM was active on average; 1 when not collected."""
+    return _measure_part(subject, "sm__cycles_active.avg") or 1.0
+
+
+def measure_longest_part(subject: Subject) -> float | None:
+    """The part of the launch in which the SM that was active longest was active; None when not collected."""
+    return _measure_part(subject, "sm__cycles_active.max")
+
+
+def measure_sampled_part(subject: Subject) -> float:
+    """The part of the run that the samples speak for: that in which the SM that worked longest was active.
+
+    Where only the mean over SMs is known it stands for the longest, if the grid has blocks for all of them. 1 when nothing was collected.
+    """
+    longest = measure_longest_part(subject)
+    if longest is not None:
+        return min(1.0, longest)
+    launch = subject.launch
+    fills_gpu = launch is not None and launch.sm_count is not None and launch.blocks >= launch.sm_count
+    return min(1.0, measure_active_part(subject)) if fills_gpu else 1.0
+
+
+def _measure_part(subject: Subject, metric: str) -> float | None:
+    active = subject.metric(metric)
+    elapsed = next((cycles for name in ELAPSED_METRICS if (cycles := subject.metric(name))), None)
+    return None if active is None or elapsed is None else min(1.0, active / elapsed)
+
+
+def measure_sm_idleness(subject: Subject) -> float | None:
+    """The part of the longest SM's active time in which an SM was idle, on average; None when not collected."""
+    mean, longest = subject.metric("sm__cycles_active.avg"), subject.metric("sm__cycles_active.max")
+    if not mean or not longest or min(mean, longest) <= 0:
+        return None
+    idle = max(0.0, 1 - mean / longest)
+    return idle if idle < 1 else None
+
+
+def measure_occupancy_gap(subject: Subject) -> float | None:
+    """The part of the warps that could be resident and were not, on average; None when not collected."""
+    achieved = subject.metric("sm__warps_active.avg.pct_of_peak_sustained_active")
+    possible = subject.metric("sm__maximum_warps_per_active_cycle_pct")
+    return None if achieved is None or not possible else max(0.0, 1 - achieved / possible)
+
+
+def count_waves(subject: Subject) -> float | None:
+    """How often the GPU has to be filled with blocks for the whole grid; None when not stored."""
+    launch = subject.kernel.longest_launch
+    return None if launch is None else launch.read_number("launch__waves_per_multiprocessor")

@@ -1,0 +1,113 @@
+"""The least that global accesses have to move: what stays of each level's traffic when every access is coalesced."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from gpa_lsp.code.binary.opcodes import Access, MemorySpace
+from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.limiter.model import REQUESTS
+from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, SECTOR_BYTES, mark_accesses
+
+_SECTORS_PER_LINE = 4
+
+
+class TrafficFloor(Struct, frozen=True, kw_only=True):
+    """What stays of the traffic."""
+
+    sectors: float  # the least sectors of loads and stores over those they touch, 0..1
+    lines: float  # the fewest lines over those they touch: passes through L1; 1 where not counted
+    # unit → the part of its work that stays. A level below L1 loses no more than the excess sectors, and keeps at least the least bytes of all
+    # accesses, unless caches answer them already. L1 keeps all where the number of requests is what keeps it busy.
+    leaves: Mapping[str, float]
+    # the same where warps touch the fewest lines: then levels below L1 lose no more than the excess lines
+    leaves_by_lines: Mapping[str, float]
+
+
+def measure_floor(subject: Subject) -> TrafficFloor | None:
+    """The floor of global loads and stores; None where sectors were not counted."""
+    return subject.once(_measure_floor)
+
+
+def _measure_floor(subject: Subject) -> TrafficFloor | None:
+    rows = subject.rows
+    accesses = mark_accesses(rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE, Access.COPY))
+    sectors, ideal, tags = (
+        rows.counter(name) for name in ("global_sectors", "global_sectors_ideal", "global_tag_requests")
+    )
+    if sectors is None or ideal is None or not accesses.any():
+        return None
+    touched, least = (int(np.maximum(column[accesses], 0).sum()) for column in (sectors, ideal))
+    if touched <= 0:
+        return None
+    lines, excess_lines = 1.0, 0.0
+    if tags is not None:
+        executed = np.maximum(rows.executions[accesses], 0)
+        counted = np.maximum(tags[accesses], 0)
+        fewest = np.where(counted > 0, np.maximum(executed, np.maximum(ideal[accesses], 0) / _SECTORS_PER_LINE), 0)
+        excess_lines = int(counted.sum()) - float(np.minimum(fewest, counted).sum())
+        lines = min(1.0, 1 - excess_lines / max(1, int(counted.sum())))
+    launches = max(1, sum(launch.failure is None for launch in subject.kernel.launches))
+    bytes_each = least * SECTOR_BYTES / launches
+    busiest = subject.limiter.find("l1")
+    is_by_requests = busiest is not None and busiest.by == REQUESTS
+    l1 = 1.0 if is_by_requests else lines if tags is not None else least / touched
+    moved = {
+        "dram": _add(subject, "dram__bytes_read.sum", "dram__bytes_write.sum"),
+        "l2": _scale(_add(subject, "lts__t_sectors_srcunit_tex.sum"), SECTOR_BYTES),
+    }
+
+    def leave(excess_bytes: float) -> Mapping[str, float]:
+        kept = {
+            unit: min(1.0, max(bytes_each, most - excess_bytes / launches) / most)
+            for unit, most in moved.items()
+            if most
+        }
+        return {"l1": l1, **kept}
+
+    return TrafficFloor(
+        sectors=min(1.0, least / touched),
+        lines=lines,
+        leaves=leave((touched - least) * SECTOR_BYTES),
+        leaves_by_lines=leave(excess_lines * _SECTORS_PER_LINE * SECTOR_BYTES),
+    )
+
+
+def measure_local_traffic(subject: Subject, accesses: npt.NDArray[np.bool_]) -> Mapping[str, float] | None:
+    """Unit → the part of its work that stays without some accesses to local memory; None where sectors were not counted.
+
+    Approximation: L1 answers them as often as accesses to global memory. Of DRAM's traffic the least bytes of global accesses stay.
+    """
+    rows = subject.rows
+    sectors, whole, ideal = (rows.counter(name) for name in ("local_sectors", "global_sectors", "global_sectors_ideal"))
+    if sectors is None or whole is None or ideal is None:
+        return None
+    launches = max(1, sum(launch.failure is None for launch in subject.kernel.launches))
+    local = int(np.maximum(sectors[accesses], 0).sum()) / launches
+    every = (int(np.maximum(whole, 0).sum()) + int(np.maximum(sectors, 0).sum())) / launches
+    least_bytes = int(np.maximum(ideal, 0).sum()) / launches * SECTOR_BYTES
+    executed = np.maximum(rows.executions, 0)
+    requests = mark_accesses(rows, (*GLOBAL_SPACES, MemorySpace.LOCAL, MemorySpace.SHARED), tuple(Access))
+    leaves = {"l1": 1 - int(executed[accesses].sum()) / max(1, int(executed[requests].sum()))}
+    through_l2 = _add(subject, "lts__t_sectors_srcunit_tex.sum") or _add(subject, "lts__t_sectors.sum")
+    if not through_l2 or not every:
+        return leaves
+    gone = local * min(1.0, through_l2 / every)
+    leaves["l2"] = max(0.0, 1 - gone / through_l2)
+    dram = _add(subject, "dram__bytes_read.sum", "dram__bytes_write.sum")
+    if dram:
+        leaves["dram"] = min(1.0, max(least_bytes, dram - gone * SECTOR_BYTES) / dram)
+    return leaves
+
+
+def _add(subject: Subject, *names: str) -> float | None:
+    """Counters of the longest launch together; None where one is missing."""
+    found = [subject.kernel.metric(name) for name in names]
+    known = [value for value in found if value is not None]
+    return sum(known) if len(known) == len(found) else None
+
+
+def _scale(value: float | None, by: float) -> float | None:
+    return None if value is None else value * by

@@ -1,0 +1,50 @@
+"""Ask every analysis about one kernel."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TypeVar
+
+import gpa_lsp.diagnosis.analyses.questions as catalogue
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
+from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
+from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
+from gpa_lsp.diagnosis.analyses.questions import Analysis
+from gpa_lsp.foundation.catalogue import load_catalogue
+from gpa_lsp.foundation.errors import Problem
+
+Found = TypeVar("Found")
+
+
+@cache
+def list_analyses() -> Mapping[str, Analysis]:
+    """All analyses by name, in the order to be read."""
+    found: dict[str, Analysis] = load_catalogue(catalogue, "ANALYSIS", Analysis)
+    return dict(sorted(found.items(), key=lambda item: (item[1].order, item[0])))
+
+
+def analyse_kernel(facts: KernelFacts) -> KernelAnalyses:
+    """The answers of all analyses: one per analysis; one that fails becomes a problem, and the others go on."""
+    problems: list[Problem] = []
+    answers = [
+        answer
+        for analysis in list_analyses().values()
+        if (answer := _guard(f"the analysis {analysis.name}", analysis.answer, facts, problems))
+    ]
+    return KernelAnalyses(roofline=facts.roofline, answers=tuple(answers), problems=tuple(problems))
+
+
+def judge_kernel(facts: KernelFacts) -> tuple[Limiter | None, tuple[Problem, ...]]:
+    """What limits a kernel; None, and a problem, where the search for it failed."""
+    problems: list[Problem] = []
+    limiter = _guard("the search for the limiter", find_limiter, facts, problems)
+    return limiter, tuple(problems)
+
+
+def _guard(what: str, ask: Callable[[KernelFacts], Found], facts: KernelFacts, problems: list[Problem]) -> Found | None:
+    try:
+        return ask(facts)
+    except Exception as error:  # a broken analysis must not cost the others; tests raise it again
+        kernel = facts.kernel
+        problems.append(Problem.from_fault(what, error, path=kernel.profile_path, kernel=kernel.mangled_name))
+        return None

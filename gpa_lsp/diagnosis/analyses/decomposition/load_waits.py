@@ -1,0 +1,218 @@
+"""How long warps wait for loads, measured: :class:`LoadWaits`, from samples, executions and the pairs that blame found."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from gpa_lsp.diagnosis.analyses.decomposition.load_traffic import LoadTraffic
+from gpa_lsp.diagnosis.analyses.decomposition.reasons import find_warp_state
+from gpa_lsp.diagnosis.analyses.decomposition.row_kinds import list_kinds, select_kinds
+from gpa_lsp.diagnosis.analyses.decomposition.sample_scale import SampleScale
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD
+from gpa_lsp.diagnosis.blame.model import BlameCategory
+from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.kernel.dataflow.instruction_kinds import KINDS, InstructionKind
+
+# Instructions whose results come through L1TEX
+LOAD_KINDS = frozenset(
+    {
+        InstructionKind.GLOBAL_LOAD,
+        InstructionKind.LOCAL_LOAD,
+        InstructionKind.TEXTURE,
+        InstructionKind.SURFACE,
+        InstructionKind.GLOBAL_ATOMIC,
+        InstructionKind.ASYNC_COPY,
+        InstructionKind.CONSTANT_LOAD,
+        InstructionKind.BULK_COPY,
+    }
+)
+
+_MOST_REQUESTS = 1 << 53  # More than counters can mean
+
+
+class KindWait(Struct, frozen=True, kw_only=True):
+    """The waits for one kind of load."""
+
+    kind: InstructionKind  # of load
+    samples: float  # of long_scoreboard, blamed on it
+    executions: int | None  # by warps, of all its instructions; None when not collected
+    wait_cycles: float | None  # warp-cycles waited per execution; None when executions or the scale are unknown
+
+
+class UseWaits(ColumnRecord, frozen=True, kw_only=True):
+    """The u instructions that wait for results of loads; by counters one for all, in row -1."""
+
+    row: npt.NDArray[np.int64]  # int64[u], ascending
+    executions: npt.NDArray[np.int64]  # int64[u], by warps, at least 1
+    # float64[u], mean warp-cycles of one execution's wait, for everything it waits for together
+    wait_cycles: npt.NDArray[np.float64]
+    # float64[u], what passed on average since the issue of the last load waited for until the wait began
+    passed_cycles: npt.NDArray[np.float64]
+
+    @property
+    def mean_wait_cycles(self) -> float:
+        """Of one execution."""
+        return float(np.average(self.wait_cycles, weights=self.executions))
+
+    @property
+    def mean_passed_cycles(self) -> float:
+        """Of one execution."""
+        return float(np.average(self.passed_cycles, weights=self.executions))
+
+    def expose(self, latency_cycles: float) -> float:
+        """Mean cycles of a wait that a latency explains: what of it had not passed when the wait began, never more than was waited.
+
+        The bound by the waits is taken over the kernel, not by instruction: the latency is a mean of loads that differ, and of two loads one
+        may take longer and the other shorter.
+        """
+        left = np.maximum(0.0, latency_cycles - self.passed_cycles)
+        return min(self.mean_wait_cycles, float(np.average(left, weights=self.executions)))
+
+
+class LoadWaits(Struct, frozen=True, kw_only=True):
+    """The waits for loads, over the whole kernel."""
+
+    kinds: tuple[KindWait, ...]  # most samples first
+    samples: int  # of long_scoreboard, all of them
+    operand_samples: float  # of these, waits until an instruction had read its operands; no latency of memory
+    unknown_samples: float  # of these, without a cause that is an instruction
+    uses: UseWaits | None  # None when executions or the scale are unknown
+
+
+class WaitPairs(ColumnRecord, frozen=True, kw_only=True):
+    """The p pairs of a waiting instruction and a load it waits for."""
+
+    use: npt.NDArray[np.int64]  # int64[p], rows that wait
+    load: npt.NDArray[np.int64]  # int64[p], rows of the loads
+    samples: npt.NDArray[np.float64]  # float64[p], of long_scoreboard
+    # int64[p], encoded cycles from the load's issue to the use's at least; -1 unknown
+    distance_cycles: npt.NDArray[np.int64]
+    is_result: npt.NDArray[np.bool_]  # bool[p], for a result, not until operands were read
+
+
+def count_waits(facts: KernelFacts, loads: Sequence[LoadTraffic]) -> UseWaits | None:
+    """The waits without samples: of the longest launch, by counters; None where they were not collected.
+
+    ``smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio`` (warp-cycles per issue) times ``smsp__inst_issued.sum`` over the
+    requests of all loads is the mean wait per load. A warp that waits for several loads together waits once, so that this is less than the
+    mean of its waits; and what passed since the load's issue is unknown, and taken as nothing. Queueing that remains is the least there was.
+
+    Source: Little's law.
+    """
+    per_issue, issued = facts.metric(find_warp_state(LONG_SCOREBOARD).aggregate), facts.metric("smsp__inst_issued.sum")
+    requests = sum(load.requests for load in loads)
+    if not per_issue or issued is None or not 1 <= requests <= _MOST_REQUESTS:
+        return None
+    return UseWaits(
+        row=np.array([-1], dtype=np.int64),
+        executions=np.array([int(requests)], dtype=np.int64),
+        wait_cycles=np.array([per_issue * issued / requests]),
+        passed_cycles=np.zeros(1),
+    )
+
+
+def list_wait_pairs(facts: KernelFacts) -> WaitPairs | None:
+    """Who waits for which load; None without blame or without such samples."""
+    if facts.blame is None or LONG_SCOREBOARD not in facts.kernel.reasons:
+        return None
+    edges = facts.blame.edges
+    chosen = np.flatnonzero((edges.reason == facts.kernel.reasons.index(LONG_SCOREBOARD)) & edges.is_moved)
+    if not len(chosen):
+        return None
+    return WaitPairs(
+        use=edges.use_row[chosen].astype(np.int64),
+        load=edges.def_row[chosen].astype(np.int64),
+        samples=edges.all_samples[chosen],
+        distance_cycles=edges.distance_cycles[chosen].astype(np.int64),
+        is_result=edges.category[chosen] != BlameCategory.WRITE_AFTER_READ,
+    )
+
+
+def measure_load_waits(facts: KernelFacts, scale: SampleScale | None) -> LoadWaits | None:
+    """How long warps wait for loads; None without samples of long_scoreboard or without blame.
+
+    The mean wait of one execution is samples · (warp-cycles per sample) / executions (Little's law: warp-cycles in a state over arrivals are
+    its mean duration). Per kind of load, over all executions of its instructions; waits for several loads together are shared out as blame does,
+    so that the kinds add up to the whole. Per use, over its own executions, for everything it waits for together; uses at which no sample was taken
+    are left out.
+
+    Args:
+        scale: what a sample stands for; None leaves the cycles unknown.
+    """
+    pairs = list_wait_pairs(facts)
+    if pairs is None:
+        return None
+    results = pairs.is_result
+    executions = facts.rows.executions
+    samples = facts.rows.count_reason(LONG_SCOREBOARD)
+    return LoadWaits(
+        kinds=_list_kind_waits(pairs, list_kinds(facts), executions, scale),
+        samples=samples,
+        operand_samples=float(pairs.samples[~results].sum()),
+        unknown_samples=max(0.0, samples - float(pairs.samples.sum())),
+        uses=None if scale is None else _measure_uses(facts, pairs, executions, scale.cycles),
+    )
+
+
+def _list_kind_waits(
+    pairs: WaitPairs, kinds: npt.NDArray[np.int16], executions: npt.NDArray[np.int64], scale: SampleScale | None
+) -> tuple[KindWait, ...]:
+    results = pairs.is_result
+    samples = np.bincount(kinds[pairs.load[results]], weights=pairs.samples[results], minlength=len(KINDS))
+    is_load = select_kinds(kinds, LOAD_KINDS) & (executions >= 0)
+    executed = np.bincount(kinds[is_load], weights=executions[is_load], minlength=len(KINDS))
+    found = []
+    for number in np.flatnonzero(samples).tolist():
+        times = int(executed[number]) or None
+        cycles = None if times is None or scale is None else float(samples[number]) * scale.cycles / times
+        found.append(KindWait(kind=KINDS[number], samples=float(samples[number]), executions=times, wait_cycles=cycles))
+    return tuple(sorted(found, key=lambda one: (-one.samples, one.kind)))
+
+
+def _measure_uses(
+    facts: KernelFacts, pairs: WaitPairs, executions: npt.NDArray[np.int64], cycles: float
+) -> UseWaits | None:
+    chosen = np.flatnonzero(pairs.is_result & (executions[pairs.use] > 0))
+    if not len(chosen):
+        return None
+    uses, of_pair = np.unique(pairs.use[chosen], return_inverse=True)
+    times = executions[uses]
+    passed = np.full(len(uses), np.inf)
+    np.minimum.at(passed, of_pair, measure_passed_cycles(facts, pairs, cycles)[chosen])
+    waited = np.bincount(of_pair, weights=pairs.samples[chosen]) * cycles / times
+    return UseWaits(row=uses, executions=times, wait_cycles=waited, passed_cycles=passed)
+
+
+def measure_passed_cycles(facts: KernelFacts, pairs: WaitPairs, cycles: float) -> npt.NDArray[np.float64]:
+    """What passed between the issue of a load and the arrival at the instruction that waits for it.
+
+    Within one block, every execution of the use went through the instructions between: their samples times what a sample stands for, over the
+    executions of the use, is the mean time that took. Elsewhere it is the shortest encoded way, 0 where that is unknown.
+
+    Returns:
+        float64[p], mean cycles per execution of the use.
+    """
+    before = np.concatenate([[0], np.cumsum(facts.rows.all_samples.sum(axis=1))])
+    blocks = _number_blocks(facts)
+    executions = np.maximum(1, facts.rows.executions)
+    is_near = (blocks[pairs.load] == blocks[pairs.use]) & (pairs.load < pairs.use) & (blocks[pairs.use] >= 0)
+    between = before[pairs.use] - before[np.minimum(pairs.load + 1, pairs.use)]
+    spent = between * cycles / executions[pairs.use]
+    encoded = np.maximum(0, pairs.distance_cycles).astype(np.float64)
+    return np.where(is_near, np.maximum(spent, encoded), encoded)
+
+
+def _number_blocks(facts: KernelFacts) -> npt.NDArray[np.int64]:
+    """int64[n], a number for the block of every row, unique in the kernel; -1 without a flow graph."""
+    numbers = np.full(len(facts.rows), -1, dtype=np.int64)
+    first_block = 0
+    for row, function in zip(facts.rows.first_rows[:-1].tolist(), facts.kernel.functions, strict=True):
+        if function.graph is None:
+            continue
+        blocks = function.graph.block_of_instruction
+        numbers[row : row + len(blocks)] = blocks.astype(np.int64) + first_block
+        first_block += len(function.graph.first_instruction)
+    return numbers

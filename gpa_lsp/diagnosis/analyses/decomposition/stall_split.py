@@ -1,0 +1,241 @@
+"""The samples of one stall reason, shared out among its sources."""
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from gpa_lsp.diagnosis.analyses.decomposition.instruction_rows import InstructionRows, sum_by_place, view_rows
+from gpa_lsp.diagnosis.analyses.decomposition.reasons import SourceRule, find_warp_state
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.line_sums import index_lines
+from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency
+from gpa_lsp.foundation.prose import Sentence, count, say
+from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.kernel.dataflow.instruction_kinds import KINDS, InstructionKind, find_kind
+
+NO_CAUSE = say("no cause found")
+_MOST_PLACES = 12  # Places of a reason that are named one by one; the rest is one source
+_LONGEST_NAME = 60  # Characters of a mangled name that are written
+
+Rows = npt.NDArray[np.int64]
+Weights = npt.NDArray[np.float64]
+
+
+class Source(Struct, frozen=True, kw_only=True):
+    """One source of a stall reason."""
+
+    label: Sentence  # for people
+    samples: float  # of the reason; shares of causes waited for together are fractions
+    kind: InstructionKind | None = None  # of its instructions; None where it is not a kind
+    row: int | None = None  # the instruction with most of it; None where there is none
+
+
+class StallSplit(Struct, frozen=True, kw_only=True):
+    """A stall reason and its sources."""
+
+    reason: str  # as sampled
+    samples: int  # of it, in the whole kernel
+    sources: tuple[Source, ...]  # most samples first; they add up to ``samples``
+
+    def share_of(self, source: Source) -> float:
+        """The source's part of the reason, 0..1."""
+        return source.samples / self.samples if self.samples else 0.0
+
+
+class Causes(ColumnRecord, frozen=True, kw_only=True):
+    """What causes the samples of one reason, e pairs of rows."""
+
+    use: Rows  # int64[e], the row that was sampled
+    cause: Rows  # int64[e], the row that caused them; the same where nothing better is known
+    dependency: npt.NDArray[np.uint8]  # uint8[e] of :class:`~gpa_lsp.diagnosis.blame.model.Dependency`
+    category: npt.NDArray[np.uint8]  # uint8[e] of :class:`~gpa_lsp.diagnosis.blame.model.BlameCategory`
+    samples: Weights  # float64[e]
+    is_known: npt.NDArray[np.bool_]  # bool[e], False where blame found no cause
+
+
+def list_causes(facts: KernelFacts, reason: str) -> Causes:
+    """What causes a reason: from blame, or, without it, each instruction itself.
+
+    The samples are those of the profile, no more and no fewer: pairs, and rows without a cause.
+    """
+    known = facts.once(_hold_causes)
+    if reason not in known:
+        known[reason] = _list_causes(facts, reason)
+    return known[reason]
+
+
+def _hold_causes(_facts: KernelFacts) -> dict[str, Causes]:
+    return {}
+
+
+def _list_causes(facts: KernelFacts, reason: str) -> Causes:
+    number = facts.kernel.reasons.index(reason)
+    if facts.blame is None:
+        counts = facts.rows.all_samples[:, number]
+        rows = np.flatnonzero(counts).astype(np.int64)
+        itself = np.full(len(rows), Dependency.ITSELF, dtype=np.uint8)
+        misc = np.full(len(rows), BlameCategory.MISC, dtype=np.uint8)
+        known = np.zeros(len(rows), dtype=bool)
+        return Causes(
+            use=rows,
+            cause=rows,
+            dependency=itself,
+            category=misc,
+            samples=counts[rows].astype(np.float64),
+            is_known=known,
+        )
+    edges, lost = facts.blame.edges, facts.blame.unattributed
+    chosen, left = edges.reason == number, lost.reason == number
+    rows = lost.row[left].astype(np.int64)
+    return Causes(
+        use=np.concatenate([edges.use_row[chosen].astype(np.int64), rows]),
+        cause=np.concatenate([edges.def_row[chosen].astype(np.int64), rows]),
+        dependency=np.concatenate([edges.dependency[chosen], np.zeros(len(rows), dtype=np.uint8)]),
+        category=np.concatenate([edges.category[chosen], np.full(len(rows), BlameCategory.MISC, dtype=np.uint8)]),
+        samples=np.concatenate([edges.all_samples[chosen], lost.all_samples[left]]),
+        is_known=np.concatenate([np.ones(int(chosen.sum()), dtype=bool), np.zeros(len(rows), dtype=bool)]),
+    )
+
+
+def split_reason(facts: KernelFacts, reason: str, rows: InstructionRows | None = None) -> StallSplit:
+    """The sources of a stall reason by its rule in :data:`~gpa_lsp.diagnosis.analyses.decomposition.reasons.WARP_STATES`."""
+    known = facts.once(_hold_splits)
+    if reason not in known:
+        known[reason] = _split_reason(facts, reason, view_rows(facts) if rows is None else rows)
+    return known[reason]
+
+
+def _hold_splits(_facts: KernelFacts) -> dict[str, StallSplit]:
+    return {}
+
+
+def _split_reason(facts: KernelFacts, reason: str, rows: InstructionRows) -> StallSplit:
+    samples = facts.rows.count_reason(reason)
+    if samples == 0:
+        return StallSplit(reason=reason, samples=0, sources=())
+    sources = _RULES[find_warp_state(reason).rule](facts, list_causes(facts, reason), rows)
+    ordered = sorted(sources, key=lambda one: (-one.samples, one.label))
+    return StallSplit(reason=reason, samples=samples, sources=tuple(ordered))
+
+
+def _split_by_cause(_facts: KernelFacts, causes: Causes, rows: InstructionRows) -> Iterable[Source]:
+    """By kind of the cause; stalls until an instruction has read its operands are told apart from stalls on results."""
+    reads = causes.category == BlameCategory.WRITE_AFTER_READ
+    groups = rows.kinds[causes.cause].astype(np.int64) * 2 + reads
+    for group, samples, row in _gather(groups, causes, 2 * len(KINDS)):
+        kind = KINDS[group // 2]
+        template = "{kind}, until they have read their operands" if group % 2 else "{kind}"
+        yield Source(label=say(template, kind=kind.value), samples=samples, kind=kind, row=row)
+    yield from _leave_unknown(causes)
+
+
+# How a stall of fixed length depends on its cause, where that is no result; a guard is a predicate, whose latency is the longest of them
+_WAIT_WORDS = {
+    Dependency.GUARD: "predicates set by {kind}",
+    Dependency.ISSUE: "issue cost of {kind}",
+    Dependency.ITSELF: "issue cost of {kind}",
+    Dependency.CONTROL: "issue cost of {kind}",
+}
+
+
+def _split_by_producer(_facts: KernelFacts, causes: Causes, rows: InstructionRows) -> Iterable[Source]:
+    """By kind of the cause, and whether the stall is on its result, on a predicate or only on its issue."""
+    groups = rows.kinds[causes.cause].astype(np.int64) * len(Dependency) + causes.dependency
+    merged: dict[str, Source] = {}
+    for group, samples, row in _gather(groups, causes, len(KINDS) * len(Dependency)):
+        kind, dependency = KINDS[group // len(Dependency)], Dependency(group % len(Dependency))
+        label = say(_WAIT_WORDS.get(dependency, "results of {kind}"), kind=kind.value)
+        old = merged.get(label)
+        if old is None:
+            merged[label] = Source(label=label, samples=samples, kind=kind, row=row)
+        else:
+            leading = row if samples > old.samples else old.row
+            merged[label] = Source(label=label, samples=old.samples + samples, kind=kind, row=leading)
+    yield from merged.values()
+    yield from _leave_unknown(causes)
+
+
+def _split_by_waiter(_facts: KernelFacts, causes: Causes, rows: InstructionRows) -> Iterable[Source]:
+    """By kind of the stalled instruction: the one that found its pipe or queue taken is of the kind that takes it."""
+    for group, samples, row in _gather(rows.kinds[causes.use].astype(np.int64), causes, len(KINDS), of_use=True):
+        yield Source(label=say(KINDS[group].value), samples=samples, kind=KINDS[group], row=row)
+
+
+def _split_by_place(facts: KernelFacts, causes: Causes, rows: InstructionRows) -> Iterable[Source]:
+    """By source line of the cause, or by the instruction where it has no line."""
+    size = len(facts.rows)
+    sums = sum_by_place(rows, np.bincount(causes.cause, weights=causes.samples, minlength=size).astype(np.float64))
+    for row, samples in zip(sums.rows[:_MOST_PLACES].tolist(), sums.weights[:_MOST_PLACES].tolist(), strict=True):
+        yield Source(label=name_row(facts, row), samples=samples, row=row)
+    rest = float(sums.weights[_MOST_PLACES:].sum())
+    if rest > 0:
+        label = count(len(sums.rows) - _MOST_PLACES, "other place")
+        yield Source(label=say("{label}", label=label), samples=rest, row=int(sums.rows[_MOST_PLACES]))
+
+
+def _split_by_function(facts: KernelFacts, causes: Causes, _rows: InstructionRows) -> Iterable[Source]:
+    """By function section of the instruction that was not fetched yet."""
+    sections = facts.rows.function_index[causes.use].astype(np.int64)
+    for section, samples, row in _gather(sections, causes, len(facts.kernel.functions), of_use=True):
+        yield Source(label=_name_section(facts, section), samples=samples, row=row)
+
+
+def _name_section(facts: KernelFacts, section: int) -> Sentence:
+    name = facts.kernel.functions[section].name
+    if name == facts.kernel.mangled_name:
+        return say("code of the kernel itself")
+    return say("code of {name}", name=name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…")
+
+
+def _split_not(_facts: KernelFacts, causes: Causes, _rows: InstructionRows) -> Iterable[Source]:
+    yield Source(label=say("not stalled"), samples=float(causes.samples.sum()))
+
+
+_RULES: dict[SourceRule, Callable[[KernelFacts, Causes, InstructionRows], Iterable[Source]]] = {
+    SourceRule.BY_CAUSE: _split_by_cause,
+    SourceRule.BY_PRODUCER: _split_by_producer,
+    SourceRule.BY_WAITER: _split_by_waiter,
+    SourceRule.BY_PLACE: _split_by_place,
+    SourceRule.BY_FUNCTION: _split_by_function,
+    SourceRule.NONE: _split_not,
+}
+
+
+def name_row(facts: KernelFacts, row: int) -> Sentence:
+    """An instruction for people: its opcode and its line, or its offset where it has none."""
+    mnemonic = facts.rows.mnemonic(row)
+    # The scope of a fence is in its modifiers.
+    is_fence = bool(mnemonic) and find_kind(mnemonic) is InstructionKind.FENCE
+    opcode = (mnemonic if is_fence else mnemonic.partition(".")[0]) or "an instruction"
+    place = facts.rows.place(row)
+    if place is not None:
+        shown = index_lines(facts).make_place(place.file, place.line)
+        return say("{opcode} at {place}", opcode=opcode, place=shown)
+    offset = int(facts.rows.function_of(row).pc_offsets[facts.rows.index_of(row)])
+    return say("{opcode} at {offset}", opcode=opcode, offset=f"{offset:#x}")
+
+
+def _gather(groups: Rows, causes: Causes, number: int, *, of_use: bool = False) -> Iterable[tuple[int, float, int]]:
+    """Group, samples and leading row of each group with samples; pairs without a known cause only where the stalled one decides."""
+    chosen = np.flatnonzero(causes.is_known | of_use)
+    if not len(chosen):
+        return
+    rows = (causes.use if of_use else causes.cause)[chosen]
+    weights, of_pair = causes.samples[chosen], groups[chosen]
+    totals = np.bincount(of_pair, weights=weights, minlength=number)
+    by_row = np.bincount(rows, weights=weights)
+    order = np.lexsort((rows, -by_row[rows], of_pair))
+    firsts = order[np.unique(of_pair[order], return_index=True)[1]]
+    for first in firsts.tolist():
+        group = int(of_pair[first])
+        if totals[group] > 0:
+            yield group, float(totals[group]), int(rows[first])
+
+
+def _leave_unknown(causes: Causes) -> Iterable[Source]:
+    lost = np.flatnonzero(~causes.is_known)
+    if len(lost):
+        most = lost[np.argmax(causes.samples[lost])]
+        yield Source(label=NO_CAUSE, samples=float(causes.samples[lost].sum()), row=int(causes.use[most]))

@@ -1,0 +1,460 @@
+"""Decide what limits a kernel: the one place that does.
+
+The time of a launch is split three ways: the part its busiest unit needs at the rate such a unit sustains, the part in which SMs have no work, and
+the rest, in which SMs have warps and none of them keeps a unit busy: latency. The largest part is the limiter, but for a unit that is nearly
+full: then nothing else matters before it has less to do.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from gpa_lsp.diagnosis.analyses.balance.units import find_unit, measure_units
+from gpa_lsp.diagnosis.analyses.balance.waves import Waves, find_waves
+from gpa_lsp.diagnosis.analyses.decomposition.queue_pressure import list_queue_use
+from gpa_lsp.diagnosis.analyses.decomposition.row_kinds import list_kinds
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.limiter.model import REQUESTS, Confidence, Limit, Limiter, LimiterKind
+from gpa_lsp.diagnosis.analyses.roofline.busy_units import read_busy_units
+from gpa_lsp.diagnosis.analyses.roofline_model import Roofline
+from gpa_lsp.foundation.prose import NOTHING, Sentence, begin_lower, count, duration, percent, say
+from gpa_lsp.gpu.device.model import L1_CEILING, L2_CEILING, MemoryLevel, OperationKind, find_dram_ceiling
+from gpa_lsp.profile.model import Launch
+
+# Pattern of the profiler's names, short name, label. The first that fits counts.
+_FAMILIES = (
+    (r"dram__|fbpa__", "dram", "DRAM"),
+    (r"lts__|l1tex__m_|gpu__", "l2", "L2"),
+    (r"l1tex__f_|l1tex__tex|l1tex__data_pipe_tex|sm__inst_executed_pipe_tex", "texture", "The texture unit"),
+    (r"l1tex__data_pipe_lsu_wavefronts_mem_shared", "shared", "Shared memory"),
+    (r"l1tex__|sm__inst_executed_pipe_(lsu|adu)|sm__mio|sm__memory", "l1", "L1 load/store"),
+    (r"idc__", "constant", "The constant cache"),
+    (r"sm__inst_executed$|sm__inst_issued|sm__issue_active", "issue", "Instruction issue"),
+    (r"sm__(?:inst_executed_)?pipe_(?:fma|fmaheavy|fmalite)", "fma", "The FMA pipe"),
+    (r"sm__(?:inst_executed_)?pipe_(?:alu|aluheavy)", "alu", "The ALU pipe"),
+    (r"sm__(?:inst_executed_)?pipe_fp64", "fp64", "The FP64 pipe"),
+    (r"sm__(?:inst_executed_)?pipe_fp16", "fp16", "The FP16 pipe"),
+    (r"sm__(?:inst_executed_)?pipe_(?:tensor|shared|tma)", "tensor", "The tensor pipe"),
+    (r"sm__(?:inst_executed_)?pipe_xu", "xu", "The XU pipe"),
+    (r"sm__(?:inst_executed_)?pipe_uniform", "uniform", "The uniform datapath"),
+    (r"sm__(?:inst_executed_)?pipe_cbu", "branch", "The branch unit"),
+    (r"sm__", "sm", "The SM"),
+    (r"", "other", "A unit"),
+)
+
+# Part of a name, and what is counted by it
+_KINDS = (
+    ("wavefronts", "wavefronts"),
+    ("lsuin_requests", REQUESTS),
+    ("inst_executed_pipe_lsu", REQUESTS),
+    ("t_tag", "tag lookups"),
+    ("t_sectors", "sectors"),
+    ("d_sectors", "sectors"),
+    ("xbar2lts", "requests from the SMs"),
+    ("lts2xbar", "replies to the SMs"),
+    ("d_atomic", "atomics"),
+)
+
+# Throughputs of whole parts, which older and smaller reports have in place of their members
+_WHOLE = (
+    ("dram", "DRAM", ("gpu__dram_throughput", "dram__throughput", "dram__cycles_active")),
+    ("l2", "L2", ("lts__throughput", "lts__t_sectors")),
+    ("l1", "L1 load/store", ("l1tex__throughput",)),
+    ("sm", "The SM", ("sm__throughput",)),
+    ("memory", "The memory", ("gpu__compute_memory_throughput",)),
+)
+
+# Parts of the memory, and the SM as a whole
+_NO_PIPES = frozenset({"dram", "l2", "l1", "shared", "texture", "memory", "sm"})
+
+# Roof → the part of the GPU it is the peak of. Integer operations are shared between two pipes.
+_ROOFED: dict[MemoryLevel | OperationKind | None, tuple[str, str]] = {
+    MemoryLevel.DRAM: ("dram", "DRAM"),
+    MemoryLevel.L2: ("l2", "L2"),
+    MemoryLevel.L1: ("l1", "L1 load/store"),
+    MemoryLevel.SHARED: ("shared", "Shared memory"),
+    OperationKind.FP64: ("fp64", "The FP64 pipe"),
+    OperationKind.FP32: ("fma", "The FMA pipe"),
+    OperationKind.FP16: ("fp16", "The FP16 pipe"),
+    OperationKind.SPECIAL: ("xu", "The XU pipe"),
+    None: ("issue", "Instruction issue"),
+    **{kind: ("tensor", "The tensor pipe") for kind in OperationKind if kind.name.startswith("TENSOR")},
+}
+
+# Of the cycles in which SMs had work; what some reports have of L1 in place of the whole
+_L1_ACTIVE = "l1tex__throughput.avg.pct_of_peak_sustained_active"
+
+_ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
+
+_SAME_PIPE = 0.9  # From this part of what two kinds of instructions share on, one of them is all there is of it
+
+_SHARED_PART = 0.5  # From this part of L1's wavefronts on they are called shared memory's
+
+# Times the mean slice's sectors; addresses are hashed over the slices, so that only few addresses make one slice that busy
+_UNEVEN_SLICES = 5.0
+
+# Of the cycles of the busiest slice: one takes an atomic to the same address every third cycle (a GTX 1660 SUPER, float additions: 1,048,576 in
+# 3,146,718 active cycles, which the profiler calls 33 % of the peak), so from here on it does little else
+_SERIAL_ATOMIC_RATIO = 0.25
+
+
+def list_limits(facts: KernelFacts) -> tuple[Limit, ...]:
+    """The parts of the GPU of which the longest launch says how busy they were, nearest to what they sustain first."""
+    return facts.once(_list_limits)
+
+
+def find_serial_slice(facts: KernelFacts) -> float | None:
+    """Share of the launch in which the busiest slice of L2 was busy with atomics that queue for few addresses; None where that is not so."""
+    sectors = find_unit(measure_units(facts), "lts__t_sectors.avg")
+    percent = facts.metric("lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed")
+    if sectors is None or percent is None or sectors.excess < _UNEVEN_SLICES or percent / 100 < _SERIAL_ATOMIC_RATIO:
+        return None
+    active, elapsed = facts.metric("lts__cycles_active.max"), facts.metric("lts__cycles_elapsed.max")
+    return min(1.0, active / elapsed) if active and elapsed else min(1.0, percent / 100)
+
+
+def _list_limits(facts: KernelFacts) -> tuple[Limit, ...]:
+    launch = facts.longest
+    if launch is None:
+        return ()
+    found: dict[str, Limit] = {}
+    for limit in (*_read_members(facts, launch), *_read_whole(facts)):
+        known = found.get(limit.unit)
+        if known is None or (limit.metric and limit.nearness > known.nearness):
+            found[limit.unit] = limit
+    counted = found.keys() | ({"shared"} if "l1" in found else set())  # shared memory is a part of L1
+    has_pipes = bool(counted - _NO_PIPES)  # then those that are missing were not worth the profiler's while
+    for limit in _derive_from_roofs(facts):
+        if limit.unit not in counted and (limit.unit in _NO_PIPES or not has_pipes):
+            found[limit.unit] = limit
+    if {"dram", "l2", "l1"} & found.keys():
+        found.pop("memory", None)
+    fp64, tensor = found.get("fp64"), found.get("tensor")
+    if fp64 and tensor and "pipe_shared" in tensor.metric and fp64.busy_ratio >= _SAME_PIPE * tensor.busy_ratio:
+        del found["tensor"]  # FP64 and tensor instructions share it, and these are FP64's
+    if len(found.keys() - {"dram", "l2", "l1", "sm", "memory"}) > 1:
+        found.pop("sm", None)
+    return tuple(sorted(found.values(), key=lambda limit: (-limit.nearness, limit.unit)))
+
+
+def _read_members(facts: KernelFacts, launch: Launch) -> Iterator[Limit]:
+    busy = read_busy_units(launch)
+    shared = _measure_shared_part(launch)
+    for name, ratio in busy.items():
+        unit, label = _find_family(name)
+        if unit == "l1" and "wavefronts" in name and shared >= _SHARED_PART:
+            unit, label = "shared", "Shared memory"
+        by = next((words for part, words in _KINDS if part in name), "")
+        yield Limit(
+            unit=unit, label=label, busy_ratio=ratio, sustained_ratio=_find_ceiling(facts, unit), metric=name, by=by
+        )
+
+
+@lru_cache(maxsize=1 << 10)
+def _find_family(name: str) -> tuple[str, str]:
+    """Short name and label of the part that a counter belongs to; the launches of a report have the same ones."""
+    return next((unit, label) for pattern, unit, label in _FAMILIES if re.match(pattern, name))
+
+
+def _read_whole(facts: KernelFacts) -> Iterator[Limit]:
+    for unit, label, names in _WHOLE:
+        percent = facts.metric(*(f"{name}{_ELAPSED}" for name in names))
+        if percent is not None and 0 <= percent <= 200:
+            yield Limit(unit=unit, label=label, busy_ratio=percent / 100, sustained_ratio=_find_ceiling(facts, unit))
+    percent = facts.metric(_L1_ACTIVE)
+    if percent is not None and 0 <= percent <= 200:
+        active = 1 - (measure_idle(facts) or 0.0)
+        ratio = active * percent / 100
+        yield Limit(unit="l1", label="L1 load/store", busy_ratio=ratio, sustained_ratio=_find_ceiling(facts, "l1"))
+
+
+def _derive_from_roofs(facts: KernelFacts) -> Iterator[Limit]:
+    """What the longest launch achieves of the roofs that are known for sure, for parts of which no percentage was collected."""
+    line = _find_roofline(facts)
+    if line is None or facts.roofline is None:
+        return
+    machine = facts.roofline.machine
+    sure_levels = {one.level for one in machine.bandwidths if one.is_certain}
+    exact_levels = {one.level for one in line.traffic if one.is_exact}
+    sure_kinds = {one.kind for one in machine.peaks if one.is_certain}
+    exact_kinds = {one.kind for one in line.operations if one.is_exact}
+    for roof in line.roofs:
+        is_issue = roof.level is None and roof.kind is None
+        is_sure = is_issue or roof.level in sure_levels & exact_levels or roof.kind in sure_kinds & exact_kinds
+        unit, label = _ROOFED.get(roof.level or roof.kind, ("", ""))
+        if is_sure and unit:
+            yield Limit(
+                unit=unit,
+                label=label,
+                busy_ratio=roof.share_ratio,
+                sustained_ratio=_find_ceiling(facts, unit),
+                is_derived=True,
+            )
+
+
+def _find_roofline(facts: KernelFacts) -> Roofline | None:
+    """Where the longest launch stands."""
+    if facts.roofline is None or facts.longest is None:
+        return None
+    return next((one for one in facts.roofline.launches if one.launch_index == facts.longest.index), None)
+
+
+def measure_idle(facts: KernelFacts) -> float | None:
+    """Share of the time of all SMs in which they had no warp; None when not collected."""
+    active = facts.metric("sm__cycles_active.avg")
+    elapsed = facts.metric("sm__cycles_elapsed.max", "gpc__cycles_elapsed.max", "sm__cycles_elapsed.avg")
+    return None if active is None or not elapsed or active < 0 else max(0.0, 1 - active / elapsed)
+
+
+def _measure_shared_part(launch: Launch) -> float:
+    """Shared memory's part of L1's wavefronts, by their shares of one peak; 0 when not collected."""
+    whole = launch.read_number(f"l1tex__data_pipe_lsu_wavefronts{_ELAPSED}")
+    shared = launch.read_number("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct_of_peak_sustained_elapsed")
+    return shared / whole if whole and shared is not None else 0.0
+
+
+def _find_ceiling(facts: KernelFacts, unit: str) -> float:
+    if unit in ("dram", "memory"):
+        return find_dram_ceiling(facts.kernel.device.attributes.get("device__attribute_global_memory_bus_width"))
+    return {"l2": L2_CEILING, "l1": L1_CEILING, "shared": L1_CEILING, "texture": L1_CEILING}.get(unit, 1.0)
+
+
+# From this share of what a unit sustains on it is the limiter, whatever else is so: the bound of Nsight Compute's rule for the bottleneck
+FULL_RATIO = 0.8
+
+# From here on it is the likely one, if SMs have work and no larger part of the time is latency; below it nothing is busy (the same rule)
+BUSY_RATIO = 0.6
+
+IDLE_RATIO = 0.3  # SM time without work that is worth being called the limiter. Ours.
+
+# A launch takes some microseconds to begin and to end whatever it does (2 to 4 in published reports of kernels of one block)
+SHORT_LAUNCH_NS = 10_000.0
+
+# What tells how busy the units are
+METRICS = (
+    "breakdown:sm__throughput.avg.pct_of_peak_sustained_elapsed",
+    "breakdown:gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
+)
+
+FULL_QUEUE_RATIO = 0.3  # Of all samples, before a queue that no counter shows to be full. Ours.
+
+_QUEUES = {
+    "lg_throttle": ("l1", "The queue of L1 for global and local memory"),
+    "mio_throttle": ("mio", "The MIO queue"),
+    "tex_throttle": ("texture", "The texture queue"),
+}
+
+_DERIVED = " by the roofline"  # Beside a unit whose use follows from what the kernel achieves of its peak
+
+_MEMORY = frozenset({"dram", "l2", "l1"})
+
+_RUNNING = ("selected", "not_selected")
+
+
+def find_limiter(facts: KernelFacts) -> Limiter:
+    """What limits a kernel; of several launch contexts the heaviest."""
+    return find_limiter(facts.main) if facts.main is not None else facts.once(_find_limiter)
+
+
+def _find_limiter(facts: KernelFacts) -> Limiter:
+    limits = list_limits(facts)
+    cubin = facts.kernel.cubin
+    if cubin is not None and facts.kernel.mangled_name in cubin.debug_functions:
+        return _blame_build(limits)
+    slice_ratio = find_serial_slice(facts)
+    if slice_ratio is not None:
+        return _blame_slice(limits, slice_ratio)
+    idle = measure_idle(facts)
+    if not limits or all(limit.unit == "sm" for limit in limits):
+        return _know_nothing(limits)
+    first = limits[0]
+    if (
+        all(limit.is_derived for limit in limits)
+        and first.nearness < BUSY_RATIO
+        and not _MEMORY & {one.unit for one in limits}
+    ):
+        return _know_nothing(limits)  # a pipe that is not busy says nothing of the memory
+    active = 1.0 if idle is None else 1.0 - idle
+    if first.nearness >= FULL_RATIO:
+        return _blame_unit(limits, Confidence.LIKELY if first.is_derived else Confidence.SURE)
+    latency = max(0.0, active - first.nearness)
+    if idle is not None and idle >= IDLE_RATIO and idle >= latency:
+        return _blame_parallelism(facts, limits, idle)
+    if first.nearness >= BUSY_RATIO * active and first.nearness >= latency and first.nearness >= BUSY_RATIO:
+        return _blame_unit(limits, Confidence.LIKELY)
+    return _blame_latency(facts, limits)
+
+
+def _find_next(limits: Sequence[Limit], now: float) -> tuple[Limit | None, float | None]:
+    """The first of some limits, and the factor to it from what is used of the limiter now."""
+    if not limits or limits[0].nearness <= 0:
+        return None, None
+    return limits[0], max(1.0, now / limits[0].nearness)
+
+
+def _blame_build(limits: tuple[Limit, ...]) -> Limiter:
+    return Limiter(
+        kind=LimiterKind.BUILD,
+        unit="debug",
+        busy_ratio=None,
+        next=None,
+        next_factor=None,
+        confidence=Confidence.SURE,
+        sentence=say(
+            "Debug build: compiled with -G, so nothing is optimized. Rebuild without -G first; other figures do not apply."
+        ),
+        limits=limits,
+    )
+
+
+def _blame_slice(limits: tuple[Limit, ...], slice_ratio: float) -> Limiter:
+    following, factor = _find_next(limits, 1.0)
+    return Limiter(
+        kind=LimiterKind.UNIT,
+        unit="l2_slice",
+        busy_ratio=slice_ratio,
+        next=following,
+        next_factor=factor,
+        confidence=Confidence.SURE,
+        sentence=say(
+            "Atomics queue at one slice of L2: it is {busy} busy, with the atomics to a few addresses.",
+            busy=percent(slice_ratio),
+        ),
+        limits=limits,
+    )
+
+
+def _blame_unit(limits: tuple[Limit, ...], confidence: Confidence) -> Limiter:
+    first = limits[0]
+    following, factor = _find_next(limits[1:], first.nearness)
+    is_below = first.busy_ratio < first.sustained_ratio < 1
+    most = say(" (practical maximum {most})", most=percent(first.sustained_ratio)) if is_below else NOTHING
+    return Limiter(
+        kind=LimiterKind.UNIT,
+        unit=first.unit,
+        busy_ratio=first.busy_ratio,
+        next=following,
+        next_factor=factor,
+        confidence=confidence,
+        sentence=say(
+            "Limited by {label}: {busy} of peak{by}{most}.",
+            label=begin_lower(first.label),
+            busy=percent(first.busy_ratio),
+            by="," * first.is_derived + _DERIVED * first.is_derived,
+            most=most,
+        ),
+        limits=limits,
+    )
+
+
+def _blame_parallelism(facts: KernelFacts, limits: tuple[Limit, ...], idle: float) -> Limiter:
+    unit, why = _explain_idle(facts, idle)
+    following, factor = _find_next(limits, 1.0 - idle)
+    return Limiter(
+        kind=LimiterKind.PARALLELISM,
+        unit=unit,
+        busy_ratio=idle,
+        next=following,
+        next_factor=factor,
+        confidence=Confidence.SURE if idle >= 0.5 else Confidence.LIKELY,
+        sentence=say("SMs have no work for {idle} of the time: {why}.", idle=percent(idle), why=why),
+        limits=limits,
+    )
+
+
+def _explain_idle(facts: KernelFacts, idle: float) -> tuple[str, Sentence]:
+    """Short name and clause of what leaves SMs without work: the largest of grid, tail or imbalance, and launch."""
+    launch = facts.longest
+    waves = None if launch is None else find_waves(facts, launch)
+    sms = find_unit(measure_units(facts), "sm__cycles_active.avg")
+    elapsed = facts.metric("sm__cycles_elapsed.max", "gpc__cycles_elapsed.max")
+    ends = max(0.0, 1 - sms.most / elapsed) if sms is not None and elapsed else None
+    if waves is not None and waves.idle_sms / waves.sm_count >= idle / 2:
+        return "grid", say("{blocks} on {sms}", blocks=count(waves.blocks, "block"), sms=count(waves.sm_count, "SM"))
+    time_ns = facts.metric("gpu__time_duration.sum")
+    if (ends is not None and ends >= idle / 2) or (sms is None and time_ns is not None and time_ns < SHORT_LAUNCH_NS):
+        taken = (
+            say("the launch takes {time}", time=duration(time_ns))
+            if time_ns is not None
+            else say("the launch is short")
+        )
+        return "launch", say("{taken}, much of it to begin and to end", taken=taken)
+    if waves is not None and waves.rounds <= 4 and waves.lost_by_waves_ratio >= idle / 2:
+        return "tail", _describe_tail(waves)
+    return "imbalance", say("some SMs are done long before the others")
+
+
+def _describe_tail(waves: Waves) -> Sentence:
+    last = say("{last} of {capacity}", last=count(waves.last_blocks), capacity=count(waves.capacity_blocks, "block"))
+    return say("the last wave has {last}", last=last)
+
+
+def _blame_queue(facts: KernelFacts, limits: tuple[Limit, ...], reason: str, ratio: float) -> Limiter:
+    """No counter of the unit is high, but warps queue for it: each access takes it several passes that nothing counts."""
+    unit, label = _QUEUES[reason]
+    use = list_queue_use(facts, list_kinds(facts), reason)
+    most = f", mostly {use[0].kind}" if use else ""
+    following, factor = _find_next([limit for limit in limits if limit.unit != unit], 1.0)
+    return Limiter(
+        kind=LimiterKind.UNIT,
+        unit=unit,
+        busy_ratio=ratio,
+        next=following,
+        next_factor=factor,
+        confidence=Confidence.LIKELY,
+        sentence=say(
+            "{label} is full: {share} of the samples are stalled on {reason}{most}.",
+            label=label,
+            share=percent(ratio),
+            reason=reason,
+            most=most,
+        ),
+        limits=limits,
+    )
+
+
+def _blame_latency(facts: KernelFacts, limits: tuple[Limit, ...]) -> Limiter:
+    first = limits[0]
+    total = facts.kernel.total_samples
+    counts = {reason: facts.rows.count_reason(reason) for reason in facts.kernel.reasons if reason not in _RUNNING}
+    reason = max(counts, key=lambda name: (counts[name], name), default=None) if total else None
+    following, factor = _find_next(limits, 1.0)
+    is_derived = all(limit.is_derived for limit in limits)
+    if reason in _QUEUES and counts[reason] >= FULL_QUEUE_RATIO * total:
+        return _blame_queue(facts, limits, reason, counts[reason] / total)
+    if reason is None or not counts[reason]:
+        stalls, unit, ratio = NOTHING, "", None
+    else:
+        unit, ratio = reason, counts[reason] / total
+        stalls = say("; {share} of the samples are stalled on {reason}", share=percent(ratio), reason=reason)
+    return Limiter(
+        kind=LimiterKind.LATENCY,
+        unit=unit,
+        busy_ratio=ratio,
+        next=following,
+        next_factor=factor,
+        confidence=Confidence.SURE if first.nearness < BUSY_RATIO and reason and not is_derived else Confidence.LIKELY,
+        sentence=say(
+            "Latency: no unit is{known} more than {busy} busy ({label}{by}){stalls}.",
+            known=" known to be" * is_derived,
+            busy=percent(first.busy_ratio),
+            label=first.label.removeprefix("The "),
+            by="," * first.is_derived + _DERIVED * first.is_derived,
+            stalls=stalls,
+        ),
+        limits=limits,
+    )
+
+
+def _know_nothing(limits: tuple[Limit, ...]) -> Limiter:
+    return Limiter(
+        kind=LimiterKind.UNKNOWN,
+        unit="",
+        busy_ratio=None,
+        next=None,
+        next_factor=None,
+        confidence=Confidence.UNKNOWN,
+        sentence=say("Unknown: the utilization of the units was not collected."),
+        missing=METRICS,
+        limits=limits,
+    )

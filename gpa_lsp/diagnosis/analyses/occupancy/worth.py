@@ -1,0 +1,207 @@
+"""What more resident warps would be worth: little where a unit is the limiter already, and how many would hide the latency elsewhere.
+
+Little's law: warps in flight = rate · latency. A scheduler that is to issue in every cycle needs as many warps as there are cycles between two
+instructions of one warp, as long as these cycles do not become more; fewer are enough where a bandwidth is used up before. Occupancy is no goal
+of its own: independent instructions within a warp hide latency just as well.
+
+Source: V. Volkov, "Better Performance at Lower Occupancy", GTC 2010, and "Understanding Latency Hiding on GPUs", UCB/EECS-2016-143, chapter 4.
+"""
+
+from msgspec import Struct
+
+from gpa_lsp.diagnosis.analyses.answers import Finding, Missing, Weight
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
+from gpa_lsp.diagnosis.analyses.occupancy.launch import read_amount
+from gpa_lsp.diagnosis.analyses.roofline_model import Roofline
+from gpa_lsp.foundation.prose import NOTHING, Sentence, count, factor, join, number, percent, say
+from gpa_lsp.gpu.device.model import find_dram_ceiling
+
+# From this share of samples of warps that were ready and not selected on it is worth telling. Ours.
+ENOUGH_READY_RATIO = 0.2
+
+_NO_GAIN = 1.005  # Below this factor nothing is to be gained
+
+_WORTH_GAIN = 1.1  # Times the resident warps, from which on more are called for. Ours.
+
+# Between two instructions of a warp, on average; a launch with more does nothing but stall, or its counters make no sense
+_LONGEST_INTERVAL_CYCLES = 1e6
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    """What limits the kernel, as far as it bears on warps."""
+
+    sentence: Sentence  # the limiter's; empty where it is unknown
+    # where a unit surely limits the kernel, what is to be had without less work for it; None elsewhere
+    most_speedup: float | None
+    is_open: bool  # latency limits the kernel, or nobody knows what does
+
+
+class Worth(Struct, frozen=True, kw_only=True):
+    """What more warps would be worth."""
+
+    # False where a unit surely limits the kernel, True where latency does and there are too few; None when neither is known
+    can_help: bool | None
+    finding: Finding  # the same for people
+    missing: tuple[Missing, ...] = ()  # what was not measured
+
+
+class _RoofUse(Struct, frozen=True, kw_only=True):
+    """A bandwidth or a peak of arithmetic, the share of it that is used, and the share that can be."""
+
+    name: str
+    share_ratio: float
+    sustained_ratio: float
+
+
+def judge_worth(facts: KernelFacts, resident_warps: float | None, most_warps: float, verdict: Verdict) -> Worth:
+    """What more warps would be worth.
+
+    Args:
+        resident_warps: of one scheduler, on average while its SM is active; None when unknown.
+    """
+    issue = read_amount(facts, "smsp__issue_active.avg.per_cycle_active")
+    roofs = _list_roofs(facts)
+    target = _find_target(facts, resident_warps, issue, roofs)
+    if verdict.most_speedup is not None:
+        gain = say("More warps would gain at most {most}", most=factor(verdict.most_speedup))
+        if verdict.most_speedup < _NO_GAIN:
+            gain = say("More warps cannot help")
+        finding = Finding(
+            text=say("{gain}: {verdict}", gain=gain, verdict=verdict.sentence), share_ratio=1 / verdict.most_speedup
+        )
+        return Worth(can_help=False, finding=finding)
+    if target is None or resident_warps is None:
+        metrics = ("smsp__issue_active.avg.per_cycle_active", "smsp__warps_active.avg.per_cycle_active")
+        return Worth(
+            can_help=None,
+            finding=Finding(
+                text=say("Unknown whether more warps would help: the profile has neither samples nor issue rates.")
+            ),
+            missing=(lack("the warps that hide the latency", *metrics, section="SchedulerStats", needs_all=True),),
+        )
+    return _compare(facts, resident_warps, most_warps, target, verdict)
+
+
+def estimate_needed_warps(facts: KernelFacts, resident_warps: float | None, issue_ratio: float | None) -> float | None:
+    """Warps with which a scheduler would issue in every cycle: the cycles between two instructions of a warp, without those lost to other warps.
+
+    These cycles are resident warps over the issue rate, or else all samples over those that issued; the share of samples of warps that were
+    ready and not selected goes off, because these stalls grow with the number of warps.
+
+    Returns:
+        None where neither was measured.
+    """
+    total = facts.kernel.total_samples
+    if resident_warps and issue_ratio:
+        interval_cycles = resident_warps / issue_ratio
+    else:
+        selected = facts.rows.count_reason("selected")
+        if not selected:
+            return None
+        interval_cycles = total / selected
+    not_selected = facts.rows.count_reason("not_selected") / total if total else 0.0
+    return interval_cycles * (1 - not_selected) if interval_cycles < _LONGEST_INTERVAL_CYCLES else None
+
+
+def _compare(
+    facts: KernelFacts, resident: float, most: float, target: tuple[float, Sentence], verdict: Verdict
+) -> Worth:
+    """Warps there are, and that would be needed; whether more help is said where the limiter leaves that open."""
+    needed, purpose = target
+    needs = say(
+        "At the current latencies a scheduler needs about {needed} to {purpose} (Little's law) and has {resident}.",
+        needed=number(needed, "warp"),
+        purpose=purpose,
+        resident=number(resident),
+    )
+    ready = _measure_ready(facts)
+    if needed < _WORTH_GAIN * resident or ready or not verdict.is_open:
+        text = join([needs, ready, NOTHING if verdict.is_open else verdict.sentence])
+        return Worth(can_help=None, finding=Finding(text=text))
+    if needed <= most:
+        helps = say("More warps help, and so do more independent instructions per warp.")
+    else:
+        helps = say(
+            "It holds at most {most}: occupancy alone cannot hide the latency; more independent instructions per warp or shorter latencies must "
+            "help.",
+            most=count(most),
+        )
+    finding = Finding(text=join([needs, helps]), weight=Weight.HIGH)
+    return Worth(can_help=True, finding=finding)
+
+
+def _find_target(
+    facts: KernelFacts, resident_warps: float | None, issue_ratio: float | None, roofs: list[_RoofUse]
+) -> tuple[float, Sentence] | None:
+    """The fewest warps that use something up, and what; None where nothing was measured.
+
+    Work grows with the warps as long as their latency stays what it is, so a ceiling is reached by resident warps · what it sustains / what is used.
+    """
+    targets = []
+    by_issue = estimate_needed_warps(facts, resident_warps, issue_ratio)
+    if by_issue is not None:
+        targets.append((by_issue, say("issue in every cycle")))
+    if resident_warps:
+        targets += [
+            (resident_warps * use.sustained_ratio / use.share_ratio, say("saturate {name}", name=use.name))
+            for use in roofs
+            if use.share_ratio > 0
+        ]
+    return min(targets, key=lambda target: target[0], default=None)
+
+
+def _list_roofs(facts: KernelFacts) -> list[_RoofUse]:
+    """Of the longest launch by the roofline, nearest first, or else what the counters say of DRAM; the issue ceiling is not among them.
+
+    A unit that is fuller than any ceiling comes first: behind it more warps only queue.
+    """
+    placed = _find_placed(facts)
+    if placed is not None:
+        unit = placed.tighter_unit
+        busiest = (
+            [
+                _RoofUse(
+                    name=f"the peak of {unit.phrase}",
+                    share_ratio=unit.share_ratio,
+                    sustained_ratio=unit.ceiling_ratio,
+                )
+            ]
+            if unit is not None
+            else []
+        )
+        return busiest + [
+            _RoofUse(
+                name=f"the {roof.name}",
+                share_ratio=roof.share_ratio,
+                sustained_ratio=roof.ceiling_ratio,
+            )
+            for roof in placed.roofs
+            if roof.level is not None or roof.kind is not None
+        ]
+    used_percent = read_amount(
+        facts,
+        "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+        "dram__cycles_active.avg.pct_of_peak_sustained_elapsed",
+    )
+    if used_percent is None:
+        return []
+    ceiling = find_dram_ceiling(facts.kernel.device.attributes.get("device__attribute_global_memory_bus_width"))
+    return [_RoofUse(name="the DRAM bandwidth", share_ratio=used_percent / 100, sustained_ratio=ceiling)]
+
+
+def _find_placed(facts: KernelFacts) -> Roofline | None:
+    """Where the longest launch stands, or else all together; None without a roofline."""
+    if facts.roofline is None:
+        return None
+    index = None if facts.longest is None else facts.longest.index
+    own = (one for one in facts.roofline.launches if one.launch_index == index)
+    return next(own, facts.roofline.whole)
+
+
+def _measure_ready(facts: KernelFacts) -> Sentence:
+    """The share of the samples in which a warp could have issued and another did, where it is large."""
+    total = facts.kernel.total_samples
+    ready = facts.rows.count_reason("not_selected") / total if total else 0.0
+    if ready < ENOUGH_READY_RATIO:
+        return NOTHING
+    return say("In {share} of the samples the warp was ready and not selected.", share=percent(ready))

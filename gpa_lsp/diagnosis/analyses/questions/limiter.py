@@ -1,0 +1,36 @@
+"""What limits the kernel? The verdict that everything else quotes, and how busy each part of the GPU was."""
+
+from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Missing
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
+from gpa_lsp.diagnosis.analyses.questions import Analysis
+from gpa_lsp.foundation.prose import NOTHING, say
+
+_NAME = "limiter"
+_TITLE = "What limits it"
+
+_MOST_BARS = 6
+
+
+def _answer(facts: KernelFacts) -> Answer:
+    limiter = find_limiter(facts)
+    missing = Missing(what="how busy the units are", metrics=limiter.missing, section="SpeedOfLight")
+    return Answer(
+        analysis=_NAME,
+        title=_TITLE,
+        summary=limiter.sentence,
+        bars=tuple(
+            Bar(
+                label=limit.label,
+                ratio=min(1.0, limit.busy_ratio),
+                ceiling_ratio=limit.sustained_ratio,
+                words=say("{by}", by=limit.by) if limit.by else NOTHING,
+            )
+            for limit in limiter.limits[:_MOST_BARS]
+        ),
+        missing=(missing,) if limiter.missing else (),
+        is_known=not limiter.missing,
+    )
+
+
+ANALYSIS = Analysis(name=_NAME, order=5, answer=_answer)

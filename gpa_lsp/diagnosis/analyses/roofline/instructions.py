@@ -1,0 +1,161 @@
+"""How often each mnemonic was executed, by warps and by threads: from a report's table of opcodes, or from its per-instruction counters."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from gpa_lsp.foundation.errors import GpaError
+from gpa_lsp.kernel.address_map import AddressMap, build_address_map
+from gpa_lsp.kernel.dataflow.accesses import WARP_THREADS
+from gpa_lsp.kernel.model import FunctionSamples, Kernel
+from gpa_lsp.profile.instruction_counts import InstructionCounts, read_instruction_counts
+from gpa_lsp.profile.model import Launch
+
+WARP_TABLES = (
+    "sass__inst_executed_per_opcode_with_modifier_all",
+    "sass__inst_executed_per_opcode_with_modifier_selective",
+)
+# Tables of opcodes with modifiers; ``true`` counts threads whose guard held. They come with section SourceCounters.
+THREAD_TABLES = (
+    "sass__thread_inst_executed_true_per_opcode_with_modifier_all",
+    "sass__thread_inst_executed_true_per_opcode_with_modifier_selective",
+)
+
+# The same by instruction; section SourceCounters has them
+WARP_COLUMN, THREAD_COLUMN = "inst_executed", "thread_inst_executed_true"
+
+_THREAD_COUNTER = "thread_executions_true"
+
+
+class Executions(Struct, frozen=True, kw_only=True):
+    """How often mnemonics were executed."""
+
+    warps: Mapping[str, float]  # mnemonic → executions by warps; empty when only threads were counted
+    threads: Mapping[str, float]  # mnemonic → executions by threads whose guard held
+    source: str  # the counters, one clause
+    are_threads_exact: bool  # False where all 32 threads of a warp had to be assumed
+
+
+def count_launch(kernel: Kernel, launch: Launch, launches: int) -> Executions | None:
+    """Executions in one launch.
+
+    Returns:
+        None when the launch has neither tables nor counters per instruction, or its code could not be disassembled.
+    """
+    found = _read_tables(launch)
+    if found is not None:
+        return found
+    return _count_columns(kernel.functions) if launches == 1 else _count_addresses(kernel, launch)
+
+
+def _read_tables(launch: Launch) -> Executions | None:
+    threads, name = _read_first(launch, THREAD_TABLES)
+    warps, warp_name = _read_first(launch, WARP_TABLES)
+    if threads:
+        return Executions(warps=warps, threads=threads, source=name, are_threads_exact=True)
+    return _assume_full_warps(warps, warp_name) if warps else None
+
+
+def _read_first(launch: Launch, names: Iterable[str]) -> tuple[dict[str, float], str]:
+    for name in names:
+        metric = launch.metrics.get(name)
+        pairs = () if metric is None else zip(metric.instance_ids, metric.instance_values, strict=False)
+        found = {
+            mnemonic: float(count)
+            for mnemonic, count in pairs
+            if isinstance(mnemonic, str) and not isinstance(count, str) and 0 <= count < float("inf")
+        }
+        if found:
+            return found, name
+    return {}, ""
+
+
+def _count_columns(functions: Iterable[FunctionSamples]) -> Executions | None:
+    """From the columns of a kernel, which are sums over all its launches."""
+    return _gather(
+        [
+            (function, function.executions, function.counters.get(_THREAD_COUNTER))
+            for function in functions
+            if function.instructions is not None
+        ]
+    )
+
+
+def _count_addresses(kernel: Kernel, launch: Launch) -> Executions | None:
+    """From the counters of one launch, laid over the kernel's instructions."""
+    warps = read_instruction_counts(launch.metrics, WARP_COLUMN)
+    threads = read_instruction_counts(launch.metrics, THREAD_COLUMN)
+    if warps is None and threads is None:
+        return None
+    try:
+        addresses = build_address_map(launch, kernel.module, kernel.cubin)
+    except GpaError:
+        return None  # the code beside the samples is of another build; whoever joins the kernel says so
+    rows = []
+    for function in kernel.functions:
+        if function.instructions is not None and function.name in addresses.names:
+            executions = _scatter(function, addresses, warps)
+            rows.append(
+                (
+                    function,
+                    np.full(len(function.pc_offsets), -1, np.int64) if executions is None else executions,
+                    _scatter(function, addresses, threads),
+                )
+            )
+    return _gather(rows)
+
+
+def _scatter(
+    function: FunctionSamples, addresses: AddressMap, counts: InstructionCounts | None
+) -> npt.NDArray[np.int64] | None:
+    """int64[n] of one function in the order of its instructions; None when not collected."""
+    if counts is None:
+        return None
+    place = addresses.names.index(function.name)
+    inside = (counts[0] >= addresses.starts[place]) & (counts[0] < addresses.ends[place])
+    offsets = (counts[0][inside] - addresses.starts[place]).astype(np.int64)
+    rows = np.minimum(np.searchsorted(function.pc_offsets, offsets), max(0, len(function.pc_offsets) - 1))
+    column = np.zeros(len(function.pc_offsets), np.int64)
+    if len(column):
+        known = function.pc_offsets[rows] == offsets
+        np.add.at(column, rows[known], counts[1][inside][known])
+    return column
+
+
+def _gather(
+    rows: list[tuple[FunctionSamples, npt.NDArray[np.int64], npt.NDArray[np.int64] | None]],
+) -> Executions | None:
+    warps: dict[str, float] = {}
+    threads: dict[str, float] = {}
+    for function, executions, thread_executions in rows:
+        _add(warps, function, executions)
+        if thread_executions is not None:
+            _add(threads, function, thread_executions)
+    if threads:
+        return Executions(
+            warps=warps, threads=threads, source=f"{THREAD_COLUMN} of each instruction", are_threads_exact=True
+        )
+    return _assume_full_warps(warps, f"{WARP_COLUMN} of each instruction") if warps else None
+
+
+def _add(sums: dict[str, float], function: FunctionSamples, column: npt.NDArray[np.int64]) -> None:
+    """Add a column to the sums by mnemonic; rows below zero were not counted."""
+    instructions = function.instructions
+    if instructions is None or not len(column) or int(column.max()) < 0:
+        return
+    size = len(instructions.mnemonics)
+    counted = np.bincount(instructions.mnemonic_index, weights=np.maximum(column, 0), minlength=size)
+    for mnemonic, count in zip(instructions.mnemonics, counted.tolist(), strict=True):
+        if count:
+            sums[mnemonic] = sums.get(mnemonic, 0.0) + count
+
+
+def _assume_full_warps(warps: dict[str, float], source: str) -> Executions:
+    return Executions(
+        warps=warps,
+        threads={mnemonic: count * WARP_THREADS for mnemonic, count in warps.items()},
+        source=f"{source}, with all {WARP_THREADS} threads assumed",
+        are_threads_exact=False,
+    )

@@ -1,0 +1,135 @@
+"""From what an instruction is, and why another one waits for it, to the category of the blame."""
+
+from functools import lru_cache
+
+from gpa_lsp.code.binary.model import Flow
+from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Opcode
+from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency
+from gpa_lsp.gpu.arch.lookup import load_opcode_classes
+from gpa_lsp.gpu.arch.opcodes import ProducerGroup
+
+LONG_SCOREBOARD = "long_scoreboard"
+SHORT_SCOREBOARD = "short_scoreboard"
+
+# Reasons that name their cause themselves; scoreboards are not among them
+_OF_REASON = {
+    "barrier": BlameCategory.SYNCHRONISATION,
+    "branch_resolving": BlameCategory.BRANCH,
+    "dispatch_stall": BlameCategory.DISPATCH,
+    "drain": BlameCategory.DRAIN,
+    "imc_miss": BlameCategory.CONSTANT_MISS,
+    "lg_throttle": BlameCategory.MEMORY_THROTTLE,
+    "math_pipe_throttle": BlameCategory.PIPE_THROTTLE,
+    "membar": BlameCategory.SYNCHRONISATION,
+    "mio_throttle": BlameCategory.MIO_THROTTLE,
+    "misc": BlameCategory.MISC,
+    "no_instructions": BlameCategory.INSTRUCTION_FETCH,
+    "not_selected": BlameCategory.NOT_SELECTED,
+    "selected": BlameCategory.ISSUED,
+    "sleeping": BlameCategory.SLEEPING,
+    "tex_throttle": BlameCategory.TEXTURE_THROTTLE,
+    "wait": BlameCategory.ISSUE,
+    "warpgroup_arrive": BlameCategory.SYNCHRONISATION,
+}
+
+# Dependencies that name it whatever the instruction is
+_OF_DEPENDENCY = {
+    Dependency.WRITE_AFTER_READ: BlameCategory.WRITE_AFTER_READ,
+    Dependency.ISSUE: BlameCategory.ISSUE,
+    Dependency.SYNCHRONISATION: BlameCategory.SYNCHRONISATION,
+    Dependency.CONTROL: BlameCategory.BRANCH,
+}
+
+# Dependencies whose category is that of the reason, where it has one
+_BY_REASON = (Dependency.ITSELF, Dependency.SYNCHRONISATION, Dependency.CONTROL, Dependency.QUEUE)
+
+_INDIRECT = (Flow.INDIRECT_BRANCH, Flow.INDIRECT_CALL)
+
+# Producers of variable latency, where the memory they access does not tell
+_OF_GROUP = {
+    ProducerGroup.ASYNC_COPY_FENCE: BlameCategory.MEMORY_GLOBAL,
+    ProducerGroup.BULK_COPY: BlameCategory.MEMORY_GLOBAL,
+    ProducerGroup.MBARRIER: BlameCategory.SYNCHRONISATION,
+    ProducerGroup.SPECIAL_REGISTER: BlameCategory.EXECUTION_SYSTEM,
+    ProducerGroup.SPECIAL_FUNCTION: BlameCategory.EXECUTION_SPECIAL,
+    ProducerGroup.CONVERSION: BlameCategory.EXECUTION_SPECIAL,
+    ProducerGroup.BIT_COUNT: BlameCategory.EXECUTION_SPECIAL,
+    ProducerGroup.DIVISION_CHECK: BlameCategory.EXECUTION_SPECIAL,
+    ProducerGroup.REGISTER_TO_UNIFORM: BlameCategory.EXECUTION_SPECIAL,
+    ProducerGroup.TENSOR_MEMORY: BlameCategory.EXECUTION_SPECIAL,
+}
+
+_OF_MEMORY = {
+    MemorySpace.GLOBAL: BlameCategory.MEMORY_GLOBAL,
+    MemorySpace.GENERIC: BlameCategory.MEMORY_GLOBAL,
+    MemorySpace.LOCAL: BlameCategory.MEMORY_LOCAL,
+    MemorySpace.SHARED: BlameCategory.EXECUTION_SHARED,
+    MemorySpace.CONSTANT: BlameCategory.EXECUTION_CONSTANT,
+    MemorySpace.TEXTURE: BlameCategory.MEMORY_TEXTURE,
+    MemorySpace.SURFACE: BlameCategory.MEMORY_TEXTURE,
+    MemorySpace.TENSOR: BlameCategory.EXECUTION_SPECIAL,
+    MemorySpace.WARP: BlameCategory.EXECUTION_WARP,
+    # Vertex attributes are kept in the same memory as shared variables.
+    MemorySpace.ATTRIBUTE: BlameCategory.EXECUTION_SHARED,
+}
+
+# Whoever waits for one of these waits until it has read what it stores; not so in tensor memory, where matrix units store too
+_WITHOUT_RESULT = (Access.STORE, Access.REDUCTION)
+
+# Opcodes without a memory or a group of producers that tells, and that are no arithmetic
+_OF_OPCODE = {
+    "CS2R": BlameCategory.EXECUTION_SYSTEM,
+    "CS2UR": BlameCategory.EXECUTION_SYSTEM,
+    "VOTE": BlameCategory.EXECUTION_WARP,
+    "VOTEU": BlameCategory.EXECUTION_WARP,
+    "ELECT": BlameCategory.EXECUTION_WARP,
+    "MOVM": BlameCategory.EXECUTION_WARP,
+}
+
+
+@lru_cache(maxsize=8192)
+def find_category(
+    opcode: Opcode, dependency: Dependency, reason: str, *, waits_for_operands: bool = False
+) -> BlameCategory:
+    """The category of a blame.
+
+    >>> from gpa_lsp.code.binary.opcodes import describe_mnemonic
+    >>> find_category(describe_mnemonic("LDG.E"), Dependency.READ_AFTER_WRITE, "long_scoreboard").name
+    'MEMORY_GLOBAL'
+    >>> find_category(describe_mnemonic("DFMA"), Dependency.READ_AFTER_WRITE, "wait").name
+    'EXECUTION_ARITHMETIC'
+    >>> find_category(describe_mnemonic("STG.E"), Dependency.SCOREBOARD, "long_scoreboard").name
+    'WRITE_AFTER_READ'
+    >>> find_category(describe_mnemonic("BRX"), Dependency.CONTROL, "branch_resolving").name
+    'INDIRECT'
+    """
+    category = _OF_DEPENDENCY.get(dependency)
+    if dependency in _BY_REASON:
+        category = _OF_REASON.get(reason, category or BlameCategory.MISC)
+    if category == BlameCategory.BRANCH and opcode.flow in _INDIRECT:
+        return BlameCategory.INDIRECT
+    if category is not None:
+        return category
+    if waits_for_operands or (opcode.access in _WITHOUT_RESULT and opcode.memory != MemorySpace.TENSOR):
+        return BlameCategory.WRITE_AFTER_READ
+    return _find_result_category(opcode, reason)
+
+
+def _find_result_category(opcode: Opcode, reason: str) -> BlameCategory:
+    """What kind of result the def has."""
+    group = load_opcode_classes().find_producer(opcode.name)
+    by_group = None if group is None else _OF_GROUP.get(group)
+    if by_group is not None:
+        return by_group
+    if opcode.synchronises is not None:
+        return BlameCategory.SYNCHRONISATION
+    if opcode.name in _OF_OPCODE:
+        return _OF_OPCODE[opcode.name]
+    if opcode.memory == MemorySpace.CONSTANT and reason == LONG_SCOREBOARD:
+        return BlameCategory.MEMORY_CONSTANT
+    if opcode.memory is not None:
+        return _OF_MEMORY[opcode.memory]
+    # What is left of the groups are double precision and matrix units: behind a scoreboard on some architectures, of fixed latency on others.
+    if group is not None and reason in (LONG_SCOREBOARD, SHORT_SCOREBOARD):
+        return BlameCategory.EXECUTION_SPECIAL
+    return BlameCategory.EXECUTION_ARITHMETIC

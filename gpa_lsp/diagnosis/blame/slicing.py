@@ -1,0 +1,351 @@
+"""Backward slices: the instructions whose results an instruction uses directly, on whatever path it was reached.
+
+A def ends the search on its path only when the conditions (guards) of the defs met on that path cover the condition of the use: together they
+are that condition, or a predicate and its negation, or one def has no guard. So a use behind a guarded load still sees the value from before.
+
+A condition is the *value* of a predicate. Where a predicate is written between two guards that name it, the guards are different conditions:
+what was collected under the later value does not cover the earlier one. A def under a condition that is already covered is overwritten on
+that path, and is no def of the use.
+
+Searches run within the function: calls are stepped over, entries end the path. What is found above a block is remembered per resource, so
+that many uses of one value cost little more than one. A use that can see more than :data:`MOST_SOURCES` defs of one resource is given those
+that are near enough to matter, and as many of the others.
+
+Source: GPA section IV, "Backward slicing", "Virtual barrier registers", "Predicated instructions" (Figure 4a).
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from gpa_lsp.code.binary.model import ResourceKind
+from gpa_lsp.diagnosis.blame.def_use import UNCONDITIONAL, DefUse
+from gpa_lsp.diagnosis.blame.graph_search import STEPS_PER_BLOCK, STEPS_PER_EDGE, BlockLists, charge, find_components
+from gpa_lsp.diagnosis.blame.joins import Joins
+from gpa_lsp.diagnosis.blame.shortest_paths import DominatorDistances, ShortestPaths
+from gpa_lsp.diagnosis.blame.work import WorkBudget
+
+MOST_SOURCES = 16  # Defs of one resource that are remembered above a block
+
+_PREDICATES = (ResourceKind.PREDICATE, ResourceKind.UNIFORM_PREDICATE)
+_STEPS_TO_PASS = 4  # What passing a block costs in which there is nothing to look at
+
+_CROWD = -1  # Stands in a set of defs for those beyond :data:`MOST_SOURCES`
+
+
+class _Node(NamedTuple):
+    """A search that goes on in a block, from its end upwards, or above it."""
+
+    block: int  # the block
+    condition: int  # still to be covered; :data:`UNCONDITIONAL` asks for all cases, as does a guard whose predicate was written since
+    covered: frozenset[int]  # conditions that are covered so far
+
+    @property
+    def is_plain(self) -> bool:
+        """It asks for all cases, and has met nothing."""
+        return self.condition == UNCONDITIONAL and not self.covered
+
+
+class _Places(NamedTuple):
+    """Where the defs of a resource are."""
+
+    last_def: Mapping[int, int]  # block → its last def
+    joins: frozenset[int]  # blocks where different defs can meet
+    stops: frozenset[int]  # both
+
+
+_NOTHING: frozenset[int] = frozenset()
+
+
+class Slicer:
+    """Slices the instructions of one function.
+
+    Args:
+        blocks: of the function.
+        joins: of the function.
+        def_use: of the function.
+        paths: shortest paths of the function.
+        find_reach: (use, resource) → how many instructions before a use a def of the resource may lie and still matter.
+        budget: pays for the searches.
+    """
+
+    __slots__ = (
+        "_above",
+        "_blocks",
+        "_budget",
+        "_def_use",
+        "_distances",
+        "_find_reach",
+        "_joins",
+        "_places",
+        "_ways_up",
+        "_writes_predicates",
+    )
+
+    def __init__(
+        self,
+        blocks: BlockLists,
+        joins: Joins,
+        def_use: DefUse,
+        *,
+        paths: ShortestPaths,
+        find_reach: Callable[[int, int], float],
+        budget: WorkBudget,
+    ) -> None:
+        self._blocks = blocks
+        self._joins = joins
+        self._def_use = def_use
+        self._distances = DominatorDistances(blocks, joins.dominator, paths)
+        self._find_reach = find_reach
+        self._budget = budget
+        self._above: dict[int, dict[_Node, frozenset[int]]] = {}
+        self._places: dict[int, _Places] = {}
+        self._ways_up: dict[int, dict[int, list[tuple[int, int, int]]]] = {}
+        self._writes_predicates = [False] * len(blocks.first)
+        for resource, rows in def_use.definitions.items():
+            if resource >> 8 in _PREDICATES:
+                for row in rows:
+                    self._writes_predicates[blocks.block_of[row]] = True
+
+    def find_sources(self, row: int) -> dict[int, tuple[int, ...]]:
+        """The immediate sources of an instruction: def → what the instruction uses of it, in the order of ``DefUse.uses``.
+
+        Raises:
+            OutOfWorkError: the budget is spent.
+        """
+        guard, condition = self._def_use.guard[row], self._def_use.condition[row]
+        sources: dict[int, tuple[int, ...]] = {}
+        for resource, near in zip(self._def_use.uses[row], self._def_use.near[row], strict=True):
+            if near >= 0:
+                sources[near] = (*sources.get(near, ()), resource)
+                continue
+            asked = UNCONDITIONAL if resource == guard else condition
+            found = self.find_definitions(row, resource, asked)
+            if len(found) > 1:  # one def each is paid for by the size of the function
+                charge(self._budget, STEPS_PER_EDGE * len(found))
+            for definition in found:
+                sources[definition] = (*sources.get(definition, ()), resource)
+        return sources
+
+    def find_definitions(self, row: int, resource: int, condition: int) -> Collection[int]:
+        """The defs of one resource that an instruction can see.
+
+        Raises:
+            OutOfWorkError: the budget is spent.
+        """
+        definitions = self._def_use.definitions.get(resource)
+        if definitions is None:
+            return ()
+        node = _Node(self._blocks.block_of[row], condition, _NOTHING)
+        if resource not in self._def_use.guarded:
+            place = bisect_left(definitions, row) - 1
+            if place >= 0 and definitions[place] >= self._blocks.first[node.block]:
+                return definitions[place : place + 1]
+            node = node._replace(condition=UNCONDITIONAL)  # whichever it is, the first def covers it
+            found = self._find_above(resource, node)
+        else:
+            local, left = self._scan(resource, row, node)
+            found = frozenset(local) if left is None else self._find_above(resource, left).union(local)
+        return found if _CROWD not in found else found - {_CROWD} | self._find_near(row, resource, node)
+
+    def _find_above(self, resource: int, start: _Node) -> frozenset[int]:
+        """The defs that a search sees from the start of a block upwards."""
+        passed, node = self._pass_up(resource, start)
+        if node is None:
+            return frozenset(passed)
+        known = self._above.setdefault(resource, {})
+        if node not in known:
+            self._explore(resource, node, known)
+        return known[node].union(passed) if passed else known[node]
+
+    def _explore(self, resource: int, start: _Node, known: dict[_Node, frozenset[int]]) -> None:
+        """Fill in what ``start``, and all searches it leads to, see."""
+        steps: dict[_Node, tuple[Sequence[int], Sequence[_Node]]] = {}
+
+        def climb(node: _Node) -> Iterator[_Node]:
+            steps[node] = self._climb(resource, node)
+            return iter(steps[node][1])
+
+        for component in find_components((start,), climb, known):
+            found = _merge([steps[node] for node in component], known)
+            for node in component:
+                known[node] = found
+                del steps[node]
+
+    def _climb(self, resource: int, node: _Node) -> tuple[Sequence[int], Sequence[_Node]]:
+        """The defs that a search sees through the blocks before a block, up to where it has to be split again."""
+        before = self._blocks.predecessors[node.block]
+        is_plain = node.is_plain
+        charge(self._budget, (STEPS_PER_BLOCK + 2 * len(before)) * (1 if is_plain else 2))
+        found: list[int] = []
+        above: list[_Node] = []
+        for one in before:
+            if is_plain:
+                passed, left = self._pass_dominators(resource, one)
+            else:
+                passed, left = self._pass_block(resource, _Node(one, node.condition, node.covered))
+            if passed:
+                found += passed
+            if left is not None:
+                above.append(left)
+        return found, above
+
+    def _pass_block(self, resource: int, node: _Node) -> tuple[list[int], _Node | None]:
+        """From the end of a block up to the first one where the search has to be split."""
+        block = node.block
+        if block not in self._find_places(resource).last_def and not self._writes_predicates[block]:
+            return [], node
+        found, left = self._scan(resource, self._blocks.last[block] + 1, node)
+        if left is None:
+            return found, None
+        passed, left = self._pass_up(resource, left)
+        return found + passed, left
+
+    def _pass_up(self, resource: int, node: _Node) -> tuple[list[int], _Node | None]:
+        """From the start of a block up to the first one where the search has to be split: the defs on the way, and what is left to do."""
+        if not node.is_plain or node.block in self._find_places(resource).joins:
+            return [], node
+        return self._pass_dominators(resource, self._joins.dominator[node.block])
+
+    def _pass_dominators(self, resource: int, block: int) -> tuple[list[int], _Node | None]:
+        """The same from the end of a block (-1: an entry), for a search that asks for all cases and has met nothing."""
+        places = self._find_places(resource)
+        found: list[int] = []
+        while block >= 0:
+            block = self._joins.find_nearest(resource, block, places.stops)
+            if block < 0:
+                break
+            last_def = places.last_def.get(block)
+            if last_def is not None and resource not in self._def_use.guarded:
+                return [*found, last_def], None
+            left: _Node | None = _Node(block, UNCONDITIONAL, _NOTHING)
+            if last_def is not None:
+                local, left = self._scan(resource, self._blocks.last[block] + 1, _Node(block, UNCONDITIONAL, _NOTHING))
+                found += local
+            if left is None or not left.is_plain or block in places.joins:
+                return found, left
+            block = self._joins.dominator[block]
+        return found, None
+
+    def _find_places(self, resource: int) -> _Places:
+        places = self._places.get(resource)
+        if places is None:
+            rows = self._def_use.definitions[resource]
+            last_def = {self._blocks.block_of[row]: row for row in rows}
+            joins = self._joins.find(last_def)
+            places = self._places[resource] = _Places(last_def, joins, joins.union(last_def))
+            charge(self._budget, len(rows) + len(joins))  # paid behind, so that it is not done again for nothing
+        return places
+
+    def _find_near(self, row: int, resource: int, start: _Node) -> frozenset[int]:
+        """The defs within reach of an instruction, nearest blocks first."""
+        reach = self._find_reach(row, resource)
+        blocks = self._blocks
+        last_def, writes_predicates = self._find_places(resource).last_def, self._writes_predicates
+        found: set[int] = set()
+        seen: set[int | tuple[int, int, frozenset[int]]] = set()
+        heap = [(0, row, *start)]  # instructions passed, the end of what is to be looked at, and the node
+        while heap:
+            passed, end, block, condition, covered = heappop(heap)
+            is_plain = condition == UNCONDITIONAL and not covered
+            key = block if is_plain else (block, condition, covered)
+            if key in seen:
+                continue
+            if passed:
+                seen.add(key)
+            if passed >= reach:
+                break
+            if block in last_def or (writes_predicates[block] and not is_plain):
+                charge(self._budget, STEPS_PER_BLOCK)
+                local, left = self._scan(resource, end, _Node(block, condition, covered), end - (reach - passed))
+                found.update(local)
+                if left is None:
+                    continue
+                _, condition, covered = left
+            else:
+                charge(self._budget, _STEPS_TO_PASS)
+            passed += end - blocks.first[block]
+            if passed >= reach:
+                continue
+            if condition == UNCONDITIONAL and not covered:
+                for above, above_end, skipped in self._list_ways_up(resource, block):
+                    heappush(heap, (passed + skipped, above_end, above, condition, covered))
+            else:
+                for one in blocks.predecessors[block]:
+                    heappush(heap, (passed, blocks.last[one] + 1, one, condition, covered))
+        return frozenset(found)
+
+    def _list_ways_up(self, resource: int, block: int) -> list[tuple[int, int, int]]:
+        """Where a search that asks for all cases goes on from the start of a block: the next blocks in which defs are or can meet."""
+        ways = self._ways_up.setdefault(resource, {})
+        if block not in ways:
+            before = self._blocks.predecessors[block]
+            charge(self._budget, STEPS_PER_BLOCK + len(before))
+            stops = self._find_places(resource).stops
+            found = [(one, self._joins.find_nearest(resource, one, stops)) for one in before]
+            ways[block] = [
+                (above, self._blocks.last[above] + 1, self._distances.measure(one, above))
+                for one, above in found
+                if above >= 0
+            ]
+        return ways[block]
+
+    def _scan(self, resource: int, end: int, node: _Node, floor: float | None = None) -> tuple[list[int], _Node | None]:
+        """The defs in a block before instruction ``end``, and what is left to find above the block; None when all is covered."""
+        block, condition, covered = node
+        definitions = self._def_use.definitions[resource]
+        first = self._blocks.first[block]
+        lowest = first if floor is None else max(first, floor)
+        place = bisect_left(definitions, end) - 1
+        found: list[int] = []
+        while place >= 0 and definitions[place] >= lowest:
+            if floor is None and len(found) == MOST_SOURCES:
+                return [*found, _CROWD], None
+            row = definitions[place]
+            condition, covered = self._pass_writes(row, end, condition, covered)
+            of_def = self._def_use.condition[row]
+            if of_def not in covered:
+                found.append(row)
+                if of_def in (UNCONDITIONAL, condition) or of_def ^ 1 in covered:
+                    return found, None
+                covered |= {of_def}
+            charge(self._budget, 1)
+            end = row
+            place -= 1
+        if lowest > first:
+            return found, None
+        condition, covered = self._pass_writes(first, end, condition, covered)
+        return found, _Node(block, condition, covered)
+
+    def _pass_writes(self, start: int, end: int, condition: int, covered: frozenset[int]) -> tuple[int, frozenset[int]]:
+        """What stays comparable above the instructions ``start..end - 1``: nothing that is about a predicate written there."""
+        if condition != UNCONDITIONAL and self._is_written(condition >> 1, start, end):
+            condition = UNCONDITIONAL
+        if covered:
+            stale = {one for one in covered if self._is_written(one >> 1, start, end)}
+            covered = covered - stale if stale else covered
+        return condition, covered
+
+    def _is_written(self, predicate: int, start: int, end: int) -> bool:
+        rows = self._def_use.definitions.get(predicate, ())
+        place = bisect_left(rows, start)
+        return place < len(rows) and rows[place] < end
+
+
+def _merge(
+    steps: Sequence[tuple[Sequence[int], Sequence[_Node]]], known: Mapping[_Node, frozenset[int]]
+) -> frozenset[int]:
+    """What the nodes of a cycle see: all the same. Sets are shared where nothing is added, so that long chains cost no memory."""
+    local: set[int] = set()
+    inherited: dict[int, frozenset[int]] = {}
+    for found, above in steps:
+        local.update(found)
+        inherited.update((id(known[one]), known[one]) for one in above if known.get(one))
+    sets = list(inherited.values())
+    if len(sets) == 1 and local <= sets[0]:
+        return sets[0]
+    merged = frozenset(local).union(*sets)
+    if len(merged - {_CROWD}) <= MOST_SOURCES:
+        return merged
+    return frozenset([*sorted(merged)[-MOST_SOURCES:], _CROWD])

@@ -1,0 +1,36 @@
+"""The work bound of one function: graph searches spend from it, so that no input makes them run without end."""
+
+from msgspec import Struct
+
+WORK_PER_INSTRUCTION = 400  # Steps a function may cost per instruction; real kernels stay below 40
+
+LEAST_WORK = 2_000_000  # Steps that any function may cost
+
+
+class WorkBudget(Struct):
+    """Steps left for a function. Searches call :meth:`spend` and stop, keeping what they have, when it says no."""
+
+    remaining: int  # steps left; never negative
+    is_exhausted: bool = False  # a search was refused
+
+    @classmethod
+    def for_function(cls, instruction_count: int) -> "WorkBudget":
+        """The bound of a function of that size: linear in it.
+
+        >>> WorkBudget.for_function(10).remaining == LEAST_WORK
+        True
+        """
+        return cls(remaining=max(LEAST_WORK, WORK_PER_INSTRUCTION * instruction_count))
+
+    def spend(self, steps: int) -> bool:
+        """Take ``steps`` away; False, and nothing taken, when there are not so many left.
+
+        >>> budget = WorkBudget(remaining=3)
+        >>> budget.spend(2), budget.spend(2), budget.is_exhausted
+        (True, False, True)
+        """
+        if steps > self.remaining:
+            self.is_exhausted = True
+            return False
+        self.remaining -= steps
+        return True

@@ -1,0 +1,211 @@
+"""What the text of a function does with a variable: whether it only reads it, or lets something else change it."""
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from gpa_lsp.code.sources.cuda_declarations import Declaration, Names
+from gpa_lsp.code.sources.trees import list_ancestors, read_text
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_HIGHEST = 60  # Levels of an expression that are looked at on the way up; a use deeper in one is not understood
+
+_CASTS = frozenset({"static_cast", "reinterpret_cast", "const_cast", "dynamic_cast"})
+_COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">="})
+
+
+class Deed(Enum):
+    """What happens to a variable, or to what it points to."""
+
+    READ = "read"
+    WRITTEN = "written"
+    PASSED = "passed"  # It is an argument of a call
+    COPIED = "copied"  # A pointer's value goes somewhere else: into another variable, a result, an initialiser
+    COMPARED = "compared"  # A pointer with something
+    # Something can change it unseen: its address is taken, a reference is bound to it, a lambda captures it by reference
+    BOUND = "bound"
+    ASSEMBLED = "assembled"  # It is an operand of inline assembly
+
+
+class Use(Struct, frozen=True, kw_only=True):
+    """One place where a name stands."""
+
+    node: "Node"  # the identifier
+    deed: Deed  # what happens there
+    is_element: bool  # to what the variable points to, not to the variable itself
+    is_cast: bool  # it went through a cast on the way
+    through: "Node"  # the node at which the way up ended: an assignment, a call, a declaration
+
+
+def find_uses(names: Names, declaration: Declaration) -> Iterator[Use]:
+    """Every use of a variable in its function, declarations left out, in the order of the text; also those that may be of another variable."""
+    declaring = {one.start_byte for one in names.by_name.get(declaration.name, ())}
+    for node in names.places.get(declaration.name, ()):
+        if node.end_byte in declaring:
+            continue
+        found = names.find(node)
+        if found is None or found.scope == declaration.scope:
+            yield classify_use(node)
+
+
+def classify_use(name: "Node") -> Use:
+    """What happens to a variable where its name stands.
+
+    >>> from gpa_lsp.code.sources.trees import read_tree, walk
+    >>> def classify(text: str) -> tuple[str, bool]:
+    ...     tree = read_tree("k.cu", f"void f() {{ {text}; }}")
+    ...     found = classify_use(next(node for node in walk(tree.root) if read_text(node) == "p" and node.type == "identifier"))
+    ...     return found.deed.value, found.is_element
+    >>> [classify(text) for text in ("y = p[i] * 2", "*(p + i) = 3", "f(p + 1)", "int *q = &p[1]", "p += n")]
+    [('read', True), ('written', True), ('passed', False), ('copied', False), ('written', False)]
+    """
+    way = _Way(node=name)
+    for _ in range(_HIGHEST):
+        parent = way.node.parent
+        if parent is None:
+            break
+        deed = _RULES.get(parent.type, _read)(way, parent)
+        if deed is not None:
+            return Use(node=name, deed=deed, is_element=way.is_element, is_cast=way.is_cast, through=parent)
+        way.node = parent
+    return Use(node=name, deed=Deed.BOUND, is_element=way.is_element, is_cast=way.is_cast, through=way.node)
+
+
+class _Way(Struct, kw_only=True):
+    """How far the way up from a name has come."""
+
+    node: "Node"  # here
+    is_element: bool = False  # ``node`` is what the variable points to
+    is_cast: bool = False  # a cast was passed
+
+
+def _hand_on(_way: _Way, _parent: "Node") -> None:
+    """The node's value is the parent's."""
+
+
+def _read(_way: _Way, _parent: "Node") -> Deed:
+    return Deed.READ
+
+
+def _judge_subscript(way: _Way, parent: "Node") -> Deed | None:
+    if parent.child_by_field_name("argument") != way.node:
+        return Deed.READ
+    way.is_element = True
+    return None
+
+
+def _judge_pointer(way: _Way, parent: "Node") -> Deed | None:
+    if read_text(parent.child_by_field_name("operator")) == "*":
+        way.is_element = True
+        return None
+    # The address of an element is a pointer like the variable; that of the variable itself lets everything happen to it.
+    if not way.is_element:
+        return Deed.BOUND
+    way.is_element = False
+    return None
+
+
+def _judge_field(way: _Way, parent: "Node") -> Deed | None:
+    outer = parent.parent
+    if outer is not None and outer.type == "call_expression" and outer.child_by_field_name("function") == parent:
+        return Deed.BOUND
+    way.is_element = way.is_element or read_text(parent.child_by_field_name("operator")) == "->"
+    return None
+
+
+def _judge_assignment(way: _Way, parent: "Node") -> Deed:
+    return Deed.WRITTEN if parent.child_by_field_name("left") == way.node else _judge_value(way, parent)
+
+
+def _judge_comma(way: _Way, parent: "Node") -> Deed | None:
+    return None if parent.child_by_field_name("right") == way.node else Deed.READ
+
+
+def _judge_choice(way: _Way, parent: "Node") -> Deed | None:
+    return Deed.READ if parent.child_by_field_name("condition") == way.node else None
+
+
+def _judge_cast(way: _Way, _parent: "Node") -> None:
+    way.is_cast = True
+
+
+def _judge_call(way: _Way, _parent: "Node") -> Deed | None:
+    """Of a call only the argument of a cast comes up to here; the others were judged below."""
+    return None if way.node.type == "argument_list" else Deed.READ
+
+
+def _judge_value(way: _Way, _parent: "Node") -> Deed:
+    """A value goes somewhere: copies of elements and numbers are harmless, copies of pointers are not."""
+    return Deed.READ if way.is_element else Deed.COPIED
+
+
+def _judge_initialiser(way: _Way, parent: "Node") -> Deed:
+    declarator = parent.child_by_field_name("declarator")
+    while declarator is not None and declarator.type != "reference_declarator":
+        declarator = declarator.child_by_field_name("declarator")
+    return Deed.BOUND if declarator is not None else _judge_value(way, parent)
+
+
+def _judge_operation(way: _Way, parent: "Node") -> Deed | None:
+    operator = read_text(parent.child_by_field_name("operator"))
+    if operator in _COMPARISONS:
+        return Deed.READ if way.is_element else Deed.COMPARED
+    # A sum with a pointer points to the same memory; whether this is a pointer the caller knows.
+    return None if operator in ("+", "-") and not way.is_element else Deed.READ
+
+
+def _judge_argument(way: _Way, arguments: "Node") -> Deed | None:
+    call = arguments.parent
+    function = None if call is None else call.child_by_field_name("function")
+    if function is not None and function.type == "primitive_type":
+        return Deed.READ
+    if function is not None and read_text(function.child_by_field_name("name")) in _CASTS:
+        way.is_cast = True
+        return None
+    return Deed.PASSED
+
+
+def _judge_capture(way: _Way, parent: "Node") -> Deed:
+    before = way.node.prev_sibling
+    return Deed.BOUND if before is not None and before.type == "&" else _judge_value(way, parent)
+
+
+# Node type → what such a parent makes of a name's value: a deed, or None where it hands it on. All others only read it.
+_RULES: "Mapping[str, Callable[[_Way, Node], Deed | None]]" = {
+    "parenthesized_expression": _hand_on,
+    "comma_expression": _judge_comma,
+    "conditional_expression": _judge_choice,
+    "subscript_expression": _judge_subscript,
+    "pointer_expression": _judge_pointer,
+    "field_expression": _judge_field,
+    "assignment_expression": _judge_assignment,
+    "update_expression": lambda _way, _parent: Deed.WRITTEN,
+    "init_declarator": _judge_initialiser,
+    "optional_parameter_declaration": _judge_initialiser,
+    "declaration": _judge_initialiser,
+    "cast_expression": _judge_cast,
+    "binary_expression": _judge_operation,
+    "argument_list": _judge_argument,
+    "call_expression": _judge_call,
+    "return_statement": _judge_value,
+    "initializer_list": _judge_value,
+    "lambda_capture_initializer": _judge_value,
+    "lambda_capture_specifier": _judge_capture,
+    "for_range_loop": lambda _way, _parent: Deed.BOUND,
+    "gnu_asm_output_operand": lambda _way, _parent: Deed.ASSEMBLED,
+    "gnu_asm_input_operand": lambda _way, _parent: Deed.ASSEMBLED,
+}
+
+
+def is_in_lambda(use: Use, around: "Node") -> bool:
+    """The use stands in a lambda below some node, which runs wherever it is called."""
+    for one in list_ancestors(use.node):
+        if one == around:
+            return False
+        if one.type == "lambda_expression":
+            return True
+    return False

@@ -1,0 +1,75 @@
+"""Edits of a text: made from nodes of its tree, and applied to it."""
+
+from typing import TYPE_CHECKING
+
+from gpa_lsp.code.sources.trees import SourceTree
+from gpa_lsp.diagnosis.rewrites.model import TextEdit, TextPlace
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+def replace_node(tree: SourceTree, node: "Node", text: str) -> TextEdit:
+    """Something else in place of a node."""
+    return TextEdit(start=_find_start(tree, node), end=_find_end(tree, node), text=text)
+
+
+def replace_between(tree: SourceTree, before: "Node", behind: "Node", text: str) -> TextEdit:
+    """Something else in place of all that stands between two nodes."""
+    return TextEdit(start=_find_end(tree, before), end=_find_start(tree, behind), text=text)
+
+
+def insert_before(tree: SourceTree, node: "Node", text: str) -> TextEdit:
+    """Text directly in front of a node."""
+    start = _find_start(tree, node)
+    return TextEdit(start=start, end=start, text=text)
+
+
+def insert_behind(tree: SourceTree, node: "Node", text: str) -> TextEdit:
+    """Text directly behind a node."""
+    end = _find_end(tree, node)
+    return TextEdit(start=end, end=end, text=text)
+
+
+def insert_line_above(
+    tree: SourceTree, node: "Node", text: str, *, indentation: bytes, row: int | None = None
+) -> TextEdit:
+    """A line of its own above the one on which a node begins, or above another one.
+
+    Args:
+        row: 0-based line above which it is put; None for the node's own.
+    """
+    end = find_line_end(tree.content, node.start_byte - node.start_point[1])
+    place = TextPlace(line=(node.start_point[0] if row is None else row) + 1, column=0)
+    return TextEdit(start=place, end=place, text=f"{indentation.decode('utf-8', 'replace')}{text}{end}")
+
+
+def read_indentation(tree: SourceTree, node: "Node") -> bytes | None:
+    """The white space in front of a node; None where something else stands before it on its line."""
+    before = tree.content[node.start_byte - node.start_point[1] : node.start_byte]
+    return None if before.strip() else before
+
+
+def find_line_end(content: bytes, position: int) -> str:
+    r"""How the line at a byte ends: ``\n`` or ``\r\n``; that of the first line for the last one.
+
+    >>> find_line_end(b"a\r\nb", 0), find_line_end(b"a\r\nb", 3), find_line_end(b"a", 0)
+    ('\r\n', '\r\n', '\n')
+    """
+    end = content.find(b"\n", position)
+    if end < 0:
+        end = content.find(b"\n")
+    return "\r\n" if end > 0 and content[end - 1 : end] == b"\r" else "\n"
+
+
+def _find_start(tree: SourceTree, node: "Node") -> TextPlace:
+    return _place(tree, node.start_byte, node.start_point[0], node.start_point[1])
+
+
+def _find_end(tree: SourceTree, node: "Node") -> TextPlace:
+    return _place(tree, node.end_byte, node.end_point[0], node.end_point[1])
+
+
+def _place(tree: SourceTree, position: int, row: int, column_bytes: int) -> TextPlace:
+    before = tree.content[position - column_bytes : position]
+    return TextPlace(line=row + 1, column=len(before.decode("utf-8", "replace")))

@@ -1,0 +1,71 @@
+"""Which rewrites answer a piece of advice at some lines of a text."""
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache
+
+from gpa_lsp.code.sources.trees import read_tree
+from gpa_lsp.diagnosis.rewrites import kinds
+from gpa_lsp.diagnosis.rewrites.model import Proposal, Rewrite, RewriteContext, RewriteKind, Site
+from gpa_lsp.foundation.catalogue import load_catalogue
+
+MOST_LINES = 64  # Lines looked at for one piece of advice, the first ones
+
+MOST_REWRITES = 16  # Rewrites given for one piece of advice, the first ones; more are no choice
+
+
+@cache
+def load_kinds() -> Mapping[str, RewriteKind]:
+    """Every kind of rewrite, by name."""
+    return load_catalogue(kinds, "REWRITE", RewriteKind)
+
+
+def find_rewrites(file_name: str, text: str, lines: Collection[int], context: RewriteContext) -> tuple[Rewrite, ...]:
+    r"""The rewrites that answer a piece of advice and that the text proves applicable.
+
+    Args:
+        file_name: for the language.
+        text: of the whole file as it is now.
+        lines: 1-based lines the advice is about as they are numbered now: a loop's own line, the lines that cause the stalls.
+        context: what else is known.
+
+    Returns:
+        Kinds in alphabetical order, and within one in the order of the text. Empty for a language without a grammar here, for a text that is too
+        large, and for one with line ends that only some readers count (a carriage return alone).
+
+    >>> context = RewriteContext(optimizer="loop_unrolling", unroll_copies=4)
+    >>> text = "void f(float *x, int n) {\n  for (int i = 0; i < n; ++i)\n    x[i] = 0;\n}\n"
+    >>> [(found.title, found.edits[0].text) for found in find_rewrites("k.cu", text, [2], context)]
+    [('Put `#pragma unroll 4` before the loop', '  #pragma unroll 4\n')]
+    """
+    if text.count("\r") != text.count("\r\n"):
+        return ()
+    chosen = {name: kind for name, kind in load_kinds().items() if context.optimizer in kind.optimizers}
+    tree = read_tree(file_name, text) if chosen else None
+    if tree is None:
+        return ()
+    near = frozenset(sorted(line for line in lines if 0 < line <= tree.line_count)[:MOST_LINES])
+    site = Site(tree=tree, lines=near, context=context)
+    found: dict[object, Rewrite] = {}
+    for rewrite in _propose(site, chosen):
+        found.setdefault(rewrite.edits, rewrite)
+        if len(found) == MOST_REWRITES:
+            break
+    return tuple(found.values())
+
+
+def _propose(site: Site, chosen: Mapping[str, RewriteKind]) -> Iterator[Rewrite]:
+    for name, kind in chosen.items():
+        if kind.language == site.tree.language.name:
+            yield from (_finish(name, kind, proposal) for proposal in kind.propose(site))
+
+
+def _finish(name: str, kind: RewriteKind, proposal: Proposal) -> Rewrite:
+    return Rewrite(
+        name=name,
+        title=proposal.title,
+        explanation=proposal.explanation,
+        optimizers=kind.optimizers,
+        edits=tuple(sorted(proposal.edits)),
+        changes_results=proposal.changes_results,
+        is_preferred=proposal.is_preferred,
+    )

@@ -1,0 +1,207 @@
+"""An ``f`` behind double literals in arithmetic that is otherwise single precision."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import Struct, field
+
+from gpa_lsp.code.sources.cuda_values import NumberLiteral, read_descriptor, read_number
+from gpa_lsp.code.sources.trees import read_text, walk_lines
+from gpa_lsp.diagnosis.rewrites.code import Code, find_lambda_around, read_code
+from gpa_lsp.diagnosis.rewrites.cuda_types import load_known_functions
+from gpa_lsp.diagnosis.rewrites.edits import insert_behind
+from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site
+from gpa_lsp.diagnosis.rewrites.titles import join_code, quote
+from gpa_lsp.foundation.prose import Sentence, join, say
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_HIGHEST = 40  # Levels of an expression around a literal
+
+_OPERATORS = frozenset({"+", "-", "*", "/"})
+_COMPARISONS = frozenset({"<", ">", "<=", ">=", "==", "!="})
+_COMPOUND = frozenset({"+=", "-=", "*=", "/="})
+_MOST_NAMED = 3
+
+
+class _Arithmetic(Struct, kw_only=True):
+    """An expression that a change of its literals makes single precision."""
+
+    literals: list["Node"] = field(default_factory=list)  # its double literals
+    other_operands: int = 0  # how many single precision operands it has besides
+    is_comparison: bool = False  # it compares, so that nothing of it is stored
+
+
+def _propose(site: Site) -> Iterator[Proposal]:
+    seen = set()
+    for node in walk_lines(site.tree.root, site.lines):
+        code = read_code(site.tree, node) if _is_double(node) else None
+        if code is None:
+            continue
+        root = _find_root(code, node)
+        if root.id in seen:
+            continue
+        seen.add(root.id)
+        arithmetic = _find_arithmetic(code, root)
+        if arithmetic is not None:
+            yield _describe(site, arithmetic)
+
+
+def _is_double(node: "Node") -> bool:
+    return node.type == "number_literal" and read_number(read_text(node)).type.is_double
+
+
+def _find_root(code: Code, literal: "Node") -> "Node":
+    """The whole expression whose arithmetic a literal takes part in."""
+    node = literal
+    for _ in range(_HIGHEST):
+        parent = node.parent
+        if parent is not None and _is_comparison(parent):
+            return parent
+        if parent is None or node not in _list_operands(code, parent):
+            break
+        node = parent
+    return node
+
+
+def _list_operands(code: Code, node: "Node") -> Sequence["Node"]:
+    """What an operation computes with, in the precision of the widest; empty for anything else."""
+    operands: Sequence[Node | None] = ()
+    if node.type in ("binary_expression", "unary_expression"):
+        is_arithmetic = read_text(node.child_by_field_name("operator")) in _OPERATORS
+        operands = node.named_children if is_arithmetic else ()
+    elif node.type == "parenthesized_expression":
+        operands = node.named_children
+    elif node.type == "conditional_expression":
+        operands = (node.child_by_field_name("consequence"), node.child_by_field_name("alternative"))
+    elif node.type == "argument_list" and node.parent is not None and node.parent.type == "call_expression":
+        operands = node.named_children if _is_overloaded(code, node.parent) else ()
+    elif node.type == "call_expression" and _is_overloaded(code, node):
+        operands = (node.child_by_field_name("arguments"),)
+    return [one for one in operands if one is not None and one.type != "comment"]
+
+
+def _is_overloaded(code: Code, call: "Node") -> bool:
+    return code.types.read_called_name(call) in load_known_functions().overloaded
+
+
+def _find_arithmetic(code: Code, root: "Node") -> _Arithmetic | None:
+    """The expression's literals, where everything else in it is single precision and so is what becomes of it."""
+    found = _Arithmetic(is_comparison=_is_comparison(root))
+    stack = root.named_children[::-1] if found.is_comparison else [root]
+    while stack:
+        node = stack.pop()
+        operands = _list_operands(code, node)
+        if operands:
+            stack.extend(reversed(operands))
+        elif _is_double(node):
+            found.literals.append(node)
+        elif code.types.find(node).is_float:
+            found.other_operands += 1
+        elif not _is_exact_integer(node):
+            return None
+    found.other_operands += _is_compound_operand(root)
+    if not found.other_operands or not all(read_number(read_text(one)).fits_float for one in found.literals):
+        return None
+    return found if found.is_comparison or _is_narrowed(code, root) else None
+
+
+def _is_comparison(node: "Node") -> bool:
+    return node.type == "binary_expression" and read_text(node.child_by_field_name("operator")) in _COMPARISONS
+
+
+def _is_exact_integer(node: "Node") -> bool:
+    return node.type == "number_literal" and read_number(read_text(node)).is_exact_in_float
+
+
+def _is_compound_operand(root: "Node") -> bool:
+    """``x += root`` computes with x, too."""
+    parent = root.parent
+    return (
+        parent is not None
+        and parent.type == "assignment_expression"
+        and read_text(parent.child_by_field_name("operator")) in _COMPOUND
+    )
+
+
+def _is_narrowed(code: Code, root: "Node") -> bool:
+    """The value becomes a float: by an assignment, an initialisation, a result, an argument or a cast."""
+    parent = root.parent
+    if parent is None:
+        return False
+    if parent.type == "assignment_expression":
+        is_assigned = read_text(parent.child_by_field_name("operator")) in _COMPOUND | {"="}
+        return is_assigned and parent.child_by_field_name("right") == root and code.types.find(parent).is_float
+    if parent.type == "init_declarator":
+        name, around = parent.child_by_field_name("declarator"), parent.parent
+        is_plain = name is not None and name.type == "identifier"
+        return is_plain and around is not None and read_text(around.child_by_field_name("type")) == "float"
+    if parent.type == "return_statement":
+        return find_lambda_around(root) is None and _returns_float(code)
+    if parent.type == "cast_expression":
+        return read_descriptor(parent.child_by_field_name("type")).is_float
+    call = parent.parent
+    return parent.type == "argument_list" and call is not None and _takes_float(code, call)
+
+
+def _returns_float(code: Code) -> bool:
+    node = code.function.node
+    is_plain = node.child_by_field_name("declarator") == code.function.declarator
+    return is_plain and read_text(node.child_by_field_name("type")) == "float"
+
+
+def _takes_float(code: Code, call: "Node") -> bool:
+    if call.type != "call_expression":
+        return False
+    known = load_known_functions()
+    is_cast = code.types.read_called_name(call) is None and code.types.find(call).is_float
+    return is_cast or code.types.read_called_name(call) in known.single
+
+
+def _describe(site: Site, arithmetic: _Arithmetic) -> Proposal:
+    literals = [read_text(one) for one in arithmetic.literals]
+    rounded = [text for text in dict.fromkeys(literals) if not read_number(text).is_exact_in_float]
+    changes = bool(rounded) or not (arithmetic.is_comparison and arithmetic.other_operands == len(literals) == 1)
+    return Proposal(
+        title=say(
+            "Write {literals}{rounds}",
+            literals=join_code([f"{text}f" for text in literals]),
+            rounds=" (rounds to float)" if rounded else "",
+        ),
+        explanation=_explain(rounded, changes_results=changes, is_comparison=arithmetic.is_comparison),
+        edits=tuple(insert_behind(site.tree, node, "f") for node in arithmetic.literals),
+        changes_results=changes,
+        is_preferred=not changes,
+    )
+
+
+def _explain(rounded: Sequence[str], *, changes_results: bool, is_comparison: bool) -> Sentence:
+    sentences = [
+        say(
+            "A literal without a suffix is a double: the other operands, all float, are widened, and the arithmetic is done in FP64."
+        )
+    ]
+    if rounded:
+        values = (
+            say("{literal} becomes {value}", literal=quote(text), value=quote(_write_value(read_number(text))))
+            for text in rounded[:_MOST_NAMED]
+        )
+        sentences.append(say("As a float {values}.", values=join(values, ", ")))
+    if not changes_results:
+        sentences.append(say("The result is the same."))
+    elif is_comparison:
+        sentences.append(say("Values next to the threshold can fall on the other side."))
+    else:
+        sentences.append(
+            say("Intermediate values keep 24 bits instead of 53, so the last bits of the result can differ.")
+        )
+    return join(sentences)
+
+
+def _write_value(literal: NumberLiteral) -> str:
+    return f"{float(np.float32(literal.value or 0.0)):.9g}"
+
+
+REWRITE = RewriteKind(language="cuda", optimizers=("strength_reduction", "fast_math"), propose=_propose)

@@ -1,0 +1,79 @@
+"""A loop of a Triton kernel that the compiler unrolls: ``tl.range(…, loop_unroll_factor=N)`` or ``tl.static_range(…)``."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gpa_lsp.code.sources.trees import read_text, walk
+from gpa_lsp.diagnosis.rewrites.edits import replace_node
+from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site
+from gpa_lsp.diagnosis.rewrites.python_functions import list_arguments
+from gpa_lsp.diagnosis.rewrites.titles import quote
+from gpa_lsp.diagnosis.rewrites.triton_loops import RangeLoop, add_option, find_range_loops, is_constant
+from gpa_lsp.foundation.prose import count, say
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_MOST_TURNS = 32  # Loops of more iterations are not unrolled completely
+
+_FACTOR = "loop_unroll_factor"
+
+
+def _propose(site: Site) -> Iterator[Proposal]:
+    copies = site.context.unroll_copies
+    for loop in find_range_loops(site):
+        if loop.has_option(_FACTOR):
+            continue
+        if copies is not None and copies > 1:
+            yield Proposal(
+                title=say(
+                    "Unroll the loop by {factor}: {range}",
+                    factor=count(copies),
+                    range=quote(f"{loop.language}.range(…, {_FACTOR}={copies})"),
+                ),
+                explanation=say(
+                    "Loads of several iterations are then in flight together. Unrolling takes registers and code; results do not change. Older "
+                    "versions of Triton do not know the option."
+                ),
+                edits=add_option(site, loop, f"{_FACTOR}={copies}"),
+                is_preferred=True,
+            )
+        name = loop.call.child_by_field_name("function")
+        if name is not None and _can_be_static(loop):
+            yield Proposal(
+                title=say("Fully unroll the loop: {range}", range=quote(f"{loop.language}.static_range")),
+                explanation=say(
+                    "The range is known at compile time. {static_range} writes out every iteration with a constant counter; code size and compile "
+                    "time grow with their number. Results do not change.",
+                    static_range=quote("static_range"),
+                ),
+                edits=(replace_node(site.tree, name, f"{loop.language}.static_range"),),
+            )
+
+
+def _can_be_static(loop: RangeLoop) -> bool:
+    """Everything in the range is known when compiled, the iterations are few where they can be counted, and none is left early."""
+    given = list_arguments(loop.call)
+    if not all(is_constant(loop.function, one) for one in given):
+        return False
+    body = loop.node.child_by_field_name("body")
+    if body is None or any(
+        one.type in ("break_statement", "continue_statement", "return_statement") for one in walk(body)
+    ):
+        return False
+    return all(one.type == "integer" or _names_something(one) for one in given) and _is_short(given)
+
+
+def _names_something(node: "Node") -> bool:
+    return any(one.type == "identifier" for one in walk(node))
+
+
+def _is_short(given: "Sequence[Node]") -> bool:
+    """A range of numbers has few iterations; what a range has that depends on a parameter is not known."""
+    numbers = [int(read_text(one), 0) for one in given if one.type == "integer"]
+    if len(numbers) < len(given):
+        return True
+    return numbers[2:] != [0] and not range(*numbers)[_MOST_TURNS:]
+
+
+REWRITE = RewriteKind(language="python", optimizers=("loop_unrolling",), propose=_propose)

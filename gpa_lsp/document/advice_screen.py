@@ -1,0 +1,481 @@
+"""Advice that is read in twenty seconds: per kernel what limits it, what causes that, what to do, and what would not help.
+
+A kernel takes at most :data:`MOST_LINES` lines. Everything else stands in the long text (:mod:`gpa_lsp.document.advice_text`).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from msgspec import Struct
+
+from gpa_lsp.diagnosis.advice.limiter_rules import relieves_unit
+from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, Advice, SilenceStage
+from gpa_lsp.diagnosis.advice.naming import name_inside
+from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
+from gpa_lsp.diagnosis.blame.model import BlameCategory
+from gpa_lsp.document.advice_words import (
+    NO_SASS,
+    SMALL_SPEEDUP,
+    describe_cause,
+    describe_gain,
+    describe_limit,
+    describe_suggestion,
+    drop_stop,
+    is_small,
+)
+from gpa_lsp.document.check_text import render_problem, render_problems
+from gpa_lsp.document.context_words import describe_contexts
+from gpa_lsp.document.findings import name_kernels
+from gpa_lsp.document.instruction_places import InstructionPlaces
+from gpa_lsp.document.layout import (
+    ELLIPSIS,
+    EMPTY_LINE,
+    Line,
+    Span,
+    Style,
+    count_cells,
+    cut,
+    hang,
+    read_plain,
+    text_line,
+    wrap,
+)
+from gpa_lsp.document.markdown_text import escape_markdown, quote_code, write_sentence
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.sampling_words import describe_time
+from gpa_lsp.document.silence_text import explain_silence
+from gpa_lsp.foundation.locations import Frame, write_place
+from gpa_lsp.foundation.numbers import (
+    format_count,
+    format_count_of,
+    format_launches,
+    format_limit,
+)
+from gpa_lsp.foundation.ownership import choose_frame
+from gpa_lsp.foundation.prose import NOTHING, Place, Sentence, begin_lower, count, factor, join, list_of, percent, say
+from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.kernel.scopes import Scope, ScopeKind
+from gpa_lsp.report.count import MainStall, find_main_stall
+from gpa_lsp.report.gather import explain_no_samples
+from gpa_lsp.report.model import KernelReport, Report
+
+MOST_LINES = 12  # Of one kernel
+
+LEAST_TIME_RATIO = 0.01  # Of the time of all kernels; those below share a line
+
+MORE = "more: gpa-lsp advise --details · by line: gpa-lsp check · everything: gpa-lsp report --html"
+
+WHOLE = "lines that end in … are cut; whole sentences: gpa-lsp "
+
+_MOST_SUGGESTIONS = 3
+_MOST_WRAPPED = 2  # Lines that one row may take
+
+_MOST_CODE_CELLS = 50
+_MOST_NAMED = 4
+_MOST_BY_CODE = 2
+_MOST_REFUSALS = 2  # Reasons given for what would not help
+
+_LABEL_CELLS = 7
+
+UNHELPED = say("no known suggestion for it")  # Of the most stalls, where no suggestion is about them
+
+_LATER = "then"  # In place of a range: it helps once the first suggestion is done
+
+_ACCESSES = "memory_access"  # The analysis that says why an access costs what it does
+
+_ALMOST_ALL = 0.9  # Of the stalls that a line causes: the others are not worth a clause
+
+
+# Cells that a row leaves for its text beside the code of the line, and below which code is left out.
+_LEAST_TEXT_CELLS, _LEAST_CODE_CELLS = 16, 16
+
+
+class ScreenRow(ColumnRecord, frozen=True, kw_only=True):
+    """One row of a kernel's screen."""
+
+    label: str  # ``limit``, ``cause``, ``1.`` and so on
+    text: Sentence  # what there is to say
+    gain: str = ""  # range of the speedup, or ``then``; empty where none is promised
+    place: str = ""  # as ``file:line``; empty where the text says it, or there is none
+    code: str = ""  # the source line there; empty where it is not at hand
+    at: Place | None = None  # the same place as a value, whether the text says it or not; None for code without lines
+
+
+class Screen(Struct, frozen=True, kw_only=True):
+    """What is said of one kernel."""
+
+    name: str  # short
+    facts: tuple[str, ...]  # time, launches, GPU, and what is wrong with the measurement
+    rows: tuple[ScreenRow, ...]  # in the order they are shown
+
+
+def build_screen(kernel: KernelReport, name: str, places: PlaceNames) -> Screen:
+    """A kernel in a few rows.
+
+    Args:
+        kernel: to show.
+        name: its short name.
+        places: how sources are shown.
+    """
+    every = () if kernel.advice is None else kernel.advice.advice
+    small = [one for one in every if is_small(kernel, one)]
+    worthy = [one for one in every if one not in small and one.optimizer != AT_THE_LIMIT]
+    if not worthy:
+        worthy = [one for one in every if one.optimizer == AT_THE_LIMIT]
+    rows = [ScreenRow(label="limit", text=describe_limit(kernel)), *_find_cause(kernel, places)]
+    for number, one in enumerate(worthy[:_MOST_SUGGESTIONS], start=1):
+        rows.append(_suggest(kernel, one, number, worthy[0], places))
+    if small:
+        titles = list_of(islice((begin_lower(one.title) for one in small), _MOST_NAMED))
+        rows.append(
+            ScreenRow(label="small", text=say("under {most} each: {titles}", most=factor(SMALL_SPEEDUP), titles=titles))
+        )
+    if not every:
+        rows.append(ScreenRow(label="No advice", text=_explain_none(kernel, places)))
+    rows.extend(ScreenRow(label="in", text=one) for one in describe_contexts(kernel))
+    rows.extend(_list_by_code(kernel, places))
+    refused = _describe_refusals(kernel)
+    if refused:
+        rows.append(ScreenRow(label="won't help", text=refused))
+    return Screen(name=name, facts=_describe_run(kernel), rows=tuple(rows))
+
+
+def _list_by_code(kernel: KernelReport, places: PlaceNames) -> Iterator[ScreenRow]:
+    """The weightiest of what its code alone says where nobody counted; the others by their number."""
+    found = kernel.code_findings or ()
+    for finding in found[:_MOST_BY_CODE]:
+        at = None if finding.file is None or not finding.line else Place(file=finding.file, line=finding.line)
+        others = len(found) - _MOST_BY_CODE if finding is found[:_MOST_BY_CODE][-1] else 0
+        more = say("{others} more by gpa-lsp check", others=count(others)) if others > 0 else NOTHING
+        text = join((finding.message, say("(static, not measured)"), more))
+        yield ScreenRow(
+            label="code", place="" if at is None else places.show_line(kernel, at.file, at.line), text=text, at=at
+        )
+
+
+def render_screens(
+    report: Report, places: PlaceNames, width: int | None = None, *, max_kernels: int | None
+) -> Iterator[Line]:
+    """The screens of a report's kernels, of most time first, then its problems and where more is.
+
+    Args:
+        report: what to show.
+        places: how sources are shown.
+        width: characters per line; None for as many as it takes.
+        max_kernels: kernels shown; None shows all.
+    """
+    names = name_kernels(report.kernels)
+    shown, short = _split_kernels(report)
+    is_cut = False
+    for position, kernel in enumerate(shown[:max_kernels]):
+        if position:
+            yield EMPTY_LINE
+        lines = list(render_screen(build_screen(kernel, names[kernel.name], places), width))
+        is_cut = is_cut or has_cut_sentence(lines)
+        yield from lines
+    for words in _count_others(shown[: max_kernels or len(shown)], shown, short, names):
+        yield EMPTY_LINE
+        yield from wrap(words, width, indent=0, style=Style.DIM)
+    if not report.kernels:
+        yield text_line("no kernel was found", Style.DIM)
+    yield from render_problems(report.problems, places, width)
+    if report.kernels:
+        yield EMPTY_LINE
+        if is_cut:
+            yield from wrap(f"{WHOLE}advise --details", width, indent=0, style=Style.DIM)
+        yield from wrap(MORE, width, indent=0, style=Style.DIM)
+
+
+def has_cut_sentence(lines: Iterable[Line]) -> bool:
+    """Whether a row of a screen was cut: it ends with an ellipsis."""
+    return any(read_plain(line).endswith(ELLIPSIS) for line in lines)
+
+
+def render_screen(screen: Screen, width: int | None) -> Iterator[Line]:
+    """One kernel in at most :data:`MOST_LINES` lines: rows that are too long are cut, those below first."""
+    gains = max((len(row.gain) for row in screen.rows if row.gain), default=0)
+    rows = [list(_render_row(row, gains, width)) for row in screen.rows]
+    for lines in rows:
+        if len(lines) > _MOST_WRAPPED:
+            lines[_MOST_WRAPPED - 1 :] = [_end_early(lines[_MOST_WRAPPED - 1], width)]
+    for lines in reversed(rows):
+        if sum(map(len, rows)) < MOST_LINES:
+            break
+        lines[:] = [_end_early(lines[0], width)] if len(lines) > 1 else lines
+    facts = "   ".join(screen.facts)
+    yield ((screen.name, Style.TITLE), ("   ", Style.PLAIN), (facts, Style.DIM))
+    for lines in rows:
+        yield from lines
+
+
+def render_screens_markdown(report: Report, places: PlaceNames, *, max_kernels: int | None) -> Iterator[str]:
+    """The same as Markdown, line by line."""
+    names = name_kernels(report.kernels)
+    shown, short = _split_kernels(report)
+    for kernel in shown[:max_kernels]:
+        screen = build_screen(kernel, names[kernel.name], places)
+        yield from (f"## {quote_code(screen.name)}", "", escape_markdown(" · ".join(screen.facts)), "")
+        for row in screen.rows:
+            yield f"- {_write_row(row)}"
+        yield ""
+    for words in _count_others(shown[: max_kernels or len(shown)], shown, short, names):
+        yield from (f"{escape_markdown(words)}.", "")
+    if not report.kernels:
+        yield from ("No kernel was found.", "")
+    if report.problems:
+        yield from ("### Problems", "")
+        for problem in report.problems:
+            yield f"- {escape_markdown(read_plain(render_problem(problem, places)))}"
+        yield ""
+    if report.kernels:
+        yield escape_markdown(MORE)
+
+
+def _write_row(row: ScreenRow) -> str:
+    parts = [f"**{escape_markdown(row.label)}**"]
+    if row.gain:
+        parts.append(f"**{escape_markdown(row.gain)}**")
+    parts.extend(quote_code(one) for one in (row.place, row.code) if one)
+    parts.append(write_sentence(row.text))
+    return " ".join(parts)
+
+
+def _split_kernels(report: Report) -> tuple[Sequence[KernelReport], Sequence[KernelReport]]:
+    """Kernels with a screen of their own, and those of too little time for one."""
+    whole = sum(kernel.total_duration_ns for kernel in report.kernels)
+    short = [one for one in report.kernels if 0 < one.total_duration_ns < LEAST_TIME_RATIO * whole]
+    return [one for one in report.kernels if one not in short], short
+
+
+def _count_others(
+    seen: Sequence[KernelReport], shown: Sequence[KernelReport], short: Sequence[KernelReport], names: Mapping[str, str]
+) -> Iterator[str]:
+    rest = len(shown) - len(seen)
+    if rest:
+        yield f"and {format_count_of(rest, 'more kernel')}"
+    if short:
+        listed = [names[kernel.name] for kernel in short[:_MOST_NAMED]]
+        more = len(short) - len(listed)
+        named = ", ".join(listed) + (f" and {format_count(more)} more" if more else "")
+        yield f"{format_count_of(len(short), 'kernel')} under {format_limit(LEAST_TIME_RATIO)} of the time: {named}"
+
+
+def _describe_run(kernel: KernelReport) -> tuple[str, ...]:
+    if not kernel.launches:
+        return ("not measured",)
+    time = describe_time(kernel, kernel.duration_ns)
+    if kernel.launch_count != 1:
+        count = kernel.launch_count
+        time += f" × {format_count(count)}" if count is not None else f" in {format_launches(None)}"
+    facts = [time] if kernel.duration_ns is not None else [format_launches(kernel.launch_count)]
+    if kernel.device.name is not None:
+        facts.append(kernel.device.name)
+    if not kernel.total_samples:
+        facts.append("no samples")
+    if kernel.lacks_sass:
+        facts.append(NO_SASS)
+    return tuple(facts)
+
+
+def _suggest(kernel: KernelReport, advice: Advice, number: int, first: Advice, places: PlaceNames) -> ScreenRow:
+    text = describe_suggestion(advice)
+    if advice.speedup.doubt:
+        text = say("{text} ({doubt})", text=text, doubt=advice.speedup.doubt)
+    place = _place_scope(kernel, advice.scope, places) if advice.regions else ""
+    is_named = any(isinstance(part, Place) for part in text.parts) or (bool(place) and place in text)
+    is_later = number > 1 and _comes_after(kernel.limiter, advice, first)
+    return ScreenRow(
+        label=f"{number}.",
+        gain=_LATER if is_later else describe_gain(advice),
+        place="" if is_named else place,
+        text=text,
+        at=_point_at(advice),
+    )
+
+
+def _point_at(advice: Advice) -> Place | None:
+    """The line a suggestion is about."""
+    scope = advice.scope if advice.regions else None
+    if scope is None or scope.kind is ScopeKind.KERNEL or scope.file is None or not scope.line:
+        return None
+    return Place(file=scope.file, line=scope.line)
+
+
+def _comes_after(limiter: Limiter | None, advice: Advice, first: Advice) -> bool:
+    """It helps once the first suggestion is done: what limits the kernel then is another unit, which this one relieves."""
+    if limiter is None:
+        return False
+    if limiter.kind is LimiterKind.BUILD:
+        return True
+    if limiter.next is None or limiter.next_factor is None or first.speedup.high < limiter.next_factor:
+        return False
+    from gpa_lsp.diagnosis.advice.advise import list_optimizers  # it imports them all
+
+    known = list_optimizers().get(advice.optimizer)
+    is_now = known is None or (limiter.kind is LimiterKind.UNIT and relieves_unit(limiter.unit, known.reliefs))
+    return known is not None and not is_now and relieves_unit(limiter.next.unit, known.reliefs)
+
+
+def _find_cause(kernel: KernelReport, places: PlaceNames) -> Iterator[ScreenRow]:
+    """The place of the most stalls, by cause, else by where they were taken; nothing without stalls."""
+    found = find_main_stall(kernel)
+    if found is None:
+        return
+    row = found.row
+    place, code = _locate(kernel, row, places)
+    text = join((_describe_stall(kernel, found), _find_fact(kernel, row)), "; ")
+    chain = int(kernel.instructions.chain_index[row])
+    inside = name_inside(kernel.instructions.chains[chain]) if chain >= 0 else NOTHING
+    text = say("{inside} {text}", inside=inside, text=text) if inside else text
+    frame = InstructionPlaces(kernel, places).choose_frame(row)
+    at = None if frame is None or not frame.line else Place(file=frame.file, line=frame.line)
+    unhelped = NOTHING if _is_helped(kernel, row) else UNHELPED
+    yield ScreenRow(label="cause", place=place, code=code, text=join((text, unhelped), "; "), at=at)
+
+
+def _describe_stall(kernel: KernelReport, stall: MainStall) -> Sentence:
+    """What the samples are stalled on, and how many more stalls the line causes where those are a visible part."""
+    share = percent(stall.samples / kernel.total_samples)
+    if isinstance(stall.what, BlameCategory):
+        text = say("{share} of the samples are stalled on {cause}", share=share, cause=describe_cause(stall.what))
+    else:
+        text = say("{share} of the samples are stalled there on {reason}", share=share, reason=stall.what)
+    if stall.samples >= _ALMOST_ALL * stall.line_samples:
+        return text
+    every = percent(stall.line_samples / kernel.total_samples)
+    return say("{text} ({every} with all stalls from this line)", text=text, every=every)
+
+
+def _is_helped(kernel: KernelReport, row: int) -> bool:
+    """Whether a suggestion is about the instruction of most stalls, about its line, or about what limits the kernel as a whole."""
+    every = () if kernel.advice is None else kernel.advice.advice
+    chain = int(kernel.instructions.chain_index[row])
+    frames = kernel.instructions.chains[chain] if chain >= 0 else ()
+    return not every or any(_helps(one, row, frames) for one in every)
+
+
+def _helps(advice: Advice, row: int, frames: Sequence[Frame]) -> bool:
+    scopes = (region.scope for region in advice.regions)
+    lines = {(scope.file, number) for scope in scopes for number in _list_lines(scope)}
+    return (
+        not advice.regions
+        or bool(advice.relieves_limiter)
+        or any(row in (spot.def_row, spot.use_row) for spot in advice.hotspots)
+        or any((frame.file, frame.line) in lines for frame in frames)
+    )
+
+
+def _list_lines(scope: Scope) -> range:
+    """Of a loop, from its first to its last one."""
+    if not scope.line:
+        return range(0)
+    return range(scope.line, (scope.last_line or scope.line) + 1)
+
+
+def _locate(kernel: KernelReport, row: int, places: PlaceNames) -> tuple[str, str]:
+    """Where an instruction comes from, and the text of that line."""
+    shown = InstructionPlaces(kernel, places)
+    frame = shown.choose_frame(row)
+    if frame is None:
+        text = kernel.instructions.texts[row]
+        return shown.show_offset(row), cut(text, _MOST_CODE_CELLS)
+    source = places.read_line(kernel, frame.file, frame.line) if frame.line else None
+    return write_place(shown.name_file(frame.file), frame.line), cut(source or "", _MOST_CODE_CELLS)
+
+
+def _place_scope(kernel: KernelReport, scope: Scope, places: PlaceNames) -> str:
+    """Where a scope is; empty for the whole kernel."""
+    if scope.kind is ScopeKind.KERNEL or (scope.kind is ScopeKind.FUNCTION and not scope.line):
+        return ""
+    shown = InstructionPlaces(kernel, places)
+    if scope.file is None or scope.line is None:
+        return shown.show_offset(scope.row) if scope.row < len(kernel.instructions) else ""
+    return write_place(shown.name_file(scope.file), scope.line, scope.last_line)
+
+
+def _find_fact(kernel: KernelReport, row: int) -> Sentence:
+    """What the analyses say of that line, the largest part of a measure first; empty where they say nothing."""
+    chain = int(kernel.instructions.chain_index[row])
+    frames = kernel.instructions.chains[chain] if chain >= 0 else ()
+    own = choose_frame(frames) if frames else None
+    lines = set() if own is None else {(own.file, own.line)}
+    every = () if kernel.analyses is None else kernel.analyses.answers
+    answers = [answer for answer in every if answer.analysis == _ACCESSES]
+    marks = [mark for answer in answers for mark in answer.marks if (mark.file, mark.line) in lines and mark.text]
+    best = max(marks, key=lambda mark: mark.share_ratio or 0.0, default=None)
+    return NOTHING if best is None else join((best.text,))
+
+
+def _explain_none(kernel: KernelReport, places: PlaceNames) -> Sentence:
+    """Why there is nothing to suggest, with the largest stall."""
+    found = find_main_stall(kernel)
+    is_measured = bool(kernel.launches) and all(launch.failure is None for launch in kernel.launches)
+    if found is None and is_measured and not kernel.total_samples:
+        message, remedy = explain_no_samples(kernel)
+        return say("{why}. {what}.", why=message, what=remedy[:1].upper() + remedy[1:])
+    if found is None:
+        reasons = explain_silence(kernel)
+        stage = next(iter(reasons), "")
+        return join((stage, next(iter(reasons.get(stage, {})), "")), ": ")
+    place = _locate(kernel, found.row, places)[0]
+    what = describe_cause(found.what) if isinstance(found.what, BlameCategory) else found.what
+    return say("no known suggestion for stalls on {what} at {place}", what=what, place=place)
+
+
+def _describe_refusals(kernel: KernelReport) -> Sentence:
+    """What would not help, and why, most of a reason first."""
+    limiter = kernel.limiter
+    unit = None if limiter is None else limiter.find(limiter.unit)
+    groups: dict[Sentence, list[str]] = {}
+    for one in () if kernel.advice is None else kernel.advice.silences:
+        if not one.contradicted_by and one.stage is not SilenceStage.GATED:
+            continue
+        if limiter is not None and limiter.sentence and drop_stop(limiter.sentence) in one.message:
+            groups.setdefault(say("not what limits the kernel"), []).append(one.optimizer)
+        elif one.contradicted_by == "limiter" and unit is None:
+            groups.setdefault(say("the limiter would stay as busy"), []).append(one.optimizer)
+        elif one.contradicted_by == "limiter" and unit is not None:
+            groups.setdefault(say("{label} would stay as busy", label=begin_lower(unit.label)), []).append(
+                one.optimizer
+            )
+        else:
+            groups.setdefault(begin_lower(drop_stop(one.message)), []).append(one.optimizer)
+    ranked = sorted(groups.items(), key=lambda group: -len(group[1]))
+    return join(
+        (say("{titles} ({why})", titles=_name_all(names), why=why) for why, names in ranked[:_MOST_REFUSALS]), "; "
+    )
+
+
+def _name_all(names: Sequence[str]) -> Sentence:
+    """Optimizers by their titles."""
+    from gpa_lsp.diagnosis.advice.advise import list_optimizers  # it imports them all
+
+    known = list_optimizers()
+    titles = [
+        begin_lower(known[name].title if name in known else name.replace("_", " ")) for name in names[:_MOST_NAMED]
+    ]
+    rest = len(names) - len(titles)
+    return join((*titles, say("{rest} more", rest=count(rest)) if rest else ""), ", ")
+
+
+def _render_row(row: ScreenRow, gains: int, width: int | None) -> Iterator[Line]:
+    is_suggestion = row.label[:1].isdigit()
+    label = f"{row.label}: " if len(row.label) >= _LABEL_CELLS else f"{row.label:<{_LABEL_CELLS}}"
+    spans: list[Span] = [(f"  {label}", Style.PLAIN if is_suggestion else Style.DIM)]
+    if is_suggestion and gains:
+        spans.append((f"{row.gain:<{gains + 2}}", Style.HOT if row.gain not in ("", _LATER) else Style.PLAIN))
+    if row.place:
+        spans.append((f"{row.place}  ", Style.PATH))
+    used = sum(count_cells(text) for text, _ in spans)
+    room = count_cells(row.code) if width is None else width - used - _LEAST_TEXT_CELLS
+    if row.code and room >= _LEAST_CODE_CELLS:
+        spans.append((f"{cut(row.code, room)}  ", Style.CODE))
+    yield from hang((*spans, (row.text, Style.PLAIN)), width, indent=2 + _LABEL_CELLS)
+
+
+def _end_early(line: Line, width: int | None) -> Line:
+    """A line with an ellipsis where more would follow."""
+    *others, (text, style) = line
+    room = None if width is None else width - sum(count_cells(one) for one, _ in others)
+    whole = f"{text} {ELLIPSIS}"
+    return (*others, (whole if room is None else cut(whole, max(room, 1)), style))

@@ -1,0 +1,446 @@
+"""Causes of stalls and advice in words, the same in every view."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from gpa_lsp.diagnosis.advice.model import (
+    AT_THE_LIMIT,
+    LEAST_SPEEDUP,
+    UNPRICED,
+    Advice,
+    Category,
+    Hotspot,
+    Region,
+    SilenceStage,
+    Speedup,
+)
+from gpa_lsp.diagnosis.analyses.limiter.model import NEAR_RATIO, Limiter, LimiterKind
+from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency, UnattributedCause
+from gpa_lsp.document.instruction_places import InstructionPlaces
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.foundation.locations import write_place
+from gpa_lsp.foundation.numbers import (
+    UNKNOWN,
+    floor_speedup,
+    format_count,
+    format_count_of,
+    format_gain_range,
+    format_percent,
+    format_share,
+    format_speedup,
+    format_speedup_range,
+)
+from gpa_lsp.foundation.prose import NOTHING, Part, Sentence, begin_lower, factor, join, say
+from gpa_lsp.kernel.names import demangle, shorten_name
+from gpa_lsp.kernel.scopes import Scope, ScopeKind
+from gpa_lsp.report.model import KernelReport
+
+SMALL_SPEEDUP = 1.05  # Where a unit is at its ceiling, suggestions that gain less share a line
+
+# Up to here, the beginning of a range is no gain that could be measured.
+_NO_SPEEDUP = 1.02
+
+LIKELY = "likely"  # In place of a gain of which the evidence gives no number
+
+_MOST_HINT_CHARS = 150
+_STOP = re.compile(r"(?<=[.!?]) (?=[A-Z])")
+# A hint that begins with one of these says what was found; others say what to do
+_FINDING_WORDS = frozenset({"The", "Each", "All", "A", "An", "It", "SMs"})
+
+# In the order they are shown
+SECTION_TITLES: Mapping[Category, str] = {
+    Category.CODE: "Change the code",
+    Category.PARALLEL: "Change blocks and threads",
+    Category.BINARY: "Change how it is compiled",
+}
+
+_CAUSES: Mapping[BlameCategory, str] = {
+    BlameCategory.MEMORY_GLOBAL: "data from global memory",
+    BlameCategory.MEMORY_LOCAL: "data from local memory (spills, stack)",
+    BlameCategory.MEMORY_CONSTANT: "an indexed constant, through L1",
+    BlameCategory.MEMORY_TEXTURE: "data from texture or surface memory",
+    BlameCategory.EXECUTION_SHARED: "data from shared memory",
+    BlameCategory.EXECUTION_CONSTANT: "a constant load",
+    BlameCategory.EXECUTION_ARITHMETIC: "an arithmetic result",
+    BlameCategory.EXECUTION_SPECIAL: "a special function, a conversion or other slow arithmetic",
+    BlameCategory.EXECUTION_WARP: "a warp shuffle, vote or reduction",
+    BlameCategory.EXECUTION_SYSTEM: "a special register",
+    BlameCategory.WRITE_AFTER_READ: "a register that is still to be read",
+    BlameCategory.ISSUE: "the issue cost of the previous instruction",
+    BlameCategory.SYNCHRONISATION: "a barrier or a fence",
+    BlameCategory.BRANCH: "an unresolved branch",
+    BlameCategory.INDIRECT: "the target of an indirect branch",
+    BlameCategory.INSTRUCTION_FETCH: "instruction fetch",
+    BlameCategory.PIPE_THROTTLE: "a busy arithmetic pipe",
+    BlameCategory.MEMORY_THROTTLE: "the full queue for global and local memory",
+    BlameCategory.MIO_THROTTLE: "the full queue for shared memory and special functions",
+    BlameCategory.TEXTURE_THROTTLE: "the full texture queue",
+    BlameCategory.CONSTANT_MISS: "a constant operand that missed its cache",
+    BlameCategory.NOT_SELECTED: "the scheduler, which picked another warp",
+    BlameCategory.ISSUED: "nothing: it issues",
+    BlameCategory.DISPATCH: "the dispatcher",
+    BlameCategory.DRAIN: "its last stores",
+    BlameCategory.SLEEPING: "the end of a sleep",
+    BlameCategory.MISC: "something the hardware does not name",
+}
+
+_STAGES: Mapping[SilenceStage, str] = {
+    SilenceStage.NO_SAMPLES: "no samples",
+    SilenceStage.NO_CODE: "the profile has no code",
+    SilenceStage.NOT_KNOWN: "the profile lacks what they need",
+    SilenceStage.NO_METRICS: "metrics were not collected",
+    SilenceStage.NOT_MATCHED: "pattern not found",
+    SilenceStage.GATED: "pattern found, but the change is ruled out",
+    SilenceStage.TOO_SMALL: "too little to gain",
+    SilenceStage.NO_PLACE: "no place in the code to point at",
+    SilenceStage.FAILED: "failed",
+}
+
+_UNATTRIBUTED: Mapping[UnattributedCause, str] = {
+    UnattributedCause.NO_CODE: "their code is not in the profile",
+    UnattributedCause.NO_INSTRUCTIONS: "their code could not be disassembled",
+    UnattributedCause.NO_PRODUCER: "no instruction matches the stall reason",
+    UnattributedCause.WORK_BOUND: "in a function too large to search",
+}
+
+_SCOPES: Mapping[ScopeKind, str] = {
+    ScopeKind.KERNEL: "the whole kernel",
+    ScopeKind.FUNCTION: "function",
+    ScopeKind.LOOP: "loop",
+    ScopeKind.CALL: "call of",
+    ScopeKind.INLINED: "inlined",
+    ScopeKind.LINE: "line",
+}
+
+_WITHOUT_NAME = (ScopeKind.KERNEL, ScopeKind.LOOP, ScopeKind.LINE)
+
+
+def describe_cause(category: BlameCategory) -> str:
+    """What a warp is stalled on, to follow "stalled on".
+
+    >>> describe_cause(BlameCategory.MEMORY_GLOBAL)
+    'data from global memory'
+    """
+    return _CAUSES[category]
+
+
+def describe_sharing(dependency: Dependency) -> str:
+    """Where a cause that is one of a group stands with the others.
+
+    >>> describe_sharing(Dependency.QUEUE), describe_sharing(Dependency.SCOREBOARD)
+    ('shared with others in one queue', 'shared with others behind one scoreboard')
+    """
+    place = "in one queue" if dependency is Dependency.QUEUE else "behind one scoreboard"
+    return f"shared with others {place}"
+
+
+def describe_stage(stage: SilenceStage) -> str:
+    """Where an optimizer stopped."""
+    return _STAGES[stage]
+
+
+def describe_unattributed(cause: UnattributedCause) -> str:
+    """Why samples have no cause."""
+    return _UNATTRIBUTED[cause]
+
+
+def describe_speedup(speedup: Speedup) -> Sentence:
+    """Interval and bound of an estimate, and what the formula alone would say.
+
+    >>> reason = say("half the time is issuing")
+    >>> describe_speedup(Speedup(estimate=1.4, low=1.3, high=1.5, bound=1.5, bound_reason=reason, uncapped=1.9))
+    'range 1.30× to 1.50×; at most 1.50×: half the time is issuing; the formula alone gives 1.90×'
+    """
+    if speedup.doubt:
+        return join((describe_bound(speedup), speedup.doubt), "; ")
+    return join((describe_interval(speedup), describe_bound(speedup), describe_formula(speedup)), "; ")
+
+
+def describe_formula(speedup: Speedup) -> Sentence:
+    """What the formula gives before the bound caps it; empty where that is the estimate."""
+    if format_speedup(speedup.uncapped) == format_speedup(speedup.estimate):
+        return NOTHING
+    return say("the formula alone gives {uncapped}", uncapped=factor(speedup.uncapped))
+
+
+def name_doubt(speedup: Speedup) -> str:
+    """The word in place of a number: whether a gain is expected at all."""
+    return LIKELY if speedup.estimate >= LEAST_SPEEDUP else UNKNOWN
+
+
+def show_estimate(speedup: Speedup) -> str:
+    """The expected speedup, never above its bound as printed: ``1.39×``; a word where no number is worth printing."""
+    return name_doubt(speedup) if speedup.doubt else format_speedup(min(speedup.estimate, floor_speedup(speedup.bound)))
+
+
+def show_interval(speedup: Speedup) -> str:
+    """The interval of a speedup: ``1.31× to 1.47×``; empty where it is too narrow to print, and where no number is worth it."""
+    return "" if speedup.doubt else format_speedup_range(speedup.low, speedup.high, speedup.bound)
+
+
+def show_bound(speedup: Speedup) -> str:
+    """The most that can be reached, rounded down."""
+    return format_speedup(floor_speedup(speedup.bound))
+
+
+def show_gain_range(speedup: Speedup) -> str:
+    """The range of a speedup in the digits that a model can say: ``1.3–1.5×``; a word where no number is worth printing.
+
+    A range that begins at no gain is one that can be missed: ``likely, up to 1.5×``.
+    """
+    if speedup.doubt:
+        return name_doubt(speedup)
+    shown = format_gain_range(speedup.low, speedup.high, speedup.bound)
+    _, dash, last = shown.rpartition("–")
+    return f"{LIKELY}, up to {last}" if dash and speedup.low <= _NO_SPEEDUP else shown
+
+
+def describe_interval(speedup: Speedup) -> str:
+    """The interval of the sample counts; empty where both ends look like the estimate: there the model's own error is the larger one."""
+    both = show_interval(speedup)
+    return f"range {both}" if both else ""
+
+
+def show_gain(speedup: Speedup) -> str:
+    """An estimate with its interval: ``1.39× (1.31× to 1.47×)``."""
+    both = show_interval(speedup)
+    return show_estimate(speedup) + (f" ({both})" if both else "")
+
+
+def describe_bound(speedup: Speedup) -> Sentence:
+    """What can be reached at most, and why."""
+    if not math.isfinite(speedup.bound):
+        return say("no known upper bound")
+    return join((say("at most {bound}", bound=factor(floor_speedup(speedup.bound))), speedup.bound_reason), ": ")
+
+
+def find_best_advice(kernel: KernelReport) -> Advice | None:
+    """The piece of advice that comes first; None where there is none."""
+    return kernel.advice.advice[0] if kernel.advice is not None and kernel.advice.advice else None
+
+
+BY_COUNTERS = "by counters"  # In place of shares and samples, where a kernel was not sampled
+
+# Beside everything that was made without it: what looks at instructions is missing there
+NO_SASS = "its SASS was not read"
+
+
+def name_best_advice(kernel: KernelReport) -> str:
+    """The title of a kernel's best advice, for a list of kernels; marked where better advice may be missing."""
+    best = find_best_advice(kernel)
+    title = "none" if best is None else best.title
+    return f"{title} ({NO_SASS})" if kernel.lacks_sass else title
+
+
+def summarise_advice(advice: Advice) -> str:
+    """An advice in a few words: ``1.39× (1.31× to 1.47×) Unroll the loop``."""
+    return f"{show_gain(advice.speedup)} {advice.title}"
+
+
+def describe_matched(advice: Advice) -> str:
+    """How much of the kernel a piece of advice is about, or that it was found by counters; empty where it counts no samples of those there are."""
+    if advice.by_counters:
+        return BY_COUNTERS
+    if not advice.matched_samples:
+        return ""
+    every = format_count(advice.matched_samples)
+    quiet = "unknown" if advice.matched_latency_samples is None else format_count(advice.matched_latency_samples)
+    return f"{format_share(advice.share)} of the samples: {every}, not issued: {quiet}"
+
+
+def describe_region(advice: Advice, region: Region) -> str:
+    """How much of the kernel a place of a piece of advice is: ``12 %, 340 samples``, or that it was found by counters."""
+    if advice.by_counters:
+        return BY_COUNTERS
+    return f"{format_share(region.share)}, {format_count_of(round(region.matched_samples), 'sample')}"
+
+
+def describe_distance(hotspot: Hotspot) -> str:
+    """How far use and def are apart; empty where nobody knows.
+
+    >>> hotspot = Hotspot(def_row=0, use_row=1, reason="wait", category=None, samples=1, latency_samples=0, distance_cycles=12)
+    >>> describe_distance(hotspot)
+    '12 cycles apart'
+    """
+    parts = []
+    if hotspot.distance_cycles is not None:
+        parts.append(format_count_of(hotspot.distance_cycles, "cycle"))
+    if hotspot.distance_instructions is not None:
+        parts.append(format_count_of(hotspot.distance_instructions, "instruction"))
+    return f"{', '.join(parts)} apart" if parts else ""
+
+
+def describe_loops(hotspot: Hotspot, region: Scope) -> str:
+    """The loops a hotspot's def and use are in; empty outside loops, and where the region is that loop."""
+    of_def, of_use = hotspot.def_loop, hotspot.use_loop
+    if hotspot.use_row is None or of_def == of_use:
+        return "" if of_def is None or of_def == region else _name_loop(of_def)
+    return f"def {_name_loop(of_def)}, use {_name_loop(of_use)}"
+
+
+def _name_loop(loop: Scope | None) -> str:
+    if loop is None:
+        return "outside loops"
+    return "in a loop" if loop.line is None else f"in the loop of line {loop.line}"
+
+
+def describe_hotspot(hotspot: Hotspot, region: Scope) -> Sequence[str]:
+    """What is known of a hotspot besides its places: distance, loops, reason, cause, operand, doubts."""
+    facts = [describe_distance(hotspot), describe_loops(hotspot, region)]
+    cause = "" if hotspot.category is None else describe_cause(hotspot.category)
+    facts.append(f"{hotspot.reason}: {cause}" if hotspot.reason and cause else hotspot.reason or cause)
+    if hotspot.operand is not None:
+        facts.append(f"in {hotspot.operand}")
+    if not hotspot.is_separable:
+        facts.append("stall split evenly among several causes")
+    facts.append(hotspot.note)
+    return tuple(fact for fact in facts if fact)
+
+
+def describe_rivals(advice: Advice, every: Sequence[Advice]) -> str:
+    """The other advice about the same samples, with its estimates; empty where there is none."""
+    rivals = [other for other in every if other.group == advice.group and other is not advice]
+    return ", ".join(f"{other.title} ({show_estimate(other.speedup)})" for other in rivals)
+
+
+def choose_regions(advice: Advice) -> Sequence[Region]:
+    """The regions worth showing: the first one, and those that gain something by themselves."""
+    worthy = (
+        region
+        for position, region in enumerate(advice.regions)
+        if position == 0 or region.speedup.estimate >= LEAST_SPEEDUP
+    )
+    return tuple(worthy)
+
+
+def describe_small_regions(count: int) -> str:
+    """How many regions are not shown because they gain next to nothing.
+
+    >>> describe_small_regions(2)
+    '2 regions that gain less than 1.01× each'
+    """
+    least = format_speedup(LEAST_SPEEDUP)
+    return (
+        f"1 region that gains less than {least}"
+        if count == 1
+        else f"{format_count(count)} regions that gain less than {least} each"
+    )
+
+
+def describe_scope(scope: Scope, kernel: KernelReport, places: PlaceNames) -> tuple[str, str]:
+    """What a scope is, and its place as ``file:line`` or ``file:first-last``; the place is empty without line information."""
+    words = _SCOPES[scope.kind]
+    if scope.kind not in _WITHOUT_NAME and scope.function:
+        words = f"{words} {shorten_name(demangle(scope.function))}"
+    if scope.file is None or scope.line is None:
+        columns = kernel.instructions
+        is_needed = scope.kind in (ScopeKind.LOOP, ScopeKind.LINE, ScopeKind.CALL) and scope.row < len(columns)
+        return words, InstructionPlaces(kernel, places).show_offset(scope.row) if is_needed else ""
+    return words, write_place(places.show_file(kernel, scope.file), scope.line, scope.last_line)
+
+
+def describe_limit(kernel: KernelReport) -> Sentence:
+    """The limiter's sentence, and what limits the kernel next."""
+    limiter = kernel.limiter
+    if limiter is None:
+        return say("unknown: the report holds no limiter; run gpa-lsp advise on the profile")
+    text = drop_stop(limiter.sentence)
+    if any(
+        one.limiter is None or (one.limiter.kind, one.limiter.unit) != (limiter.kind, limiter.unit)
+        for one in kernel.contexts
+    ):
+        text = say("{text} (in the heaviest launch context)", text=text)
+    if limiter.kind is LimiterKind.UNKNOWN:
+        return say("{text}; record it with --section SpeedOfLight", text=text)
+    following, reach = limiter.next, limiter.next_factor
+    if following is None or reach is None or not math.isfinite(reach):
+        return text
+    label = begin_lower(following.label)
+    if reach < SMALL_SPEEDUP:
+        return say("{text}. Next limit: {label}, equally near.", text=text, label=label)
+    return say("{text}. Next limit: {label}, at a {reach} speedup.", text=text, label=label, reach=factor(reach))
+
+
+def describe_limit_briefly(kernel: KernelReport) -> str:
+    """The beginning of the limiter's sentence, for a lens or a table; empty where it is unknown."""
+    return shorten_limit(kernel.limiter)
+
+
+def shorten_limit(limiter: Limiter | None) -> str:
+    """The beginning of a limiter's sentence; empty where it is unknown."""
+    if limiter is None or limiter.kind is LimiterKind.UNKNOWN:
+        return ""
+    if limiter.kind is LimiterKind.LATENCY:
+        return f"Latency: {format_percent(limiter.busy_ratio)} {limiter.unit}" if limiter.unit else "Latency"
+    text = str(drop_stop(limiter.sentence))
+    if text.startswith("Limited by "):
+        return text.partition(" (")[0].partition(", by ")[0]
+    for end in (": ", "; ", " with "):
+        text = text.partition(end)[0]
+    return text
+
+
+def describe_gain(advice: Advice) -> str:
+    """The range of what a suggestion gains; empty where it promises nothing."""
+    return "" if advice.optimizer in UNPRICED else show_gain_range(advice.speedup)
+
+
+def label_suggestion(advice: Advice) -> str:
+    """A suggestion in a few words: ``Unroll a loop 1.1–1.3×``, or ``Unroll a loop (gain likely)``."""
+    if advice.speedup.doubt:
+        return f"{advice.title} (gain {LIKELY if advice.speedup.estimate >= LEAST_SPEEDUP else 'unknown'})"
+    return f"{advice.title} {describe_gain(advice)}".rstrip()
+
+
+def find_first_suggestion(kernel: KernelReport) -> Advice | None:
+    """The one that comes first on the screen; None where there is none."""
+    every = () if kernel.advice is None else kernel.advice.advice
+    worthy = (one for one in every if one.optimizer != AT_THE_LIMIT and not is_small(kernel, one))
+    return next(worthy, next(iter(every), None))
+
+
+def is_small(kernel: KernelReport, advice: Advice) -> bool:
+    """It gains next to nothing, because a unit is at its ceiling."""
+    limiter = kernel.limiter
+    unit = None if limiter is None or limiter.kind is not LimiterKind.UNIT else limiter.find(limiter.unit)
+    is_full = unit is not None and unit.nearness >= NEAR_RATIO
+    return is_full and advice.optimizer not in UNPRICED and advice.speedup.estimate < SMALL_SPEEDUP
+
+
+def drop_stop(text: str) -> Sentence:
+    """A sentence as a clause."""
+    *others, last = join((text,)).parts or ("",)
+    return Sentence((*others, last.rstrip(". "))) if isinstance(last, str) else join((text,))
+
+
+def describe_suggestion(advice: Advice) -> Sentence:
+    """What to do, with a verb in front and its places as values."""
+    region = advice.regions[0].hint if advice.regions else NOTHING
+    hint = region if region and not _is_finding(region) else advice.hint or region
+    words = _take_sentences(join((hint,)))
+    if not words:
+        return say("{title}", title=advice.title)
+    if words.split()[0] == advice.title.split()[0]:
+        return words
+    return say("{title}: {words}", title=advice.title, words=begin_lower(words))
+
+
+def _is_finding(hint: Sentence) -> bool:
+    return hint.split(maxsplit=1)[0] in _FINDING_WORDS
+
+
+def _take_sentences(text: Sentence) -> Sentence:
+    """The first sentence of a text, and those behind it that fit; without the last stop."""
+    sentences: list[list[Part]] = [[]]
+    for part in text.parts:
+        first, *others = _STOP.split(part) if isinstance(part, str) else (part,)
+        sentences[-1].append(first)
+        sentences.extend([one] for one in others)
+    kept = Sentence(sentences[0])
+    for one in sentences[1:]:
+        longer = join((drop_stop(kept), Sentence(one)), ". ")
+        if len(longer) > _MOST_HINT_CHARS:
+            break
+        kept = longer
+    return drop_stop(kept)

@@ -1,0 +1,181 @@
+"""The part of the plane a roofline chart shows, and which names stand in it without covering one another."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence, Set
+
+from msgspec import Struct
+
+from gpa_lsp.document.charts.roofline_rows import PlacedRow, Row
+
+# Points that lie deeper below the highest roof are in the tables, but not on the chart: one such point would flatten all the others
+_MOST_DECADES = 9
+
+LETTER_PIXELS = 6.2  # Width of a letter of a name, about
+
+# Peaks closer than this factor stand too close for their names to be one above the other: they stand side by side
+CLOSE_PEAKS = 1.45
+
+PEAK_NAME_PIXELS = 175  # From one name to the next of those
+
+# Points at less than this part of the highest rate of their kernel do not stretch the axes: they are in the tables only
+_NEGLIGIBLE = 1e-3
+
+# The same beside the ridge points: a kernel that hardly touches a level of the memory has any intensity over it
+_MOST_SIDE_DECADES = 5
+
+_LINE_PIXELS = 13
+_BESIDE_PIXELS = 13  # From a point to its name
+
+_NAME_LETTERS = 34
+# What names are placed for, the least chart that has them; in a larger one points stand further apart, and names are as long
+_PLANE_PIXELS = (520, 380)
+
+_MOST_NAMES = 40
+
+
+class ChartFrame(Struct, frozen=True, kw_only=True):
+    """The ends of both axes, powers of ten, and the top with every peak drawn."""
+
+    left: float  # least intensity
+    right: float  # largest
+    bottom: float  # least rate
+    top: float  # largest rate, with the peaks of the types that have points
+    highest: float  # largest rate with the peaks of all types; at least ``top``
+
+    def holds(self, point: Row) -> bool:
+        """A point lies in the plane."""
+        return bool(self.left <= point["x"] <= self.right and self.bottom <= point["y"])
+
+    def place(self, point: Row) -> tuple[float, float]:
+        """Pixels from the left and the top of a plane of the usual size."""
+        width, height = _PLANE_PIXELS
+        across = math.log10(point["x"] / self.left) / math.log10(self.right / self.left)
+        up = math.log10(point["y"] / self.bottom) / math.log10(self.top / self.bottom)
+        return across * width, (1 - up) * height
+
+
+def choose_frame(points: Sequence[Row], roofs: Sequence[Row], kinds: Sequence[str]) -> ChartFrame:
+    """The decades that hold the points, the peaks of their types and the ridge points of these.
+
+    Args:
+        points: with ``x`` and ``y``.
+        roofs: with ``slope`` or ``limit``.
+    """
+    every = [roof["limit"] for roof in roofs if "limit" in roof]
+    limits = [roof["limit"] for roof in roofs if "limit" in roof and (roof["name"] in kinds or not kinds)] or every
+    slopes = [roof["slope"] for roof in roofs if "slope" in roof]
+    rates = [point["y"] for point in points]
+    top = max([*limits, *rates], default=1e12) * 1.6
+    floor = top / 10**_MOST_DECADES
+    highest: dict[str, float] = {}
+    for point in points:
+        highest[point["row"]] = max(highest.get(point["row"], 0.0), point["y"])
+    ridges = [limit / slope for limit in limits for slope in slopes] or [1.0]
+    near, far = min(ridges) / 10**_MOST_SIDE_DECADES, max(ridges) * 10**_MOST_SIDE_DECADES
+    kept = [
+        point
+        for point in points
+        if point["y"] >= max(floor, _NEGLIGIBLE * highest[point["row"]]) and near <= point["x"] <= far
+    ]
+    across = [*(point["x"] for point in kept), *ridges]
+    left, right = _round_down(min(across) / 1.5), _round_up(max(across) * 3)
+    bottom = _round_down(
+        max(floor, min([*(point["y"] / 1.5 for point in kept), *(slope * left * 10 for slope in slopes)], default=1e9))
+    )
+    return ChartFrame(
+        left=left,
+        right=right,
+        bottom=min(bottom, _round_down(top / 100)),
+        top=_round_half_up(top),
+        highest=_round_half_up(max([top, *(1.6 * limit for limit in every)])),
+    )
+
+
+def place_names(
+    points: Sequence[Row], rows: Sequence[PlacedRow], shown: Set[str], roofs: Sequence[Row], frame: ChartFrame
+) -> list[Row]:
+    """The points, some of them with a ``name`` to be written beside them on a ``side``: one of each kernel, where there is room.
+
+    Kernels of more time come first; the one of most time has its name always (``first``). Only rows that are ``shown`` have names and take room.
+    A launch context is named by what it was launched with; other launches and kernels of the profile before have no names.
+    """
+    named_rows = (row for row in rows if row.row_id in shown and (row.is_whole or row.context) and not row.is_before)
+    by_id = {row.row_id: row for row in named_rows}
+    taken = [_box_around(*frame.place(point), 5.0) for point in points if point["row"] in by_id]
+    taken += _find_peak_labels(roofs, {point["kind"] for point in points}, frame)
+    named: dict[int, Row] = {}
+    order = sorted(by_id, key=lambda row_id: -by_id[row_id].roofline.duration_s)
+    for row_id in order[:_MOST_NAMES]:
+        name = by_id[row_id].context or by_id[row_id].name
+        name = name if len(name) <= _NAME_LETTERS else name[: _NAME_LETTERS - 1] + "…"
+        own = sorted((index for index, point in enumerate(points) if point["row"] == row_id), key=_by_place(points))
+        places = [
+            (index, side, box) for index in own for side, box in find_name_boxes(*frame.place(points[index]), name)
+        ]
+        free = (one for one in places if not any(_overlap(one[2], other) for other in taken))
+        chosen = next(free, places[0] if places and row_id == order[0] else None)
+        if chosen is not None:
+            index, side, box = chosen
+            taken.append(box)
+            named[index] = {"name": name, "side": side, "first": row_id == order[0]}
+    return [{**point, **named[index]} if index in named else point for index, point in enumerate(points)]
+
+
+_Box = tuple[float, float, float, float]
+
+
+def _by_place(points: Sequence[Row]) -> Callable[[int], float]:
+    """The rightmost point first."""
+    return lambda index: -float(points[index]["x"])
+
+
+def find_name_boxes(x: float, y: float, name: str) -> Iterator[tuple[str, _Box]]:
+    """Where a name can stand beside a point, and what room it takes there; only within the plane."""
+    width, half = LETTER_PIXELS * len(name), _LINE_PIXELS / 2
+    boxes = {
+        "right": (x + _BESIDE_PIXELS, y - half, x + _BESIDE_PIXELS + width, y + half),
+        "left": (x - _BESIDE_PIXELS - width, y - half, x - _BESIDE_PIXELS, y + half),
+        "below": (x - width / 2, y + _BESIDE_PIXELS, x + width / 2, y + _BESIDE_PIXELS + _LINE_PIXELS),
+        "above": (x - width / 2, y - _BESIDE_PIXELS - _LINE_PIXELS, x + width / 2, y - _BESIDE_PIXELS),
+    }
+    for side, box in boxes.items():
+        if box[0] >= 0 and box[2] <= _PLANE_PIXELS[0] + 40 and box[3] <= _PLANE_PIXELS[1]:
+            yield side, box
+
+
+def _find_peak_labels(roofs: Sequence[Row], kinds: Set[str], frame: ChartFrame) -> list[_Box]:
+    """Where the names of the peaks stand: above them, at the right."""
+    found: list[_Box] = []
+    lower = step = 0
+    peaks = sorted(
+        (roof for roof in roofs if roof.get("limit") and roof["name"] in kinds), key=lambda roof: roof["limit"]
+    )
+    for rank, roof in enumerate(peaks, start=1):
+        step = 1 + rank % 2 if lower and roof["limit"] < CLOSE_PEAKS * lower else 0
+        lower = roof["limit"]
+        x, y = frame.place({"x": frame.right, "y": roof["limit"]})
+        x -= step * PEAK_NAME_PIXELS
+        found.append((x - LETTER_PIXELS * len(roof["words"]), y - _LINE_PIXELS - 4, x + (0 if step else 40), y + 2))
+    return found
+
+
+def _box_around(x: float, y: float, radius: float) -> _Box:
+    return x - radius, y - radius, x + radius, y + radius
+
+
+def _overlap(one: _Box, other: _Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def _round_down(number: float) -> float:
+    return 10.0 ** math.floor(math.log10(number))
+
+
+def _round_up(number: float) -> float:
+    return 10.0 ** math.ceil(math.log10(number))
+
+
+def _round_half_up(number: float) -> float:
+    """To the next power of ten, or half of its way."""
+    power = _round_up(number)
+    return power / 3 if number <= power / 3 else power

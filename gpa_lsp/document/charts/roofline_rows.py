@@ -1,0 +1,329 @@
+"""What a roofline chart draws, as rows: kernels and launches, their points, machines with their roofs and ridge points, and arrows."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from gpa_lsp.diagnosis.analyses.roofline_model import InstructionPoint, Point, Roofline
+from gpa_lsp.document.context_words import count_contexts, list_context_lines
+from gpa_lsp.document.findings import name_kernels
+from gpa_lsp.foundation.numbers import (
+    format_bytes,
+    format_bytes_per_s,
+    format_instructions_per_s,
+    format_intensity,
+    format_number,
+    format_operations_per_s,
+    format_percent,
+    format_transactions_per_s,
+)
+from gpa_lsp.gpu.device.model import Machine, MemoryLevel, OperationKind
+from gpa_lsp.report.model import KernelReport
+
+Row = dict[str, Any]  # One row of a data set: JSON values only
+
+_LARGEST = 1e40
+_OPERATIONS = {kind.value: kind.operation for kind in OperationKind}
+
+ISSUE = "instruction issue"  # The one ceiling of the second view that is no level of the memory
+
+# Machines whose roofs differ by no more are drawn as one: clocks differ a little from kernel to kernel, and no reader could see it
+_SAME_MACHINE_RATIO = 0.05
+
+
+class PlacedRow(Struct, frozen=True, kw_only=True):
+    """What can be selected: a kernel, or one of its launches."""
+
+    row_id: str  # ``k0``, a launch ``k0.3``; of the profile before, ``b0`` and ``b0.3``
+    kernel: KernelReport  # the kernel it is, or is a launch of
+    name: str  # short, different for different kernels
+    launch_index: int | None  # position in the profile; None for all launches together
+    roofline: Roofline  # where it stands
+    machine: Machine  # whose roofs
+    is_before: bool  # measured before the change
+    # of the longest launch of one of several launch contexts, what it was launched with; empty for others
+    context: str = ""
+
+    @property
+    def launch(self) -> str:
+        """What of the kernel it is: ``launch 3``, or ``grid 8, block 256 (launch 3)``."""
+        if self.is_whole:
+            contexts = count_contexts(self.kernel)
+            return f"sum of {contexts}" if contexts else "all launches together"
+        return f"{self.context} (launch {self.launch_index})" if self.context else f"launch {self.launch_index}"
+
+    @property
+    def is_whole(self) -> bool:
+        """All launches together."""
+        return self.launch_index is None
+
+
+class Arrow(Struct, frozen=True, kw_only=True):
+    """How a point moves, or would move."""
+
+    row_id: str  # of the :class:`PlacedRow` it belongs to
+    label: str  # what moves it, e.g. ``measured change`` or the name of a suggestion.
+    kind: OperationKind  # type of operation
+    level: MemoryLevel  # of the memory
+    start: tuple[float, float]  # intensity and rate where it begins
+    end: tuple[float, float]  # where it ends
+    is_measured: bool  # both ends were measured; False for a prediction
+
+
+def place_kernels(
+    kernels: Sequence[KernelReport], before: Sequence[KernelReport] = (), *, max_launches: int = 20
+) -> tuple[PlacedRow, ...]:
+    """Everything that can be selected: kernels in the order given, each followed by its launches, then those of before."""
+    names = name_kernels([*kernels, *before])
+    placed: list[PlacedRow] = []
+    for letter, group in (("k", kernels), ("b", before)):
+        for position, kernel in enumerate(group):
+            placed.extend(_place(kernel, names[kernel.name], f"{letter}{position}", max_launches))
+    return tuple(placed)
+
+
+def _place(kernel: KernelReport, name: str, row_id: str, max_launches: int) -> Iterator[PlacedRow]:
+    roofline = None if kernel.analyses is None else kernel.analyses.roofline
+    if roofline is None:
+        return
+    common: dict[str, Any] = {
+        "kernel": kernel,
+        "name": name,
+        "machine": roofline.machine,
+        "is_before": row_id.startswith("b"),
+    }
+    if roofline.whole is not None:
+        yield PlacedRow(row_id=row_id, launch_index=None, roofline=roofline.whole, **common)
+    if len(roofline.launches) < 2 and roofline.whole is not None:
+        return
+    contexts = list_context_lines(kernel)
+    known = {line.launch_index for _, line in contexts}
+    others = [("", line) for line in roofline.launches if line.launch_index not in known]
+    for position, (context, line) in enumerate([*contexts, *others][:max_launches]):
+        number = f"{row_id}.{position}"
+        yield PlacedRow(row_id=number, launch_index=line.launch_index, roofline=line, context=context, **common)
+
+
+def group_machines(rows: Iterable[PlacedRow]) -> tuple[tuple[Machine, ...], dict[str, int]]:
+    """The machines that are drawn apart, and which of them each row stands under (row id → position)."""
+    machines: list[Machine] = []
+    positions: dict[str, int] = {}
+    for row in rows:
+        same = (position for position, machine in enumerate(machines) if _is_same(machine, row.machine))
+        position = next(same, len(machines))
+        if position == len(machines):
+            machines.append(row.machine)
+        positions[row.row_id] = position
+    return tuple(machines), positions
+
+
+def _is_same(one: Machine, other: Machine) -> bool:
+    if one is other:
+        return True
+    if (one.name, one.clocks.basis) != (other.name, other.clocks.basis):
+        return False
+    rates, others = _list_rates(one), _list_rates(other)
+    return rates.keys() == others.keys() and all(
+        abs(rate - others[name]) <= _SAME_MACHINE_RATIO * rate for name, rate in rates.items()
+    )
+
+
+def _list_rates(machine: Machine) -> dict[str, float]:
+    rates = {peak.kind.value: peak.ops_per_s or 0.0 for peak in machine.peaks}
+    return rates | {bandwidth.level.value: bandwidth.bytes_per_s or 0.0 for bandwidth in machine.bandwidths}
+
+
+def is_drawable(*numbers: float | None) -> bool:
+    """Numbers a logarithmic axis can show, and whose products and quotients are numbers still."""
+    return all(number is not None and 1 / _LARGEST < number < _LARGEST for number in numbers)
+
+
+def build_point(row_id: str, point: Point) -> Row:
+    """A point as a row: id, type, level, x, y and attainable rate (``a``, None where unknown), and the same as they are written."""
+    operation = point.kind.operation
+    return {
+        "row": row_id,
+        "kind": point.kind.value,
+        "level": point.level.value,
+        "x": _shorten(point.intensity),
+        "y": _shorten(point.achieved_ops_per_s),
+        "a": None if not is_drawable(point.attainable_ops_per_s) else _shorten(point.attainable_ops_per_s or 0.0),
+        "intensity": format_intensity(point.intensity, f"{operation}/B"),
+        "achieved": format_operations_per_s(point.achieved_ops_per_s, operation),
+        "attainable": _write_attainable(
+            format_operations_per_s(point.attainable_ops_per_s, operation),
+            point.achieved_ops_per_s,
+            point.attainable_ops_per_s,
+        ),
+    }
+
+
+def build_instruction_point(row_id: str, point: InstructionPoint) -> Row:
+    """A point of the second view, with the same columns."""
+    return {
+        "row": row_id,
+        "kind": ISSUE,
+        "level": point.level.value,
+        "x": _shorten(point.intensity),
+        "y": _shorten(point.achieved_per_s),
+        "a": None if not is_drawable(point.attainable_per_s) else _shorten(point.attainable_per_s or 0.0),
+        "intensity": f"{format_number(point.intensity)} per {format_bytes(point.transaction_bytes)}",
+        "achieved": format_instructions_per_s(point.achieved_per_s),
+        "attainable": _write_attainable(
+            format_instructions_per_s(point.attainable_per_s), point.achieved_per_s, point.attainable_per_s
+        ),
+    }
+
+
+def _write_attainable(rate: str, achieved_per_s: float, attainable_per_s: float | None) -> str:
+    if not attainable_per_s or not is_drawable(attainable_per_s):
+        return "unknown"
+    return f"{rate}, {format_percent(achieved_per_s / attainable_per_s)} reached"
+
+
+def build_roofs(machine: Machine, position: int) -> Iterator[Row]:
+    """Diagonals (``slope``, bytes per second) and horizontals (``limit``, operations per second) of a machine whose clocks are known."""
+    for bandwidth in machine.bandwidths:
+        if is_drawable(bandwidth.bytes_per_s):
+            yield {
+                "machine": position,
+                "name": bandwidth.level.value,
+                "slope": bandwidth.bytes_per_s,
+                "words": _name_roof(
+                    bandwidth.level.value, format_bytes_per_s(bandwidth.bytes_per_s), bandwidth.is_certain
+                ),
+                "source": bandwidth.source,
+            }
+    for peak in machine.peaks:
+        if is_drawable(peak.ops_per_s):
+            yield {
+                "machine": position,
+                "name": peak.kind.value,
+                "limit": peak.ops_per_s,
+                "words": _name_roof(
+                    peak.kind.value, format_operations_per_s(peak.ops_per_s, peak.kind.operation), peak.is_certain
+                ),
+                "source": peak.source,
+            }
+
+
+def build_instruction_roofs(
+    machine: Machine, position: int, transaction_bytes: dict[MemoryLevel, int]
+) -> Iterator[Row]:
+    """The same of the second view: transactions per second of a level, and instructions per second.
+
+    Args:
+        transaction_bytes: bytes of one transaction by level, for the levels that have points.
+    """
+    for level, size in transaction_bytes.items():
+        bandwidth = machine.find_bandwidth(level)
+        if bandwidth is not None and size > 0 and is_drawable(bandwidth.bytes_per_s):
+            rate = (bandwidth.bytes_per_s or 0.0) / size
+            yield {
+                "machine": position,
+                "name": level.value,
+                "slope": rate,
+                "words": _name_roof(level.value, format_transactions_per_s(rate), bandwidth.is_certain),
+                "source": bandwidth.source,
+            }
+    if is_drawable(machine.issue_per_s):
+        yield {
+            "machine": position,
+            "name": ISSUE,
+            "limit": machine.issue_per_s,
+            "words": _name_roof(ISSUE, format_instructions_per_s(machine.issue_per_s), True),
+            "source": "warp instructions the schedulers can issue",
+        }
+
+
+def find_ridges(roofs: Sequence[Row]) -> Iterator[Row]:
+    """Where a diagonal meets a horizontal of the same machine: left of it the memory is the limit, right of it the units."""
+    for slope in (roof for roof in roofs if "slope" in roof):
+        for limit in (roof for roof in roofs if "limit" in roof and roof["machine"] == slope["machine"]):
+            yield {
+                "machine": slope["machine"],
+                "level": slope["name"],
+                "kind": limit["name"],
+                "x": _shorten(limit["limit"] / slope["slope"]),
+                "y": limit["limit"],
+                "words": _describe_ridge(slope, limit),
+            }
+
+
+def _describe_ridge(slope: Row, limit: Row) -> str:
+    per = "inst/transaction" if limit["name"] == ISSUE else f"{_OPERATIONS[limit['name']]}/B"
+    return (
+        f"ridge point of {limit['name']} and {slope['name']}: {format_intensity(limit['limit'] / slope['slope'], per)}"
+    )
+
+
+def find_changes(rows: Sequence[PlacedRow]) -> Iterator[Arrow]:
+    """From where a kernel stood before to where it stands now: kernels of the same linkage name, for every type and level both have."""
+    earlier = {row.kernel.mangled_name: row for row in rows if row.is_before and row.is_whole}
+    for row in rows:
+        old = earlier.get(row.kernel.mangled_name)
+        if row.is_before or not row.is_whole or old is None:
+            continue
+        starts = {(point.kind, point.level): point for point in old.roofline.points}
+        for point in row.roofline.points:
+            start = starts.get((point.kind, point.level))
+            if start is not None:
+                yield Arrow(
+                    row_id=row.row_id,
+                    label="measured change",
+                    kind=point.kind,
+                    level=point.level,
+                    start=(start.intensity, start.achieved_ops_per_s),
+                    end=(point.intensity, point.achieved_ops_per_s),
+                    is_measured=True,
+                )
+
+
+def find_movements(rows: Iterable[PlacedRow]) -> Iterator[Arrow]:
+    """Where the suggestions of the analyses would take the points of each kernel."""
+    for row in rows:
+        if row.is_before or not row.is_whole or row.kernel.analyses is None:
+            continue
+        for movement in (one for answer in row.kernel.analyses.answers for one in answer.movements):
+            yield Arrow(
+                row_id=row.row_id,
+                label=movement.label,
+                kind=movement.kind,
+                level=movement.level,
+                start=(movement.from_intensity, movement.from_ops_per_s),
+                end=(movement.to_intensity, movement.to_ops_per_s),
+                is_measured=False,
+            )
+
+
+def build_arrow(arrow: Arrow) -> Row | None:
+    """An arrow as a row; None where its ends cannot be drawn or are the same."""
+    (x, y), (x2, y2) = arrow.start, arrow.end
+    if not is_drawable(x, y, x2, y2) or (x, y) == (x2, y2):
+        return None
+    return {
+        "row": arrow.row_id,
+        "label": arrow.label,
+        "kind": arrow.kind.value,
+        "level": arrow.level.value,
+        "x": _shorten(x),
+        "y": _shorten(y),
+        "x2": _shorten(x2),
+        "y2": _shorten(y2),
+        "measured": arrow.is_measured,
+    }
+
+
+def list_transaction_bytes(rows: Iterable[PlacedRow]) -> dict[MemoryLevel, int]:
+    """Bytes of one transaction of each level that has a point of the second view."""
+    return {point.level: point.transaction_bytes for row in rows for point in row.roofline.instruction_points}
+
+
+def _name_roof(name: str, rate: str, is_certain: bool) -> str:
+    return f"{name}: {rate}" + ("" if is_certain else " (assumed)")
+
+
+def _shorten(number: float) -> float:
+    """Six digits: what a chart needs of a number, and half of its length in a page. It draws by them; a reader sees none."""
+    return float(f"{number:.6g}")

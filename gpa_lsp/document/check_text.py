@@ -1,0 +1,134 @@
+"""Findings as ``file:line: info: …``, the form that terminals and editors make clickable."""
+
+from collections.abc import Iterator, Sequence
+
+from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, LIBRARY_USE
+from gpa_lsp.document.advice_words import NO_SASS, find_best_advice, summarise_advice
+from gpa_lsp.document.finding_words import describe_code_finding, describe_finding, describe_problem
+from gpa_lsp.document.findings import Finding, list_code_findings, name_kernels
+from gpa_lsp.document.layout import EMPTY_LINE, Line, Style, hang, style_of_share, text_line
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.foundation.errors import Problem, ProblemSeverity
+from gpa_lsp.foundation.numbers import format_count_of, format_limit, format_share
+from gpa_lsp.kernel.names import shorten_name
+from gpa_lsp.report.model import CodeFinding, KernelReport, Report
+
+SEVERITY_STYLES = {
+    ProblemSeverity.ERROR: Style.ERROR,
+    ProblemSeverity.WARNING: Style.WARNING,
+    ProblemSeverity.NOTE: Style.NOTE,
+}
+
+
+def render_check(
+    report: Report,
+    findings: Sequence[Finding],
+    places: PlaceNames,
+    min_share_ratio: float,
+    width: int | None = None,
+) -> Iterator[Line]:
+    """Problems first, then findings, then what code alone says, then one line that counts them, and the best advice for each kernel that has some.
+
+    Args:
+        report: what was looked at.
+        findings: of this report.
+        places: how sources are shown.
+        min_share_ratio: the limit the findings were chosen by, for the last line.
+        width: characters per line of a screen; None keeps every finding on one line, for editors and scripts to read.
+    """
+    for problem in report.problems:
+        yield from hang(render_problem(problem, places), width)
+    for finding in findings:
+        yield from hang(_render_finding(finding, places), width)
+    for kernel, by_code in list_code_findings(report):
+        yield from hang(_render_by_code(kernel, by_code, places), width)
+    yield from hang(((summarise(report, findings, min_share_ratio), Style.DIM),), width)
+    for line in list_best_advice(report):
+        yield from hang(((line, Style.DIM),), width)
+
+
+def render_problems(problems: Sequence[Problem], places: PlaceNames, width: int | None) -> Iterator[Line]:
+    """All of them at the end of a page, under a heading; nothing where there is none."""
+    if not problems:
+        return
+    yield EMPTY_LINE
+    yield text_line("Problems", Style.HEADING)
+    for problem in problems:
+        yield from hang((("  ", Style.PLAIN), *render_problem(problem, places)), width)
+
+
+def render_problem(problem: Problem, places: PlaceNames) -> Line:
+    """A problem as ``file: severity: …``."""
+    place = f"{places.show_path(problem.path)}: " if problem.path is not None else ""
+    style = SEVERITY_STYLES[problem.severity]
+    return ((place, Style.PATH), (f"{problem.severity.value}: ", style), (describe_problem(problem), Style.PLAIN))
+
+
+def name_place(finding: Finding, places: PlaceNames) -> str:
+    """Where a finding points: ``file:line``, or the profile for code without lines."""
+    if finding.place is not None:
+        return places.show_line(finding.kernel, finding.place.file, finding.place.line)
+    return places.show_path(finding.profile_path) if finding.profile_path is not None else finding.kernel_name
+
+
+def summarise(report: Report, findings: Sequence[Finding], min_share_ratio: float) -> str:
+    """How many findings in how many kernels, and by which limit."""
+    static = len(list_code_findings(report))
+    return _summarise_samples(report, findings, min_share_ratio) + (
+        f"; {format_count_of(static, 'static finding')}" if static else ""
+    )
+
+
+def _summarise_samples(report: Report, findings: Sequence[Finding], min_share_ratio: float) -> str:
+    kernels = format_count_of(len(report.kernels), "kernel")
+    if not report.kernels:
+        return "no kernel found"
+    if not any(kernel.total_samples for kernel in report.kernels):
+        return f"no samples in {kernels}"
+    limit = format_limit(min_share_ratio)
+    if not findings:
+        return f"no line of {kernels} holds {limit} or more of its kernel's samples"
+    return f"{format_count_of(len(findings), 'finding')} in {kernels} (places with {limit} or more of their kernel's samples)"
+
+
+def list_best_advice(report: Report) -> Iterator[str]:
+    """A line for each kernel with advice: the piece with the largest estimate."""
+    names = name_kernels(report.kernels)
+    for kernel in report.kernels:
+        best = find_best_advice(kernel)
+        if best is not None:
+            doubt = f"; {NO_SASS}, so better advice may be missing" if kernel.lacks_sass else ""
+            if best.optimizer == AT_THE_LIMIT:
+                yield f"{names[kernel.name]} is at its limit: {best.hint}"
+            elif best.optimizer == LIBRARY_USE:
+                yield f"{names[kernel.name]}: {best.hint}"
+            else:
+                yield f"best advice for {names[kernel.name]}: {summarise_advice(best)} (gpa-lsp advise shows where{doubt})"
+
+
+def name_code_place(kernel: KernelReport, finding: CodeFinding, places: PlaceNames) -> str:
+    """Where a finding by the code alone points: ``file:line``, or the kernel for code without lines."""
+    if finding.file is None:
+        return shorten_name(kernel.name)
+    return places.show_line(kernel, finding.file, finding.line or 0)
+
+
+def _render_by_code(kernel: KernelReport, finding: CodeFinding, places: PlaceNames) -> Line:
+    return (
+        (name_code_place(kernel, finding, places), Style.PATH),
+        (": ", Style.PLAIN),
+        ("info: ", Style.NOTE),
+        (describe_code_finding(finding), Style.PLAIN),
+    )
+
+
+def _render_finding(finding: Finding, places: PlaceNames) -> Line:
+    percent = format_share(finding.share)
+    heat = style_of_share(finding.share.ratio + finding.called_ratio)
+    return (
+        (name_place(finding, places), Style.PATH),
+        (": ", Style.PLAIN),
+        ("info: ", Style.NOTE),
+        (percent, heat),
+        (describe_finding(finding).removeprefix(percent), Style.PLAIN),
+    )

@@ -1,0 +1,289 @@
+"""A comparison of two reports, as text and as rows of JSON."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
+from gpa_lsp.document.advice_words import show_estimate
+from gpa_lsp.document.changes_text import (
+    LEAST_CHANGE_RATIO,
+    VERDICT_WORDS,
+    describe_both_times,
+    describe_range,
+    make_part,
+    make_time,
+    name_changed_line,
+    render_parts,
+)
+from gpa_lsp.document.findings import name_kernels
+from gpa_lsp.document.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.foundation.numbers import UNKNOWN, Cell, Quantity, format_percent, format_speedup
+from gpa_lsp.foundation.prose import NOTHING, Amount, Part, Sentence, join, percent, say
+from gpa_lsp.report.changes import PartChange, Verdict
+from gpa_lsp.report.comparison import AdviceOutcome, Comparison, KernelComparison, LikelyPair
+from gpa_lsp.report.differences import Difference
+from gpa_lsp.report.families import find_family
+from gpa_lsp.report.model import KernelReport
+from gpa_lsp.report.taken import AdviceFate
+
+FATE_WORDS: Mapping[AdviceFate, str] = {
+    AdviceFate.TAKEN: "taken",
+    AdviceFate.PARTLY_TAKEN: "partly taken",
+    AdviceFate.OPEN: "still open",
+    AdviceFate.UNKNOWN: "not seen to be taken",
+}
+
+_MOST_SIGNS = 2
+
+# Units that limit kernels and are none of the limits that are measured everywhere
+_UNIT_WORDS: Mapping[str, str] = {"l2_slice": "one slice of L2"}
+
+
+def render_comparison(comparison: Comparison, places: PlaceNames, width: int | None = None) -> Iterator[Line]:
+    """Kernel by kernel what changed, then the kernels that are in one report only.
+
+    Args:
+        comparison: what to show.
+        places: how sources are shown.
+        width: characters per line; None for as many as it takes.
+    """
+    everyone = [kernel for found in comparison.kernels for kernel in (found.before, found.after)]
+    names = name_kernels([*everyone, *comparison.only_before, *comparison.only_after])
+    for position, found in enumerate(comparison.kernels):
+        if position:
+            yield EMPTY_LINE
+        yield from _render_kernel(found, names, places, width)
+    for pair in comparison.likely_pairs:
+        text = f"could be compared: {describe_likely_pair(pair)}; add --yes, or name pairs with --pair OLD=NEW"
+        yield from hang(((text, Style.NOTE),), width)
+    for title, kernels in (("only before", comparison.only_before), ("only after", comparison.only_after)):
+        for kernel in kernels:
+            yield from hang(((f"{title}: ", Style.DIM), (names[kernel.name], Style.TITLE)), width)
+    if not comparison.kernels:
+        yield text_line("no kernel is in both reports", Style.WARNING)
+
+
+def describe_likely_pair(pair: LikelyPair) -> Sentence:
+    """Two kernels that could be one, and why."""
+    names = name_kernels([pair.before, pair.after])
+    return say(
+        "{before} with {after} ({why})", before=names[pair.before.name], after=names[pair.after.name], why=pair.why
+    )
+
+
+def describe_limiters(found: KernelComparison) -> Sentence:
+    """What limits the kernel before and after; empty where neither is known."""
+    before, after = (_describe_limiter(kernel.limiter) for kernel in (found.before, found.after))
+    if not before and not after:
+        return NOTHING
+    unknown = say("unknown")
+    return say("limited by: {before} → {after}", before=before or unknown, after=after or unknown)
+
+
+def _describe_limiter(limiter: Limiter | None) -> Sentence:
+    """One clause; empty where nobody knows."""
+    if limiter is None or limiter.kind is LimiterKind.UNKNOWN:
+        return NOTHING
+    if limiter.kind is LimiterKind.BUILD:
+        return say("a build without optimization")
+    limit = limiter.find(limiter.unit)
+    name = limit.label if limit is not None else _UNIT_WORDS.get(limiter.unit, limiter.unit)
+    if limiter.kind is not LimiterKind.UNIT:
+        name = f"{limiter.kind}, {name}" if name else str(limiter.kind)
+    if limiter.busy_ratio is None:
+        return say("{name}", name=name)
+    return say("{name} ({ratio})", name=name, ratio=percent(limiter.busy_ratio))
+
+
+def describe_difference(difference: Difference) -> Sentence:
+    """``sectors per global access 18.1 → 4.00``."""
+    before, after = (_write_value(value, difference) for value in (difference.before, difference.after))
+    trait = say("{trait} (in the code)" if difference.is_static else "{trait}", trait=difference.trait.value)
+    if not difference.is_change:
+        return say("{trait} unchanged: {before}", trait=trait, before=before)
+    return say("{trait} {before} → {after}", trait=trait, before=before, after=after)
+
+
+def _write_value(value: Cell, difference: Difference) -> Part:
+    return value if isinstance(value, str) else Amount(value=value, quantity=difference.quantity)
+
+
+def _render_kernel(
+    found: KernelComparison, names: Mapping[str, str], places: PlaceNames, width: int | None
+) -> Iterator[Line]:
+    words, style = VERDICT_WORDS[found.verdict]
+    old, new = names[found.before.name], names[found.after.name]
+    name = old if _is_alike(found) else f"{old} → {new}"
+    times = describe_both_times(found.verdict, found.time, (found.before.duration_ns, found.after.duration_ns))
+    yield from hang(((name, Style.TITLE), (f"  {times}", Style.PLAIN), (f"  {words}", style)), width)
+    if found.note:
+        yield from hang(((f"  {found.note}", Style.WARNING),), width)
+    if found.verdict in (Verdict.SAME_CODE, Verdict.OTHER_WORK):
+        return
+    if found.time is not None:
+        yield from hang(((f"  {describe_range(found.time)}", Style.DIM),), width)
+    if found.instructions_ratio is not None and abs(found.instructions_ratio - 1) >= LEAST_CHANGE_RATIO:
+        yield from hang(
+            ((f"  executes {format_speedup(found.instructions_ratio)} the instructions", Style.PLAIN),), width
+        )
+    if limiters := describe_limiters(found):
+        yield from hang(((f"  {limiters}", Style.PLAIN),), width)
+    yield from _render_differences(found.differences, width)
+    yield from _render_outcomes(found.outcomes, width)
+    if found.no_stalls:
+        yield from hang(((f"  {found.no_stalls}", Style.WARNING),), width)
+    yield from render_parts("by stall reason", found.reasons, lambda change: change.name, width)
+    yield from render_parts("by line", found.lines, lambda change: _name_line(found, change, places), width)
+    for advice in found.new_advice:
+        text = f"  new advice: {advice.title}, {show_estimate(advice.speedup)}"
+        yield from hang(((text, Style.PLAIN),), width)
+
+
+def _is_alike(found: KernelComparison) -> bool:
+    """Both sides have one name, template arguments and parameters aside."""
+    sides = (found.before.name, found.after.name)
+    return len({find_family(name, None).name for name in sides}) == 1
+
+
+def _render_differences(differences: Sequence[Difference], width: int | None) -> Iterator[Line]:
+    shown = list_differences(differences)
+    if not shown:
+        return
+    yield text_line("  what changed", Style.HEADING)
+    columns = (
+        Column(title="before", align=Align.RIGHT),
+        Column(title="after", align=Align.RIGHT),
+        Column(title="", can_shrink=True, min_chars=12),
+    )
+    rows: list[tuple[Span, ...]] = [
+        ((before, Style.PLAIN), (after, Style.PLAIN), (name, Style.PLAIN)) for name, before, after in shown
+    ]
+    yield from lay_out_table(columns, rows, width=width, indent=4)
+
+
+def list_differences(differences: Sequence[Difference]) -> Sequence[tuple[str, str, str]]:
+    """What changed notably, as its name and both values are written."""
+    return [
+        (
+            f"{one.trait.value} (in the code)" if one.is_static else one.trait.value,
+            str(_write_value(one.before, one)),
+            str(_write_value(one.after, one)),
+        )
+        for one in differences
+        if _is_notable(one)
+    ]
+
+
+def _is_notable(difference: Difference) -> bool:
+    """More than a hundredth of what there was, or of all where it is a share."""
+    old, new = difference.before, difference.after
+    if isinstance(old, str) or isinstance(new, str) or old is None or new is None:
+        return True
+    whole = 1.0 if difference.quantity is Quantity.RATIO else max(abs(old), abs(new))
+    return abs(new - old) >= LEAST_CHANGE_RATIO * whole
+
+
+def _render_outcomes(outcomes: Sequence[AdviceOutcome], width: int | None) -> Iterator[Line]:
+    if not outcomes:
+        return
+    yield text_line("  advice given before", Style.HEADING)
+    columns = (
+        Column(title="advice", can_shrink=True, min_chars=12),
+        Column(title=""),
+        Column(title="estimated", align=Align.RIGHT),
+        Column(title="achieved", align=Align.RIGHT),
+        Column(title="stalls before", align=Align.RIGHT),
+        Column(title="now", align=Align.RIGHT),
+    )
+    rows: list[tuple[Span, ...]] = [
+        (
+            (outcome.advice.title, Style.PLAIN),
+            (FATE_WORDS[outcome.fate], Style.TITLE if outcome.achieved is not None else Style.DIM),
+            (format_speedup(outcome.estimate), Style.PLAIN),
+            (UNKNOWN if outcome.achieved is None else format_speedup(outcome.achieved), Style.PLAIN),
+            (format_percent(outcome.before_ratio), Style.PLAIN),
+            (format_percent(outcome.after_ratio), Style.PLAIN),
+        )
+        for outcome in outcomes
+    ]
+    yield from lay_out_table(columns, rows, width=width, indent=4)
+    for outcome in outcomes:
+        if outcome.fate in (AdviceFate.TAKEN, AdviceFate.PARTLY_TAKEN):
+            text = f"    {outcome.advice.title}: {describe_signs(outcome)}"
+            yield from hang(((text, Style.PLAIN),), width)
+    note = "    (stalls as shares of the samples of their report; achieved by all changes together)"
+    yield from hang(((note, Style.DIM),), width)
+
+
+def describe_signs(outcome: AdviceOutcome) -> Sentence:
+    """What tells whether the advice was taken; empty where nothing can."""
+    return join([describe_difference(sign) for sign in outcome.signs[:_MOST_SIGNS]], "; ")
+
+
+def _name_line(found: KernelComparison, change: PartChange, places: PlaceNames) -> str:
+    kernel: KernelReport = found.after if change.after_line is not None else found.before
+    return name_changed_line(change, lambda line: places.show_line(kernel, change.name, line or 0))
+
+
+def make_comparison_document(comparison: Comparison) -> dict[str, Any]:
+    """The comparison as JSON: ``gpa-lsp/comparison/1``."""
+    return {
+        "schema": "gpa-lsp/comparison/1",
+        "kernels": [_make_kernel(found) for found in comparison.kernels],
+        "only_before": [kernel.mangled_name for kernel in comparison.only_before],
+        "only_after": [kernel.mangled_name for kernel in comparison.only_after],
+        "likely_pairs": [
+            {
+                "before": pair.before.mangled_name,
+                "after": pair.after.mangled_name,
+                "likeness": pair.likeness,
+                "why": pair.why,
+            }
+            for pair in comparison.likely_pairs
+        ],
+    }
+
+
+def _make_kernel(found: KernelComparison) -> dict[str, Any]:
+    return {
+        "before": found.before.mangled_name,
+        "after": found.after.mangled_name,
+        "verdict": found.verdict.value,
+        "note": found.note,
+        "time": make_time(found.time),
+        "instructions_ratio": found.instructions_ratio,
+        "limiters": [_make_limiter(kernel.limiter) for kernel in (found.before, found.after)],
+        "differences": [_make_difference(difference) for difference in found.differences],
+        "no_stalls": found.no_stalls,
+        "reasons": [make_part(change, "reason") for change in found.reasons],
+        "lines": [make_part(change, "file") for change in found.lines],
+        "advice": [
+            {
+                "optimizer": outcome.advice.optimizer,
+                "fate": outcome.fate.value,
+                "estimate": outcome.estimate,
+                "achieved": outcome.achieved,
+                "before_ratio": outcome.before_ratio,
+                "after_ratio": outcome.after_ratio,
+                "signs": [_make_difference(sign) for sign in outcome.signs],
+            }
+            for outcome in found.outcomes
+        ],
+        "new_advice": [advice.optimizer for advice in found.new_advice],
+    }
+
+
+def _make_difference(difference: Difference) -> dict[str, Any]:
+    return {
+        "trait": difference.trait.name.lower(),
+        "before": difference.before,
+        "after": difference.after,
+        "is_static": difference.is_static,
+    }
+
+
+def _make_limiter(limiter: Limiter | None) -> dict[str, Any] | None:
+    if limiter is None:
+        return None
+    return {"kind": limiter.kind.value, "unit": limiter.unit, "busy_ratio": limiter.busy_ratio}

@@ -1,0 +1,68 @@
+"""An instruction's scheduling bits in words; the same ones wherever instructions are shown."""
+
+from gpa_lsp.code.binary.control_code import NO_BARRIER
+from gpa_lsp.report.model import InstructionColumns
+
+SCOREBOARDS = 6
+
+
+def describe_control(
+    stall_cycles: int,
+    yields: bool,
+    write_barrier: int,
+    read_barrier: int,
+    wait_mask: int,
+    *,
+    least_stall_cycles: int = 0,
+) -> str:
+    """The scheduling bits in words, in the order in which they act: what it waits for, what it sets, when the next instruction may issue.
+
+    Scoreboards are named as nvdisasm names them in DEPBAR; ``B0`` would be a convergence barrier.
+
+    >>> describe_control(4, False, 0, 3, 0b000110)
+    'waits SB1,SB2 · sets SB0 · read sets SB3 · stall 4'
+    """
+    words: list[str] = []
+    if wait_mask:
+        words.append("waits " + ",".join(f"SB{bit}" for bit in range(SCOREBOARDS) if wait_mask >> bit & 1))
+    if write_barrier != NO_BARRIER:
+        words.append(f"sets SB{write_barrier}")
+    if read_barrier != NO_BARRIER:
+        words.append(f"read sets SB{read_barrier}")
+    if stall_cycles >= least_stall_cycles:
+        words.append(f"stall {stall_cycles}")
+    if yields:
+        words.append("yield")
+    return " · ".join(words)
+
+
+def describe_controls(columns: InstructionColumns, *, least_stall_cycles: int = 0) -> list[str]:
+    """The scheduling bits of all instructions in words; empty where they are unknown."""
+    rows = list(
+        zip(
+            columns.stall_cycles.tolist(),
+            columns.yield_flag.tolist(),
+            columns.write_barrier.tolist(),
+            columns.read_barrier.tolist(),
+            columns.wait_mask.tolist(),
+            strict=True,
+        )
+    )
+    known = {
+        row: describe_control(row[0], bool(row[1]), *row[2:], least_stall_cycles=least_stall_cycles)
+        for row in set(rows)
+    }
+    return [known[row] if has else "" for row, has in zip(rows, columns.has_control.tolist(), strict=True)]
+
+
+def describe_control_of(columns: InstructionColumns, index: int) -> str:
+    """The scheduling bits of one instruction in words; empty when they are unknown."""
+    if not columns.has_control[index]:
+        return ""
+    return describe_control(
+        int(columns.stall_cycles[index]),
+        bool(columns.yield_flag[index]),
+        int(columns.write_barrier[index]),
+        int(columns.read_barrier[index]),
+        int(columns.wait_mask[index]),
+    )

@@ -1,0 +1,147 @@
+"""The instructions of a kernel as columns for the page's script: texts already written, numbers only where bars are drawn from them."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.document.control_words import describe_controls
+from gpa_lsp.document.html_report.addresses import KernelAddresses
+from gpa_lsp.document.html_report.pool import TextPool
+from gpa_lsp.document.html_report.row_choice import choose_rows
+from gpa_lsp.document.kernel_tables import show_loop_lines
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.foundation.numbers import format_count, format_count_of, format_percent, format_share
+from gpa_lsp.kernel.names import demangle, shorten_name
+from gpa_lsp.profile.stall_reasons import describe_stall_reason
+from gpa_lsp.report.model import InstructionColumns, KernelReport
+
+_LEAST_REASON_RATIO = 0.15
+_NO_TEXT = "(not disassembled)"
+
+
+def build_code(kernel: KernelReport, addresses: KernelAddresses, pool: TextPool, most_rows: int) -> dict[str, Any]:
+    """Rows, the headings between them, and the chains that tie them to lines.
+
+    Args:
+        most_rows: instructions to show at most.
+    """
+    columns = kernel.instructions
+    samples = columns.all_samples.sum(axis=1)
+    rows = choose_rows(samples, most_rows)
+    total = kernel.total_samples or 1
+    shares = {count: format_percent(count / total) if count else "" for count in set(samples[rows].tolist())}
+    controls = describe_controls(columns)
+    reasons = name_row_reasons(columns)
+    kept = rows.tolist()
+    return {
+        "rows": None if len(rows) == len(columns) else kept,
+        "offset": [f"{offset:x}" for offset in columns.pc_offsets[rows].tolist()],
+        "text": pool.add_all(columns.texts[row] or _NO_TEXT for row in kept),
+        "samples": samples[rows].tolist(),
+        "share": pool.add_all(shares[count] for count in samples[rows].tolist()),
+        "executed": pool.add_all(
+            format_count(count) if count >= 0 else "" for count in columns.executions[rows].tolist()
+        ),
+        "reasons": pool.add_all(reasons[row] for row in kept),
+        "control": pool.add_all(controls[row] for row in kept),
+        "depth": columns.loop_depths[rows].tolist(),
+        "chain": columns.chain_index[rows].tolist(),
+        "function": columns.function_index[rows].tolist(),
+        "functions": list(columns.functions),
+        "chains": _flatten_chains(columns, addresses, rows),
+        "heads": [*_head_functions(kernel), *_head_loops(kernel)],
+        "leftOut": describe_left_out(len(columns) - len(rows)),
+    }
+
+
+def describe_left_out(count: int) -> str:
+    """What is not in the page, and where it is; empty for nothing.
+
+    >>> describe_left_out(12000)
+    '12,000 instructions with the fewest samples are not shown; gpa-lsp sass prints all of them.'
+    """
+    if not count:
+        return ""
+    return f"{format_count_of(count, 'instruction')} with the fewest samples are not shown; gpa-lsp sass prints all of them."
+
+
+def name_row_reasons(columns: InstructionColumns) -> list[str]:
+    """Per row the one or two stall reasons with most samples, ``long_scoreboard 81 %``; empty where nothing was stalled.
+
+    The percentages are of the row's own samples.
+    """
+    stalls = np.flatnonzero([describe_stall_reason(reason).is_stall for reason in columns.reasons])
+    totals = columns.all_samples.sum(axis=1)
+    named = [""] * len(columns)
+    if not len(stalls):
+        return named
+    counts: npt.NDArray[np.int64] = columns.all_samples[:, stalls]
+    order = np.argsort(-counts, axis=1, kind="stable")[:, :2]
+    known: dict[tuple[tuple[int, float], ...], str] = {}
+    for row in np.flatnonzero(counts.sum(axis=1)).tolist():
+        whole = int(totals[row])
+        parts = [(int(stalls[one]), int(counts[row, one]) / whole) for one in order[row].tolist()]
+        key = tuple(
+            part for place, part in enumerate(parts) if part[1] > 0 and (place == 0 or part[1] >= _LEAST_REASON_RATIO)
+        )
+        if key not in known:
+            known[key] = ", ".join(f"{columns.reasons[reason]} {format_percent(ratio)}" for reason, ratio in key)
+        named[row] = known[key]
+    return named
+
+
+def _flatten_chains(
+    columns: InstructionColumns, addresses: KernelAddresses, rows: npt.NDArray[np.int64]
+) -> list[list[int]]:
+    """Per chain file, line, file, line, … from the inside out; empty for chains of rows that are left out."""
+    used = set(columns.chain_index[rows].tolist())
+    return [
+        [number for frame in chain for number in (addresses.number_file(frame.file), frame.line)]
+        if position in used
+        else []
+        for position, chain in enumerate(columns.chains)
+    ]
+
+
+def _head_functions(kernel: KernelReport) -> list[list[Any]]:
+    """``[row, "function", text]`` where a function starts."""
+    places = _index_rows(kernel.instructions)
+    heads = []
+    for function in kernel.functions:
+        row = places.get((function.section or function.mangled_name, function.start_offset))
+        if row is None:
+            row = next((at for (name, _), at in places.items() if name == function.section), None)
+        if row is None:
+            continue
+        facts = [shorten_name(demangle(function.name), 100), function.role.value.replace("_", " ")]
+        if function.samples:
+            facts.append(format_share(kernel.share_of(function.samples)))
+        if function.instruction_count:
+            facts.append(format_count_of(function.instruction_count, "instruction"))
+        if function.registers is not None:
+            facts.append(format_count_of(function.registers, "register"))
+        heads.append([row, "function", " · ".join(facts)])
+    return heads
+
+
+def _head_loops(kernel: KernelReport) -> list[list[Any]]:
+    """``[row, "loop", text]`` where a loop starts, outer loops first."""
+    places = _index_rows(kernel.instructions)
+    names = PlaceNames()
+    heads = []
+    for loop in sorted(kernel.loops, key=lambda one: one.depth):
+        row = places.get((loop.function, loop.header_pc_offset))
+        if row is None:
+            continue
+        facts = [f"loop, depth {loop.depth}", show_loop_lines(kernel, loop, names).rpartition("/")[2]]
+        if loop.samples:
+            facts.append(format_share(kernel.share_of(loop.samples)))
+        heads.append([row, "loop", " · ".join(fact for fact in facts if fact)])
+    return heads
+
+
+def _index_rows(columns: InstructionColumns) -> dict[tuple[str, int], int]:
+    """(section, offset) → row."""
+    functions = [columns.functions[number] for number in columns.function_index.tolist()]
+    return {place: row for row, place in enumerate(zip(functions, columns.pc_offsets.tolist(), strict=True))}

@@ -1,0 +1,421 @@
+"""One kernel's section of the page, and the data its script needs: packed together, opened when the kernel is chosen."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from msgspec import Struct
+
+from gpa_lsp.code.binary.model import name_resource
+from gpa_lsp.diagnosis.blame.model import BlameCategory
+from gpa_lsp.document.advice_screen import ScreenRow, build_screen
+from gpa_lsp.document.advice_text import ALTERNATIVES
+from gpa_lsp.document.advice_words import describe_cause
+from gpa_lsp.document.answer_text import describe_mark
+from gpa_lsp.document.blame_words import describe_basis, describe_stalls
+from gpa_lsp.document.charts.flame_chart import build_flame_chart
+from gpa_lsp.document.context_words import name_shape
+from gpa_lsp.document.html_report import kernel_facts
+from gpa_lsp.document.html_report.addresses import KernelAddresses
+from gpa_lsp.document.html_report.advice_cards import AdviceCards
+from gpa_lsp.document.html_report.answer_sections import build_section
+from gpa_lsp.document.html_report.changes_section import ChangeSection
+from gpa_lsp.document.html_report.code_columns import build_code
+from gpa_lsp.document.html_report.flame_frames import build_flame_frames
+from gpa_lsp.document.html_report.history_section import build_history_section
+from gpa_lsp.document.html_report.pool import TextPool
+from gpa_lsp.document.html_report.roofline_section import build_roofline_section
+from gpa_lsp.document.html_report.source_texts import SourceTexts
+from gpa_lsp.document.kernel_tables import name_reasons
+from gpa_lsp.document.layout import join_facts
+from gpa_lsp.document.page.frame import make_environment, render_prose
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.silence_text import count_silences, explain_silence
+from gpa_lsp.document.starlight_text import list_answers
+from gpa_lsp.foundation.locations import SourceLine, shorten_paths
+from gpa_lsp.foundation.numbers import format_count_of, format_dim3, format_percent, format_share
+from gpa_lsp.foundation.prose import Place, Sentence, capitalize, count, join, say
+from gpa_lsp.report.model import KernelReport, LineRow
+from gpa_lsp.report.pairs import LinePair, build_pair_index
+from gpa_lsp.report.time_course import TimeCourse
+
+CONTEXT_LINES = 4  # Shown before and after a line with code
+
+MOST_LINES = 4_000  # With code, of one kernel; those with most samples are kept
+
+_LONGEST_LINE = 400  # Characters; what is longer was written by a program
+
+_CALLED_SHOWN_FROM = 0.005
+
+
+def build_sources(
+    kernel: KernelReport, addresses: KernelAddresses, pool: TextPool, texts: SourceTexts
+) -> list[dict[str, Any]]:
+    """One entry per file, the one with most samples of its own first."""
+    columns = _SourceColumns(kernel, addresses, pool, texts)
+    return columns.build()
+
+
+class _SourceColumns:
+    def __init__(self, kernel: KernelReport, addresses: KernelAddresses, pool: TextPool, texts: SourceTexts) -> None:
+        self._kernel = kernel
+        self._addresses = addresses
+        self._pool = pool
+        self._texts = texts
+        self._rows = {place: row for row in kernel.lines if (place := row.source_line) is not None and place.line}
+
+    def build(self) -> list[dict[str, Any]]:
+        """One entry per file."""
+        frames = {frame for chain in self._kernel.instructions.chains for frame in chain if frame.line}
+        coded = {frame.source_line for frame in frames}
+        every = sorted(coded | self._rows.keys(), key=self._rank)
+        by_file: dict[str, list[int]] = {}
+        for place in every[:MOST_LINES]:
+            by_file.setdefault(place.file, []).append(place.line)
+        names = shorten_paths(by_file)
+        left_out = len(every) - len(every[:MOST_LINES])
+        own = Counter[str]()
+        for place, row in self._rows.items():
+            own[place.file] += row.samples
+        ordered = sorted(by_file, key=lambda file: -own[file])
+        files = [self._build_file(file, sorted(by_file[file])) for file in ordered]
+        return [{**file, "name": names[file["path"]], "leftOut": _describe_left_out(left_out)} for file in files]
+
+    def _rank(self, place: SourceLine) -> tuple[float, str, int]:
+        row = self._rows.get(place)
+        weight = row.inclusive_samples + row.called_samples if row is not None else 0.0
+        return (-weight, place.file, place.line)
+
+    def _build_file(self, file: str, coded: Sequence[int]) -> dict[str, Any]:
+        kernel, pool = self._kernel, self._pool
+        known, why = self._texts.read(kernel, file)
+        lines = list(coded) if known is None else _add_context(coded, len(known))
+        found = [self._rows.get(SourceLine(file=file, line=line)) for line in lines]
+        own = sum(row.samples for row in found if row is not None)
+        has_code = set(coded)
+        return {
+            "number": self._addresses.number_file(file),
+            "path": file,
+            "share": format_percent(own / kernel.total_samples) if kernel.total_samples else "",
+            "why": why,
+            "line": lines,
+            "text": None if known is None else pool.add_all(_read(known, line) for line in lines),
+            "hasCode": [int(line in has_code) for line in lines],
+            "samples": [0 if row is None else row.inclusive_samples for row in found],
+            "shares": pool.add_all("" if row is None else _describe_share(kernel, row) for row in found),
+            "own": pool.add_all("" if row is None else _describe_own(kernel, row) for row in found),
+            "reasons": pool.add_all("" if row is None else name_reasons(row.inclusive_by_reason, 2) for row in found),
+        }
+
+
+def _add_context(coded: Sequence[int], count: int) -> list[int]:
+    """Lines with code and those around them, ascending, none beyond the end of the text.
+
+    >>> _add_context([6], 8)
+    [2, 3, 4, 5, 6, 7, 8]
+    """
+    near = {other for line in coded for other in range(line - CONTEXT_LINES, line + CONTEXT_LINES + 1)}
+    return sorted(line for line in near if 0 < line <= count) or list(coded)
+
+
+def _describe_share(kernel: KernelReport, row: LineRow) -> str:
+    return format_share(kernel.share_of(row.inclusive_samples)) if row.inclusive_samples else ""
+
+
+def _describe_own(kernel: KernelReport, row: LineRow) -> str:
+    """What of a line's samples is its own, and what the functions called from it add."""
+    total = kernel.total_samples or 1
+    parts = (
+        [] if row.samples == row.inclusive_samples else [f"{format_percent(row.samples / total)} in the line itself"]
+    )
+    if row.called_samples / total >= _CALLED_SHOWN_FROM:
+        parts.append(f"about {format_percent(row.called_samples / total)} more in functions it calls")
+    return ", ".join(parts)
+
+
+def _describe_left_out(count: int) -> str:
+    return f"{format_count_of(count, 'line')} with the fewest samples are not shown, over all files." if count else ""
+
+
+def _read(known: Sequence[str], line: int) -> str:
+    text = known[line - 1] if line <= len(known) else ""
+    return text if len(text) <= _LONGEST_LINE else text[: _LONGEST_LINE - 1] + "…"
+
+
+_LIMIT, _CAUSE = "limit", "cause"
+
+
+class VerdictRow(Struct, frozen=True, kw_only=True):
+    """One thing to know or to do."""
+
+    label: str  # one of the screen's; empty for a remedy
+    gain: str  # range of the speedup; empty where none is promised
+    place: str  # as ``file:line``; may be empty
+    link: str  # fragment of that line; may be empty
+    source: str  # text of that line; may be empty
+    text: Markup  # what there is to say
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    """The first lines of a kernel's page."""
+
+    facts: str  # time, GPU, grid and samples, on one line
+    limit: Markup  # what limits it
+    cause: VerdictRow | None  # where most stalls begin; None without stalls
+    remedies: Sequence[VerdictRow]  # three at most, best first
+    others: Sequence[VerdictRow]  # what would gain little, or nothing, and why
+
+
+def build_verdict(kernel: KernelReport, addresses: KernelAddresses, texts: SourceTexts) -> Verdict:
+    """The verdict of a kernel."""
+    screen = build_screen(kernel, "", PlaceNames())
+
+    def convert(row: ScreenRow) -> VerdictRow:
+        is_numbered = row.label[:1].isdigit()
+        at = row.at
+        return VerdictRow(
+            label="" if is_numbered else row.label,
+            gain=row.gain,
+            place=row.place or ("" if at is None or not is_numbered or _names(row, at) else f"line {at.line}"),
+            link="" if at is None else addresses.place(at),
+            source="" if at is None else texts.read_line(kernel, at.file, at.line),
+            text=render_prose(row.text, addresses.place),
+        )
+
+    rows = [convert(row) for row in screen.rows if row.label != _LIMIT]
+    limit = next(row.text for row in screen.rows if row.label == _LIMIT)
+    return Verdict(
+        facts=join_facts([*screen.facts, *_describe_launch(kernel)]),
+        limit=render_prose(capitalize(limit), addresses.place),
+        cause=next((row for row in rows if row.label == _CAUSE), None),
+        remedies=[row for row in rows if not row.label],
+        others=[row for row in rows if row.label and row.label != _CAUSE],
+    )
+
+
+def _names(row: ScreenRow, at: Place) -> bool:
+    """The sentence has the line in it, as a link."""
+    return any(isinstance(part, Place) and part.line == at.line for part in row.text.parts)
+
+
+def _describe_launch(kernel: KernelReport) -> list[str]:
+    configuration = kernel.configuration
+    facts = []
+    if kernel.launches:
+        shape = f"grid {format_dim3(configuration.grid)} × block {format_dim3(configuration.block)}"
+        facts.append(" ".join(filter(None, (shape, name_shape(kernel)))))
+    if configuration.registers_per_thread is not None:
+        facts.append(f"{format_count_of(configuration.registers_per_thread, 'register')} per thread")
+    if kernel.total_samples:
+        facts.append(format_count_of(kernel.total_samples, "sample"))
+    return facts
+
+
+_MOST_EDGES = 2_000
+_MOST_LINES = 100
+_MOST_PAIRS = 4
+_LEAST_RATIO = 0.003  # Of the kernel's samples; smaller pairs are noise
+
+
+def link_rows(kernel: KernelReport, pool: TextPool) -> list[list[int]]:
+    """``[use row, def row, words]``, heaviest first."""
+    if kernel.blame is None or not kernel.total_samples:
+        return []
+    edges = kernel.blame.edges
+    heavy = np.flatnonzero(edges.is_moved & (edges.all_samples >= _LEAST_RATIO * kernel.total_samples))
+    heavy = heavy[np.argsort(-edges.all_samples[heavy], kind="stable")][:_MOST_EDGES]
+    links = []
+    for edge in heavy.tolist():
+        reason = kernel.instructions.reasons[int(edges.reason[edge])]
+        facts = [f"{reason}, {describe_cause(BlameCategory(int(edges.category[edge])))}"]
+        if edges.resource[edge] >= 0:
+            facts.append(f"in {name_resource(int(edges.resource[edge]))}")
+        if edges.distance_cycles[edge] >= 0:
+            facts.append(f"{format_count_of(int(edges.distance_cycles[edge]), 'cycle')} apart")
+        share = format_percent(float(edges.all_samples[edge]) / kernel.total_samples)
+        links.append([int(edges.use_row[edge]), int(edges.def_row[edge]), pool.add(f"{share} {', '.join(facts)}")])
+    return links
+
+
+def link_lines(kernel: KernelReport, addresses: KernelAddresses, pool: TextPool) -> list[list[int]]:
+    """``[file, line, 1 where it is stalled and 0 where it is the cause, other file, other line, words]``; the file is -1 for code without lines."""
+    index = build_pair_index(kernel)
+    if index is None or not kernel.total_samples:
+        return []
+    least = _LEAST_RATIO * kernel.total_samples
+    hot = [row.source_line for row in kernel.lines[:_MOST_LINES] if row.source_line and row.inclusive_samples >= least]
+    waits = {place: index.list_waits(place)[:_MOST_PAIRS] for place in hot}
+    blamed = [pair.place for pairs in waits.values() for pair in pairs if pair.place and pair.samples >= least]
+    links: list[list[int]] = []
+    for place in dict.fromkeys((*hot, *blamed)):  # a line that causes stalls may have no samples of its own
+        own = _address(place, addresses)
+        for is_wait, pairs in ((1, waits.get(place, ())), (0, index.list_waiters(place)[:_MOST_PAIRS])):
+            for pair in (one for one in pairs if one.samples >= least):
+                words = f"{format_percent(pair.samples / kernel.total_samples)} {_describe_pair(pair)}"
+                links.append([*own, is_wait, *_address(pair.place, addresses), pool.add(words)])
+    return links
+
+
+def _describe_pair(pair: LinePair) -> str:
+    return f"{pair.reason}, {describe_cause(pair.category)}"
+
+
+def _address(place: SourceLine | None, addresses: KernelAddresses) -> tuple[int, int]:
+    return (-1, 0) if place is None else (addresses.number_file(place.file), place.line)
+
+
+def link_marks(kernel: KernelReport, addresses: KernelAddresses, pool: TextPool) -> list[list[int]]:
+    """``[row or -1, file or -1, line, words]`` for what the analyses say of lines and instructions."""
+    if kernel.analyses is None:
+        return []
+    columns = kernel.instructions
+    functions = {name: number for number, name in enumerate(columns.functions)}
+    rows = {
+        place: row
+        for row, place in enumerate(zip(columns.function_index.tolist(), columns.pc_offsets.tolist(), strict=True))
+    }
+    return [
+        [
+            rows.get((functions.get(mark.function, -1), mark.pc_offset), -1),
+            -1 if mark.file is None else addresses.number_file(mark.file),
+            mark.line or 0,
+            pool.add(describe_mark(mark)),
+        ]
+        for answer in kernel.analyses.answers
+        for mark in answer.marks
+    ]
+
+
+ROOFLINE = "roofline"  # The analysis whose answer stands under the chart
+
+TEMPLATE = "gpa_lsp.document.html_report/kernel.html.jinja"
+
+
+class FlameSection(Struct, frozen=True, kw_only=True):
+    """A flame graph."""
+
+    number: str  # of its specification among the kernel's charts
+    summary: str  # its widest line, in one sentence
+
+
+class KernelPlace(Struct, frozen=True, kw_only=True):
+    """Where a kernel stands in the page."""
+
+    number: int  # position in the report
+    name: str  # short, different for different kernels
+    profile: str  # how its profile is called
+    measured: str  # when, for people; may be empty
+    most_rows: int  # instructions to show at most
+    change: ChangeSection | None = None  # since an earlier profile; None without one
+    before: KernelReport | None = None  # the kernel in that profile; None without one
+    problems: tuple[str, ...] = ()  # messages about this kernel
+    course: TimeCourse | None = None  # its runs up to this one; None where no earlier one is known
+
+
+def build_kernel_data(kernel: KernelReport, place: KernelPlace, texts: SourceTexts) -> dict[str, Any]:
+    """Everything the page shows of a kernel when it is chosen.
+
+    Returns:
+        ``html`` (escaped), ``charts`` (number → Vega-Lite), and the columns of code and sources.
+    """
+    chains = kernel.instructions.chains
+    coded_files = frozenset(frame.file for chain in chains for frame in chain)
+    addresses = KernelAddresses(kernel=place.number, coded_files=coded_files)
+    charts: dict[str, Mapping[str, Any]] = {}
+    pool = TextPool()
+    has_code = bool(len(kernel.instructions))
+    html = _render(kernel, place, texts, addresses, charts)
+    data: dict[str, Any] = {"name": place.name, "mangled": kernel.mangled_name, "html": html, "charts": charts}
+    if has_code:
+        data["code"] = build_code(kernel, addresses, pool, place.most_rows)
+        data["sources"] = build_sources(kernel, addresses, pool, texts)
+        data["rowCauses"] = link_rows(kernel, pool)
+        data["lineCauses"] = link_lines(kernel, addresses, pool)
+        data["marks"] = link_marks(kernel, addresses, pool)
+    data["files"] = list(addresses.files)
+    data["pool"] = pool.texts
+    return data
+
+
+def _render(
+    kernel: KernelReport,
+    place: KernelPlace,
+    texts: SourceTexts,
+    addresses: KernelAddresses,
+    charts: dict[str, Mapping[str, Any]],
+) -> str:
+    answers = list_answers(kernel)
+    sections = [build_section(answer, addresses, charts) for answer in answers]
+    of_roofline = next((section for section in sections if section.name == ROOFLINE), None)
+    contexts, contexts_rest = kernel_facts.list_contexts(kernel)
+    roofline = build_roofline_section(kernel, charts, place.before, of_roofline)
+    flame = _build_flame(kernel, place, texts, addresses, charts)
+    cards = AdviceCards(kernel, addresses, texts).build()
+    tables = kernel_facts.list_tables(kernel)
+    values = {
+        "place": place,
+        "kernel": kernel,
+        "key": f"k{place.number}",
+        "verdict": build_verdict(kernel, addresses, texts),
+        "facts": kernel_facts.list_facts(kernel, place.profile, place.measured),
+        "flame": flame,
+        "history": None if place.course is None else build_history_section(place.course, charts),
+        "bases": kernel_facts.describe_bases(kernel),
+        "stalls_summary": capitalize(describe_stalls(kernel)),
+        "states": kernel_facts.measure_states(kernel),
+        "causes": kernel_facts.measure_attribution(kernel),
+        "tables": tables,
+        "tables_summary": _summarise_tables(kernel),
+        "cards": cards,
+        "advice_summary": _summarise_advice(len(cards)),
+        "alternatives": ALTERNATIVES if cards else "",
+        "estimates": kernel_facts.tabulate_estimates(kernel),
+        "silences": explain_silence(kernel) if not cards or kernel.advice is None or kernel.advice.silences else {},
+        "silence_count": count_silences(kernel) if cards else "",
+        "roofline": roofline,
+        "answers": [section for section in sections if roofline is None or section is not of_roofline],
+        "has_code": bool(len(kernel.instructions)),
+        "launches": kernel_facts.tabulate_launches(kernel),
+        "launch_contexts": kernel_facts.tabulate_contexts(kernel),
+        "contexts": contexts,
+        "contexts_rest": contexts_rest,
+        "remarks": kernel_facts.list_remarks(kernel),
+        "measured_summary": join_facts([fact for fact in (place.profile, place.measured) if fact])
+        or ("One launch" if kernel.launches else "Not measured"),
+        "basis": list(describe_basis(kernel)),
+    }
+    return make_environment().get_template(TEMPLATE).render(values)
+
+
+def _build_flame(
+    kernel: KernelReport,
+    place: KernelPlace,
+    texts: SourceTexts,
+    addresses: KernelAddresses,
+    charts: dict[str, Mapping[str, Any]],
+) -> FlameSection | None:
+    """None where all samples are at one place."""
+    frames = build_flame_frames(kernel, place.name, addresses, texts)
+    if not frames:
+        return None
+    number = f"chart{len(charts)}"
+    charts[number] = build_flame_chart(frames, f"Flame graph of the samples of {place.name}")
+    widest = next((frame.words for frame in frames[1:] if frame.link), frames[0].words)
+    return FlameSection(number=number, summary=widest)
+
+
+def _summarise_advice(cards: int) -> Sentence:
+    if not cards:
+        return say("Nothing to suggest, and why")
+    return say("{suggestions}: places, bounds and the basis of each estimate", suggestions=count(cards, "suggestion"))
+
+
+def _summarise_tables(kernel: KernelReport) -> Sentence:
+    parts = [
+        format_count_of(len(rows), noun)
+        for rows, noun in ((kernel.functions, "function"), (kernel.loops, "loop"))
+        if rows
+    ]
+    return join(parts, ", ")

@@ -1,0 +1,350 @@
+"""RENDER: a report → one page of HTML that opens from disk, asks no network, and shows everything the report holds."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from gpa_lsp.document.advice_words import (
+    describe_limit_briefly,
+    find_best_advice,
+    name_best_advice,
+    show_estimate,
+    show_interval,
+)
+from gpa_lsp.document.finding_words import describe_problem
+from gpa_lsp.document.findings import name_kernels
+from gpa_lsp.document.html_report.changes_section import ChangeSection, build_change
+from gpa_lsp.document.html_report.kernel_section import KernelPlace, build_kernel_data
+from gpa_lsp.document.html_report.roofline_section import convert_roof
+from gpa_lsp.document.html_report.row_choice import share_rows
+from gpa_lsp.document.html_report.source_texts import SourceTexts
+from gpa_lsp.document.html_report.tables import Meter, convert_bar
+from gpa_lsp.document.layout import clamp_ratio, join_facts
+from gpa_lsp.document.moments import format_moment
+from gpa_lsp.document.page.embedding import embed_compressed
+from gpa_lsp.document.page.frame import read_asset, render_page
+from gpa_lsp.document.sampling_words import describe_time
+from gpa_lsp.foundation.errors import Problem
+from gpa_lsp.foundation.figures import sum_known
+from gpa_lsp.foundation.numbers import (
+    format_count,
+    format_count_of,
+    format_duration_ns,
+    format_launches,
+    format_percent,
+)
+from gpa_lsp.report.compare import compare_reports
+from gpa_lsp.report.comparison import Comparison
+from gpa_lsp.report.model import KernelReport, Report
+from gpa_lsp.report.source_paths import SourceLocator
+from gpa_lsp.report.time_course import TimeCourse
+
+UTC_SUFFIX = " UTC"
+
+_MOST_PROFILES = 6  # Named at the head of the page; the list names all
+
+
+class KernelRow(Struct, frozen=True, kw_only=True):
+    """A row of the list; the numbers are to sort by."""
+
+    number: int  # of the kernel
+    name: str  # short
+    full_name: str  # readable name, where it differs; else empty
+    time: str  # of all launches
+    time_ns: float  # the same
+    share: Meter | None  # of the time of its group, as a bar; None without a time
+    launches: int | None  # how many; None when unknown
+    samples: int  # how many
+    counts: tuple[str, str]  # both, written
+    roof: Meter | None  # the nearest ceiling; None where unknown
+    limiter: str  # what limits the kernel, in a few words; may be empty
+    occupancy: Meter | None  # achieved or possible; None where unknown
+    speedup: float  # best estimate; 0 without advice
+    estimate: str  # the same, written; empty without advice
+    interval: str  # of it; may be empty
+    advice: str  # title of the best advice, or ``none``
+    change: ChangeSection | None  # since an earlier profile; None without one
+
+
+class KernelGroup(Struct, frozen=True, kw_only=True):
+    """Kernels that were measured together: one run of a program on one GPU. Times and shares are never added over groups."""
+
+    title: str  # profile, GPU, and the time of all
+    rows: Sequence[KernelRow]  # in the report's order
+
+
+class ProblemItem(Struct, frozen=True, kw_only=True):
+    """A problem: its severity, the file it is about (may be empty), and what is wrong and to do."""
+
+    severity: str
+    file: str
+    text: str
+
+
+def build_groups(
+    kernels: Sequence[KernelReport], names: Mapping[str, str], changes: Mapping[int, ChangeSection]
+) -> list[KernelGroup]:
+    """The list, by what was measured together, in the report's order."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for number, kernel in enumerate(kernels):
+        groups.setdefault(_key_group(kernel), []).append(number)
+    return [_build_group(numbers, kernels, names, changes) for numbers in groups.values()]
+
+
+def _key_group(kernel: KernelReport) -> tuple[str, str]:
+    """Of what was measured together: one run of one program on one GPU."""
+    return str(kernel.profile_path or ""), kernel.device.name or ""
+
+
+def _build_group(
+    numbers: Sequence[int],
+    kernels: Sequence[KernelReport],
+    names: Mapping[str, str],
+    changes: Mapping[int, ChangeSection],
+) -> KernelGroup:
+    whole_ns = sum(kernels[number].total_duration_ns for number in numbers)
+    first = kernels[numbers[0]]
+    facts = [
+        name_profile(first),
+        first.device.name or "",
+        format_count_of(len(numbers), "kernel"),
+        format_duration_ns(whole_ns) if whole_ns else "",
+    ]
+    return KernelGroup(
+        title=join_facts(fact for fact in facts if fact),
+        rows=[
+            _build_row(number, kernels[number], names[kernels[number].name], whole_ns, changes.get(number))
+            for number in numbers
+        ],
+    )
+
+
+def list_facts(report: Report) -> list[tuple[str, str]]:
+    """What the page is about: profiles, GPUs, when, how long. Times are added only where they were measured together."""
+    profiles = list(dict.fromkeys(name_profile(kernel) for kernel in report.kernels if kernel.profile_path))
+    devices = list(dict.fromkeys(kernel.device.name for kernel in report.kernels if kernel.device.name))
+    moments = sorted({kernel.measured_unix_s for kernel in report.kernels if kernel.measured_unix_s is not None})
+    is_one = len({_key_group(kernel) for kernel in report.kernels}) == 1
+    total_ns = sum(kernel.total_duration_ns for kernel in report.kernels) if is_one else 0
+    launches = sum_known(kernel.launch_count for kernel in report.kernels)
+    facts = [
+        ("Profiles" if len(profiles) > 1 else "Profile", _name_some(profiles)),
+        ("GPUs" if len(devices) > 1 else "GPU", ", ".join(devices)),
+        ("Measured", " to ".join(dict.fromkeys(format_measured(moment) for moment in (*moments[:1], *moments[-1:])))),
+        ("Kernels", f"{format_count(len(report.kernels))}, {format_launches(launches)}"),
+        ("Time", format_duration_ns(total_ns) if total_ns else ""),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _name_some(profiles: Sequence[str]) -> str:
+    rest = len(profiles) - _MOST_PROFILES
+    return ", ".join(profiles[:_MOST_PROFILES]) + (f" and {format_count(rest)} more" if rest > 0 else "")
+
+
+def format_measured(unix_s: int | None) -> str:
+    """When something was measured, in UTC, so that a page says the same wherever it is written; empty when unknown.
+
+    >>> format_measured(1_763_733_720)
+    '2025-11-21 14:02 UTC'
+    """
+    if unix_s is None:
+        return ""
+    from datetime import UTC
+
+    return f"{format_moment(unix_s * 1_000_000_000, UTC)}{UTC_SUFFIX}"
+
+
+def name_profile(kernel: KernelReport) -> str:
+    """The profile's file name: its folder is the writer's own affair."""
+    return kernel.profile_path.name if kernel.profile_path is not None else ""
+
+
+def list_problems(problems: Sequence[Problem]) -> list[ProblemItem]:
+    """All problems; none is dropped."""
+    return [
+        ProblemItem(
+            severity=problem.severity.value,
+            file=problem.path.name if problem.path is not None else "",
+            text=describe_problem(problem),
+        )
+        for problem in problems
+    ]
+
+
+def _build_row(
+    number: int, kernel: KernelReport, name: str, whole_ns: float, change: ChangeSection | None
+) -> KernelRow:
+    total_ns = kernel.total_duration_ns
+    best = find_best_advice(kernel)
+    ratio = total_ns / whole_ns if whole_ns else 0.0
+    return KernelRow(
+        number=number,
+        name=name,
+        full_name="" if kernel.name == name else kernel.name,
+        time=describe_time(kernel, total_ns or None),
+        time_ns=total_ns,
+        share=Meter(label="", ratio=clamp_ratio(ratio), text=format_percent(ratio)) if total_ns else None,
+        launches=kernel.launch_count,
+        samples=kernel.total_samples,
+        counts=(format_count(kernel.launch_count), format_count(kernel.total_samples)),
+        roof=find_nearest_roof(kernel),
+        limiter=describe_limit_briefly(kernel),
+        occupancy=find_occupancy(kernel),
+        speedup=best.speedup.estimate if best is not None else 0.0,
+        estimate=show_estimate(best.speedup) if best is not None else "",
+        interval=show_interval(best.speedup) if best is not None else "",
+        advice=name_best_advice(kernel),
+        change=change,
+    )
+
+
+def find_nearest_roof(kernel: KernelReport) -> Meter | None:
+    """What the kernel is closest to: a ceiling of its roofline, or a unit nearer to full than any; else what the profiler says of its units."""
+    roofline = kernel.analyses.roofline if kernel.analyses is not None else None
+    whole = None if roofline is None else roofline.whole
+    if whole is not None and whole.tighter_unit is not None:
+        busiest = whole.tighter_unit
+        return _make_meter(busiest.name, busiest.share_ratio, busiest.ceiling_ratio)
+    if whole is not None and whole.binding is not None:
+        return convert_roof(whole.binding)
+    units = kernel.advice.units if kernel.advice is not None else ()
+    known = [unit for unit in units if unit.ceiling_ratio > 0]
+    if not known:
+        return None
+    unit = max(known, key=lambda one: one.achieved_ratio / one.ceiling_ratio)
+    return _make_meter(unit.name, unit.achieved_ratio, unit.ceiling_ratio)
+
+
+def _make_meter(name: str, ratio: float, ceiling_ratio: float) -> Meter:
+    return Meter(
+        label=name,
+        ratio=clamp_ratio(ratio),
+        text=format_percent(ratio),
+        ceiling=clamp_ratio(ceiling_ratio) if ceiling_ratio < 1 else None,
+    )
+
+
+def find_occupancy(kernel: KernelReport) -> Meter | None:
+    """What was achieved, with a tick at what is possible, else what is possible; None where the analysis of occupancy could not say."""
+    answer = kernel.analyses.find("occupancy") if kernel.analyses is not None else None
+    if answer is None or not answer.bars:
+        return None
+    return convert_bar(next((bar for bar in answer.bars if bar.ceiling_ratio < 1), answer.bars[0]))
+
+
+_HERE = "gpa_lsp.document.html_report"
+TEMPLATE = f"{_HERE}/report.html.jinja"
+_SCRIPTS = ("overview.js", "grid.js", "code.js", "flame.js", "report.js")
+
+
+def render_html_report(
+    report: Report,
+    *,
+    locator: SourceLocator | None = None,
+    with_sources: bool = True,
+    before: Report | None = None,
+    courses: Mapping[int, TimeCourse] | None = None,
+) -> str:
+    """The page.
+
+    Sources, folders and names are shown as they were compiled; of the machine that writes the page nothing is said.
+
+    Args:
+        report: what to show.
+        locator: finds sources here, where the profile does not carry them; one that may have changed since is marked, one that has is not shown.
+        with_sources: False leaves the texts of sources out.
+        before: an earlier profile of the same program; the page then says what became of each kernel.
+        courses: number of a kernel → its runs up to this one.
+
+    Returns:
+        HTML, to be written as UTF-8.
+    """
+    kernels = report.kernels
+    names = name_kernels(kernels)
+    comparison = None if before is None else compare_reports(before, report)
+    changes, earlier = _find_changes(kernels, comparison)
+    texts = SourceTexts(locator, is_wanted=with_sources)
+    data = _build_data(report, names, changes, earlier, courses=courses or {}, texts=texts)
+    return render_page(
+        TEMPLATE,
+        title=_name_page(kernels, names),
+        values={
+            "groups": build_groups(kernels, names, changes),
+            "facts": list_facts(report),
+            "problems": list_problems((*(before.problems if before is not None else ()), *report.problems)),
+            "comparison": comparison,
+            "before_names": _name_lost(comparison),
+            "packed": [embed_compressed(one) for one in data],
+        },
+        styles=[read_asset(_HERE, "report.css")],
+        scripts=[read_asset(_HERE, name) for name in _SCRIPTS],
+        draws_charts=any(one["charts"] for one in data),
+    )
+
+
+def _build_data(
+    report: Report,
+    names: Mapping[str, str],
+    changes: Mapping[int, ChangeSection],
+    earlier: Mapping[int, KernelReport],
+    *,
+    courses: Mapping[int, TimeCourse],
+    texts: SourceTexts,
+) -> list[dict[str, Any]]:
+    """What the page's script draws of each kernel."""
+    limits = share_rows([len(kernel.instructions) for kernel in report.kernels])
+    return [
+        build_kernel_data(
+            kernel,
+            KernelPlace(
+                number=number,
+                name=names[kernel.name],
+                profile=name_profile(kernel),
+                measured=format_measured(kernel.measured_unix_s),
+                most_rows=limits[number],
+                change=changes.get(number),
+                before=earlier.get(number),
+                problems=_list_own_problems(report.problems, kernel),
+                course=courses.get(number),
+            ),
+            texts,
+        )
+        for number, kernel in enumerate(report.kernels)
+    ]
+
+
+def _find_changes(
+    kernels: Sequence[KernelReport], comparison: Comparison | None
+) -> tuple[Mapping[int, ChangeSection], Mapping[int, KernelReport]]:
+    """By number of the kernel: what became of it, and what it was."""
+    if comparison is None:
+        return {}, {}
+    numbers = {id(kernel): number for number, kernel in enumerate(kernels)}
+    return (
+        {numbers[id(found.after)]: build_change(found) for found in comparison.kernels},
+        {numbers[id(found.after)]: found.before for found in comparison.kernels},
+    )
+
+
+def _name_lost(comparison: Comparison | None) -> list[str]:
+    """The kernels that the earlier profile alone has."""
+    return [] if comparison is None else [name_kernels([one])[one.name] for one in comparison.only_before]
+
+
+def _list_own_problems(problems: Sequence[Problem], kernel: KernelReport) -> tuple[str, ...]:
+    return tuple(
+        f"{problem.severity.value}: {problem.message}" + (f"; {problem.remedy}" if problem.remedy else "")
+        for problem in problems
+        if problem.kernel == kernel.mangled_name
+    )
+
+
+def _name_page(kernels: Sequence[KernelReport], names: Mapping[str, str]) -> str:
+    profiles = list(dict.fromkeys(name_profile(kernel) for kernel in kernels if kernel.profile_path))
+    if len(profiles) == 1:
+        return f"{profiles[0]} – gpa-lsp"
+    if len(kernels) == 1:
+        return f"{names[kernels[0].name]} – gpa-lsp"
+    return "GPU kernels – gpa-lsp"

@@ -1,0 +1,218 @@
+"""The tables of one kernel's chapter: warp states, functions, source lines, loops, launches."""
+
+from collections.abc import Callable, Sequence
+
+from gpa_lsp.document.findings import choose_reasons
+from gpa_lsp.document.layout import Align, Column, Span, Style, draw_bar, style_of_share
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.sampling_words import OTHER_CODE
+from gpa_lsp.foundation.locations import write_place
+from gpa_lsp.foundation.numbers import (
+    format_count,
+    format_dim3,
+    format_duration_ns,
+    format_launches,
+    format_percent,
+    format_share,
+)
+from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.kernel.names import demangle, shorten_name
+from gpa_lsp.profile.stall_reasons import describe_stall_reason
+from gpa_lsp.report.model import FunctionRow, KernelReport, LaunchReport, LineRow, LoopRow, ReasonCounts
+
+_BAR_CELLS = 12
+_SOURCE_CHARS = 60
+_CALLED_SHOWN_FROM = 0.005
+_RIGHT = Align.RIGHT
+
+
+class Table(ColumnRecord, frozen=True, kw_only=True):
+    """A table with its title; one without rows is not shown."""
+
+    title: str  # heading above it
+    columns: Sequence[Column]  # from left to right
+    rows: Sequence[Sequence[Span]]  # one span per column
+
+
+TableBuilder = Callable[[KernelReport, PlaceNames], Table]
+
+
+def name_reasons(counts: ReasonCounts, limit: int) -> str:
+    """The dominating stall reasons in a few words.
+
+    >>> from gpa_lsp.report.model import ReasonCount
+    >>> name_reasons({"wait": ReasonCount(all_samples=3, latency_samples=0)}, 2)
+    'wait 100 %'
+    """
+    reasons = choose_reasons(counts)[:limit]
+    return ", ".join(f"{reason.name} {format_percent(reason.ratio)}" for reason in reasons)
+
+
+def _share_span(kernel: KernelReport, samples: int) -> Span:
+    share = kernel.share_of(samples)
+    return (format_share(share), style_of_share(share.ratio))
+
+
+def build_state_table(kernel: KernelReport, _: PlaceNames) -> Table:
+    """Samples by warp state; the two states of issuing are dimmed."""
+    columns = (
+        Column(title="share", align=_RIGHT),
+        Column(title="", drop_order=1),
+        Column(title="samples", align=_RIGHT),
+        Column(title="not issued", align=_RIGHT),
+        Column(title="state"),
+        Column(title="", can_shrink=True, min_chars=20),
+    )
+    rows = []
+    for name, count in kernel.by_reason.items():
+        reason = describe_stall_reason(name)
+        share, heat = _share_span(kernel, count.all_samples)
+        ratio = count.all_samples / kernel.total_samples if kernel.total_samples else 0.0
+        rows.append(
+            (
+                (share, heat if reason.is_stall else Style.DIM),
+                (draw_bar(ratio, _BAR_CELLS), Style.BAR if reason.is_stall else Style.DIM),
+                (format_count(count.all_samples), Style.PLAIN),
+                (format_count(count.latency_samples), Style.PLAIN),
+                (name, Style.PLAIN if reason.is_stall else Style.DIM),
+                (reason.description, Style.DIM),
+            )
+        )
+    return Table(title="Warp states", columns=columns, rows=rows)
+
+
+def build_function_table(kernel: KernelReport, _: PlaceNames) -> Table:
+    """The functions, where there are more than the kernel itself; other code that was sampled meanwhile is the last."""
+    columns = (
+        Column(title="share", align=_RIGHT),
+        Column(title="samples", align=_RIGHT),
+        Column(title="instructions", align=_RIGHT),
+        Column(title="registers", align=_RIGHT),
+        Column(title="lines"),
+        Column(title="mostly", can_shrink=True),
+        Column(title="function", can_shrink=True, min_chars=20),
+    )
+    foreign = kernel.sampling.foreign_samples
+    shown = kernel.functions if len(kernel.functions) > 1 or foreign else ()
+    rows = [_function_cells(kernel, row) for row in shown]
+    if foreign:
+        nothing: Span = ("", Style.PLAIN)
+        rows.append((nothing, (format_count(foreign), Style.DIM), *[nothing] * 4, (OTHER_CODE, Style.DIM)))
+    return Table(title="Functions", columns=columns, rows=rows)
+
+
+def _function_cells(kernel: KernelReport, row: FunctionRow) -> Sequence[Span]:
+    return (
+        _share_span(kernel, row.samples),
+        (format_count(row.samples), Style.PLAIN),
+        (format_count(row.instruction_count) if row.instruction_count else "", Style.PLAIN),
+        (format_count(row.registers) if row.registers is not None else "", Style.PLAIN),
+        ("yes" if row.has_lines else "no", Style.PLAIN if row.has_lines else Style.WARNING),
+        (name_reasons(row.by_reason, 1), Style.PLAIN),
+        (shorten_name(demangle(row.name), 100), Style.CODE),
+    )
+
+
+def build_line_table(kernel: KernelReport, places: PlaceNames) -> Table:
+    """The source lines, hottest first, and the samples without a line."""
+    columns = (
+        Column(title="inclusive", align=_RIGHT),
+        Column(title="self", align=_RIGHT),
+        Column(title="called", align=_RIGHT),
+        Column(title="samples", align=_RIGHT),
+        Column(title="mostly", can_shrink=True),
+        Column(title="line", can_shrink=True, min_chars=24, keeps_end=True),
+        Column(title="", can_shrink=True, drop_order=1),
+    )
+    rows = [_line_cells(kernel, row, places) for row in kernel.lines]
+    return Table(title="Source lines", columns=columns, rows=rows)
+
+
+def _line_cells(kernel: KernelReport, row: LineRow, places: PlaceNames) -> Sequence[Span]:
+    total = kernel.total_samples
+    share = kernel.share_of(row.inclusive_samples)
+    called = row.called_samples / total if total else 0.0
+    place, text = f"{shorten_name(demangle(row.function))} (no line)", None
+    if row.file is not None and row.line is not None:
+        place = places.show_line(kernel, row.file, row.line)
+        text = places.read_line(kernel, row.file, row.line)
+    return (
+        (format_share(share), style_of_share(share.ratio + called)),
+        (format_percent(row.samples / total) if total else "", Style.PLAIN),
+        (f"~{format_percent(called)}" if called >= _CALLED_SHOWN_FROM else "", Style.PLAIN),
+        (format_count(row.inclusive_samples), Style.PLAIN),
+        (name_reasons(row.inclusive_by_reason, 2), Style.PLAIN),
+        (place, Style.PATH),
+        ((text or "")[:_SOURCE_CHARS], Style.CODE),
+    )
+
+
+def build_loop_table(kernel: KernelReport, places: PlaceNames) -> Table:
+    """Loops with samples, hottest first."""
+    columns = (
+        Column(title="share", align=_RIGHT),
+        Column(title="samples", align=_RIGHT),
+        Column(title="depth", align=_RIGHT),
+        Column(title="instructions"),
+        Column(title="lines", can_shrink=True, min_chars=24, keeps_end=True),
+        Column(title="function", can_shrink=True),
+    )
+    loops = sorted(
+        (loop for loop in kernel.loops if loop.samples),
+        key=lambda loop: (-loop.samples, loop.depth, loop.function, loop.header_pc_offset),
+    )
+    return Table(title="Loops", columns=columns, rows=[_loop_cells(kernel, loop, places) for loop in loops])
+
+
+def show_loop_lines(kernel: KernelReport, loop: LoopRow, places: PlaceNames) -> str:
+    """``file:first-last``; empty without line information."""
+    if loop.file is None or loop.first_line is None:
+        return ""
+    return write_place(places.show_file(kernel, loop.file), loop.first_line, loop.last_line)
+
+
+def _loop_cells(kernel: KernelReport, loop: LoopRow, places: PlaceNames) -> Sequence[Span]:
+    is_own = loop.function == kernel.mangled_name
+    return (
+        _share_span(kernel, loop.samples),
+        (format_count(loop.samples), Style.PLAIN),
+        (str(loop.depth), Style.PLAIN),
+        (f"0x{loop.header_pc_offset:x} to 0x{loop.last_pc_offset:x}", Style.PLAIN),
+        (show_loop_lines(kernel, loop, places), Style.PATH),
+        ("" if is_own else shorten_name(demangle(loop.function)), Style.CODE),
+    )
+
+
+def build_launch_table(kernel: KernelReport, _: PlaceNames) -> Table:
+    """The launches, where there are several, one that failed, or an aggregate of several."""
+    columns = (
+        Column(title="launch", align=_RIGHT),
+        Column(title="time", align=_RIGHT),
+        Column(title="samples", align=_RIGHT),
+        Column(title="grid", align=_RIGHT),
+        Column(title="block", align=_RIGHT),
+        Column(title="mostly", can_shrink=True),
+        Column(title="", can_shrink=True, min_chars=20),
+    )
+    is_special = any(launch.failure is not None or launch.aggregate is not None for launch in kernel.launches)
+    shown = kernel.launches if len(kernel.launches) > 1 or is_special else ()
+    return Table(title="Launches", columns=columns, rows=[_launch_cells(launch) for launch in shown])
+
+
+def _launch_cells(launch: LaunchReport) -> Sequence[Span]:
+    notes = ["sampling buffer full"] if launch.samples_truncated else []
+    if launch.sampling.dropped_samples:
+        notes.append(f"{format_count(launch.sampling.dropped_samples)} more samples dropped")
+    if launch.aggregate is not None:
+        notes.append(f"{format_launches(launch.launch_count)} combined; the time is their mean")
+    if launch.failure is not None:
+        notes.append(launch.failure)
+    return (
+        (str(launch.index), Style.PLAIN),
+        (format_duration_ns(launch.duration_ns), Style.PLAIN),
+        (format_count(launch.total_samples), Style.PLAIN),
+        (format_dim3(launch.configuration.grid), Style.PLAIN),
+        (format_dim3(launch.configuration.block), Style.PLAIN),
+        (name_reasons(launch.by_reason, 2), Style.PLAIN),
+        ("; ".join(notes), Style.WARNING),
+    )

@@ -1,0 +1,229 @@
+"""Predictions, kept traces and explorations as JSON values. All numbers are in SI units; what is unknown is null."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpa_lsp.execution.compiler.model import CompilerMessage
+from gpa_lsp.execution.emulator.model import Fault
+from gpa_lsp.execution.prediction.measured_model import CountComparison
+from gpa_lsp.execution.prediction.model import KernelPrediction, SourcePrediction
+from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
+from gpa_lsp.foundation.json_records import make_record
+from gpa_lsp.foundation.locations import InlineChain
+
+if TYPE_CHECKING:
+    from gpa_lsp.execution.prediction.exploration.explore import Exploration
+    from gpa_lsp.execution.prediction.saved_trace import SavedTrace
+
+PREDICTION_FORMAT = "gpa-lsp/prediction/1"
+SAVED_TRACE_FORMAT = "gpa-lsp/saved-trace/1"
+EXPLORATION_FORMAT = "gpa-lsp/exploration-result/1"
+
+
+def make_prediction(prediction: SourcePrediction) -> dict[str, Any]:
+    """A whole prediction."""
+    unit = prediction.statics.unit
+    return {
+        "format": PREDICTION_FORMAT,
+        "source": str(prediction.path),
+        "launches": _write_path(prediction.launches_path),
+        "compiler": unit.compiler,
+        "compute_capability": ".".join(str(part) for part in unit.compute_capability),
+        "messages": [_make_message(message) for message in unit.messages],
+        "kernels": [make_kernel_prediction(kernel) for kernel in prediction.kernels],
+        "comparisons": [
+            {
+                "kernel": one.name,
+                "mangled_name": one.mangled_name,
+                "launches": one.launches,
+                "answer": make_record(one.answer),
+            }
+            for one in prediction.comparisons
+        ],
+        "undescribed": list(prediction.undescribed),
+        "problems": make_record(prediction.problems),
+    }
+
+
+def make_saved_trace(saved: "SavedTrace") -> dict[str, Any]:
+    """What a kept trace shows: ``gpa-lsp/saved-trace/1``."""
+    return {
+        "format": SAVED_TRACE_FORMAT,
+        "folder": str(saved.folder),
+        "kernel": saved.name,
+        "mangled_name": saved.mangled_name,
+        "grid": list(saved.grid),
+        "block": list(saved.block),
+        "traced_blocks": saved.traced_blocks,
+        "origin": saved.origin,
+        "is_complete": saved.is_complete,
+        "machine": saved.machine,
+        "accesses": [_make_access(fact) for fact in saved.accesses],
+        "branches": [_make_branch(fact) for fact in saved.branches],
+        "answers": make_record(saved.answers),
+        "problems": make_record(saved.problems),
+    }
+
+
+def make_kernel_prediction(kernel: KernelPrediction) -> dict[str, Any]:
+    """One launch."""
+    launch, volumes = kernel.launch, kernel.volumes
+    return {
+        "kernel": kernel.name,
+        "mangled_name": kernel.mangled_name,
+        "machine": kernel.machine,
+        "launch": {
+            "title": launch.title,
+            "grid": list(launch.grid),
+            "block": list(launch.block),
+            "shared_bytes": launch.shared_bytes,
+        },
+        "registers": kernel.registers,
+        "shared_bytes": kernel.shared_bytes,
+        "warps_per_sm": kernel.warps_per_sm,
+        "execution": make_record(kernel.execution),
+        "faults": [make_fault(fault) for fault in kernel.faults],
+        "accesses": [_make_access(fact) for fact in kernel.accesses],
+        "branches": [_make_branch(fact) for fact in kernel.branches],
+        "volumes": None if volumes is None else {
+            "mode": volumes.mode.value,
+            "limiter": None if volumes.limiter is None else volumes.limiter.value,
+            "updates": volumes.update_count,
+            "duration_ns": volumes.duration_ns,
+            "bytes_per_update": make_record(volumes.volumes),
+            "limits": [
+                {"limiter": bound.limiter.value, "updates_per_s": bound.updates_per_s, "asked_per_update": bound.load}
+                for bound in volumes.bounds
+            ],
+        },
+        "contradictions": make_record(kernel.contradictions),
+        "measured": None if kernel.measured is None else _make_measured(kernel.measured),
+        "answers": make_record(kernel.answers),
+        "problems": make_record(kernel.problems),
+    }  # fmt: skip
+
+
+def _make_measured(compared: CountComparison) -> dict[str, Any]:
+    """What was measured beside what was emulated."""
+    return {
+        "launch": compared.launch,
+        "why_not": compared.why or None,
+        "counted_blocks": compared.counted_blocks,
+        "grid_blocks": compared.grid_blocks,
+        "added_instructions": compared.added,
+        "merged_accesses": compared.merged,
+        "unmapped_instructions": compared.unmapped,
+        "accesses": [
+            {
+                "ptx": one.ptx,
+                "ptx_line": one.ptx_line,
+                "file": one.file,
+                "line": one.line,
+                "kind": one.kind.value,
+                "space": one.space.name.lower(),
+                "instructions": [{"function": name, "pc_offset": offset} for name, offset in one.instructions],
+                "agrees": one.agrees,
+                **{
+                    name: None if pair is None else {"measured": pair.measured, "emulated": pair.emulated}
+                    for name, pair in one.pairs.items()
+                },
+            }
+            for one in compared.accesses
+        ],
+    }
+
+
+def _make_access(fact: AccessLineFact) -> dict[str, Any]:
+    reuse = fact.reuse
+    return {
+        "file": fact.file,
+        "line": fact.line,
+        "columns": list(fact.columns),
+        "is_nested": fact.is_nested,
+        "kind": fact.kind.value,
+        "space": fact.space.name.lower(),
+        "origin": fact.origin,
+        "arrays": list(fact.arrays),
+        "requests": fact.requests,
+        "lanes_per_request": fact.lanes_per_request,
+        "lines_per_request": fact.lines_per_request,
+        "sectors_per_request": fact.sectors_per_request,
+        "ideal_sectors_per_request": fact.ideal_sectors_per_request,
+        "sectors": fact.sectors,
+        "share_ratio": fact.share_ratio,
+        "pattern": fact.pattern_words,
+        "strides_bytes": list(fact.strides_bytes),
+        "wavefronts_per_request": fact.wavefronts_per_request,
+        "ideal_wavefronts_per_request": fact.ideal_wavefronts_per_request,
+        "reuse_bins": None if reuse is None else [int(count) for count in reuse.bins],
+        "streaming": None if reuse is None else reuse.streaming,
+        "l1_hit_ratio": fact.l1_hit_ratio,
+        "l2_hit_ratio": fact.l2_hit_ratio,
+        "repeated_ratio": fact.repeated_ratio,
+        "callers": [{"path": path, "requests_ratio": ratio} for path, ratio in fact.callers],
+    }
+
+
+def _make_branch(fact: BranchLineFact) -> dict[str, Any]:
+    return {
+        "file": fact.file,
+        "line": fact.line,
+        "columns": list(fact.columns),
+        "is_nested": fact.is_nested,
+        "origin": fact.origin,
+        "executions": fact.executions,
+        "divergent": fact.divergent,
+        "lanes_per_execution": fact.lanes_per_execution,
+        "taken_ratio": fact.taken_ratio,
+        "one_way": fact.one_way,
+    }
+
+
+def make_fault(fault: Fault) -> dict[str, Any]:
+    """What a kernel did wrong."""
+    return {
+        "kind": fault.kind.value,
+        "message": fault.message,
+        "chain": _make_chain(fault.chain),
+        "other_chain": _make_chain(fault.other_chain),
+        "count": fault.count,
+        "instructions": fault.instructions,
+        "block": fault.block,
+        "thread": None if fault.thread is None else list(fault.thread),
+        "is_fatal": fault.is_fatal,
+    }
+
+
+def _make_chain(chain: InlineChain | None) -> Sequence[dict[str, Any]] | None:
+    if chain is None:
+        return None
+    return [{"file": frame.file, "line": frame.line, "function": frame.function} for frame in chain]
+
+
+def _make_message(message: CompilerMessage) -> dict[str, Any]:
+    return {
+        "severity": message.severity.value,
+        "text": message.text,
+        "path": _write_path(message.path),
+        "line": message.line,
+        "column": message.column,
+        "number": message.number,
+    }
+
+
+def _write_path(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def make_exploration(exploration: "Exploration") -> dict[str, Any]:
+    """All configurations, fastest first; times in seconds, volumes in bytes of the launch."""
+    return {
+        "format": EXPLORATION_FORMAT,
+        "kernel": exploration.kernel,
+        "device": exploration.device,
+        "mode": exploration.mode,
+        "current": None if exploration.current is None else make_record(exploration.current),
+        "notes": list(exploration.notes),
+        "configurations": [make_record(one) for one in exploration.ranked],
+    }

@@ -1,0 +1,193 @@
+"""A roofline in words: two lines and bars that any editor's hover and any terminal can show. Pure functions.
+
+The first line says what the kernel comes closest to; the second where it stands under its own ceiling and what is left.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from gpa_lsp.diagnosis.analyses.answers import Bar, Missing
+from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline, Point, Roof, Roofline
+from gpa_lsp.document.answer_text import describe_missing, draw_ceiling_bar
+from gpa_lsp.document.layout import ELLIPSIS, count_cells, cut
+from gpa_lsp.document.markdown_text import write_sentence
+from gpa_lsp.foundation.numbers import (
+    format_bytes_per_s,
+    format_hz,
+    format_instructions_per_s,
+    format_intensity,
+    format_operations_per_s,
+    format_percent,
+    format_speedup,
+)
+from gpa_lsp.foundation.prose import Sentence, factor, join, percent, say
+from gpa_lsp.gpu.device.model import ClockBasis, Clocks, Machine, MemoryLevel
+
+BAR_CELLS = 20
+_MOST_BARS = 5
+_LABEL_CELLS = 24
+
+# To follow ``ceilings at``
+CLOCK_WORDS = {
+    ClockBasis.MEASURED: "the clocks it ran at",
+    ClockBasis.BASE: "base clocks",
+    ClockBasis.BOOST: "boost clocks",
+    ClockBasis.UNKNOWN: "unknown clocks",
+}
+
+
+def describe_roofline(roofline: KernelRoofline) -> tuple[Sentence, Sentence]:
+    """The two lines, plain text; the second may be empty.
+
+    Args:
+        roofline: of a kernel; all its launches together are described, or its longest where these could not be placed.
+    """
+    line = choose_roofline(roofline)
+    if line is None:
+        return _say_nothing((), roofline.machine)
+    return describe_line(line, roofline.machine)
+
+
+def describe_line(line: Roofline, machine: Machine) -> tuple[Sentence, Sentence]:
+    """The two lines of one launch, or of all together."""
+    if line.binding is None:
+        return _say_nothing(line.missing, machine)
+    return _describe_nearest(line), _describe_place(machine, line)
+
+
+def choose_roofline(roofline: KernelRoofline) -> Roofline | None:
+    """All launches together, else the longest; None when none could be placed."""
+    return roofline.whole or next(iter(roofline.launches), None)
+
+
+def describe_clock_rates(clocks: Clocks) -> str:
+    """The clocks that are known; empty when none is."""
+    rates = (("SMs", clocks.sm_hz), ("L2", clocks.l2_hz), ("DRAM", clocks.dram_hz))
+    return ", ".join(f"{name} {format_hz(rate)}" for name, rate in rates if rate is not None)
+
+
+def list_bars(line: Roofline, most: int = _MOST_BARS) -> tuple[Bar, ...]:
+    """What the kernel is nearest to as bars, with the rate behind each: the busiest unit where it is nearer than any ceiling, then ceilings."""
+    unit = line.tighter_unit
+    bars = _list_roof_bars(line, most if unit is None else most - 1)
+    if unit is None:
+        return bars
+    words = say("headroom {factor}", factor=factor(unit.headroom))
+    return (Bar(label=unit.name, ratio=unit.share_ratio, ceiling_ratio=unit.ceiling_ratio, words=words), *bars)
+
+
+def _list_roof_bars(line: Roofline, most: int) -> tuple[Bar, ...]:
+    return tuple(
+        Bar(
+            label=roof.name,
+            ratio=roof.share_ratio,
+            ceiling_ratio=roof.ceiling_ratio,
+            words=say(
+                "{achieved} of {limit}",
+                achieved=format_roof_rate(roof, roof.achieved_per_s),
+                limit=format_roof_rate(roof, roof.limit_per_s),
+            ),
+        )
+        for roof in line.shown_roofs[:most]
+    )
+
+
+def format_roof_rate(roof: Roof, rate: float) -> str:
+    """A rate in the unit of a roof."""
+    if roof.level is not None:
+        return format_bytes_per_s(rate)
+    return format_instructions_per_s(rate) if roof.kind is None else format_operations_per_s(rate, roof.kind.operation)
+
+
+def draw_bars(bars: Sequence[Bar], cells: int = BAR_CELLS, width: int | None = None) -> Iterator[str]:
+    """Bars as lines of characters of one width: label, bar, percent, amount. A stroke marks what can be reached, where that is not all.
+
+    >>> for line in draw_bars([Bar(label="DRAM", ratio=0.5, ceiling_ratio=0.75, words=say("0.5 of 1 TB/s"))], 8): print(line)
+    DRAM  ████  │     50 %  0.5 of 1 TB/s
+    """
+    labels = [cut(" ".join(bar.label.split()), _LABEL_CELLS) for bar in bars]
+    widest = max((count_cells(label) for label in labels), default=0)
+    for label, bar in zip(labels, bars, strict=True):
+        padding = " " * (widest - count_cells(label))
+        row = f"{label}{padding}  {draw_ceiling_bar(bar, cells)}  {format_percent(bar.ratio):>6}"
+        row += f"  {' '.join(bar.words.split())}" if bar.words else ""
+        yield row if width is None or count_cells(row) <= width else cut(row, max(width, len(ELLIPSIS)))
+
+
+def render_roofline_markdown(roofline: KernelRoofline) -> Iterator[str]:
+    """Lines of Markdown for a hover: the two lines, then the bars in letters of one width.
+
+    Names of units can be a profile's own, and all of it can be a saved report's: none of it becomes markup.
+    """
+    first, second = map(write_sentence, describe_roofline(roofline))
+    yield f"**Roofline**: {first}" + ("  " if second else "")
+    if second:
+        yield second
+    line = choose_roofline(roofline)
+    if line is not None and line.roofs:
+        yield from ("", "```text", *draw_bars(list_bars(line)), "```")
+
+
+def _describe_nearest(line: Roofline) -> Sentence:
+    roof, unit = line.roofs[0], line.tighter_unit
+    nearest = roof if unit is None else unit
+    text = say("{name} at {share}", name=nearest.name, share=percent(nearest.share_ratio))
+    if nearest.ceiling_ratio < 1:
+        text = say("{text} (practical maximum {share})", text=text, share=percent(nearest.ceiling_ratio))
+    others = [] if unit is None else [roof]
+    others += [
+        roof
+        for roof in line.roofs[1:]
+        if (roof.kind is not None and roof.kind is line.dominant) or roof.level is MemoryLevel.DRAM
+    ]
+    listed = join((say("{name} {share}", name=roof.name, share=percent(roof.share_ratio)) for roof in others), ", ")
+    return join((text, listed), "; ")
+
+
+def _describe_place(machine: Machine, line: Roofline) -> Sentence:
+    parts = []
+    point = find_main_point(line)
+    if point is not None:
+        unit = f"{point.kind.operation}/B"
+        parts.append(
+            f"{point.kind} {format_operations_per_s(point.achieved_ops_per_s, point.kind.operation)} "
+            f"at {format_intensity(point.intensity, unit)} of {point.level}"
+        )
+        ridge = _find_ridge(machine, point)
+        if ridge is not None:
+            side = "left" if point.intensity < ridge else "right"
+            parts.append(f"{side} of the ridge point at {format_intensity(ridge, unit)}")
+    headroom = line.headroom
+    if headroom is not None and headroom > 1:
+        parts.append(f"headroom {format_speedup(headroom)}")
+    else:
+        parts.append("no headroom with the same work")
+    parts.append(f"ceilings at {CLOCK_WORDS[machine.clocks.basis]}")
+    return join(parts, "; ")
+
+
+def find_main_point(line: Roofline) -> Point | None:
+    """The point to name: of the dominant type, over the level nearest to its ceiling, else over DRAM, else the outermost known."""
+    points = [point for point in line.points if point.kind is line.dominant]
+    if not points:
+        return None
+    nearest = next((roof.level for roof in line.roofs if roof.level is not None), None)
+    for level in (nearest, MemoryLevel.DRAM):
+        found = next((point for point in points if point.level is level), None)
+        if found is not None:
+            return found
+    return points[-1]
+
+
+def _find_ridge(machine: Machine, point: Point) -> float | None:
+    peak = machine.find_peak(point.kind)
+    bandwidth = machine.find_bandwidth(point.level)
+    if peak is None or bandwidth is None or not peak.ops_per_s or not bandwidth.bytes_per_s:
+        return None
+    return peak.ops_per_s / bandwidth.bytes_per_s
+
+
+def _say_nothing(missing: Sequence[Missing], machine: Machine) -> tuple[Sentence, Sentence]:
+    first = say("how close the kernel is to its ceilings is unknown")
+    if not missing:
+        return first, join(machine.doubts[:1])
+    return first, describe_missing(missing[0])

@@ -1,0 +1,213 @@
+"""What the code of sources says as JSON, and as SARIF 2.1.0 for code scanning services."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gpa_lsp.code.symbolic_accesses.model import SymbolicAccess
+from gpa_lsp.diagnosis.advice.find_statics import KernelFindings
+from gpa_lsp.diagnosis.advice.static_model import StaticFinding
+from gpa_lsp.diagnosis.advice.warp_facts import WarpFacts
+from gpa_lsp.diagnosis.analyses.static.model import KernelStatics
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.sarif import make_code_rule
+from gpa_lsp.document.sarif_parts import BASE_ID, Json, SarifParts, make_artifact_uri
+from gpa_lsp.document.static_text import describe_static
+from gpa_lsp.execution.compiler.model import CompilerMessage
+from gpa_lsp.execution.prediction.static_source import SourceStatics
+from gpa_lsp.foundation.errors import Problem
+from gpa_lsp.foundation.prose import Code
+from gpa_lsp.kernel.names import demangle
+from gpa_lsp.report.model import Report
+
+SCHEMA = "gpa-lsp static 1"
+_FINGERPRINT = "gpaLspStatic/v1"
+
+
+def make_static_json(sources: Sequence[SourceStatics]) -> Json:
+    """Everything that is known of the sources, numbers as they are; nothing in it was measured."""
+    return {"schema": SCHEMA, "sources": [_make_source(source) for source in sources]}
+
+
+def _make_source(source: SourceStatics) -> Json:
+    unit = source.unit
+    return {
+        "path": str(source.path),
+        "compiler": unit.compiler,
+        "compute_capability": list(unit.compute_capability),
+        "is_host_left_out": unit.is_host_left_out,
+        "compile_s": round(unit.seconds, 4),
+        "messages": [_make_message(message) for message in unit.messages],
+        "notes": list(unit.notes),
+        "problems": [str(problem) for problem in source.problems],
+        "kernels": [_make_kernel(kernel) for kernel in source.kernels],
+    }
+
+
+def _make_message(message: CompilerMessage) -> Json:
+    return {
+        "severity": message.severity.value,
+        "text": message.text,
+        "file": None if message.path is None else str(message.path),
+        "line": message.line,
+        "column": message.column,
+        "number": message.number,
+    }
+
+
+def _make_kernel(kernel: KernelFindings) -> Json:
+    statics, place = kernel.statics, kernel.place
+    return {
+        "mangled_name": statics.mangled_name,
+        "name": demangle(statics.mangled_name),
+        "file": None if place is None else place.file,
+        "line": None if place is None else place.line,
+        "registers": statics.registers,
+        "register_cap": statics.register_cap,
+        "shared_static_bytes": statics.shared_static_bytes,
+        "local_bytes": statics.local_bytes,
+        "spill_bytes": statics.spill_bytes,
+        "barriers": statics.barriers,
+        "most_threads": statics.most_threads,
+        "occupancy": _make_occupancy(statics),
+        "by_block": [
+            {
+                "threads": one.threads,
+                "blocks_per_sm": one.occupancy.blocks_per_sm,
+                "warps_per_sm": one.occupancy.warps_per_sm,
+                "occupancy_ratio": one.occupancy.ratio,
+            }
+            for one in statics.by_block
+        ],
+        "findings": [_make_finding(finding) for finding in kernel.findings],
+        "requests": []
+        if kernel.warps is None
+        else [_make_request(one, kernel.warps) for one in kernel.warps.found.accesses],
+    }
+
+
+def _make_request(access: SymbolicAccess, facts: WarpFacts) -> Json:
+    """What the PTX says of an access; costs are sectors of global memory, wavefronts of shared memory, and null where unknown."""
+    frame = next(iter(access.instruction.chain or ()), None)
+    stride = facts.describe_stride(access)
+    return {
+        "file": None if frame is None else frame.file,
+        "line": None if frame is None else frame.line,
+        "space": access.space.name.lower(),
+        "kind": access.kind.name.lower(),
+        "array": facts.find_array(access),
+        "bytes_per_thread": access.bytes_each,
+        "pattern": access.pattern.value,
+        "stride": stride.text if isinstance(stride, Code) else stride and str(stride),
+        "cost_per_request": access.cost,
+        "most_per_request": access.most,
+        "ideal_per_request": access.ideal,
+        "condition": facts.describe_condition(access).strip() or None,
+        "is_certain": access.is_certain,
+        "instruction": access.instruction.text,
+    }
+
+
+def _make_occupancy(statics: KernelStatics) -> Json | None:
+    """None where the size of the blocks is not known."""
+    if statics.occupancy is None or statics.block is None:
+        return None
+    return {
+        "threads_per_block": statics.block.threads,
+        "block_known_from": statics.block.origin.value,
+        "dynamic_shared_bytes": statics.block.dynamic_shared_bytes,
+        "blocks_per_sm": statics.occupancy.blocks_per_sm,
+        "warps_per_sm": statics.occupancy.warps_per_sm,
+        "occupancy_ratio": statics.occupancy.ratio,
+        "limiters": [limit.value for limit in statics.occupancy.limiters],
+        "next_step": statics.next_step or None,
+    }
+
+
+def _make_finding(finding: StaticFinding) -> Json:
+    return {
+        "check": finding.check,
+        "file": finding.file,
+        "line": finding.line,
+        "inlined_through": [
+            {"file": frame.file, "line": frame.line, "function": frame.function} for frame in finding.chain or ()
+        ],
+        "message": finding.message,
+        "remedy": finding.remedy or None,
+        "certainty": finding.certainty.value,
+        "loop_depth": finding.loop_depth,
+        "weight": finding.weight,
+        "instructions": [
+            {"function": one.function, "pc_offset": one.pc_offset, "text": one.text} for one in finding.instructions
+        ],
+    }
+
+
+def build_static_sarif(
+    sources: Sequence[SourceStatics], findings: Sequence[StaticFinding], places: PlaceNames, folder: Path
+) -> Json:
+    """A SARIF log with one run; rules are the checks, the compilers' messages become notifications.
+
+    Args:
+        sources: what was looked at.
+        findings: of them; become results.
+        places: where sources are on this machine.
+        folder: sources below it get relative URIs.
+    """
+    rules = list(dict.fromkeys(finding.check for finding in findings))
+    given: Counter[str] = Counter()
+    results = [_make_result(finding, rules.index(finding.check), folder, given) for finding in findings]
+    problems = tuple(problem for source in sources for problem in _list_problems(source))
+    parts = SarifParts(places, folder)
+    return parts.make_log(Report(problems=problems, kernels=()), [make_code_rule(rule) for rule in rules], results)
+
+
+def _list_problems(source: SourceStatics) -> list[Problem]:
+    said = [
+        Problem(
+            severity=message.severity,
+            message=message.text,
+            path=message.path or source.path,
+            place=None if message.line is None else f"line {message.line}",
+        )
+        for message in source.unit.messages
+    ]
+    return [*said, *source.problems]
+
+
+def _make_result(finding: StaticFinding, rule_index: int, folder: Path, given: Counter[str]) -> dict[str, Any]:
+    key = "\0".join((finding.kernel, Path(finding.file or "").name, finding.check))
+    given[key] += 1
+    digest = hashlib.sha256(f"{key}\0{given[key]}".encode("utf-8", errors="surrogatepass")).hexdigest()[:32]
+    location: Json = {
+        "logicalLocations": [
+            {"fullyQualifiedName": demangle(finding.kernel), "decoratedName": finding.kernel, "kind": "function"}
+        ]
+    }
+    if finding.file is not None:
+        physical: Json = {"artifactLocation": _make_artifact(Path(finding.file), folder)}
+        if finding.line:
+            physical["region"] = {"startLine": finding.line}
+        location["physicalLocation"] = physical
+    return {
+        "ruleId": f"static/{finding.check}",
+        "ruleIndex": rule_index,
+        "level": "note",
+        "message": {"text": describe_static(finding)},
+        "locations": [location],
+        "partialFingerprints": {_FINGERPRINT: digest},
+        "properties": {
+            "static": True,
+            "certainty": finding.certainty.value,
+            "loopDepth": finding.loop_depth,
+            "instructions": [f"{one.pc_offset:#x} {one.text}" for one in finding.instructions],
+        },
+    }
+
+
+def _make_artifact(path: Path, folder: Path) -> Json:
+    if path.is_absolute() and path.is_relative_to(folder):
+        return {"uri": make_artifact_uri(str(path.relative_to(folder))), "uriBaseId": BASE_ID}
+    return {"uri": make_artifact_uri(str(path))}

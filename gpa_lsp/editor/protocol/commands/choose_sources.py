@@ -1,0 +1,15 @@
+"""``gpaLsp.chooseSources``: whether numbers are shown in sources that may have changed since they were measured, or where sources lie."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.editor.protocol.commands import Command, SessionActions
+
+
+async def choose_sources(session: SessionActions, arguments: Sequence[Any]) -> str | None:
+    """Take what is said in the arguments, ``show``, ``hide`` or ``map``, or ask."""
+    wanted = next((argument for argument in arguments if isinstance(argument, str)), None)
+    return await session.choose_sources(wanted)
+
+
+COMMAND = Command(name="gpaLsp.chooseSources", run=choose_sources)

@@ -1,0 +1,19 @@
+"""``gpaLsp.findLinked``: the same code on the other side, SASS of a source line or source lines of an instruction."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.editor.protocol.command_arguments import read_place
+from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.plain_json import encode_link
+
+
+def find_linked(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+    """The links from the place in the arguments; none when it is no place."""
+    from gpa_lsp.editor.sass.links import find_links
+
+    place = read_place(arguments)
+    return [] if place is None else [encode_link(link) for link in find_links(session, *place)]
+
+
+COMMAND = Command(name="gpaLsp.findLinked", run=find_linked)

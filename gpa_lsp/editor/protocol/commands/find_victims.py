@@ -1,0 +1,19 @@
+"""``gpaLsp.findVictims``: who waits for a line of a source or SASS document, most samples first."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.editor.protocol.command_arguments import read_place
+from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.plain_json import encode_jump
+
+
+def answer(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+    """The jumps from the place in the arguments; none when it is no place."""
+    from gpa_lsp.editor.jumps import find_victims
+
+    place = read_place(arguments)
+    return [] if place is None else [encode_jump(jump) for jump in find_victims(session, *place)]
+
+
+COMMAND = Command(name="gpaLsp.findVictims", run=answer)

@@ -1,0 +1,30 @@
+"""``gpaLsp.goToCause``: show what a line waits for most. For editors that have keys for commands and nothing else of ours."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.editor.protocol.command_arguments import read_place
+from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.plain_json import encode_jump
+
+
+def go_to_cause(session: SessionActions, arguments: Sequence[Any]) -> dict[str, Any] | None:
+    """Show the first cause of the place in the arguments: its line, or its instruction where the line is the one we come from.
+
+    Returns:
+        The jump; None when the line is not known to wait for another one, which a message says.
+    """
+    from gpa_lsp.editor.jumps import find_causes
+
+    place = read_place(arguments)
+    jumps = [] if place is None else find_causes(session, *place)
+    if place is None or not jumps:
+        session.show_message("this line is not known to wait for another one")
+        return None
+    jump = jumps[0]
+    is_same_line = (jump.location.uri, jump.location.range.start.line + 1) == place
+    session.show_location(jump.sass if is_same_line and jump.sass is not None else jump.location)
+    return encode_jump(jump)
+
+
+COMMAND = Command(name="gpaLsp.goToCause", run=go_to_cause)

@@ -1,0 +1,18 @@
+"""``gpaLsp.listHotSpots``: the hottest lines of a document, or of everything that is shown."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.editor.protocol.command_arguments import read_text
+from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.plain_json import encode_spot
+
+
+def answer(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+    """The hot spots of the document in the arguments; of all where there is none."""
+    from gpa_lsp.editor.hot_spots import list_hot_spots
+
+    return [encode_spot(spot) for spot in list_hot_spots(session, read_text(arguments))]
+
+
+COMMAND = Command(name="gpaLsp.listHotSpots", run=answer)

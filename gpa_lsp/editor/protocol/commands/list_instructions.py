@@ -1,0 +1,25 @@
+"""``gpaLsp.listInstructions``: the instructions of a SASS document sorted by a column, largest first."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.editor.protocol.command_arguments import read_text
+from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.plain_json import encode_location
+
+
+def list_instructions(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+    """The instructions of the document in the arguments by the column named there, by their samples where none is."""
+    from gpa_lsp.editor.sass.sorted_rows import sort_rows
+
+    uri = read_text(arguments)
+    view = None if uri is None else session.sass.view(uri)
+    if view is None:
+        return []
+    rows = sort_rows(view, read_text(arguments, 1) or "share")
+    return [
+        {**encode_location(one.location), "value": one.value, "name": one.text, "detail": one.detail} for one in rows
+    ]
+
+
+COMMAND = Command(name="gpaLsp.listInstructions", run=list_instructions)

@@ -1,0 +1,31 @@
+"""``gpaLsp.listKernels``: every kernel that is shown, longest first, for lists to choose from."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.plain_json import encode_location
+from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.editor.source.symbols import describe_time
+
+
+def list_kernels(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+    """The kernels, and where they are."""
+    del arguments
+    return [_describe(session, shown) for shown in session.snapshot.visible]
+
+
+def _describe(session: SessionActions, shown: VisibleKernel) -> dict[str, Any]:
+    from gpa_lsp.editor.kernels import find_source_place
+
+    location = find_source_place(session, shown)
+    return {
+        "name": shown.name,
+        "mangled": shown.kernel.report.mangled_name,
+        "sassUri": session.sass.find_uri(shown),
+        "location": None if location is None else encode_location(location),
+        "text": describe_time(shown),
+    }
+
+
+COMMAND = Command(name="gpaLsp.listKernels", run=list_kernels)

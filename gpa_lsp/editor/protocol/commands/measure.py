@@ -1,0 +1,15 @@
+"""``gpaLsp.measure``: run the user's command now."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.editor.protocol.command_arguments import read_text
+from gpa_lsp.editor.protocol.commands import Command, SessionActions
+
+
+def measure(session: SessionActions, arguments: Sequence[Any]) -> bool:
+    """Measure, for the document whose ``uri`` is the first argument, or for none."""
+    return session.measure(read_text(arguments))
+
+
+COMMAND = Command(name="gpaLsp.measure", run=measure)

@@ -1,0 +1,35 @@
+"""``gpaLsp.openPlace``: show a line of a source as the compiler named it, wherever that is on this machine now. Pages send their places here."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.editor.protocol.command_arguments import read_text
+from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.plain_json import encode_location
+
+_MOST_LINES = 1 << 31
+
+
+def open_place(session: SessionActions, arguments: Sequence[Any]) -> dict[str, Any] | None:
+    """Show a place of a loaded profile.
+
+    Args:
+        arguments: path as compiled, and 1-based line.
+
+    Returns:
+        Where that is; None when no loaded profile has the place, or it is not on this machine any more, which is said.
+    """
+    file = read_text(arguments)
+    line = arguments[1] if len(arguments) > 1 else None
+    if file is None or isinstance(line, bool) or not isinstance(line, int) or not 0 < line < _MOST_LINES:
+        return None
+    for shown in session.snapshot.visible:
+        location = session.places.locate(shown, (file, line)) if file in shown.profile.files else None
+        if location is not None:
+            session.show_location(location)
+            return encode_location(location)
+    session.show_message("this line is not on this machine, or was edited since it was measured")
+    return None
+
+
+COMMAND = Command(name="gpaLsp.openPlace", run=open_place)

@@ -1,0 +1,37 @@
+"""``gpaLsp.openReport``: one profile as a page of HTML. An editor runs this when somebody opens the file itself."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gpa_lsp.editor.protocol.command_arguments import find_mangled, read_text
+from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.uris import read_path
+from gpa_lsp.foundation.errors import GpaError
+
+
+async def open_report(session: SessionActions, arguments: Sequence[Any]) -> dict[str, str] | None:
+    """Write the page of a profile, and show it unless the client does that itself: arguments are the file's URI and, where somebody looks at a
+    source, its URI and line, or a kernel's mangled name.
+
+    Returns:
+        ``uri`` of the page and ``place``, the fragment of the kernel (empty for none), or ``failure``, a sentence; None for what is no file.
+    """
+    uri = read_text(arguments)
+    profile = None if uri is None else read_path(uri)
+    if profile is None:
+        return None
+    try:
+        path, kernels = await session.write_page_of(Path(profile))
+    except (GpaError, OSError) as error:
+        if not session.abilities.pages:
+            session.show_message(str(error))
+        return {"failure": str(error)}
+    wanted = find_mangled(session, arguments[1:])
+    place = f"#k{kernels.index(wanted)}" if wanted in kernels else ""
+    if not session.abilities.pages:
+        session.pages.show(path, place)
+    return {"uri": path.as_uri(), "place": place}
+
+
+COMMAND = Command(name="gpaLsp.openReport", run=open_report)

@@ -1,0 +1,25 @@
+"""``gpaLsp.readDocument``: the text of a SASS document, for clients that cannot ask for ``workspace/textDocumentContent``."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.editor.protocol.command_arguments import read_text
+from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.sass.library import is_sass_uri
+from gpa_lsp.editor.sass.model import LANGUAGE_ID
+
+
+def read_document(session: SessionActions, arguments: Sequence[Any]) -> dict[str, str] | None:
+    """The document's text and language.
+
+    Returns:
+        None when the argument is no SASS document of a loaded profile.
+    """
+    uri = read_text(arguments)
+    if uri is None or not is_sass_uri(uri):
+        return None
+    document = session.sass.make(uri)
+    return None if document is None else {"text": document.text, "languageId": LANGUAGE_ID}
+
+
+COMMAND = Command(name="gpaLsp.readDocument", run=read_document)

@@ -1,0 +1,16 @@
+"""``gpaLsp.setTrust``: the user trusts the workspace, or does not any more."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.editor.protocol.commands import Command, SessionActions
+
+
+def set_trust(session: SessionActions, arguments: Sequence[Any]) -> bool:
+    """Take the user's word; anything but true is no trust."""
+    is_trusted = bool(arguments) and arguments[0] is True
+    session.set_trust(is_trusted)
+    return is_trusted
+
+
+COMMAND = Command(name="gpaLsp.setTrust", run=set_trust)

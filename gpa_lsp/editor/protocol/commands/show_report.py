@@ -1,0 +1,46 @@
+"""``gpaLsp.showReport``: a page with every kernel that is shown, longest first."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.safe_markdown import defuse
+from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
+from gpa_lsp.editor.stall_table import draw_table, find_top_reason
+from gpa_lsp.foundation.numbers import format_count
+
+
+def show_report(session: SessionActions, arguments: Sequence[Any]) -> str:
+    """Show all kernels."""
+    del arguments
+    page = defuse(describe_all(session.snapshot))
+    session.show_document("kernels", page)
+    return page
+
+
+def describe_all(snapshot: Snapshot) -> str:
+    """The page."""
+    if not snapshot.visible:
+        return "# No profile\n\nNo profile was found in the workspace, or none of them could be read.\n"
+    rows = [_make_row(shown) for shown in snapshot.visible]
+    return (
+        f"# Kernels\n\n{draw_table(('kernel', 'time', 'samples', 'mostly', 'profile'), rows, text_columns=(0, 3, 4))}\n"
+    )
+
+
+def _make_row(shown: VisibleKernel) -> tuple[str, str, str, str, str]:
+    from gpa_lsp.document.sampling_words import describe_time  # it needs numpy
+
+    report = shown.kernel.report
+    name = shown.name
+    reason = find_top_reason(report.by_reason) or ""
+    return (
+        name,
+        describe_time(report, report.duration_ns),
+        format_count(report.total_samples),
+        reason,
+        shown.profile.path.name,
+    )
+
+
+COMMAND = Command(name="gpaLsp.showReport", run=show_report)

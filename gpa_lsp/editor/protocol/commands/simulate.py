@@ -1,0 +1,21 @@
+"""``gpaLsp.simulate``: simulate the described launches of an open source. A code action on a kernel runs this."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.editor.protocol.command_arguments import read_text
+from gpa_lsp.editor.protocol.commands import Command, SessionActions
+
+
+async def simulate(session: SessionActions, arguments: Sequence[Any]) -> bool:
+    """Simulate; arguments are the ``uri`` of a source or of its description, and the mangled name of a kernel or none for all that are described."""
+    uri = read_text(arguments)
+    if uri is not None and await session.simulations.simulate(uri, read_text(arguments, 1)):
+        return True
+    session.show_message(
+        "nothing is simulated: the source is not open, or not in a trusted workspace, or gpaLsp.emulation.enable is off"
+    )
+    return False
+
+
+COMMAND = Command(name="gpaLsp.simulate", run=simulate)

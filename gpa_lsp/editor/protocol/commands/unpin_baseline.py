@@ -1,0 +1,15 @@
+"""``gpaLsp.unpinBaseline``: the baselines go; the measurements stay."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.editor.protocol.command_arguments import choose_kernels
+from gpa_lsp.editor.protocol.commands import Command, SessionActions
+
+
+async def unpin_baseline(session: SessionActions, arguments: Sequence[Any]) -> int:
+    """Unpin a kernel, or all."""
+    return await session.pin(choose_kernels(session.snapshot, arguments), is_pinned=False)
+
+
+COMMAND = Command(name="gpaLsp.unpinBaseline", run=unpin_baseline)

@@ -1,0 +1,27 @@
+"""``callHierarchy/incomingCalls``: what a line or an instruction waits for."""
+
+from collections.abc import Sequence
+
+from lsprotocol import types
+
+from gpa_lsp.editor.protocol.features import Method, SessionFeature
+from gpa_lsp.editor.protocol.protocol_types import make_incoming_call
+from gpa_lsp.editor.session_view import SessionView
+
+
+def answer(
+    session: SessionView, params: types.CallHierarchyIncomingCallsParams
+) -> list[types.CallHierarchyIncomingCall] | None:
+    """The instructions or lines one step up; None for an item that is none of ours."""
+    from gpa_lsp.editor.chains import list_incoming
+
+    found = list_incoming(session, params.item.data)
+    return None if found is None else [make_incoming_call(link) for link in found]
+
+
+FEATURE = SessionFeature(
+    method=Method[types.CallHierarchyIncomingCallsParams, Sequence[types.CallHierarchyIncomingCall] | None](
+        types.CALL_HIERARCHY_INCOMING_CALLS
+    ),
+    answer=answer,
+)

@@ -1,0 +1,25 @@
+"""``textDocument/documentHighlight`` in SASS documents: where the value under the cursor is written and read."""
+
+from collections.abc import Sequence
+
+from lsprotocol import types
+
+from gpa_lsp.editor.protocol.features import Method, RequestFeature
+from gpa_lsp.editor.protocol.protocol_types import make_highlight, read_position
+from gpa_lsp.editor.sass.model import SassView
+
+
+def answer_sass(view: SassView, params: types.DocumentHighlightParams) -> list[types.DocumentHighlight] | None:
+    """The highlights of what is under the cursor."""
+    from gpa_lsp.editor.sass.navigation import find_highlights  # needs numpy, which initialize must not wait for
+
+    found = find_highlights(view, read_position(params.position))
+    return None if found is None else [make_highlight(one) for one in found]
+
+
+FEATURE = RequestFeature(
+    method=Method[types.DocumentHighlightParams, Sequence[types.DocumentHighlight] | None](
+        types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT
+    ),
+    answer_sass=answer_sass,
+)

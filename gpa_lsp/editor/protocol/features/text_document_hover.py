@@ -1,0 +1,33 @@
+"""``textDocument/hover``: the stall table of a hot line, what it waits for and who waits for it; nothing away from such lines, where other servers
+have their say.
+"""
+
+from lsprotocol import types
+
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.lines.positions import read_line
+from gpa_lsp.editor.model import Hover
+from gpa_lsp.editor.protocol.features import Method, RequestFeature
+from gpa_lsp.editor.protocol.protocol_types import make_hover, read_position
+from gpa_lsp.editor.sass import hover as sass_hover
+from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.source.hover import describe_hover
+
+
+def answer_hover(view: DocumentView, params: types.HoverParams) -> types.Hover | None:
+    """The hover of the line under the cursor."""
+    line = read_line(read_position(params.position))
+    text = describe_hover(view, line)
+    return None if text is None else make_hover(Hover(text=text, range=view.positions.find_text(line)))
+
+
+def answer_sass(view: SassView, params: types.HoverParams) -> types.Hover | None:
+    """The hover of the instruction under the cursor."""
+    return make_hover(sass_hover.describe_hover(view, read_position(params.position)))
+
+
+FEATURE = RequestFeature(
+    method=Method[types.HoverParams, types.Hover | None](types.TEXT_DOCUMENT_HOVER),
+    answer=answer_hover,
+    answer_sass=answer_sass,
+)

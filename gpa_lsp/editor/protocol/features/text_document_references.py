@@ -1,0 +1,23 @@
+"""``textDocument/references`` in SASS documents: every place that writes or reads a value, and everything that goes to a target."""
+
+from collections.abc import Sequence
+
+from lsprotocol import types
+
+from gpa_lsp.editor.protocol.features import Method, RequestFeature
+from gpa_lsp.editor.protocol.protocol_types import make_locations, read_position
+from gpa_lsp.editor.sass.model import SassView
+
+
+def answer_sass(view: SassView, params: types.ReferenceParams) -> list[types.Location] | None:
+    """The references of what is under the cursor."""
+    from gpa_lsp.editor.sass.navigation import find_references  # needs numpy, which initialize must not wait for
+
+    position, with_declarations = read_position(params.position), params.context.include_declaration
+    return make_locations(find_references(view, position, with_declarations=with_declarations))
+
+
+FEATURE = RequestFeature(
+    method=Method[types.ReferenceParams, Sequence[types.Location] | None](types.TEXT_DOCUMENT_REFERENCES),
+    answer_sass=answer_sass,
+)

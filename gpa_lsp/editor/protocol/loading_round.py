@@ -1,0 +1,404 @@
+"""From profiles that are due to profiles that were read, until none is left: several at a time, what is looked at first, and what is equal once."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from gpa_lsp.editor.protocol.identical_files import IdenticalFiles, share_profile
+from gpa_lsp.editor.protocol.profile_messages import (
+    FilesFound,
+    KernelRead,
+    PastFound,
+    ProfileEnd,
+    ProfileFailed,
+    ProfileJob,
+    ProfileMessage,
+)
+from gpa_lsp.editor.protocol.threads import call_in_thread
+from gpa_lsp.editor.snapshot import LoadedProfile, MeasuredKernel
+from gpa_lsp.foundation.errors import InputError, ToolError
+from gpa_lsp.foundation.file_stamps import Stamp
+from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.supervision import WorkerLostError
+from gpa_lsp.foundation.regular_files import open_regular_file
+from gpa_lsp.report.measured_files import MeasuredFile
+
+_UNRANKED = 1 << 30
+
+
+class LoadingQueue(Struct):
+    """The files from one moment without work to the next.
+
+    A file waits, is read, or stands aside until the file it is a copy of was read.
+    """
+
+    done: int = 0  # files that are through
+    _stamps: dict[Path, Stamp] = field(default_factory=dict)
+    _waiting: dict[Path, None] = field(default_factory=dict)
+    _ratios: dict[Path, float] = field(default_factory=dict)
+    _copies: dict[Path, list[Path]] = field(default_factory=dict)
+    _ranks: dict[Path, int] = field(default_factory=dict)
+
+    def update(self, due: Iterable[Path], found: Mapping[Path, Stamp]) -> tuple[Path, ...]:
+        """Take in what a look at the workspace found."""
+        wanted = set(due)
+        for path in [path for path in self._stamps if path not in wanted and path not in self._ratios]:
+            self._forget(path)
+        new = tuple(path for path in due if path not in self._stamps)
+        for path in wanted - self._ratios.keys():
+            self._stamps[path] = found[path]
+        self._waiting.update(dict.fromkeys(new))
+        return new
+
+    def rank(self, ranks: Mapping[Path, int]) -> None:
+        """Files that come before the others, the smallest number first."""
+        self._ranks = dict(ranks)
+
+    def pick(self) -> Path | None:
+        """The file that is next; it waits no more. None when none waits."""
+        path = min(self._waiting, key=self._order, default=None)
+        if path is not None:
+            del self._waiting[path]
+        return path
+
+    def _order(self, path: Path) -> tuple[int, int, Path]:
+        return self._ranks.get(path, _UNRANKED), -self._stamps[path].modified_ns, path
+
+    def begin(self, path: Path) -> None:
+        """A picked file is being read."""
+        self._ratios[path] = 0.0
+
+    def set_aside(self, path: Path, original: Path) -> None:
+        """A picked file is a copy of one that is being read."""
+        self._copies.setdefault(original, []).append(path)
+
+    def put_back(self, path: Path) -> None:
+        """A file waits again."""
+        self._waiting[path] = None
+
+    def advance(self, path: Path, ratio: float) -> None:
+        """So much of a file was read."""
+        self._ratios[path] = ratio
+
+    def finish(self, path: Path) -> tuple[Path, ...]:
+        """A file is through; the copies that waited for it, which neither wait nor are read now."""
+        self.done += 1
+        copies = self._copies.pop(path, [])
+        self._forget(path)
+        return tuple(copies)
+
+    def _forget(self, path: Path) -> None:
+        self._stamps.pop(path, None)
+        self._waiting.pop(path, None)
+        self._ratios.pop(path, None)
+        self._ranks.pop(path, None)
+        for copies in self._copies.values():
+            if path in copies:
+                copies.remove(path)
+
+    def stamp(self, path: Path) -> Stamp:
+        """What a file that is not through looked like when it was found."""
+        return self._stamps[path]
+
+    @property
+    def waiting(self) -> tuple[Path, ...]:
+        """Files nobody reads yet, in order."""
+        return tuple(sorted(self._waiting, key=self._order))
+
+    @property
+    def left(self) -> Mapping[Path, Stamp]:
+        """All files that are not through."""
+        return self._stamps
+
+    @property
+    def total(self) -> int:
+        """All files, those that are through included."""
+        return self.done + len(self._stamps)
+
+    @property
+    def ratio(self) -> float:
+        """How much of all is done, 0 to 1."""
+        return (self.done + sum(self._ratios.values())) / self.total if self.total else 1.0
+
+
+_MOST_SOURCES = 4  # Of the files that are open, so many that were opened last
+
+_MOST_BYTES = 256 << 20  # Looked through for names, newest profiles first; that takes a tenth of a second
+
+_PIECE_BYTES = 1 << 20
+
+
+def rank_profiles(profiles: Iterable[Path], sources: Sequence[str]) -> Mapping[Path, int]:
+    """Which profiles are about which sources, as far as that can be told without reading them. Blocks on the file system.
+
+    A report names the files its code was compiled from as plain bytes. One that names none may at least be called like the source.
+    """
+    wanted = sources[:_MOST_SOURCES]
+    names = [os.fsencode(os.path.basename(source)) for source in wanted]  # noqa: PTH119
+    ranks: dict[Path, int] = {}
+    left = _MOST_BYTES
+    for profile in profiles if names else ():
+        found: set[int] = set()
+        if left > 0:
+            found, looked = _find_names(profile, names, left)
+            left -= looked
+        ordered = [2 * number for number in found]
+        ordered += [2 * number + 1 for number, source in enumerate(wanted) if _is_called_alike(profile, source)]
+        if ordered:
+            ranks[profile] = min(ordered)
+    return ranks
+
+
+def _find_names(profile: Path, names: Sequence[bytes], most: int) -> tuple[set[int], int]:
+    """The numbers of the names a file holds, and how many bytes were looked at."""
+    longest = max(map(len, names))
+    found: set[int] = set()
+    looked = 0
+    tail = b""
+    try:
+        stream, _ = open_regular_file(profile)
+        with stream:
+            while looked < most and 0 not in found and (piece := stream.read(_PIECE_BYTES)):
+                looked += len(piece)
+                text = tail + piece
+                found |= {number for number, name in enumerate(names) if number not in found and name in text}
+                tail = text[-longest:]
+    except (InputError, OSError):
+        pass  # whoever reads it will say what is wrong
+    return found, looked
+
+
+def _is_called_alike(profile: Path, source: str) -> bool:
+    """Whether one is named after the other.
+
+    >>> _is_called_alike(Path("saxpy-2.ncu-rep"), "/src/saxpy.cu"), _is_called_alike(Path("a.ncu-rep"), "/src/saxpy.cu")
+    (True, False)
+    """
+    return profile.name.casefold().startswith(Path(source).stem.casefold())
+
+
+logger = logging.getLogger(__name__)
+
+
+class Readers(Protocol):
+    """Read profiles."""
+
+    @property
+    def most(self) -> int:
+        """How many at a time, now."""
+        ...
+
+    async def read(self, job: ProfileJob, take: Callable[[ProfileMessage], None]) -> ProfileEnd:
+        """See :meth:`gpa_lsp.editor.protocol.analysis.ProfileReaders.read`."""
+        ...
+
+    async def leave(self) -> None:
+        """End all that was started."""
+        ...
+
+
+class Shelf(Protocol):
+    """Where profiles that were read are kept."""
+
+    def find(self, path: Path) -> LoadedProfile | None:
+        """A profile that was read."""
+        ...
+
+    def put(self, profile: LoadedProfile, stamp: Stamp) -> None:
+        """A profile was read while it had this stamp."""
+        ...
+
+    def put_part(self, path: Path, make: Callable[[], LoadedProfile]) -> None:
+        """Some kernels of a profile were read; ``make`` gives the profile as far as it is known."""
+        ...
+
+    def fail(self, path: Path, stamp: Stamp, reason: str) -> None:
+        """A profile could not be read."""
+        ...
+
+    def report(self, text: str, ratio: float) -> None:
+        """How far all of them are, 0 to 1."""
+        ...
+
+    def end_round(self) -> None:
+        """None is left."""
+        ...
+
+
+class LoadingRound:
+    """Reads what is due, in as many lanes as there are readers, each with one profile at a time.
+
+    Args:
+        shelf: takes what was read.
+        readers: read it.
+        make_job: says how a profile is to be read.
+        sources: local paths somebody looks at, the one that matters most first.
+    """
+
+    def __init__(
+        self, shelf: Shelf, readers: Readers, make_job: Callable[[Path], ProfileJob], sources: Sequence[str]
+    ) -> None:
+        self._shelf = shelf
+        self._readers = readers
+        self._make_job = make_job
+        self._sources = tuple(sources)
+        self._queue = LoadingQueue()
+        self._identical = IdenticalFiles()
+        self._lanes: set[asyncio.Task[None]] = set()
+        self._picking = asyncio.Lock()
+        self._is_ranked = False
+        self._is_cancelled = False
+
+    def update(self, due: Iterable[Path], found: Mapping[Path, Stamp]) -> None:
+        """Take in what a look at the workspace found; see :meth:`LoadingQueue.update`."""
+        if self._queue.update(due, found):
+            self._is_ranked = False
+            self._open_lanes()
+
+    def put_first(self, sources: Sequence[str]) -> None:
+        """Read what is about these sources before the rest."""
+        self._sources, self._is_ranked = tuple(sources), False
+
+    def cancel(self) -> Mapping[Path, Stamp]:
+        """Stop; what was not read."""
+        self._is_cancelled = True
+        for lane in self._lanes:
+            lane.cancel()
+        return self._queue.left
+
+    def describe(self) -> str:
+        """How much of it was done."""
+        return f"{self._count()} profiles read"
+
+    def _open_lanes(self) -> None:
+        for _ in range(min(self._readers.most, len(self._queue.waiting)) - len(self._lanes)):
+            lane = asyncio.create_task(self._run_lane())
+            self._lanes.add(lane)
+            lane.add_done_callback(self._close_lane)
+
+    def _close_lane(self, lane: "asyncio.Task[None]") -> None:
+        self._lanes.discard(lane)
+        if self._is_cancelled:
+            return
+        if not lane.cancelled() and (error := lane.exception()) is not None:
+            logger.error("reading profiles failed", exc_info=error)
+        elif self._queue.waiting:  # found in this moment
+            self._open_lanes()
+        if not self._lanes:
+            self._shelf.end_round()
+
+    async def _run_lane(self) -> None:
+        while len(self._lanes) <= self._readers.most and (path := await self._pick()) is not None:
+            await self._read(path)
+
+    async def _pick(self) -> Path | None:
+        """The next file to read; one that holds the same as another one is not read."""
+        queue, identical = self._queue, self._identical
+        async with self._picking:
+            await self._rank()
+            while (path := queue.pick()) is not None:
+                stamp = queue.stamp(path)
+                original = await self._find_original(path, stamp)
+                if path not in queue.left:
+                    continue  # gone meanwhile
+                if original is not None and original in queue.left:
+                    queue.set_aside(path, original)
+                elif original is None or not await self._share(original, path):
+                    queue.begin(path)
+                    identical.add(path, stamp)
+                    return path
+        return None
+
+    async def _rank(self) -> None:
+        waiting, sources = self._queue.waiting, self._sources
+        if not self._is_ranked and sources and len(waiting) > 1:
+            self._queue.rank(await call_in_thread(lambda: rank_profiles(waiting, sources)))
+        self._is_ranked = True
+
+    async def _find_original(self, path: Path, stamp: Stamp) -> Path | None:
+        if not self._identical.may_have(stamp):
+            return None
+        return await call_in_thread(lambda: self._identical.find(path, stamp))
+
+    async def _share(self, original: Path, copy: Path) -> bool:
+        """Take for a file what was read of another one that holds the same; False where it has to be read itself."""
+        queue, stamp = self._queue, self._queue.stamp(copy)
+        written_ns = await call_in_thread(lambda: self._identical.find_time(original, stamp))
+        profile = self._shelf.find(original)
+        if profile is None or written_ns is None or copy not in queue.left:
+            return False
+        shared = share_profile(profile, copy, is_same_time=written_ns == stamp.modified_ns)
+        if shared is None:
+            return False
+        queue.finish(copy)
+        self._shelf.put(shared, stamp)
+        self._shelf.report(self._count(), queue.ratio)
+        return True
+
+    async def _read(self, path: Path) -> None:
+        queue, stamp = self._queue, self._queue.stamp(path)
+        files: dict[str, MeasuredFile] = {}
+        kernels: list[MeasuredKernel] = []
+
+        def make() -> LoadedProfile:
+            return LoadedProfile(path=path, files=dict(files), kernels=tuple(kernels))
+
+        def take(message: ProfileMessage) -> None:
+            if isinstance(message, FilesFound):
+                files.update({file.compiled_path: file for file in message.files})
+            elif isinstance(message, KernelRead):
+                kernels.append(message.kernel)
+                if message.is_early:
+                    self._shelf.put_part(path, make)
+            elif isinstance(message, PastFound):
+                kernels[message.number] = replace(kernels[message.number], history=message.history)
+            else:
+                queue.advance(path, message.done / message.total if message.total else 0.0)
+                self._shelf.report(self._describe_step(path, message), queue.ratio)
+
+        def forget() -> None:
+            files.clear()
+            kernels.clear()
+
+        end = await self._read_with(path, take, forget)
+        copies = queue.finish(path)
+        if isinstance(end, ProfileFailed):
+            self._identical.remove(path, stamp)
+            self._shelf.fail(path, stamp, end.reason)
+        else:
+            for remark in end.remarks:
+                logger.info("%s", remark)
+            kernels.sort(key=lambda kernel: kernel.report.rank)
+            self._shelf.put(replace(make(), size_bytes=end.size_bytes), stamp)
+        for copy in copies:
+            if copy in queue.left and not await self._share(path, copy):
+                queue.put_back(copy)
+        self._open_lanes()
+
+    async def _read_with(
+        self, path: Path, take: Callable[[ProfileMessage], None], forget: Callable[[], None]
+    ) -> ProfileEnd:
+        try:
+            try:
+                return await self._readers.read(self._make_job(path), take)
+            except WorkerLostError as error:
+                logger.warning("%s: %s; it is read again", path, error)
+            forget()
+            return await self._readers.read(self._make_job(path), take)
+        except Exception as error:
+            if not isinstance(error, ToolError | ConnectionError):
+                logger.exception("reading a profile failed")
+            return ProfileFailed(profile=path, reason=f"{path}: {error}")
+
+    def _count(self) -> str:
+        return f"{self._queue.done} of {self._queue.total}"
+
+    def _describe_step(self, path: Path, step: Step) -> str:
+        words = step.words if path.name in step.words else f"{path.name}: {step.words}"
+        return words if self._queue.total == 1 else f"{self._count()}: {words}"

@@ -1,0 +1,513 @@
+"""One life with one client: :class:`Session`, from its first request until it leaves. Knows nothing of how messages come and go."""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types
+
+from gpa_lsp.editor.abilities import Abilities, read_abilities
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.documents import Documents
+from gpa_lsp.editor.late_imports import build_sass, warm_up
+from gpa_lsp.editor.lines.places import PlaceFinder
+from gpa_lsp.editor.lines.positions import UnitCounter
+from gpa_lsp.editor.metrics import USUAL, LineMetric, find_metric
+from gpa_lsp.editor.model import Location
+from gpa_lsp.editor.protocol.client import Client, Wire
+from gpa_lsp.editor.protocol.document_sync import DocumentSync, Pushes
+from gpa_lsp.editor.protocol.features import Feature, PushFeature, RequestFeature
+from gpa_lsp.editor.protocol.kept_choices import KeptChoices
+from gpa_lsp.editor.protocol.launch_recording import LaunchRecording
+from gpa_lsp.editor.protocol.launch_times import LaunchTimes
+from gpa_lsp.editor.protocol.loader import ProfileLoader, ProgressDisplay
+from gpa_lsp.editor.protocol.measure_on_save import Measuring
+from gpa_lsp.editor.protocol.measure_permission import ANSWERS
+from gpa_lsp.editor.protocol.measuring_client import MeasuringClient, watch_measured
+from gpa_lsp.editor.protocol.pages import Pages
+from gpa_lsp.editor.protocol.past import pin_kernels
+from gpa_lsp.editor.protocol.predictions import Predictions
+from gpa_lsp.editor.protocol.registrations import LateRegistrations, withdraw
+from gpa_lsp.editor.protocol.simulations import Simulations
+from gpa_lsp.editor.protocol.source_doubts import SourceDoubts
+from gpa_lsp.editor.protocol.status import READING, RECORDING, Status
+from gpa_lsp.editor.protocol.threads import call_in_thread
+from gpa_lsp.editor.protocol.unmeasured_sources import UnmeasuredSources
+from gpa_lsp.editor.protocol.uris import read_path
+from gpa_lsp.editor.protocol.verified_fixes import VerifiedFixes
+from gpa_lsp.editor.sass.library import SassDocuments, is_sass_uri
+from gpa_lsp.editor.sass.model import SCHEME
+from gpa_lsp.editor.settings import HeldSettings, Settings, UnverifiedChoice
+from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
+from gpa_lsp.foundation.errors import GpaError
+from gpa_lsp.kernel.names import find_plain_name
+from gpa_lsp.profile.collect.model import RunResult
+from gpa_lsp.profile.collect.variables import Command
+
+logger = logging.getLogger(__name__)
+
+# Files that hold kernels whether a profile mentions them or not: saving one is worth a measurement
+_KERNEL_SUFFIXES = frozenset({".cu", ".cuh", ".cuf"})
+
+_SECTION = "gpaLsp"  # What the settings are called among those of the editor
+
+_MOST_HELD_S = 12.0  # An answer waits for what is read no longer than this; editors give up after 20 s and more
+
+_HELD_LOOK_S = 0.05
+
+_COLUMNS = "sass.columns"  # What the chosen columns of SASS documents are called among the choices that are kept
+
+_METRIC = "metric"  # What the metric on lines is called there
+
+_FOLDER_DEPTH = 32
+# Without a workspace folder profiles are looked for beside the document, but not in all of somebody's home
+_LONE_FILE_DEPTH = 3
+
+
+class Session:
+    """What is known, shown and under way for one client.
+
+    Args:
+        wire: to the client.
+        params: its first request.
+        units: counts columns for it.
+        list_folders: the URIs of its workspace folders as they are now.
+        root: the folder it works in, where it has no workspace folders.
+        features: of the server, by name.
+        guard: calls what may fail and returns a default should it: (name, function, default).
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        params: types.InitializeParams,
+        *,
+        units: UnitCounter,
+        list_folders: Callable[[], Sequence[str]],
+        root: Path | None,
+        features: Mapping[str, Feature],
+        guard: Callable[[str, Callable[[], Any], Any], Any],
+    ) -> None:
+        self.abilities: Abilities = read_abilities(params.initialization_options)
+        """What the client wants."""
+        self.snapshot = Snapshot()
+        """What is known."""
+        self.has_ended = False
+        """The client has said that it leaves."""
+        self._list_folders, self._root = list_folders, root
+        self._lone_folder: Path | None = None
+        self._guard = guard
+        self._client = Client(wire, params.capabilities)
+        self._held = HeldSettings()
+        self._settings_sync = SettingsSync(self._client, self._held)
+        self._requests = [one for one in features.values() if isinstance(one, RequestFeature)]
+        self._registrations = LateRegistrations(self._client, [one for one in self._requests if one.is_conditional])
+        push = {name: one for name, one in features.items() if isinstance(one, PushFeature)}
+        wanted = {name: one for name, one in push.items() if one.is_wanted(self.abilities)}
+        watcher = Pushes(wanted, self._client.notify, guard)
+        self._documents = Documents(units=units, abilities=self.abilities, watcher=watcher)
+        self.sass = SassDocuments(build_sass, units)
+        """The SASS documents."""
+        self.pages = Pages(self._client)
+        """The report as a page."""
+        self._sources = UnmeasuredSources(self._documents, self._client, units, self._refresh)
+        self.fixes = VerifiedFixes(self._documents.read_open, may_leave_edits=_may_leave_edits(self._client))
+        """What the compiler makes of fixes."""
+        self._document_sync = DocumentSync(self._documents, self.sass, self._sources, watcher)
+        self._choices = KeptChoices()
+        self._doubts = SourceDoubts(self._client, self._documents, self._take_choice, is_asked=self.abilities.questions)
+        self._status = Status(self._client.notify if self.abilities.status else None)
+        client = MeasuringClient(self._client, self._status, self.abilities, finished=self._take_measurement)
+        self._question = client.question
+        self._measuring = Measuring(client, is_relevant=self._is_worth_measuring)
+        recording = MeasuringClient(
+            self._client, self._status, self.abilities, state=RECORDING, question=self._question
+        )
+        self._recording = LaunchRecording(recording, recorded=self._take_descriptions)
+        self._loader = ProfileLoader(self)
+        self.simulations = Simulations(
+            self._documents, self._client, self.predictions, self._loader, read_snapshot=lambda: self.snapshot
+        )
+        """What was simulated of open sources."""
+        self._times = self._make_times()
+        self._loading: asyncio.Task[None] | None = None
+        self._is_configured = asyncio.Event()
+        self._settings_sync.begin(params.initialization_options, is_trusted=self.abilities.is_trusted)
+
+    def _make_times(self) -> LaunchTimes:
+        return LaunchTimes(
+            MeasuringClient(self._client, self._status, self.abilities, question=self._question),
+            self._documents,
+            self.predictions,
+            make_folder=self._client.make_folder,
+            include=self._loader.include,
+            refresh=self._refresh,
+        )
+
+    # Its life
+
+    def amend(self, capabilities: types.ServerCapabilities) -> None:
+        """What pygls does not say of us, and what is better said later, for the documents it is for."""
+        withdraw(capabilities, self._registrations.features)
+        workspace = capabilities.workspace or types.WorkspaceOptions()
+        workspace.text_document_content = types.TextDocumentContentOptions(schemes=[SCHEME])
+        capabilities.workspace = workspace
+
+    async def start(self, params: types.InitializedParams) -> None:
+        """The client is ready."""
+        del params
+        await self._settings_sync.fetch()
+        self._configure()
+        self._is_configured.set()
+        self._client.start(self._registrations.update(self._held.current, self.abilities))
+        self._client.start(call_in_thread(warm_up))
+        self._loading = asyncio.get_running_loop().create_task(self._loader.run())
+
+    async def shut_down(self, params: None) -> None:
+        """The client's last request."""
+        del params
+        self.has_ended = True
+        if self._loading is not None:
+            self._loading.cancel()
+        await self._measuring.leave()
+        await self._recording.leave()
+        await self._sources.leave()
+        await self.simulations.leave()
+        await self._times.leave()
+        await self.fixes.leave()
+        await self.pages.leave()
+        self._client.leave()
+
+    # Settings
+
+    async def change_configuration(self, params: types.DidChangeConfigurationParams) -> None:
+        """The user changed settings."""
+        await self._settings_sync.change(params.settings)
+        self._configure()
+        self._client.start(self._registrations.update(self._held.current, self.abilities))
+        self.take_snapshot(self.snapshot)
+
+    def change_folders(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
+        """Folders came or went."""
+        del params
+        self._configure()
+
+    def _configure(self) -> None:
+        roots, max_depth = choose_roots(self._list_folders(), self._root, self._lone_folder)
+        self._choices.configure(roots)
+        self._show_columns(self._choices.read_names(_COLUMNS))
+        self._show_metric(find_metric(next(iter(self._choices.read_names(_METRIC) or ()), USUAL.name)))
+        watched = watch_measured(self._held.current, roots)
+        self._loader.configure(roots, watched, max_depth=max_depth, may_ask_git=self._held.is_trusted)
+        self._client.start(self._doubts.configure(roots[0] if roots else None))
+        self._measuring.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
+        self._recording.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
+        self._sources.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
+        self.simulations.configure(self._held.current, is_trusted=self._held.is_trusted)
+        self._times.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
+        self.fixes.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
+
+    def _tell_doubts(self) -> None:
+        is_decided = self._held.current.unverified_lines is not UnverifiedChoice.FITTING
+        self._client.start(self._doubts.tell(is_decided=is_decided))
+
+    def _take_choice(self, choice: UnverifiedChoice) -> None:
+        """The user chose what is shown of sources that may have changed."""
+        self._held.choose_unverified(choice)
+        self.take_snapshot(self.snapshot)
+
+    async def choose_sources(self, wanted: str | None) -> str | None:
+        """Ask what is to be shown of sources that may have changed."""
+        return await self._doubts.ask(wanted)
+
+    def show_all_hints(self, is_wanted: bool | None) -> bool:
+        """Every hint instead of as many as a screen bears, or the other way round."""
+        self._held.show_all_hints(not self._held.shows_all_hints if is_wanted is None else is_wanted)
+        self.take_snapshot(self.snapshot)
+        return self._held.shows_all_hints
+
+    # Measuring
+
+    def save(self, params: types.DidSaveTextDocumentParams) -> None:
+        """A document was saved."""
+        self._document_sync.save(params.text_document.uri)
+        self.simulations.saved(params.text_document.uri)
+        self._times.saved(params.text_document.uri)
+        path = read_path(params.text_document.uri)
+        if path is not None:
+            self._measuring.saved(Path(path), self._choose_kernel(path))
+
+    def _is_worth_measuring(self, file: Path) -> bool:
+        is_kernel = file.suffix.lower() in _KERNEL_SUFFIXES and self._measuring.contains(file)
+        return is_kernel or os.path.realpath(file) in self.snapshot.by_file
+
+    def _choose_kernel(self, path: str) -> str | None:
+        """The longest kernel with lines in a file, by the name its source has; None when none is known."""
+        kernels = self.snapshot.by_file.get(os.path.realpath(path), ())
+        return find_plain_name(kernels[0].kernel.report.name) if kernels else None
+
+    def _take_descriptions(self, descriptions: Sequence[Path]) -> None:
+        for description in descriptions:
+            self.predictions.described(description)
+            self.simulations.described(description)
+
+    def _take_measurement(self, result: RunResult) -> None:
+        if result.report is not None:
+            self._loader.expect(result.report)
+
+    # Documents
+
+    def open(self, params: types.DidOpenTextDocumentParams) -> None:
+        """A document was opened."""
+        path = self._document_sync.open(params.text_document)
+        if path is None:
+            return
+        self._tell_doubts()
+        self._loader.put_first(self._documents.list_open()[::-1])
+        if self._lone_folder is None:
+            self._lone_folder = path.parent
+            if self._root is None and not self._list_folders():
+                self._configure()
+
+    def change(self, params: types.DidChangeTextDocumentParams) -> None:
+        """A document was edited."""
+        self._forget_fixes(params.text_document.uri)
+        self._document_sync.change(params.text_document, params.content_changes)
+
+    def close(self, params: types.DidCloseTextDocumentParams) -> None:
+        """A document was closed."""
+        self._forget_fixes(params.text_document.uri)
+        self.simulations.closed(params.text_document.uri)
+        self._times.closed(params.text_document.uri)
+        self._document_sync.close(params.text_document.uri)
+
+    def _forget_fixes(self, uri: str) -> None:
+        path = self._documents.find_local_path(uri)
+        if path is not None:
+            self.fixes.changed(path)
+
+    def lose(self, uri: str) -> None:
+        """The client changed a document in a way we do not understand: nothing is said of it until it is opened again."""
+        logger.warning("a change of %s could not be read; it is left alone until it is opened again", uri)
+        self._document_sync.close(uri)
+
+    def read_content(self, params: types.TextDocumentContentParams) -> types.TextDocumentContentResult:
+        """The text of a SASS document."""
+        document = self._guard("SASS document", lambda: self.sass.make(params.uri), None)
+        text = document.text if document is not None else "// No loaded profile has this kernel.\n"
+        return types.TextDocumentContentResult(text=text)
+
+    # What the loader tells (its Audience)
+
+    def take_snapshot(self, snapshot: Snapshot) -> None:
+        """There is a new state of knowledge: show it."""
+        self.snapshot = snapshot
+        self._status.take(snapshot)
+        self.predictions.take_gpu(snapshot.find_gpu())
+        self._documents.take(snapshot, self._held.current)
+        for uri in self.sass.take(snapshot.visible, self._held.current, self._documents.places):
+            self._client.say_changed(uri)
+        self._document_sync.tell_of_sass()
+        self._tell_doubts()
+        self._refresh()
+
+    def _show_columns(self, names: Sequence[str] | None) -> None:
+        for uri in self.sass.choose_columns(names):
+            self._client.say_changed(uri)
+
+    def _show_metric(self, metric: LineMetric) -> None:
+        if metric == self._held.current.metric:
+            return
+        self._held.choose_metric(metric)
+        self._status.show_metric(metric)
+        if self.snapshot.generation:
+            self.take_snapshot(self.snapshot)
+
+    def _refresh(self) -> None:
+        """Let the client ask again for what it shows."""
+        asking = ((one.refresh_method, one.refresh_capability) for one in self._requests)
+        self._client.refresh([(method, capability) for method, capability in asking if method])
+
+    def cancel_progress(self, params: types.WorkDoneProgressCancelParams) -> None:
+        """The user ended something by its bar."""
+        self._client.cancel_progress(params.token)
+
+    def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
+        """Long work begins."""
+        return self._status.watch(READING, self._client.start_progress(title, cancel))
+
+    def warn(self, text: str) -> None:
+        """Something the user must know."""
+        self._client.warn(text)
+
+    # What features and commands may ask and do (its SessionActions)
+
+    @property
+    def settings(self) -> Settings:
+        """The options."""
+        return self._held.current
+
+    @property
+    def places(self) -> PlaceFinder:
+        """Finds measured places."""
+        return self._documents.places
+
+    def view(self, uri: str) -> DocumentView | None:
+        """The view of an open source."""
+        return self._documents.view(uri)
+
+    def can(self, capability: str) -> bool:
+        """Whether the client has a capability, named by its place among them."""
+        return self._client.can(capability)
+
+    def _is_known(self, uri: str) -> bool:
+        path = self._documents.find_local_path(uri)
+        return path is None or path in self.snapshot.by_file or self._loader.is_settled
+
+    async def wait_for_profiles(self, uri: str) -> None:
+        """Until something is known of a document or everything was read, but not for long."""
+        end_s = time.monotonic() + _MOST_HELD_S
+        while not self._is_known(uri) and not self.has_ended and time.monotonic() < end_s:
+            await asyncio.sleep(_HELD_LOOK_S)
+
+    @property
+    def predictions(self) -> Predictions:
+        """What was emulated of open sources."""
+        return self._sources.predictions
+
+    async def write_page_of(self, profile: Path) -> tuple[Path, tuple[str, ...]]:
+        """The page of one profile, and the mangled names of its kernels."""
+        return await self.pages.write_profile(self._loader.make_job(profile))
+
+    def choose_columns(self, names: Sequence[str] | None) -> None:
+        """Show some columns in SASS documents from now on, in this workspace."""
+        self._show_columns(names)
+        self._choices.keep_names(_COLUMNS, names)
+
+    def choose_metric(self, metric: LineMetric) -> None:
+        """Show a metric on lines from now on, in this workspace."""
+        self._show_metric(metric)
+        self._choices.keep_names(_METRIC, None if metric == USUAL else (metric.name,))
+
+    def reload(self) -> None:
+        """Read every profile again."""
+        self._loader.reload()
+
+    def show_document(self, title: str, markdown: str) -> None:
+        """Open a text in the editor."""
+        self._client.show_document(title, markdown)
+
+    def show_location(self, location: Location) -> None:
+        """Put the cursor there."""
+        self._client.show_location(location)
+
+    def show_message(self, text: str) -> None:
+        """Say a sentence."""
+        self._client.inform(text)
+
+    def measure(self, uri: str | None) -> bool:
+        """Run the user's command for a document, or for none."""
+        path = read_path(uri) if uri is not None and not is_sass_uri(uri) else None
+        kernel = self._choose_kernel(path) if path is not None else None
+        self._measuring.measure_now(None if path is None else Path(path), kernel)
+        return self._held.is_trusted and self._held.current.profile_command is not None
+
+    async def record_launches(self, uri: str | None, command: Command | None) -> bool:
+        """Run a program and record its launches, once the settings are here."""
+        await self._is_configured.wait()
+        path = read_path(uri) if uri is not None and not is_sass_uri(uri) else None
+        self._measuring.stop_asking()  # what the user asks for now comes first
+        return self._recording.record_now(None if path is None else Path(path), command)
+
+    def answer_measuring(self, answer: str | None) -> str:
+        """Whether the command that measures may run, where that is asked."""
+        return self._question.take(ANSWERS.get(answer or "")).value
+
+    def cancel_measuring(self) -> bool:
+        """End the run that goes on."""
+        was_running = self._measuring.is_measuring or self._recording.is_recording or self._times.is_timing
+        self._times.cancel()
+        self._measuring.cancel()
+        self._recording.cancel()
+        return was_running
+
+    def set_trust(self, is_trusted: bool) -> None:
+        """The user trusts the workspace, or does not any more."""
+        self._held.set_trust(is_trusted)
+        self._configure()
+
+    async def pin(self, kernels: Sequence[VisibleKernel], *, is_pinned: bool) -> int:
+        """Make the shown measurements of some kernels their baselines, or take the baselines away."""
+        measured = [shown.kernel for shown in kernels]
+        try:
+            count = await call_in_thread(lambda: pin_kernels(measured, is_pinned=is_pinned))
+        except GpaError as error:
+            self._client.warn(str(error))
+            return 0
+        await self._loader.look_back()
+        return count
+
+
+def _may_leave_edits(client: Client) -> bool:
+    """The client asks for what an action lacks when it is looked at, and gives back what it was named by."""
+    resolved = client.read("text_document.code_action.resolve_support.properties")
+    return "edit" in (resolved or ()) and client.can("text_document.code_action.data_support")
+
+
+class SettingsSync:
+    """Hands on what comes, asks for what does not, and complains of values that make no sense.
+
+    Args:
+        client: the editor.
+        held: the settings as they came to be.
+    """
+
+    def __init__(self, client: Client, held: HeldSettings) -> None:
+        self._client = client
+        self._held = held
+
+    def begin(self, initialization_options: object, *, is_trusted: bool) -> None:
+        """The first thing the client says."""
+        self._complain(self._held.begin(initialization_options, is_trusted=is_trusted))
+
+    async def fetch(self) -> None:
+        """Ask a client that can be asked."""
+        if not self._client.can("workspace.configuration"):
+            return
+        item = types.ConfigurationItem(section=_SECTION)
+        answer = await self._client.ask(types.WORKSPACE_CONFIGURATION, types.ConfigurationParams(items=[item]))
+        if isinstance(answer, list | tuple) and answer:
+            self._complain(self._held.take(answer[0], is_whole=True))
+
+    async def change(self, sent: Any) -> None:
+        """The client says that something changed: what, or nothing at all."""
+        if isinstance(sent, dict) and _SECTION in sent:
+            self._complain(self._held.take(sent[_SECTION]))
+        else:
+            await self.fetch()
+
+    def _complain(self, complaints: tuple[str, ...]) -> None:
+        for complaint in complaints:
+            self._client.warn(complaint)
+
+
+def choose_roots(
+    folder_uris: Iterable[str], lone_root: Path | None, lone_folder: Path | None
+) -> tuple[tuple[Path, ...], int]:
+    """The folders, and how deep profiles are looked for in them.
+
+    >>> roots, depth = choose_roots([], None, Path("/home/me"))
+    >>> [root.as_posix() for root in roots], depth
+    (['/home/me'], 3)
+    """
+    folders = (read_path(uri) for uri in folder_uris)
+    roots = tuple(Path(folder) for folder in folders if folder is not None)
+    if not roots and lone_root is not None:
+        roots = (lone_root,)
+    if roots:
+        return roots, _FOLDER_DEPTH
+    return () if lone_folder is None else (lone_folder,), _LONE_FILE_DEPTH

@@ -1,0 +1,262 @@
+"""What the user is told of sources that may not be what was measured, and what they choose: one message per workspace, and a command to ask again."""
+
+import json
+import logging
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gpa_lsp.editor.documents import Documents, UnmappedSource, UnverifiedSource
+from gpa_lsp.editor.protocol.threads import call_in_thread
+from gpa_lsp.editor.settings import UnverifiedChoice
+from gpa_lsp.foundation.numbers import format_count
+from gpa_lsp.foundation.whole_files import atomic_write
+from gpa_lsp.report.history.location import find_database
+
+logger = logging.getLogger(__name__)
+
+_FILE_NAME = "sources.json"
+_MAX_BYTES = 1 << 20
+_MOST_WORKSPACES = 1000
+
+
+class SourceChoices:
+    """Choices on disk, beside the history. Reading and writing block on the file system: call them off the event loop.
+
+    Args:
+        file: where; None for the user's own.
+    """
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._file = file
+
+    def find(self, workspace: Path) -> UnverifiedChoice | None:
+        """What was chosen for a workspace; None where nobody was asked, or nothing can be read."""
+        chosen = self._read().get(os.path.realpath(workspace))
+        try:
+            return None if chosen is None else UnverifiedChoice(chosen)
+        except ValueError:
+            return None
+
+    def keep(self, workspace: Path, choice: UnverifiedChoice) -> None:
+        """Remember a choice; where that cannot be done it holds until the server ends."""
+        name = os.path.realpath(workspace)
+        others = [(known, value) for known, value in self._read().items() if known != name]
+        document = dict([*others, (name, choice.value)][-_MOST_WORKSPACES:])
+        try:
+            file = self._find_file()
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with atomic_write(file) as stream:
+                json.dump(document, stream, indent=1)
+        except OSError as error:
+            logger.warning("what was chosen about sources is not remembered: %s", error)
+
+    def _read(self) -> dict[str, str]:
+        try:
+            file = self._find_file()
+            if file.stat().st_size > _MAX_BYTES:
+                return {}
+            document = json.loads(file.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return {}
+        known = document.items() if isinstance(document, dict) else ()
+        return {name: value for name, value in known if isinstance(value, str)}
+
+    def _find_file(self) -> Path:
+        if self._file is None:
+            self._file = find_database().with_name(_FILE_NAME)
+        return self._file
+
+
+SHOW = "Show"  # Numbers on all their lines, marked
+
+HIDE = "Hide"  # No numbers on their lines
+
+MAP = "Map sources…"  # A page that says which file is taken for which, and how to say otherwise
+
+COMMAND_NAME = "gpaLsp.chooseSources"
+
+_CHOICES = {SHOW: UnverifiedChoice.ALL, HIDE: UnverifiedChoice.NONE}
+
+
+class Asker(Protocol):
+    """Who can tell and ask the user."""
+
+    def inform(self, text: str) -> None:
+        """Say a sentence."""
+        ...
+
+    async def choose(self, text: str, actions: Sequence[str]) -> str | None:
+        """Ask, however long the answer takes; None for no answer."""
+        ...
+
+    def show_document(self, title: str, markdown: str) -> None:
+        """Open a text."""
+        ...
+
+
+class _Doubts(Struct, frozen=True, kw_only=True):
+    unverified: tuple[UnverifiedSource, ...]
+    unmapped: tuple[UnmappedSource, ...]
+
+
+class SourceDoubts:
+    """Tells and asks.
+
+    Args:
+        asker: the client.
+        documents: the open ones.
+        take: is given what the user chose.
+        is_asked: the client shows a question without being in the way; others are told, and ask by the command.
+        choices: what was chosen before; None for the user's own file.
+    """
+
+    def __init__(
+        self,
+        asker: Asker,
+        documents: Documents,
+        take: Callable[[UnverifiedChoice], None],
+        *,
+        is_asked: bool,
+        choices: SourceChoices | None = None,
+    ) -> None:
+        self._asker = asker
+        self._documents = documents
+        self._take = take
+        self._is_asked = is_asked
+        self._choices = choices or SourceChoices()
+        self._workspace: Path | None = None
+        self._is_told = True
+
+    async def configure(self, workspace: Path | None) -> None:
+        """There is a workspace: take what was chosen for it before."""
+        if workspace == self._workspace:
+            return
+        self._workspace = workspace
+        chosen = None if workspace is None else await call_in_thread(lambda: self._choices.find(workspace))
+        self._is_told = chosen is not None
+        if chosen is not None:
+            self._take(chosen)
+        else:
+            await self.tell()
+
+    async def tell(self, *, is_decided: bool = False) -> None:
+        """Look at the open documents again; say something if there is something to say, and nothing was said in this workspace."""
+        doubts = self._find()
+        if is_decided:
+            doubts = replace(doubts, unverified=())
+        if self._is_told or not (doubts.unverified or doubts.unmapped):
+            return
+        self._is_told = True
+        text = describe_doubts(doubts.unverified, doubts.unmapped)
+        if self._is_asked:
+            await self._settle(await self._asker.choose(text, (SHOW, HIDE, MAP)))
+        else:
+            self._asker.inform(f"{text}; {COMMAND_NAME} shows, hides or maps such sources")
+            await self._keep(UnverifiedChoice.FITTING)
+
+    async def ask(self, wanted: str | None = None) -> str | None:
+        """What the user chooses now, asked by a command of theirs.
+
+        Args:
+            wanted: ``show``, ``hide`` or ``map``; None to ask.
+
+        Returns:
+            One of these; None for no answer.
+        """
+        by_word = {"show": SHOW, "hide": HIDE, "map": MAP}
+        if wanted in by_word:
+            answer: str | None = by_word[wanted]
+        else:
+            doubts = self._find()
+            answer = await self._asker.choose(describe_doubts(doubts.unverified, doubts.unmapped), (SHOW, HIDE, MAP))
+        await self._settle(answer)
+        return next((word for word, action in by_word.items() if action == answer), None)
+
+    def _find(self) -> _Doubts:
+        return _Doubts(unverified=self._documents.find_unverified(), unmapped=self._documents.find_unmapped())
+
+    async def _settle(self, answer: str | None) -> None:
+        if answer == MAP:
+            doubts = self._find()
+            self._asker.show_document("Sources", write_mapping_page(doubts.unverified, doubts.unmapped))
+        choice = _CHOICES.get(answer or "", UnverifiedChoice.FITTING)
+        if answer in _CHOICES:
+            self._take(choice)
+        if answer != MAP:
+            await self._keep(choice)
+
+    async def _keep(self, choice: UnverifiedChoice) -> None:
+        workspace = self._workspace
+        if workspace is not None:
+            await call_in_thread(lambda: self._choices.keep(workspace, choice))
+
+
+def describe_doubts(unverified: Sequence[UnverifiedSource], unmapped: Sequence[UnmappedSource]) -> str:
+    """One sentence or two about all of them.
+
+    >>> one = UnverifiedSource(
+    ...     local_path="/w/k.cu", compiled_path="/b/k.cu", profile="k.ncu-rep", doubt="was saved after it was measured", is_shown=True
+    ... )
+    >>> describe_doubts([one], [])
+    'k.cu was saved after it was measured: its numbers are marked with ? (there is no copy of it in k.ncu-rep)'
+    """
+    parts = []
+    shown = [one for one in unverified if one.is_shown]
+    hidden = [one for one in unverified if not one.is_shown]
+    for group, outcome in ((shown, "numbers are marked with ?"), (hidden, "numbers are hidden")):
+        if group:
+            first = group[0]
+            others = f", like {format_count(len(group) - 1)} more," if len(group) > 1 else ""
+            why = first.doubt if first.is_shown else f"does not fit what was measured: it {first.doubt}"
+            copy = f"there is no copy of it in {first.profile}"
+            parts.append(f"{_name(first.local_path)}{others} {why}: its {outcome} ({copy})")
+    parts.extend(
+        f"{one.profile} was measured with {one.compiled_path}, which is not in this workspace; if {one.local_path} is that file, map its folder"
+        for one in unmapped[:1]
+    )
+    return ". ".join(parts) or "every open source is what was measured, as far as anyone can tell"
+
+
+def write_mapping_page(unverified: Sequence[UnverifiedSource], unmapped: Sequence[UnmappedSource]) -> str:
+    """Which file is taken for which, and the setting that says otherwise; Markdown."""
+    rows = [f"* `{one.compiled_path}` is taken to be `{one.local_path}`, which {one.doubt}" for one in unverified]
+    rows += [f"* `{one.compiled_path}` was not found here; `{one.local_path}` has the same name" for one in unmapped]
+    pairs = dict(map(_guess_folders, unmapped)) or {"/folder/as/compiled": "/folder/here"}
+    lines = ",\n".join(f'    "{compiled}": "{here}"' for compiled, here in pairs.items())
+    return "\n".join(
+        [
+            "# Sources of profiles",
+            "",
+            *(rows or ["* every open source was found"]),
+            "",
+            "To say where sources lie, set `gpaLsp.pathMappings`, a folder as compiled and the folder here:",
+            "",
+            "```json",
+            '"gpaLsp.pathMappings": {',
+            lines,
+            "}",
+            "```",
+            "",
+            "A copy of the sources in the report leaves no doubt: record with `--import-source yes`.",
+            "",
+        ]
+    )
+
+
+def _guess_folders(source: UnmappedSource) -> tuple[str, str]:
+    """The folders above the part of both paths that is alike."""
+    compiled = source.compiled_path.replace("\\", "/").split("/")
+    here = source.local_path.replace("\\", "/").split("/")
+    while len(compiled) > 1 and len(here) > 1 and compiled[-1] == here[-1]:
+        compiled.pop()
+        here.pop()
+    return "/".join(compiled) or "/", "/".join(here) or "/"
+
+
+def _name(path: str) -> str:
+    return os.path.basename(path)  # noqa: PTH119 - of this machine, and never looked at

@@ -1,0 +1,243 @@
+"""CUDA C++ of the arithmetic benchmarks: loops of one instruction in chains that do not depend on each other.
+
+Every loop is of inline PTX, so that the compiler can neither fold nor remove it, and ends in a store that never happens. Eight chains times
+eight warps per scheduler hide a latency of 32 cycles, more than any of these instructions has where it is not limited by its own rate.
+
+Source:
+    PTX ISA 8.8, "Warp-level matrix instructions: mma" for the shapes and the types of operands; CUDA Programming Guide, "Arithmetic
+    Instructions". What is measured and why tensor instructions of warp groups are not: README, "Calibrating".
+"""
+
+import re
+
+from msgspec import Struct
+
+from gpa_lsp.execution.calibration.model import ArithmeticBenchmark, Skipped
+from gpa_lsp.gpu.device.model import OperationKind
+
+WARP_THREADS = 32
+_CHAINS = 8
+_TENSOR_CHAINS = 4  # Fewer, for the sake of their accumulators' registers
+_STEPS = 16  # Instructions of each chain in one iteration
+
+_SHELL = """
+extern "C" __global__ void __launch_bounds__(256) benchmark(unsigned long long *out, unsigned int seed, int iterations)
+{{
+    unsigned long long begin_ns, end_ns;
+    const long long begin = clock64();
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin_ns) :: "memory");
+{declare}
+#pragma unroll 1
+    for (int iteration = 0; iteration < iterations; ++iteration) {{
+#pragma unroll
+        for (int step = 0; step < {steps}; ++step) {{
+{body}
+        }}
+    }}
+    unsigned int kept = 0;
+{keep}
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(end_ns) :: "memory");
+    if (kept == 0x7fedcba9u) out[4 + threadIdx.x] = kept;
+    if (blockIdx.x == 0 && threadIdx.x == 0) {{ out[0] = clock64() - begin; out[1] = end_ns - begin_ns; }}
+}}
+"""
+
+
+class _Loop(Struct, frozen=True, kw_only=True):
+    """A loop of one instruction of ordinary lanes; the result is every operand."""
+
+    kind: OperationKind
+    instruction: str
+    ops_per_thread: int
+    c_type: str
+    start: str
+    constraint: str
+    ptx: str
+
+
+_LOOPS = (
+    _Loop(
+        kind=OperationKind.FP64,
+        instruction="DFMA",
+        ops_per_thread=2,
+        c_type="double",
+        start="1.0 + 1e-9 * threadIdx.x",
+        constraint="d",
+        ptx="fma.rn.f64 %0, %0, %0, %0;",
+    ),
+    _Loop(
+        kind=OperationKind.FP32,
+        instruction="FFMA",
+        ops_per_thread=2,
+        c_type="float",
+        start="1.0f + 1e-6f * threadIdx.x",
+        constraint="f",
+        ptx="fma.rn.f32 %0, %0, %0, %0;",
+    ),
+    _Loop(
+        kind=OperationKind.FP16,
+        instruction="HFMA2",
+        ops_per_thread=4,  # a register holds a pair
+        c_type="unsigned int",
+        start="0x3c003c00u + threadIdx.x",
+        constraint="r",
+        ptx="fma.rn.f16x2 %0, %0, %0, %0;",
+    ),
+    _Loop(
+        kind=OperationKind.INT32,
+        instruction="IMAD",
+        ops_per_thread=2,
+        c_type="unsigned int",
+        start="seed + threadIdx.x",
+        constraint="r",
+        ptx="mad.lo.u32 %0, %0, %0, %0;",
+    ),
+    _Loop(
+        kind=OperationKind.SPECIAL,
+        instruction="MUFU",
+        ops_per_thread=1,
+        c_type="float",
+        start="0.5f + 1e-3f * threadIdx.x",
+        constraint="f",
+        ptx="ex2.approx.ftz.f32 %0, %0;",
+    ),
+)
+
+
+class _Shape(Struct, frozen=True, kw_only=True):
+    """A shape of ``mma.sync``, dense."""
+
+    kind: OperationKind  # the type of operation
+    since: tuple[int, int]  # compute capability that has it
+    types: str  # shape and types as PTX writes them
+    constraint: str  # of the accumulator's registers: ``d``, ``f`` or ``r``
+    registers: tuple[int, int, int]  # of accumulator, A and B, per thread
+    multiply_adds: int  # of one warp instruction
+    instruction: str  # opcode it is compiled to
+
+
+def _shape(kind: OperationKind, since: tuple[int, int], types: str, registers: tuple[int, int, int]) -> _Shape:
+    """A shape from its PTX name; the rest follows from that."""
+    rows, columns, depth = (int(size) for size in re.findall(r"[0-9]+", types.partition(".")[0]))
+    accumulator = types.rpartition(".")[2]
+    instruction = {"f64": "DMMA", "s32": "IMMA"}.get(accumulator, "QMMA" if "e4m3" in types else "HMMA")
+    return _Shape(
+        kind=kind,
+        since=since,
+        types=types,
+        constraint={"f64": "d", "f32": "f", "s32": "r", "f16": "r"}[accumulator],
+        registers=registers,
+        multiply_adds=rows * columns * depth,
+        instruction=instruction,
+    )
+
+
+# Largest first; the first that a compute capability has is taken. FP16 and FP8 accumulate in FP16, as the theoretical peaks have it: GeForce boards
+# do so at twice the rate of FP32, and all others at the same.
+_SHAPES = (
+    _shape(OperationKind.TENSOR_FP64, (9, 0), "m16n8k8.row.col.f64.f64.f64.f64", (4, 4, 2)),
+    _shape(OperationKind.TENSOR_FP64, (8, 0), "m8n8k4.row.col.f64.f64.f64.f64", (2, 1, 1)),
+    _shape(OperationKind.TENSOR_TF32, (8, 0), "m16n8k8.row.col.f32.tf32.tf32.f32", (4, 4, 2)),
+    _shape(OperationKind.TENSOR_FP16, (8, 0), "m16n8k16.row.col.f16.f16.f16.f16", (2, 4, 2)),
+    _shape(OperationKind.TENSOR_FP16, (7, 5), "m16n8k8.row.col.f16.f16.f16.f16", (2, 2, 1)),
+    _shape(OperationKind.TENSOR_BF16, (8, 0), "m16n8k16.row.col.f32.bf16.bf16.f32", (4, 4, 2)),
+    _shape(OperationKind.TENSOR_FP8, (8, 9), "m16n8k32.row.col.f16.e4m3.e4m3.f16", (2, 4, 2)),
+    _shape(OperationKind.TENSOR_INT8, (8, 0), "m16n8k32.row.col.s32.s8.s8.s32", (4, 4, 2)),
+    _shape(OperationKind.TENSOR_INT8, (7, 5), "m8n8k16.row.col.s32.s8.s8.s32", (2, 1, 1)),
+)
+
+_PADDED_MAJOR = 12
+
+_WARP_GROUP_MAJORS = (9, 10)  # Compute capabilities whose tensor cores only warp groups keep busy
+
+
+def list_arithmetic_benchmarks(compute_capability: tuple[int, int]) -> tuple[list[ArithmeticBenchmark], list[Skipped]]:
+    """Benchmarks of every type a GPU has an instruction of a single warp for, and the types that have none.
+
+    >>> found, skipped = list_arithmetic_benchmarks((8, 6))
+    >>> [benchmark.instruction for benchmark in found][:5]
+    ['DFMA', 'FFMA', 'HFMA2', 'IMAD', 'MUFU']
+    """
+    found = [_write_loop(loop) for loop in _LOOPS]
+    skipped = []
+    for kind in (kind for kind in OperationKind if kind.is_tensor):
+        why, shape = find_obstacle(kind, compute_capability), _find_shape(kind, compute_capability)
+        if why or shape is None:
+            skipped.append(Skipped(what=kind.value, why=why))
+        else:
+            found.append(_write_tensor_loop(shape))
+    return found, skipped
+
+
+def find_obstacle(kind: OperationKind, compute_capability: tuple[int, int]) -> str:
+    """Why a tensor type has no benchmark on a GPU; empty where it has one."""
+    if kind is OperationKind.TENSOR_FP4:
+        return "its instructions need a compiler target specific to this GPU"
+    if _find_shape(kind, compute_capability) is None:
+        return f"compute capability {'.'.join(map(str, compute_capability))} has no mma instruction of this type"
+    if compute_capability[0] in _WARP_GROUP_MAJORS and kind is not OperationKind.TENSOR_FP64:
+        return "mma of one warp does not reach the ceiling here, only warp groups do (wgmma, tcgen05); the theoretical ceiling is kept"
+    if compute_capability[0] >= _PADDED_MAJOR and kind is OperationKind.TENSOR_FP64:
+        return (
+            "the compiler pads these instructions with thousands of others: they exist for correctness, not for speed"
+        )
+    return ""
+
+
+def _find_shape(kind: OperationKind, compute_capability: tuple[int, int]) -> _Shape | None:
+    return next((shape for shape in _SHAPES if shape.kind is kind and compute_capability >= shape.since), None)
+
+
+def _write_loop(loop: _Loop) -> ArithmeticBenchmark:
+    declare, body, keep = [], [], []
+    for chain in range(_CHAINS):
+        declare.append(f"    {loop.c_type} x{chain} = ({loop.c_type})({loop.start}) + ({loop.c_type}){chain};")
+        body.append(f'            asm volatile("{loop.ptx}" : "+{loop.constraint}"(x{chain}));')
+        keep.append(f"    kept += (unsigned int)x{chain};")
+    return ArithmeticBenchmark(
+        kind=loop.kind,
+        instruction=loop.instruction,
+        source=_fill(declare, body, keep),
+        instructions_per_turn=_CHAINS * _STEPS,
+        ops_per_instruction=loop.ops_per_thread * WARP_THREADS,
+    )
+
+
+def _write_tensor_loop(shape: _Shape) -> ArithmeticBenchmark:
+    sums, firsts, seconds = shape.registers
+    sum_type = {"d": "double", "f": "float", "r": "int"}[shape.constraint]
+    type_name = "double" if shape.constraint == "d" else "unsigned int"
+    declare = [f"    {type_name} a{i} = ({type_name})(seed + {i}u * threadIdx.x);" for i in range(firsts)]
+    declare += [f"    {type_name} b{i} = ({type_name})(seed ^ ({i}u + threadIdx.x));" for i in range(seconds)]
+    body, keep = [], []
+    for chain in range(_TENSOR_CHAINS):
+        accumulators = [f"x{chain}_{i}" for i in range(sums)]
+        declare += [f"    {sum_type} {name} = ({sum_type})(threadIdx.x + {chain}u);" for name in accumulators]
+        body.append(f"            {_write_mma(shape, accumulators)}")
+        keep += [f"    kept += (unsigned int){name};" for name in accumulators]
+    return ArithmeticBenchmark(
+        kind=shape.kind,
+        instruction=shape.instruction,
+        source=_fill(declare, body, keep),
+        instructions_per_turn=_TENSOR_CHAINS * _STEPS,
+        ops_per_instruction=2 * shape.multiply_adds,
+    )
+
+
+def _write_mma(shape: _Shape, accumulators: list[str]) -> str:
+    """``mma`` on accumulators that are both read and written."""
+    sums, firsts, seconds = shape.registers
+    numbers = [f"%{i}" for i in range(sums + firsts + seconds)]
+    result = ", ".join(numbers[:sums])
+    first = ", ".join(numbers[sums : sums + firsts])
+    second = ", ".join(numbers[sums + firsts :])
+    outputs = ", ".join(f'"+{shape.constraint}"({name})' for name in accumulators)
+    operand = "d" if shape.constraint == "d" else "r"
+    names = [*(f"a{i}" for i in range(firsts)), *(f"b{i}" for i in range(seconds))]
+    inputs = ", ".join(f'"{operand}"({name})' for name in names)
+    text = f"mma.sync.aligned.{shape.types} {{{result}}}, {{{first}}}, {{{second}}}, {{{result}}};"
+    return f'asm volatile("{text}" : {outputs} : {inputs});'
+
+
+def _fill(declare: list[str], body: list[str], keep: list[str]) -> str:
+    return _SHELL.format(steps=_STEPS, declare="\n".join(declare), body="\n".join(body), keep="\n".join(keep))

@@ -1,0 +1,373 @@
+"""A source → PTX, cubin and messages: which flags, which compiler, what is left out."""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from gpa_lsp.execution.compiler.device_part import HOST_LEFT_OUT, compile_device_part
+from gpa_lsp.execution.compiler.host_code import HostCode, find_conditions, find_host_code
+from gpa_lsp.execution.compiler.job import CompileJob
+from gpa_lsp.execution.compiler.launches import guess_instantiations
+from gpa_lsp.execution.compiler.missing_headers import explain_missing_headers, find_missing_header, include_with_search
+from gpa_lsp.execution.compiler.model import CompiledUnit, CompilerFlags, CompilerMessage
+from gpa_lsp.execution.compiler.nvcc import compile_with_nvcc
+from gpa_lsp.execution.compiler.nvcc_location import INSTALL, TOOL, NvccInstallation, find_nvcc
+from gpa_lsp.execution.compiler.nvrtc_processes import identify_nvrtc, list_nvrtc_architectures
+from gpa_lsp.execution.compiler.project import search_flags
+from gpa_lsp.execution.compiler.project_folder import find_project_folder
+from gpa_lsp.execution.compiler.removed_names import explain_removed_names, find_remedy
+from gpa_lsp.execution.compiler.settings import (
+    DEFAULT_COMPUTE_CAPABILITY,
+    DEFAULT_SETTINGS,
+    CompilerChoice,
+    CompileSettings,
+)
+from gpa_lsp.execution.compiler.source_text import read_source
+from gpa_lsp.execution.compiler.unit_cache import UNITS, make_key
+from gpa_lsp.foundation.errors import InputError, MissingToolError, ProblemSeverity, UnsupportedInputError
+from gpa_lsp.foundation.locations import read_escapes
+from gpa_lsp.foundation.numbers import format_count_of
+from gpa_lsp.foundation.regular_files import read_bounded
+
+_SUFFIXES = (".cu", ".cpp", ".cc", ".cxx", ".c", ".cuh", ".h", ".hpp")
+_SOURCES = frozenset(_SUFFIXES[:5])
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"](?:[^<>"\n]*/)?([^<>"/\n]+)[>"]', re.MULTILINE)
+_MOST_FILES = 500
+_MOST_BYTES = 1 << 20
+_DEEPEST = 4
+_MOST_ASKED = 40  # sources whose includes are followed for one fragment
+_SKIPPED = frozenset({"build", "node_modules", ".git", ".venv", "__pycache__"})
+
+
+def find_including(path: Path) -> Path | None:
+    """A source that includes a file, directly or through headers; None where none is found near it.
+
+    Names in ``#include`` lines only propose sources: one is taken where its includes, followed as a compiler does, lead to this very file.
+    Looked for in the file's own folder first, then in its project, in at most 500 files. CUDA sources come before others, near ones before far ones.
+    """
+    includes = dict(_list_includes(path))
+    wanted, asked = {path}, 0
+    for _ in range(_DEEPEST):
+        names = {one.name for one in wanted}
+        found = [one for one, included in includes.items() if one not in wanted and not names.isdisjoint(included)]
+        for source in (one for one in found if one.suffix in _SOURCES):
+            asked += 1
+            if asked > _MOST_ASKED:
+                return None
+            if _leads_to(source, path):
+                return source
+        if not found:
+            return None
+        wanted.update(found)
+    return None
+
+
+def _leads_to(source: Path, path: Path) -> bool:
+    """Whether the include lines of a source, with the flags it is compiled with, lead to a file."""
+    flags, _ = search_flags(source)
+    try:
+        _, included = include_with_search(source, source.read_bytes(), flags or CompilerFlags(directory=source.parent))
+    except (OSError, InputError):
+        return False
+    real = os.path.realpath(path)
+    return any(one.name == path.name and os.path.realpath(one) == real for one in included.headers)
+
+
+def _list_includes(path: Path) -> Iterator[tuple[Path, frozenset[str]]]:
+    """Files near one, and the names, without folders, of what each includes."""
+    count = 0
+    for file in _list_near(path):
+        try:
+            facts = file.stat()
+            if facts.st_size > _MOST_BYTES:
+                continue
+            yield file, _read_includes(file, facts.st_size, facts.st_mtime_ns)
+        except OSError:
+            continue
+        count += 1
+        if count >= _MOST_FILES:
+            return
+
+
+@lru_cache(maxsize=2 * _MOST_FILES)
+def _read_includes(file: Path, size_bytes: int, changed_ns: int) -> frozenset[str]:
+    """Of a file as it is: another size or time is another file."""
+    return frozenset(os.fsdecode(found[1]) for found in _INCLUDE.finditer(read_bounded(file, _MOST_BYTES)))
+
+
+def _list_near(path: Path) -> Iterator[Path]:
+    """Sources and headers: those of the folder, then those of the project around it."""
+    try:
+        own = sorted((one for one in path.parent.iterdir() if one.suffix in _SUFFIXES), key=_rank)
+    except OSError:
+        return
+    yield from own
+    seen = 0
+    for folder, folders, files in os.walk(find_project_folder(path)):
+        folders[:] = sorted(one for one in folders if one not in _SKIPPED and not one.startswith("."))
+        for name in sorted(files):
+            seen += 1
+            if seen > _MOST_FILES * 20:
+                return
+            file = Path(folder, name)
+            if file.suffix in _SUFFIXES and file.parent != path.parent:
+                yield file
+
+
+def _rank(path: Path) -> tuple[int, str]:
+    return _SUFFIXES.index(path.suffix), path.name
+
+
+_ABORTED = re.compile(r"Ptx assembly aborted due to errors")
+_REMEDIES = (
+    (re.compile(r"\(line \d+ of the PTX\)"), "correct the asm statement that it comes from"),
+    (re.compile(r"Unresolved extern"), "define it in this source or in what it includes: nothing is linked to it"),
+    (
+        re.compile(r"too much shared data"),
+        "declare less, or take the array as dynamic shared memory (extern __shared__)",
+    ),
+    (re.compile(r"uses too much|too much global"), "declare less of it"),
+    (re.compile(r"architecture|compute_\d|sm_\d"), "choose another architecture, or another release of CUDA"),
+    (re.compile(r"expected a"), "the source ends before it: look for what is left open"),
+)
+_UNDECLARED = re.compile(
+    r"is undefined|was not declared|unknown type name|is not a template|expected a|has not been declared"
+)
+_LINES_OF = re.compile(r'^\s*\.file\s+\d+\s+"([^"\n]*)"', re.MULTILINE)
+_LAUNCHING = re.compile(rb"<<<|\bcudaLaunch|\bcuLaunch|\bint\s+main\s*\(")
+_REMEDY = "no line is named: compile the source by itself to see more"
+
+
+def explain_placeless(unit: CompiledUnit) -> CompiledUnit:
+    """The unit with its source as the place of each message that has none, and a remedy behind each error among them.
+
+    That assembling was given up is left out where something says why.
+    """
+    if all(one.path is not None for one in unit.messages):
+        return unit
+    others = any(one.severity is ProblemSeverity.ERROR and not _ABORTED.match(one.text) for one in unit.messages)
+    kept = (one for one in unit.messages if not (others and _ABORTED.match(one.text)))
+    return replace(unit, messages=tuple(_explain(one, unit) for one in kept))
+
+
+def _explain(message: CompilerMessage, unit: CompiledUnit) -> CompilerMessage:
+    if message.path is not None:
+        return message
+    if message.severity is not ProblemSeverity.ERROR:
+        return replace(message, path=unit.source)
+    remedy = next((remedy for pattern, remedy in _REMEDIES if pattern.search(message.text)), _REMEDY)
+    return replace(message, path=unit.source, text=f"{message.text}; {remedy}")
+
+
+def compile_source(
+    path: Path,
+    *,
+    text: str | None = None,
+    compute_capability: tuple[int, int] | None = None,
+    flags: CompilerFlags | None = None,
+    settings: CompileSettings = DEFAULT_SETTINGS,
+    is_cancelled: Callable[[], bool] | None = None,
+) -> CompiledUnit:
+    """Compile a CUDA C++ source for one architecture; nothing of it, nor of its project, is run.
+
+    Args:
+        path: the source; line tables and messages name it.
+        text: what an editor holds of it; None to read the file.
+        compute_capability: to compile for; None for the newest that the flags ask for and that is known here, else 8.0.
+        flags: from :func:`gpa_lsp.execution.compiler.project.find_flags` or by hand; None to look for the project's own.
+        settings: which compiler, and limits.
+        is_cancelled: asked every few milliseconds while a compiler runs; True ends it.
+
+    Returns:
+        The unit. A source with errors gives one without code, and its messages say why.
+
+    Raises:
+        InputError: the source cannot be read, or the compiler does not know the architecture.
+        MissingToolError: no compiler is installed.
+        ToolError: the compiler crashed, did not end in time, or was cancelled.
+    """
+    path = Path(os.path.abspath(path))  # noqa: PTH100 - links stay: line tables name the file as the editor does
+    content = read_source(path, text)
+    compile_text = partial(
+        _compile_text, compute_capability=compute_capability, settings=settings, is_cancelled=is_cancelled
+    )
+    is_launched_elsewhere = _is_launched_elsewhere(content) and _is_saved(path, content, text)
+    including = find_including(path) if is_launched_elsewhere else None
+    if including is not None:
+        whole = _compile_including(including, compile_text)
+        if ".entry" in (whole.ptx or "") and _has_lines_of(whole, path):
+            return whole
+    unit = compile_text(path, content, flags=flags)
+    if including is not None or not unit.has_failed or not _is_fragment(path, unit):
+        return unit
+    including = find_including(path)
+    doubt = "" if _is_saved(path, content, text) else "; what is not saved of it was not compiled"
+    whole = unit if including is None else _compile_including(including, compile_text, doubt)
+    return whole if _has_lines_of(whole, path) else unit
+
+
+def _has_lines_of(unit: CompiledUnit, path: Path) -> bool:
+    """Whether code of a unit stands in a file: a source may include it under a condition that does not hold."""
+    if unit.source is None:
+        return False
+    folder, real = unit.source.parent, os.path.realpath(path)
+    named = (read_escapes(found[1]) for found in _LINES_OF.finditer(unit.ptx or ""))
+    return any(os.path.realpath(folder / one) == real for one in named)
+
+
+def _is_saved(path: Path, content: bytes, text: str | None) -> bool:
+    return text is None or (path.is_file() and content == read_source(path, None))
+
+
+def _compile_including(including: Path, compile_text: "partial[CompiledUnit]", doubt: str = "") -> CompiledUnit:
+    """The source that includes a fragment."""
+    unit = compile_text(including, read_source(including, None), flags=None)
+    return replace(unit, notes=(f"compiled through {including.name}, which includes it{doubt}", *unit.notes))
+
+
+def _is_launched_elsewhere(content: bytes) -> bool:
+    """Kernels without a launch and a program: what includes them may define what they are compiled with, and chooses instances of templates."""
+    return b"__global__" in content and not _LAUNCHING.search(content)
+
+
+def _compile_text(
+    path: Path,
+    content: bytes,
+    *,
+    compute_capability: tuple[int, int] | None,
+    flags: CompilerFlags | None,
+    settings: CompileSettings,
+    is_cancelled: Callable[[], bool] | None,
+) -> CompiledUnit:
+    """One source, as it is."""
+    if flags is None:
+        found, doubts = search_flags(path)
+        flags = found or CompilerFlags(directory=path.parent, doubts=doubts)
+    if compute_capability is None:
+        compute_capability = _choose_capability(flags)
+    flags, included = include_with_search(path, content, flags)
+    job = CompileJob(
+        path=path,
+        content=content,
+        compute_capability=compute_capability,
+        flags=flags,
+        settings=settings,
+        included=included,
+        is_cancelled=is_cancelled,
+    )
+    nvcc = find_nvcc(path, settings.workspace) if settings.choice is not CompilerChoice.NVRTC else None
+    key = make_key(job, (nvcc and nvcc.identify(), identify_nvrtc())) if settings.keeps_units else ""
+    unit = UNITS.find(key) if key else None
+    if unit is None:
+        unit = _compile_conditional(job, nvcc, _compile(job, nvcc))
+        unit = explain_removed_names(explain_placeless(explain_missing_headers(unit, flags)))
+        if key:
+            UNITS.keep(key, unit, job.included)
+    return replace(unit, notes=(*unit.notes, *flags.doubts))
+
+
+def _compile_conditional(job: CompileJob, nvcc: NvccInstallation | None, unit: CompiledUnit) -> CompiledUnit:
+    """The unit; where its kernels stand under conditions that do not hold, and it has no other, one in which they do."""
+    has_code = ".entry" in (unit.ptx or "") or b"__global__" not in job.content
+    if unit.has_failed or has_code:
+        return unit
+    names = [one for one in find_conditions(job.content) if not one.startswith("__")]
+    if not names:
+        return unit
+    flags = replace(job.flags, macros=(*names, *job.flags.macros))
+    other = _compile(replace(job, flags=flags), nvcc)
+    if other.has_failed or ".entry" not in (other.ptx or ""):
+        return unit
+    note = f"compiled with {', '.join(names)} defined: without, there is no kernel, and no compile command says more"
+    return replace(other, notes=(note, *other.notes))
+
+
+def _is_fragment(path: Path, unit: CompiledUnit) -> bool:
+    """The errors are about names that nobody declared: another file may."""
+    errors = [one for one in unit.messages if one.severity is ProblemSeverity.ERROR]
+    return any(_UNDECLARED.search(one.text) and find_remedy(one.text) is None for one in errors)
+
+
+def _compile(job: CompileJob, nvcc: NvccInstallation | None) -> CompiledUnit:
+    """Choose the compiler."""
+    choice = job.settings.choice
+    if choice is CompilerChoice.NVCC:
+        return compile_with_nvcc(job, nvcc) if nvcc is not None else _miss_nvcc()
+    host = find_host_code(job.content, job.included.headers.values())
+    if nvcc is not None and (host is None or host.has_host or identify_nvrtc() is None):
+        return _spare_host(job, compile_with_nvcc(job, nvcc), host)
+    try:
+        unit = compile_device_part(job, host)
+    except UnsupportedInputError:
+        if nvcc is None:
+            raise
+        return compile_with_nvcc(job, nvcc)  # its release may know older architectures
+    if nvcc is not None and unit.has_failed and _is_about_headers(job, unit):
+        return compile_with_nvcc(job, nvcc)
+    if unit.is_host_left_out and choice is CompilerChoice.AUTOMATIC:
+        reason = f"{HOST_LEFT_OUT}: nvcc or the host compiler that it needs is not installed"
+        return replace(unit, notes=(reason, *(one for one in unit.notes if not one.startswith(HOST_LEFT_OUT))))
+    return unit
+
+
+def _spare_host(job: CompileJob, unit: CompiledUnit, host: HostCode | None) -> CompiledUnit:
+    """The unit of the whole source; where it has no kernel, or only host code has errors, that of the device code, with the errors as warnings."""
+    if host is None or identify_nvrtc() is None:
+        return unit
+    if not unit.has_failed:
+        return _guess_instances(job, unit, host)
+    try:
+        alone = compile_device_part(job, host)
+    except UnsupportedInputError:
+        return unit
+    if alone.has_failed:  # what the first compiler did not come to; removed language before what else is missing
+        known = {(one.line, one.text) for one in unit.messages}
+        more = (one for one in alone.messages if find_remedy(one.text) and (one.line, one.text) not in known)
+        return replace(unit, messages=(*more, *unit.messages))
+    errors = [one for one in unit.messages if one.severity is ProblemSeverity.ERROR]
+    said = tuple(replace(one, severity=ProblemSeverity.WARNING) for one in errors)
+    absent = {find_missing_header(one.text) for one in said}
+    count = format_count_of(len(errors), "error")
+    return replace(
+        alone,
+        messages=(*said, *(one for one in alone.messages if find_missing_header(one.text) not in absent - {None})),
+        seconds=unit.seconds + alone.seconds,
+        notes=(
+            f"{HOST_LEFT_OUT}: it does not compile ({count})",
+            *(one for one in alone.notes if not one.startswith(HOST_LEFT_OUT)),
+        ),
+    )
+
+
+def _guess_instances(job: CompileJob, unit: CompiledUnit, host: HostCode) -> CompiledUnit:
+    """The unit; where it has no kernel, since all are templates that nothing instantiates, one with instances of them that are guessed."""
+    if ".entry" in (unit.ptx or "") or not guess_instantiations(host.tree):
+        return unit
+    try:
+        alone = compile_device_part(job, host)
+    except UnsupportedInputError:
+        return unit
+    return alone if not alone.has_failed and ".entry" in (alone.ptx or "") else unit
+
+
+def _choose_capability(flags: CompilerFlags) -> tuple[int, int]:
+    """The newest that a command asks for, of those that NVRTC knows where it knows any of them."""
+    asked = flags.compute_capabilities
+    known = list_nvrtc_architectures()
+    return max(
+        (one for one in asked if one[0] * 10 + one[1] in known), default=max(asked, default=DEFAULT_COMPUTE_CAPABILITY)
+    )
+
+
+def _is_about_headers(job: CompileJob, unit: CompiledUnit) -> bool:
+    """What failed is not in the source itself: headers that are not there for NVRTC, or that it cannot read."""
+    errors = [one for one in unit.messages if one.severity is ProblemSeverity.ERROR]
+    return any(find_missing_header(one.text) is not None or one.path not in (None, job.path) for one in errors)
+
+
+def _miss_nvcc() -> CompiledUnit:
+    raise MissingToolError(TOOL, needed_for="compiling sources with host code", install=INSTALL)

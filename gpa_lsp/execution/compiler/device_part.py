@@ -1,0 +1,373 @@
+"""The device code of a source that has host code too, by NVRTC: for machines without nvcc or a host compiler.
+
+Host functions are overwritten with blanks (:mod:`gpa_lsp.execution.compiler.host_code`), kernel templates are instantiated as the host code
+launches them
+(:mod:`gpa_lsp.execution.compiler.launches`). What the compiler then still complains of and is not marked as device code — member functions for the
+host,
+types with members of the C++ library, host code in the project's headers, headers that are not there — is left out as well, a few times over.
+"""
+
+import os
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from functools import cache
+from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from gpa_lsp.execution.compiler.absent_headers import read_absent_header
+from gpa_lsp.execution.compiler.device_headers import LIBRARY_HEADERS, list_library_names
+from gpa_lsp.execution.compiler.host_code import HostCode, blank_out, find_host_code, find_removable
+from gpa_lsp.execution.compiler.job import CompileJob
+from gpa_lsp.execution.compiler.launches import Instantiations, find_instantiations, guess_instantiations
+from gpa_lsp.execution.compiler.missing_headers import find_missing_header
+from gpa_lsp.execution.compiler.model import CompiledUnit, CompilerMessage
+from gpa_lsp.execution.compiler.nvrtc import NAME_MAP, DeviceText, compile_with_nvrtc
+from gpa_lsp.execution.compiler.removed_names import find_remedy, is_about_references, list_replacements, list_spellings
+from gpa_lsp.foundation.errors import ProblemSeverity
+
+HOST_LEFT_OUT = "host code was left out"
+_NESTED = re.compile(r"requires separate compilation mode|^device-side kernel launch could not be processed")
+_RELOCATABLE = "-rdc=true"
+_NVCC = b"__NVCC__"  # What nvcc defines and NVRTC does not: sources ask it whether they may have device code
+_UNKNOWN_NAME = re.compile(r'identifier "(\w+)" is undefined|namespace "std" has no member "(\w+)"')
+_UNKNOWN_CONSTANT = re.compile(r'identifier "([A-Z][A-Z0-9_]*)" is undefined')
+_COMMENT = re.compile(r"//|/\*")
+_USUAL_NUMBER = "16"
+_MOST_ROUNDS = 8
+_RANDOM = "curand_kernel.h"
+_REFERENCES = "gpa_lsp_removed_textures.h"
+_FETCHES = "gpa_lsp_texture_fetches.h"
+_TOO_LARGE = "the source is too large to separate host code from device code; all of it was compiled as device code"
+_HOST_ONLY = re.compile(
+    rb'#[ \t]*include[ \t]*[<"]((?:thrust|cub/device|cub/host|cub/grid|nvtx3|cutensor|cudnn|nvml)[^>"\n]*)[>"]'
+)
+_ALL_OF_CUB = re.compile(rb'#[ \t]*include[ \t]*[<"](cub/cub\.cuh)[>"]')
+_PART_OF_CUB = re.compile(rb"\bcub::(Block|Warp|Thread)([A-Z]\w*)")
+_WORD = re.compile(r"(?<!^)(?=[A-Z])")
+
+
+class _Text(Struct):
+    """The source or one of its headers, and what is left out of it."""
+
+    host: HostCode
+    spans: list[tuple[int, int]]
+
+    def leave_out(self, line: int, column: int | None) -> bool:
+        """Leave out what stands at a place; False when nothing of it can be, or it is already."""
+        added = [
+            span
+            for span in find_removable(self.host, line, column)
+            if not any(start <= span[0] and span[1] <= end for start, end in self.spans)
+        ]
+        self.spans += added
+        return bool(added)
+
+    def write(self) -> bytes:
+        return blank_out(self.host.content, _merge(self.spans))
+
+
+class _Language(Enum):
+    """What compilers do not take without being asked, or not any more; the value is the note about it."""
+
+    WARPS = "functions of warps that CUDA 9 removed, such as __shfl, were compiled with a mask of all lanes"
+    REFERENCES = "texture references, which CUDA 12 removed, were compiled as texture objects"
+    SPELLING = (
+        "functions that CUDA has no more, such as mul24, were compiled as those with underscores, such as __mul24"
+    )
+    NESTED = f"kernels launch kernels: device code was compiled with {_RELOCATABLE}"
+    LIBRARY = "names of the C and C++ libraries are used without their headers, which were read all the same"
+
+
+class _Attempt(Struct):
+    """What is compiled, what has been left out of it so far, and what of the language it needs, with the macros for that."""
+
+    source: _Text
+    expressions: list[str]
+    headers: dict[Path, _Text] = field(default_factory=dict)
+    absent_headers: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    removed_lines: set[int] = field(default_factory=set)
+    language: dict[_Language, tuple[str, ...]] = field(default_factory=dict)
+    absent: list[CompilerMessage] = field(default_factory=list)
+    guessed: list[str] = field(default_factory=list)
+    constants: dict[str, str] = field(default_factory=dict)
+
+
+def compile_device_part(job: CompileJob, host: HostCode | None = None) -> CompiledUnit:
+    """Compile what NVRTC can of a source.
+
+    Raises:
+        MissingToolError: NVRTC is not installed.
+        ToolError: it crashed, did not end in time, or was cancelled.
+        UnsupportedInputError: this NVRTC does not know the architecture.
+    """
+    host = host or find_host_code(job.content, job.included.headers.values())
+    if host is None:
+        unit = compile_with_nvrtc(job)
+        return replace(unit, notes=(*unit.notes, _TOO_LARGE))
+    asked = find_instantiations(host.tree)
+    attempt = _Attempt(source=_Text(host, list(host.spans)), expressions=list(asked.expressions))
+    first, unit, seconds = _compile_in_rounds(job, attempt)
+    guessed = () if unit.has_failed or ".entry" in (unit.ptx or "") else guess_instantiations(host.tree)
+    if guessed:
+        attempt.expressions = list(guessed)
+        _, more, more_seconds = _compile_in_rounds(job, attempt)
+        unit = unit if more.has_failed else more
+        attempt.guessed = [] if more.has_failed else list(attempt.expressions)
+        seconds += more_seconds
+    if unit.has_failed:
+        removed = tuple(one for one in unit.messages if find_remedy(one.text) and one not in first.messages)
+        messages = (*removed, *first.messages)
+        return replace(first, messages=messages, seconds=seconds, notes=tuple(_write_notes(host, asked, None)))
+    # Of what was taken out of functions compilers complain that it is missing.
+    said = tuple(one for one in unit.messages if one.path != job.path or one.line not in attempt.removed_lines)
+    is_left_out = unit.is_host_left_out or bool(attempt.removed_lines or attempt.headers or attempt.absent_headers)
+    notes = tuple(_write_notes(host, asked, attempt))
+    messages = (*attempt.absent, *said)
+    return replace(unit, messages=messages, is_host_left_out=is_left_out, seconds=seconds, notes=notes)
+
+
+def _compile_in_rounds(job: CompileJob, attempt: _Attempt) -> tuple[CompiledUnit, CompiledUnit, float]:
+    """The first unit and the last, in which more and more was left out; and the seconds that took."""
+    first = unit = _compile(job, attempt)
+    seconds = unit.seconds
+    for _ in range(_MOST_ROUNDS):
+        if not unit.has_failed or seconds > job.settings.limit_s or not _leave_out_more(job, attempt, unit):
+            break
+        unit = _compile(job, attempt)
+        seconds += unit.seconds
+    return first, unit, seconds
+
+
+def _compile(job: CompileJob, attempt: _Attempt) -> CompiledUnit:
+    headers = [(name, _read_absent(name)) for name in attempt.absent_headers]
+    flags = job.flags
+    macros = tuple(macro for some in attempt.language.values() for macro in some)
+    macros += tuple(f"{name}={value}" for name, value in attempt.constants.items())
+    flags = replace(flags, macros=(*flags.macros, *macros))
+    if _Language.REFERENCES in attempt.language:
+        headers += [(name, _read_absent(name)) for name in (_REFERENCES, _FETCHES)]
+        flags = replace(flags, forced_includes=(Path(_REFERENCES), *flags.forced_includes))
+    if _Language.LIBRARY in attempt.language:
+        flags = replace(flags, forced_includes=(*map(Path, LIBRARY_HEADERS), *flags.forced_includes))
+    if _NVCC in job.content or any(_NVCC in text for text in job.included.headers.values()):
+        flags = replace(flags, macros=(_NVCC.decode(), *flags.macros))
+    if _Language.NESTED in attempt.language:
+        flags = replace(flags, language=(*flags.language, _RELOCATABLE))
+    job = replace(job, flags=flags)
+    if attempt.source.host.has_host:
+        headers += replace_host_libraries((job.content, *job.included.headers.values()))
+    for path, text in attempt.headers.items():
+        content = _wrap_header(path, text.write())
+        headers += [(name, content) for name in job.included.spellings.get(path, ())]
+    return compile_with_nvrtc(
+        job,
+        DeviceText(
+            content=attempt.source.write(),
+            expressions=tuple(attempt.expressions),
+            headers=tuple(headers),
+            folders=tuple(dict.fromkeys(path.parent for path in attempt.headers)),
+            is_host_left_out=attempt.source.host.has_host,
+        ),
+    )
+
+
+@cache
+def _read_absent(name: str) -> str:
+    """The device's part of what stands in place of a header; empty where nothing does."""
+    text = (read_absent_header(name) or "").encode()
+    host = None if b"__device__" in text else find_host_code(text)
+    return (text if host is None else blank_out(text, host.spans)).decode()
+
+
+def _wrap_header(path: Path, content: bytes) -> str:
+    """A header's text under its own name, and read once only, by whatever name it is included."""
+    guard = f"GPA_LSP_HEADER_{zlib.crc32(str(path).encode('utf-8', 'surrogateescape')):x}"
+    begin = f"#ifndef {guard}\n#define {guard}\n" if b"#pragma once" in content else "#if 1\n"
+    name = str(path).replace("\\", "\\\\").replace('"', "?")
+    return f'{begin}#line 1 "{name}"\n{content.decode("utf-8", "replace")}\n#endif\n'
+
+
+def _merge(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _leave_out_more(job: CompileJob, attempt: _Attempt, unit: CompiledUnit) -> bool:
+    """Leave out what the errors of an attempt are about, where it is no device code; False when there is nothing of that kind."""
+    has_changed = False
+    for message in unit.messages:
+        if message.severity is not ProblemSeverity.ERROR:
+            continue
+        language = _find_language(message.text)
+        if language is not None:
+            has_changed |= language not in attempt.language
+            attempt.language[language] = list_replacements(message.text) or list_spellings(message.text)
+            if has_changed and language is _Language.LIBRARY:
+                return True  # what follows from a type that is not known is no reason to leave anything out
+        elif message.path is not None:
+            has_changed |= _answer_message(job, attempt, message, message.path)
+    return has_changed
+
+
+def _answer_message(job: CompileJob, attempt: _Attempt, message: CompilerMessage, path: Path) -> bool:
+    """What one error is about is left out, or defined; False where it can be neither."""
+    missing = find_missing_header(message.text)
+    if _take_for_constant(job, attempt, message.text):
+        return True
+    if path.name == NAME_MAP:
+        return _drop_expression(attempt, message.text)
+    if missing is not None:
+        return _do_without(job, attempt, missing, message)
+    if message.line is None:
+        return False
+    if path == job.path:
+        is_out = attempt.source.leave_out(message.line, message.column)
+        attempt.removed_lines.update([message.line] if is_out else ())
+        return is_out
+    path = Path(os.path.normpath(path))  # compilers keep the ".." of what includes it
+    return path in job.included.headers and _leave_out_of_header(job, attempt, path, message.line, message.column)
+
+
+def _find_language(text: str) -> _Language | None:
+    """What of the language a message misses; None for messages about anything else."""
+    if list_replacements(text):
+        return _Language.WARPS
+    if list_spellings(text):
+        return _Language.SPELLING
+    if is_about_references(text):
+        return _Language.REFERENCES
+    if _NESTED.search(text):
+        return _Language.NESTED
+    found = _UNKNOWN_NAME.search(text)
+    is_library = found is not None and any(one in list_library_names() for one in found.groups())
+    return _Language.LIBRARY if is_library else None
+
+
+def _take_for_constant(job: CompileJob, attempt: _Attempt, text: str) -> bool:
+    """Define a name in capitals that is missing: as the project does under a condition, or, where a header of it is missing, as a usual number."""
+    found = _UNKNOWN_CONSTANT.search(text)
+    if found is None or found[1] in attempt.constants or re.search(rb"\b" + found[1].encode() + rb"\s*\(", job.content):
+        return False  # a call needs more than a number
+    definition = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+" + found[1].encode() + rb"[ \t]+([^\n]*)", re.MULTILINE)
+    texts = (job.content, *job.included.headers.values())
+    defined = next((match for one in texts if (match := definition.search(one)) is not None), None)
+    if defined is not None:
+        value = _COMMENT.split(defined[1].decode("utf-8", "replace"))[0].strip()
+        if value.endswith("\\"):
+            return False
+    elif any(
+        f'"{name}"'.encode() in job.content for name in attempt.absent_headers if read_absent_header(name) is None
+    ):
+        value = _USUAL_NUMBER
+    else:
+        return False
+    attempt.constants[found[1]] = value
+    return True
+
+
+def _do_without(job: CompileJob, attempt: _Attempt, missing: str, message: CompilerMessage) -> bool:
+    """Take what stands in place of a header that is not there, or an empty one; those in quotes are the project's, and missed aloud."""
+    if missing in attempt.absent_headers:
+        return False
+    attempt.absent_headers.append(missing)
+    if read_absent_header(missing) is None and f'"{missing}"'.encode() in job.content:
+        attempt.absent.append(replace(message, severity=ProblemSeverity.WARNING))
+    return True
+
+
+def _leave_out_of_header(job: CompileJob, attempt: _Attempt, path: Path, line: int, column: int | None) -> bool:
+    text = attempt.headers.get(path)
+    if text is not None:
+        return text.leave_out(line, column)
+    host = find_host_code(job.included.headers[path], job.included.headers.values())
+    if host is None:
+        return False
+    text = attempt.headers[path] = _Text(host, list(host.spans))
+    return text.leave_out(line, column) or bool(host.spans)
+
+
+def _drop_expression(attempt: _Attempt, text: str) -> bool:
+    """An instantiation the compiler refuses; where it does not say which, all of them."""
+    squeezed = text.replace(" ", "")
+    refused = [one for one in attempt.expressions if f'"{one.replace(" ", "")}"' in squeezed]
+    if not refused and "Error in parsing name expression" not in text:
+        return False
+    for one in refused or list(attempt.expressions):
+        attempt.expressions.remove(one)
+        attempt.refused.append(one)
+    return True
+
+
+def _write_notes(host: HostCode, asked: Instantiations, attempt: _Attempt | None) -> list[str]:
+    notes = []
+    if host.has_host:
+        notes.append(f"{HOST_LEFT_OUT}: NVRTC compiles device code only")
+    absent = () if attempt is None else attempt.absent_headers
+    replaced = [name for name in absent if read_absent_header(name) is not None]
+    empty = [name for name in absent if name not in replaced]
+    if empty:
+        notes.append(f"missing headers were treated as empty: {', '.join(empty[:5])}")
+    if replaced:
+        notes.append(f"{', '.join(replaced[:5])} could not be found: headers of gpa_lsp were read instead")
+    if _RANDOM in replaced:
+        notes.append(f"random numbers are not those of cuRAND: {_RANDOM} is not installed")
+    if attempt is not None and attempt.removed_lines:
+        lines = ", ".join(map(str, sorted(attempt.removed_lines)[:8]))
+        notes.append(f"host-only code was left out on lines {lines}")
+    notes += () if attempt is None else [one.value for one in attempt.language]
+    if attempt is not None and attempt.headers:
+        names = ", ".join(path.name for path in list(attempt.headers)[:5])
+        notes.append(f"host-only code was left out of {names}")
+    if attempt is not None and attempt.constants:
+        shown = ", ".join(f"{name} = {value}" for name, value in list(attempt.constants.items())[:8])
+        notes.append(f"constants that are missing, or defined under a condition only, were taken for {shown}")
+    guessed = () if attempt is None else attempt.guessed
+    if guessed:
+        notes.append(f"no launch in this file gives the arguments of its templates; guessed: {', '.join(guessed[:5])}")
+    known = {one.partition("<")[0].rpartition("::")[2] for one in guessed}
+    notes += [
+        f"{name} is a template, and no launch in this file gives its arguments; it was not compiled"
+        for name in [one for one in asked.untold if one not in known][:5]
+    ]
+    refused = () if attempt is None else [one for one in attempt.refused if one.partition("<")[0] not in known][:5]
+    return [*notes, *(f"{one} could not be compiled from this file alone" for one in refused)]
+
+
+def replace_host_libraries(texts: Iterable[bytes]) -> Iterator[tuple[str, str]]:
+    """(name in the ``#include``, what is read instead) of the headers of libraries that launch kernels themselves.
+
+    The parts of CUB that run in a block or a warp are kept: ``cub/cub.cuh`` becomes the headers of those that the texts name.
+
+    >>> list(replace_host_libraries([b"#include <thrust/sort.h>\\n#include <cub/cub.cuh>\\n cub::BlockReduce<int, 4> r;"]))
+    [('thrust/sort.h', ''), ('cub/cub.cuh', '#include <cub/block/block_reduce.cuh>\\n')]
+    """
+    kept = tuple(texts)
+    seen: set[str] = set()
+    for text in kept:
+        for found in _HOST_ONLY.finditer(text):
+            name = found[1].decode("utf-8", "replace")
+            if name not in seen and not name.startswith(("thrust/complex", "thrust/tuple", "thrust/pair")):
+                seen.add(name)
+                yield name, ""
+    if any(_ALL_OF_CUB.search(text) for text in kept):
+        parts = dict.fromkeys(
+            f"cub/{found[1].decode().lower()}/{_spell(found[1] + found[2])}.cuh"
+            for text in kept
+            for found in _PART_OF_CUB.finditer(text)
+        )
+        yield "cub/cub.cuh", "".join(f"#include <{part}>\n" for part in parts)
+
+
+def _spell(name: bytes) -> str:
+    """``BlockRadixSort`` → ``block_radix_sort``."""
+    return _WORD.sub("_", name.decode()).lower()

@@ -1,0 +1,196 @@
+"""What compilers print → :class:`~gpa_lsp.execution.compiler.model.CompilerMessage`: NVRTC, nvcc's front end, g++, cl, ptxas, nvcc and nvlink
+themselves.
+
+Everything is read from text in one pass, line by line; what no pattern knows belongs to the message before it (a line of source, a mark under it,
+the rest of a long sentence) or is left out.
+
+Source: the output of NVRTC 13.5, nvcc 13.0 and 13.5, g++ 12 and ptxas for sources with faults of each kind.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from gpa_lsp.execution.compiler.model import CompilerMessage
+from gpa_lsp.foundation.errors import ProblemSeverity
+
+MOST_MESSAGES = 200
+LONGEST_TEXT = 2000
+_LONGEST_LINE = 4000
+_MOST_LINES = 100_000
+
+FindLine = Callable[[Path, int], str | None]  # The text of a line (1-based) of a file; None when it is not known
+
+_SEVERITIES = {
+    "error": ProblemSeverity.ERROR,
+    "catastrophic error": ProblemSeverity.ERROR,
+    "fatal error": ProblemSeverity.ERROR,
+    "internal error": ProblemSeverity.ERROR,
+    "command-line error": ProblemSeverity.ERROR,
+    "fatal": ProblemSeverity.ERROR,
+    "warning": ProblemSeverity.WARNING,
+    "remark": ProblemSeverity.NOTE,
+    "note": ProblemSeverity.NOTE,
+}
+_KINDS = r"(?P<kind>(?:catastrophic |fatal |internal )?error|warning|remark|note)"
+# EDG's, which NVRTC and nvcc share, and cl's
+_FRONT_END = re.compile(
+    rf"(?P<path>\S.*?)\((?P<line>\d+)(?:,(?P<column>\d+))?\)\s?: {_KINDS}(?: #?(?P<number>[A-Z]*\d+)(?:-[A-Z])?)?: (?P<text>.*)"
+)
+# g++'s and clang's
+_HOST = re.compile(rf"(?P<path>(?:[A-Za-z]:)?[^:\s][^:]*):(?P<line>\d+)(?::(?P<column>\d+))?: {_KINDS}: (?P<text>.*)")
+_ASSEMBLER_PLACE = re.compile(r"ptxas \S.*, line (?P<line>\d+); (?P<kind>error|fatal|warning)\s*: (?P<text>.*)")
+_TOOL = re.compile(
+    r"(?:(?P<tool>nvcc|ptxas|nvlink|cicc|fatbinary|cudafe\+\+|nvrtc|At end of source|gcc|g\+\+|cc1plus|clang|sh)(?:: \d+)?\s*:?\s*)"
+    r"(?P<kind>(?:catastrophic |fatal |internal )?error|fatal|warning|remark)\s*(?: #(?P<number>\d+)(?:-D)?)?\s*: ?(?P<text>.*)"
+)
+_COMMAND_LINE = re.compile(r"Command-line (?P<kind>error|warning)(?: #(?P<number>\d+)(?:-D)?)?: (?P<text>.*)")
+_NOT_FOUND = re.compile(r"sh: (?:\d+: )?(?P<text>.+: not found)")
+_NOISE = re.compile(
+    r"Remark: The warnings can be suppressed|\d+ (?:catastrophic )?errors? (?:and .*)?detected in the compil|Compilation (?:terminated|aborted)"
+    r"|Error limit reached|In file included from|\s+from |\S.*: In (?:function|member function|instantiation|constructor|lambda)"
+    r"|ptxas info|ptxas\s+\.|and \d+ catastrophic"
+)
+_MARK = re.compile(r"\s*\^[~^ ]*$")
+_CONTEXT_INDENT = "          "
+_INDENT = 2  # The front end shows a line of source behind two blanks
+_WORD = re.compile(r"[A-Za-z_]\w*|\d[\w.]*")
+_CONTEXT = re.compile(
+    r"(?:detected )?(?:during:?\s+)?(?P<what>(?:(?:implicit|explicit|processing|substitution|instantiation|compilation|based)\b.*?))\s+at line "
+    r"(?P<line>\d+)(?: of \"?(?P<path>[^\"]+?)\"?)?(?=$|\s+(?:implicit|explicit|processing|substitution|instantiation|compilation|\[))"
+)
+_MOST_CONTEXTS = 20
+
+
+def parse_messages(output: str, *, find_line: FindLine | None = None) -> tuple[CompilerMessage, ...]:
+    """The messages in a compiler's output, in its order; at most :data:`MOST_MESSAGES`, errors never pushed out by what is less.
+
+    >>> [found] = parse_messages('/src/k.cu(3): error: identifier "y" is undefined')
+    >>> str(found.path), found.line, found.text
+    ('/src/k.cu', 3, 'identifier "y" is undefined')
+    """
+    found: list[CompilerMessage] = []
+    seen: set[CompilerMessage] = set()
+    for message in _read_messages(output, find_line):
+        if message not in seen:  # host and device passes say the same twice
+            seen.add(message)
+            found.append(message)
+    if len(found) > MOST_MESSAGES:
+        found.sort(key=lambda one: one.severity is not ProblemSeverity.ERROR)
+        del found[MOST_MESSAGES:]
+    return tuple(found)
+
+
+def _read_messages(output: str, find_line: FindLine | None) -> Iterator[CompilerMessage]:
+    head: re.Match[str] | None = None
+    behind: list[str] = []
+    output = output.replace("\0", "\n")  # NVRTC leaves one where what the assembler says begins
+    for line in output.split("\n", _MOST_LINES)[:_MOST_LINES]:
+        text = line[:_LONGEST_LINE].rstrip()
+        found = _match(text)
+        if found is None and not _NOISE.match(text):
+            behind.append(text)
+            continue
+        if head is not None:
+            yield from _build(head, behind, find_line)
+        head, behind = found, []
+    if head is not None:
+        yield from _build(head, behind, find_line)
+
+
+def _match(line: str) -> re.Match[str] | None:
+    if not line or line[0] == " ":
+        return None
+    # Without these words no pattern can match; they keep hostile lines from the expressions that go back and forth.
+    if not any(word in line for word in ("error", "warning", "remark", "note", "fatal", "not found")):
+        return None
+    for pattern in (_TOOL, _COMMAND_LINE, _ASSEMBLER_PLACE, _FRONT_END, _HOST, _NOT_FOUND):
+        found = pattern.fullmatch(line)
+        if found is not None:
+            return found
+    return None
+
+
+def _build(head: re.Match[str], behind: list[str], find_line: FindLine | None) -> Iterator[CompilerMessage]:
+    """A message, and a note for each template or macro on the way to it."""
+    groups = head.groupdict()
+    kind = (groups.get("kind") or "error").lower()
+    path = Path(groups["path"]) if groups.get("path") else None
+    line = int(groups["line"]) if groups.get("line") and path is not None else None
+    text, echo, context = _split(groups["text"], behind)
+    if groups.get("line") and path is None:
+        text = f"{text} (line {groups['line']} of the PTX)"
+    column = int(groups["column"]) if groups.get("column") else None
+    if column is None and echo is not None and path is not None and line is not None:
+        column = find_column(*echo, find_line(path, line) if find_line is not None else None)
+    yield CompilerMessage(
+        severity=_SEVERITIES.get(kind, ProblemSeverity.ERROR),
+        text=text[:LONGEST_TEXT],
+        path=path,
+        line=line or None,
+        column=column,
+        number=groups.get("number"),
+    )
+    for what, where, number in read_contexts(context):
+        yield CompilerMessage(
+            severity=ProblemSeverity.NOTE,
+            text=what[:LONGEST_TEXT],
+            path=Path(where) if where else path,
+            line=number,
+        )
+
+
+def _split(text: str, behind: list[str]) -> tuple[str, tuple[str, str] | None, list[str]]:
+    """The whole sentence, the line of source with the mark under it, and the lines that say how it came there."""
+    mark = next((index for index, line in enumerate(behind) if _MARK.match(line)), None)
+    echo = (behind[mark - 1], behind[mark]) if mark else None
+    before = behind[: mark - 1] if mark else behind
+    context = [line for line in behind if line.startswith(_CONTEXT_INDENT) and not _MARK.match(line)]
+    first = next((index for index, line in enumerate(context) if line.strip().startswith("detected ")), len(context))
+    told = context[first:]
+    more = [line.strip() for line in before if line.startswith(_CONTEXT_INDENT) and line not in told]
+    return " ".join([text.strip(), *more]), echo, told
+
+
+def find_column(shown: str, mark: str, line: str | None) -> int | None:
+    """The column (1-based, in characters) that a mark under a line of source points at.
+
+    Args:
+        mark: the line with ``^``.
+        line: as it stands in the source; None when it is not known, then what is shown is believed.
+
+    Returns:
+        None when the place is not to be found in the source's line, which may have macros where the compiler shows what they stand for.
+
+    >>> find_column("  x = yy;", "      ^", "x = yy;")
+    5
+    >>> find_column("  __attribute__((global)) void k() { yy; }", " " * 37 + "^", "__global__ void k() { yy; }")
+    23
+    """
+    column = mark.index("^") - _INDENT
+    if column < 0:
+        return None
+    text = shown[_INDENT:]
+    # Blanks in front may be tabs there and blanks here; the compiler keeps them.
+    if line is None or text.rstrip() == line.rstrip():
+        return column + 1
+    word = _WORD.match(text, column)
+    if word is None:
+        return len(line.rstrip()) + 1 if column >= len(text.rstrip()) else None
+    place = sum(found.group() == word.group() for found in _WORD.finditer(text, column + 1))
+    # Counted from the end: what is replaced stands mostly in front, where declarations begin.
+    starts = [found.start() for found in _WORD.finditer(line) if found.group() == word.group()]
+    return starts[-1 - place] + 1 if place < len(starts) else None
+
+
+def read_contexts(lines: Sequence[str]) -> Iterator[tuple[str, str | None, int]]:
+    """What was being instantiated, the file (None for that of the message) and the line it was asked for, innermost first.
+
+    >>> list(read_contexts(['          detected during instantiation of "void f(T) [with T=int]" at line 2']))
+    [('during instantiation of "void f(T) [with T=int]"', None, 2)]
+    """
+    text = " ".join(line.strip() for line in lines)
+    for count, found in enumerate(_CONTEXT.finditer(text)):
+        if count >= _MOST_CONTEXTS:
+            return
+        yield f"during {found['what']}", found["path"], int(found["line"])

@@ -1,0 +1,76 @@
+"""What compiling gives: :class:`CompiledUnit`."""
+
+from enum import StrEnum
+from pathlib import Path
+
+from msgspec import Struct
+
+from gpa_lsp.foundation.errors import ProblemSeverity
+
+
+class CompilerKind(StrEnum):
+    """What made the code; the values are words for people."""
+
+    NVRTC = "NVRTC"
+    NVCC = "nvcc"
+    # Nothing was compiled: PTX and cubin come out of an object, library or program that was built before
+    BUILT = "an existing build"
+
+
+class CompilerMessage(Struct, frozen=True, kw_only=True):
+    """One thing a compiler says of a source."""
+
+    severity: ProblemSeverity  # error, warning or note (remark)
+    text: str  # what it says, without place and severity
+    path: Path | None = None  # the file it is about, as the compiler names it; None when it names none
+    line: int | None = None  # 1-based; None when it names none
+    column: int | None = None  # 1-based, in characters; None when it names none
+    number: str | None = None  # the compiler's own number of the message, e.g. ``20``; None when it gives none.
+
+
+class CompilerFlags(Struct, frozen=True, kw_only=True):
+    """The part of a compile command that decides what device code says. Nothing here can run a program or write a file."""
+
+    directory: Path  # relative paths in the flags are relative to it
+    includes: tuple[Path, ...] = ()  # folders searched for headers, in order
+    system_includes: tuple[Path, ...] = ()  # folders searched after ``includes``, in order
+    forced_includes: tuple[Path, ...] = ()  # headers read before the source
+    # ``NAME``, ``NAME=VALUE`` as after ``-D``; ``-NAME`` for one undefined by ``-U``; in the order of the command
+    macros: tuple[str, ...] = ()
+    standard: str | None = None  # e.g. ``c++17``; None for the compiler's default.
+    # device optimisation flags kept as they are (``--use_fast_math``, ``-maxrregcount=64``, ``--fmad=false`` …)
+    optimisation: tuple[str, ...] = ()
+    # language flags kept as they are (``--extended-lambda``, ``--expt-relaxed-constexpr``, ``-rdc=true`` …)
+    language: tuple[str, ...] = ()
+    # that the command asks for, ascending; empty when it names none
+    compute_capabilities: tuple[tuple[int, int], ...] = ()
+    architectures: tuple[str, ...] = ()  # names among them that say more than a number, e.g. ``sm_90a``.
+    # words of the command that were left out because they decide nothing here or are not allowed, for the log
+    dropped: tuple[str, ...] = ()
+    # where the flags come from, for people, e.g. ``build/compile_commands.json``; empty when somebody gave them.
+    origin: str = ""
+    # of these flags, one sentence each ("no compile command names this file; the flags are those of …")
+    doubts: tuple[str, ...] = ()
+
+
+class CompiledUnit(Struct, frozen=True, kw_only=True):
+    """Device code of one source for one architecture."""
+
+    source: Path | None  # the file whose text was compiled; None for an existing build
+    kind: CompilerKind  # what made the code
+    compiler: str  # name and version for people, e.g. ``NVRTC 13.0``.
+    compute_capability: tuple[int, int]  # it was compiled for
+    ptx: str | None  # the PTX text; None when there is none (an existing build without PTX)
+    cubin: bytes | None  # the device image; None when there is none
+    # warnings and notes of a compilation that went well, errors of one that failed (then ``ptx`` and ``cubin`` are None)
+    messages: tuple[CompilerMessage, ...] = ()
+    # True when host functions were blanked out so that a device-only compiler could read the file
+    is_host_left_out: bool = False
+    seconds: float = 0.0  # wall time of the compiler
+    # doubts a reader must know, one sentence each ("include flags are unknown: no compile_commands.json names this file")
+    notes: tuple[str, ...] = ()
+
+    @property
+    def has_failed(self) -> bool:
+        """The compiler gave no code."""
+        return self.ptx is None and self.cubin is None

@@ -1,0 +1,147 @@
+"""A file of PTX, as Triton, Numba and NVIDIA's compilers write it → :class:`~gpa_lsp.execution.compiler.model.CompiledUnit`.
+
+Where ptxas is at hand it makes the device image of it, so that registers, spills and static findings are known as well; nothing needs it.
+"""
+
+import re
+import tempfile
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+from gpa_lsp.code.binary.file_bytes import FileBytes
+from gpa_lsp.code.binary.tool_location import find_tool
+from gpa_lsp.execution.compiler.model import CompiledUnit, CompilerKind
+from gpa_lsp.execution.compiler.settings import DEFAULT_SETTINGS
+from gpa_lsp.foundation.errors import InputError, ToolError, UnsupportedInputError
+from gpa_lsp.foundation.numbers import format_bytes
+from gpa_lsp.foundation.processes.time_limits import TimeLimits
+from gpa_lsp.foundation.processes.watched_command import TEMPORARY, RunLimits, run_command
+
+_TOOL = "ptxas"
+_HEAD_BYTES = 64 << 10
+_MOST_BYTES = 64 << 20  # As much as the emulator parses
+_LARGEST_IMAGE_BYTES = 512 << 20
+_BEGIN = re.compile(rb"(?:\s|//[^\n]*+\n|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/)*+\.version\s+\d+\.\d+")
+_TARGET = re.compile(r"^[ \t]*+\.target[ \t]+(sm_(\d{2,3})([af]?))", re.MULTILINE)
+_MAKER = re.compile(r"^//.*?(Cuda compilation tools, release \d+\.\d+|LLVM NVPTX)", re.MULTILINE)
+_ENTRY = re.compile(r"^[ \t]*+(?:\.(?:visible|weak|extern)\s+)*\.entry\s+([\w$.]+)", re.MULTILINE)
+_LONGEST_CHOICE = 64 << 10  # Characters of names that are passed to ptxas; Linux allows twice as many in an argument
+_NO_IMAGE = "registers, spills and static findings are unknown"
+
+_Assembled = tuple[bytes | None, tuple[str, ...]]  # Image, reports and notes
+# Of the mangled names of kernels those that are asked for; none where they are unknown: then all
+ChooseEntries = Callable[[Sequence[str]], Collection[str]]
+
+
+def is_ptx_file(path: Path) -> bool:
+    """Whether a file begins as PTX does: with ``.version``, behind comments.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    with FileBytes(path) as data:
+        return _BEGIN.match(data[:_HEAD_BYTES]) is not None
+
+
+def list_entries(text: str) -> tuple[str, ...]:
+    """Mangled names of the kernels in a text of PTX, found without parsing it."""
+    return tuple(_ENTRY.findall(text))
+
+
+def read_ptx_file(
+    path: Path,
+    *,
+    compute_capability: tuple[int, int] | None = None,
+    assembles: bool = True,
+    choose_entries: ChooseEntries | None = None,
+) -> CompiledUnit:
+    """The code of a file of PTX.
+
+    Args:
+        path: for which :func:`is_ptx_file`.
+        compute_capability: to assemble it for; None for the one it names.
+        choose_entries: kernels that the image is to have, with the functions they call; None for all. Assembling is most of the work, and
+            grows with each of them.
+
+    Raises:
+        InputError: it cannot be read, is too large, or names no target.
+        UnsupportedInputError: it does not run on that architecture.
+    """
+    with FileBytes(path) as data:
+        if len(data) > _MOST_BYTES:
+            message = f"is larger than {format_bytes(_MOST_BYTES)}, the limit for PTX"
+            raise InputError(message, path=path, remedy="give the PTX of fewer kernels")
+        text = data[:].decode("utf-8", "replace")
+    target = _TARGET.search(text)
+    if target is None:
+        raise InputError("names no .target sm_XX", path=path, remedy="give the whole text that the compiler wrote")
+    own = int(target[2])
+    sm = own if compute_capability is None else compute_capability[0] * 10 + compute_capability[1]
+    if not _runs_on(own, target[3], sm):
+        also = {"": " and newer", "a": " alone", "f": " and its family"}[target[3]]
+        message = f"is PTX for {target[1]}{also}, not for sm_{sm}"
+        raise UnsupportedInputError(message, path=path, remedy=f"choose --arch sm_{own}, or compile for sm_{sm}")
+    entries = () if choose_entries is None else tuple(choose_entries(list_entries(text)))
+    nothing: _Assembled = (None, ())
+    named = target[1] if sm == own else f"sm_{sm}{target[3]}"
+    image, notes = _assemble(path, named, entries) if assembles else nothing
+    maker = _MAKER.search(text[:_HEAD_BYTES])
+    return CompiledUnit(
+        source=None,
+        kind=CompilerKind.BUILT,
+        compiler=maker[1].replace("Cuda compilation tools, release", "CUDA") if maker else "PTX",
+        compute_capability=divmod(sm, 10),
+        ptx=text,
+        cubin=image,
+        notes=notes,
+    )
+
+
+def _runs_on(own: int, suffix: str, sm: int) -> bool:
+    """PTX for one architecture's own features (``a``) runs on no other, that of a family (``f``) on the newer ones of its generation.
+
+    Source: PTX ISA, directive ``.target``.
+    """
+    if suffix == "a":
+        return sm == own
+    return sm >= own and (suffix != "f" or sm // 10 == own // 10)
+
+
+def assemble_ptx(text: str, architecture: str, choose_entries: ChooseEntries | None = None) -> _Assembled:
+    """The device image of PTX and nothing, or None and why there is none.
+
+    Args:
+        architecture: as ptxas names it: ``sm_90``.
+        choose_entries: as for :func:`read_ptx_file`.
+    """
+    entries = () if choose_entries is None else tuple(choose_entries(list_entries(text)))
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
+        path = Path(name) / "module.ptx"
+        path.write_text(text, encoding="utf-8")
+        return _assemble(path, architecture, entries)
+
+
+def _assemble(path: Path, architecture: str, entries: Sequence[str] = ()) -> _Assembled:
+    """The image of a file, with these kernels and what they call where some are named."""
+    tool = find_tool(_TOOL)
+    if tool is None:
+        return None, (f"there is no ptxas to assemble it (pip install nvidia-cuda-nvcc): {_NO_IMAGE}",)
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
+        folder = Path(name).resolve()
+        image = folder / "image.cubin"
+        named = ",".join(entries)
+        only = ["-e", named] if 0 < len(named) <= _LONGEST_CHOICE else []
+        command = [str(tool), "-lineinfo", "-arch", architecture, *only, "-o", str(image), str(path.resolve())]
+        limits = RunLimits(
+            time=TimeLimits.for_work(DEFAULT_SETTINGS.limit_s),
+            memory_limit_bytes=DEFAULT_SETTINGS.memory_limit_bytes,
+            largest_file_bytes=_LARGEST_IMAGE_BYTES,
+        )
+        try:
+            is_well, output = run_command(_TOOL, command, folder=folder, environment={}, limits=limits)
+        except ToolError as error:
+            return None, (f"{error}: {_NO_IMAGE}",)
+        if not is_well or not image.is_file():
+            words = " ".join(output.split())[:300]
+            return None, (f"ptxas did not assemble it ({words or 'without a message'}): {_NO_IMAGE}",)
+        return image.read_bytes(), ()

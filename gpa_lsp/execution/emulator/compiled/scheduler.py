@@ -1,0 +1,484 @@
+"""Runs one batch in the core: :class:`CompiledScheduler`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.code.ptx.model import SpecialRegister
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.execution.emulator.compiled import translated
+from gpa_lsp.execution.emulator.compiled.called import Called
+from gpa_lsp.execution.emulator.compiled.lanes import LaneFragment, LaneRegisters, build_fragment, detach, write_back
+from gpa_lsp.execution.emulator.compiled.model import LANES, MOST_ELEMENTS, CoreMachine, Phase, Stop
+from gpa_lsp.execution.emulator.compiled.program import CompiledKernel
+from gpa_lsp.execution.emulator.compiled.rows import CoreRows
+from gpa_lsp.execution.emulator.compiled.translated import PieceTable, Translation
+from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE
+from gpa_lsp.execution.emulator.engine.barriers import Barriers
+from gpa_lsp.execution.emulator.engine.faults import find_thread
+from gpa_lsp.execution.emulator.engine.fragments import Barrier, Batch, Fragment, Frame, Segment
+from gpa_lsp.execution.emulator.engine.machine import Machine
+from gpa_lsp.execution.emulator.engine.meter import BudgetReached
+from gpa_lsp.execution.emulator.engine.scheduler import LEAST_PATIENCE, PATIENCE, find_place
+from gpa_lsp.execution.emulator.engine.shared_checks import SharedChecks
+from gpa_lsp.execution.emulator.engine.special_registers import find_special
+from gpa_lsp.execution.emulator.engine.values import pack_lanes
+from gpa_lsp.execution.emulator.model import FaultKind
+
+_QUANTUM = 1 << 18  # Warp instructions after which time and cancellation are looked at: some milliseconds
+_OF_BLOCKS = frozenset({"ctaid", "clusterid", "smid"})  # Special registers that differ from batch to batch
+_CHECKED = ("time", "unwritten", "warps_met", "oldest", "in_step", "has_writes", "has_reads", "has_losers")
+
+
+class CoreColumns:
+    """What one batch leaves to the next of as many warps: to make it for each batch would take longer than short kernels run.
+
+    Args:
+        kernel: they execute.
+        machine: the launch.
+        warps: of a batch.
+
+    Attributes:
+        warps: of a batch.
+        frames: uint8[warps, bytes].
+        handed: arrays for the core, by the name of its field.
+        filled: columns of the frames that are the same in every batch, and are there.
+    """
+
+    def __init__(self, kernel: CompiledKernel, machine: Machine, warps: int) -> None:
+        self.warps = warps
+        self._is_whole = machine.geometry.threads % LANES == 0
+        self._is_written_first = kernel.is_written_first
+        self._zeroed = kernel.frames.zeroed
+        segments = len(kernel.segments)
+        self.frames = np.zeros((warps, kernel.frames.frame_bytes), np.uint8)
+        slots, ranks = np.divmod(np.arange(warps, dtype=np.int32), np.int32(machine.geometry.warps_per_block))
+        self.handed: dict[str, npt.NDArray[Any]] = {
+            "operations": kernel.operations,
+            "segments": kernel.table,
+            "constants": kernel.frames.build_constants(),
+            "frames": self.frames,
+            "waiting": np.zeros((segments, warps), np.uint32),
+            "arrivals": np.zeros(segments, np.int64),
+            "addresses": np.zeros(warps * LANES, np.uint64),
+            "masks": np.zeros(warps, np.uint32),
+            "held": np.zeros(warps, np.uint32),
+            "before": np.zeros(MOST_ELEMENTS * warps * LANES, np.uint64),
+            "slots": slots,
+            "ranks": ranks,
+        }
+        self.filled: set[str] = set()
+
+    def begin(self) -> None:
+        """Forget the batch before."""
+        if self._is_whole:
+            if not self._is_written_first:
+                self.frames[:, self._zeroed] = 0
+        else:  # what lanes without a thread hold may be asked for by others
+            self.frames.fill(0)
+            self.filled.clear()
+        self.handed["arrivals"].fill(0)
+
+
+class CompiledScheduler:
+    """Runs one batch; the order is that of :class:`~gpa_lsp.execution.emulator.engine.scheduler.Scheduler`.
+
+    Attributes:
+        batch: what it runs.
+        faults: what went wrong.
+        barriers: where lanes wait for others.
+    """
+
+    def __init__(
+        self,
+        kernel: CompiledKernel,
+        machine: Machine,
+        batch: Batch,
+        columns: CoreColumns,
+        translation: Translation | None = None,
+    ) -> None:
+        self._translation = translation
+        self._table: PieceTable | None = None
+        self._at_work = 0
+        self._batches: npt.NDArray[np.uint32] = batch.numbers[None]
+        self._repeated: npt.NDArray[np.uint32] | None = None
+        self._note: Callable[[int], None] = lambda _: None
+        self._kernel = kernel
+        self._machine = machine
+        self.batch = batch
+        self.faults = machine.faults
+        self.barriers = Barriers(batch, machine.faults)
+        self._meter = machine.meter
+        self._numbers = {id(segment): number for number, segment in enumerate(kernel.segments)}
+        self._checks = batch.checks if isinstance(batch.checks, SharedChecks) else None
+        self._kept: list[Any] = []
+        self._called: Called | None = None
+        self._core = CoreMachine()
+        self._place = np.frombuffer(memoryview(self._core).cast("B"), np.uint8)
+        warps = len(batch.root.ids)
+        columns.begin()
+        self._columns = columns
+        self._frames = columns.frames
+        self._current = self._array(np.zeros(warps, np.uint32), "current")
+        self._live = self._array(pack_lanes(batch.live).astype(np.uint32), "live")
+        segments = len(kernel.segments)
+        self._warp_executions = self._array(np.zeros(segments, np.int64), "warp_executions")
+        self._lane_executions = self._array(np.zeros(segments, np.int64), "lane_executions")
+        self._guarded = self._array(np.zeros(len(machine.instructions), np.int64), "guarded")
+        self._registers = LaneRegisters(kernel.frames, kernel.bound.template, self._frames, np.arange(warps))
+        self._prepare(warps, segments)
+        self._take_pieces()
+
+    def _array(self, array: "npt.NDArray[Any]", name: str) -> "npt.NDArray[Any]":
+        """Hand an array to the core, and keep it."""
+        array = np.ascontiguousarray(array)
+        self._kept.append(array)
+        setattr(self._core, name, array.ctypes.data)
+        return array
+
+    def _prepare(self, warps: int, segments: int) -> None:
+        core, kernel, batch, geometry = self._core, self._kernel, self.batch, self.batch.geometry
+        for name, array in self._columns.handed.items():
+            self._array(array, name)
+        self._exists = self._array(self._live.copy(), "exists")
+        self._array(batch.live, "live_lanes")
+        core.segment_count, core.frame_bytes, core.warps = segments, kernel.frames.frame_bytes, warps
+        core.blocks, core.threads = len(batch.numbers), geometry.threads
+        core.live_count, core.patience, core.least_patience = batch.live_count, PATIENCE, LEAST_PATIENCE
+        core.executed, core.most_executed = self._meter.warp_instructions, self._meter.budget.warp_instructions
+        core.clock = batch.clock
+        self._began = self._counted = core.executed
+        self._prepare_memory()
+        self._prepare_trace(warps)
+        self._prepare_checks()
+        self._fill_columns()
+
+    def _prepare_memory(self) -> None:
+        core, memory, arena = self._core, self.batch.memory, self._machine.arena
+        self._array(arena.data, "arena")
+        core.arena_base = ARENA_BASE
+        self._refresh_regions()
+        self._array(memory.shared, "shared")
+        core.shared_stride, core.shared_bytes = memory.geometry.shared_stride_bytes, memory.geometry.shared_bytes
+        self._refresh_local()
+
+    def _refresh_regions(self) -> None:
+        arena, core = self._machine.arena, self._core
+        self._seen_version, core.region_count = arena.version, len(arena.regions)
+        self._regions: dict[str, npt.NDArray[Any]] = {
+            "region_bases": np.array([one.base for one in arena.regions], np.uint64),
+            "region_bytes": np.array([one.size_bytes for one in arena.regions], np.int64),
+            "region_spaces": np.array([int(one.space) for one in arena.regions], np.uint8),
+        }
+        for name, array in self._regions.items():
+            setattr(core, name, array.ctypes.data)
+
+    def _refresh_local(self) -> None:
+        self._local = self.batch.memory.local
+        self._core.local, self._core.local_stride = self._local.ctypes.data, self.batch.memory.local_stride_bytes
+
+    def _prepare_trace(self, warps: int) -> None:
+        tracer, core = self._machine.tracer, self._core
+        if tracer is None:
+            return
+        core.traces_accesses, core.traces_branches = tracer.settings.accesses, tracer.settings.branches
+        core.traces_entries = tracer.settings.entries
+        core.left_out_spaces = sum(1 << space for space in tracer.settings.spaces_left_out)
+        core.limit_bytes = tracer.limit_bytes
+        most = tracer.settings.most_executions
+        core.most_executions = np.iinfo(np.int64).max if most is None else most
+        self._array(np.zeros((len(self._machine.instructions), warps), np.uint32), "executions")
+        tracer.gather_in(CoreRows(self._kernel.core, core))
+
+    def _prepare_checks(self) -> None:
+        checks, core = self._checks, self._core
+        if checks is None:
+            return
+        core.checks, core.unit_shift = 1, checks.unit_shift
+        shadows = checks.list_shadows()
+        for name, shadow in shadows.items():
+            self._array(shadow, name)
+        core.units = len(shadows["writes"])
+        self._push_checks()
+
+    def _push_checks(self) -> None:
+        """What Python knows of shared memory, to the core."""
+        if self._checks is not None:
+            for name, value in zip(_CHECKED, self._checks.tell(), strict=True):
+                setattr(self._core, name, int(value))
+
+    def _pull_checks(self) -> None:
+        if self._checks is not None:
+            self._checks.learn(*(getattr(self._core, name) for name in _CHECKED))
+
+    def _take_pieces(self, *, is_at_end: bool = False) -> None:
+        """Count what was executed, and go over to what was written in C meanwhile."""
+        translation = self._translation
+        if translation is None or self._table is not None:
+            return
+        executed = self._core.executed
+        is_seen = is_at_end or executed - self._began >= translated.HOT_WARP_INSTRUCTIONS
+        translation.count(self._kernel, executed - self._counted, is_seen=is_seen)
+        self._counted = executed
+        self._table = table = translation.table
+        if table is not None:
+            self._array(table.functions.copy(), "pieces")  # the core strikes out those that refuse too often
+            self._array(table.ends, "piece_ends")
+
+    def _fill_columns(self) -> None:
+        """Special registers that stay the same for each lane; of those of threads, what the batch before has left."""
+        root: Any = _Root(self.batch)
+        columns = self._columns
+        for (name, axis), place in self._kernel.frames.columns.items():
+            if f"{name}.{axis}" in columns.filled:
+                continue
+            if name not in _OF_BLOCKS:
+                columns.filled.add(f"{name}.{axis}")
+            read = find_special(SpecialRegister(name, axis), self.batch.geometry)
+            value: Any = read(root) if callable(read) else read
+            lanes = np.broadcast_to(value, (self.batch.root.lanes,)).reshape(-1, LANES)
+            self._frames[:, place : place + 4 * LANES].view(np.uint32)[:] = lanes
+
+    def run(self, kernel: Frame) -> None:
+        """Run the kernel with all threads of the batch.
+
+        Raises:
+            BudgetReached: time, instructions or memory ran out.
+            MemoryError: this computer has no more.
+        """
+        self._frame = kernel
+        if self._kernel.calls:
+            self._called = Called(self.batch, self._machine, kernel, self)
+        first = self._numbers[id(kernel.function.segments[0])]
+        self._send(first, self.batch.root.ids, self._live)
+        try:
+            while self._go_on():
+                pass
+        finally:
+            self._called = None  # it holds this, and both the batch
+            self._take_counts()
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether other blocks can run in the memory of those that have: nothing is kept of those, and the core can set up all they begin with."""
+        batch = self.batch
+        columns = {name for name, _ in self._kernel.frames.columns}
+        return (
+            self._machine.tracer is None
+            and self._checks is None
+            and not batch.memory.local_stride_bytes
+            and not self._kernel.calls
+            and (self._kernel.is_written_first or batch.geometry.threads % LANES == 0)
+            and columns.isdisjoint(_OF_BLOCKS - {"ctaid"})
+        )
+
+    def repeat(self, numbers: npt.NDArray[np.uint32], note: Callable[[int], None]) -> None:
+        """Run other batches of as many blocks, one after the other.
+
+        Args:
+            numbers: uint32[batches, blocks], linear indexes.
+
+        Raises:
+            BudgetReached: time, instructions or memory ran out.
+            MemoryError: this computer has no more.
+        """
+        core, frames = self._core, self._kernel.frames
+        if self._repeated is not None and self._repeated.shape == numbers.shape:
+            self._repeated[:] = numbers
+        else:
+            self._repeated = self._array(numbers, "numbers")
+        self._batches = self._repeated
+        core.batch, core.last_batch, core.most_patience = -1, len(numbers) - 1, PATIENCE
+        core.first_segment = self._numbers[id(self._frame.function.segments[0])]
+        core.grid[:] = self.batch.geometry.grid[:2]
+        core.block_places[:] = [frames.columns.get(("ctaid", axis), -1) for axis in "xyz"]
+        if not self._kernel.is_written_first:
+            core.zeroed_first, core.zeroed_bytes = frames.zeroed.start, frames.zeroed.stop - frames.zeroed.start
+        self._at_work, self._note = 0, note
+        try:
+            while self._kernel.core.has_done("begin_next_batch", self._place):
+                self._turn()
+                while self._go_on():
+                    pass
+            note(1)
+        finally:
+            self._take_counts()
+
+    def _turn(self) -> None:
+        """Turn to the batch that the core has come to."""
+        batch, at_work = self.batch, self._core.batch
+        if at_work > self._at_work:
+            self._note(at_work - self._at_work)
+            self._at_work = at_work
+        batch.turn_to(self._batches[at_work])
+        batch.live_count = self._core.live_count
+        self.barriers = Barriers(batch, self.faults)
+        self._push_all()
+
+    def _send(self, number: int, rows: Any, masks: Any) -> None:
+        columns = np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(masks, np.uint32)
+        self._kernel.core.call("send_lanes", self._place, number, *columns, len(masks))
+
+    def _go_on(self) -> bool:
+        """Let the core run, and do what it stopped for; False when all lanes are at their end."""
+        core = self._core
+        stop = Stop(self._kernel.core.call("run_batches", self._place))
+        if core.batch != self._at_work:
+            self._turn()
+        self._meter.warp_instructions = core.executed
+        self.batch.clock, self.batch.live_count = core.clock, core.live_count
+        tracer = self._machine.tracer
+        if core.is_cut_off and tracer is not None:
+            tracer.is_complete = False
+        if core.is_cut and tracer is not None:
+            tracer.is_cut = True
+        match stop:
+            case Stop.MEMORY:
+                raise MemoryError
+            case Stop.METER:
+                self._meter.hold(core.held_bytes - core.metered_bytes, "the trace")
+                core.metered_bytes = core.held_bytes
+            case Stop.TIME | Stop.BUDGET:
+                self._check_budget()
+                self._take_pieces()
+            case _:
+                self._pull_checks()
+                if tracer is not None:
+                    tracer.follow(core.held_bytes, core.metered_bytes)
+                has_more = self._assist(stop)
+                self._push_all()
+                return has_more
+        return True
+
+    def _assist(self, stop: Stop) -> bool:
+        """Do what the core does not; False when nobody is left."""
+        core = self._core
+        if stop in (Stop.STEP, Stop.END) and not self._meter.left_seconds:
+            self._check_budget()  # the core looks at the time by what it executes, and this may be most of it
+        if stop is Stop.IDLE:
+            return self._run_called() or self.barriers.release(self)
+        if stop is Stop.POLLED:
+            self._run_called()
+            self.barriers.release(self, force=False)
+            core.phase = Phase.ASKED
+        elif stop is Stop.STEP:
+            fragment = self._build_fragment()
+            for step in self._kernel.steps[core.operation]:
+                step(fragment)
+            write_back(fragment)
+            self._note_known(core.operation)
+            core.clock = self.batch.clock  # reading it may have advanced it
+            core.operation += 1
+        else:
+            fragment = self._build_fragment()
+            core.phase = Phase.NOBODY
+            self._kernel.segments[core.segment].end(self, fragment)
+            self._run_called()
+        return True
+
+    def _run_called(self) -> bool:
+        """Run lanes that are within functions; False when there are none."""
+        if self._called is None:
+            return False
+        try:
+            return self._called.run_some()
+        finally:
+            self._core.executed, self._core.clock = self._meter.warp_instructions, self.batch.clock
+
+    def _build_fragment(self) -> LaneFragment:
+        kernel = self._kernel
+        fragment = build_fragment(self.batch, self._frame, self._current, self._registers)
+        fragment.segment = kernel.segments[self._core.segment]
+        return fragment
+
+    def _note_known(self, operation: int) -> None:
+        """Reads of what nobody wrote are reported once per instruction."""
+        row = self._kernel.operations[operation]
+        if row["kind"] == AccessKind.LOAD and self.faults.is_known(FaultKind.UNINITIALISED, int(row["instruction"])):
+            row["is_known"] = 1
+
+    def _push_all(self) -> None:
+        """What Python changed, to the core."""
+        core, batch = self._core, self.batch
+        self._push_checks()
+        if self._machine.tracer is not None:
+            core.metered_bytes = self._machine.tracer.metered_bytes
+        core.live_count = batch.live_count
+        core.has_parked, core.has_arrivals = self.barriers.is_waited_at, self.barriers.has_arrivals
+        if batch.memory.local is not self._local:
+            self._refresh_local()
+        if self._machine.arena.version != self._seen_version:
+            self._refresh_regions()
+
+    def _check_budget(self) -> None:
+        self._core.quantum = _QUANTUM
+        try:
+            self._meter.count_instructions(0)
+        except BudgetReached as reached:
+            segment = self._kernel.segments[self._core.segment]
+            reached.instruction = find_place(segment, self._machine.instructions)
+            fragment = self._build_fragment()
+            lane = 0 if fragment.mask is None else int(fragment.mask.argmax())
+            reached.block, reached.thread = find_thread(fragment.warps, lane)
+            raise
+
+    def _take_counts(self) -> None:
+        self._meter.warp_instructions = self._core.executed
+        self._take_pieces(is_at_end=True)
+        if self._machine.tracer is not None:
+            self._machine.tracer.follow(self._core.held_bytes, self._core.metered_bytes)
+        for number, segment in enumerate(self._kernel.segments):
+            segment.warp_executions += int(self._warp_executions[number])
+            segment.lane_executions += int(self._lane_executions[number])
+        for static in np.flatnonzero(self._guarded).tolist():
+            self._machine.guarded[static] += int(self._guarded[static])
+        for counts in (self._warp_executions, self._lane_executions, self._guarded):
+            counts.fill(0)
+
+    def go(self, fragment: Fragment, segment: Segment) -> None:
+        """Send a fragment on."""
+        fragment.segment = segment
+        if self._called is not None and fragment.frame is not self._frame:
+            self._called.go(detach(fragment) if isinstance(fragment, LaneFragment) else fragment, segment)
+            return
+        if isinstance(fragment, LaneFragment):
+            write_back(fragment)
+        else:
+            self._take_returned(fragment, segment)
+        self._send(self._numbers[id(segment)], fragment.warps.ids, pack_lanes(fragment.active()))
+
+    def _take_returned(self, fragment: Fragment, segment: Segment) -> None:
+        """Put what a function has returned into the frames; all else of its caller is still there."""
+        registers = self._registers.turn_to(fragment.warps.ids)
+        for slot in {slot for parts in segment.returned for slot in parts.values()}:
+            registers[slot] = fragment.registers[slot]
+        registers.write_back(fragment.mask)
+
+    def meet(self, barrier: Barrier, fragment: Fragment) -> None:
+        """A fragment has come to a barrier."""
+        self.barriers.meet(self, barrier, fragment)
+
+    def retire(self, fragment: Fragment) -> None:
+        """The lanes of a fragment have exited."""
+        masks = pack_lanes(fragment.active())
+        self.batch.live_count -= fragment.count
+        self._live[fragment.warps.ids] &= ~masks
+        rows = self.batch.live.reshape(-1, LANES)
+        rows[fragment.warps.ids] &= ~fragment.active().reshape(-1, LANES)
+
+
+class _Root:
+    """All lanes of a batch, for what reads a special register."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.warps = batch.root
+        self.batch = batch
+
+
+def count_core_bytes(kernel: CompiledKernel, machine: Machine, warps: int) -> int:
+    """What the frames, masks, counts and scratch of a batch hold."""
+    traced = 0 if machine.tracer is None else len(machine.instructions)
+    per_warp = kernel.frames.frame_bytes + 4 * (len(kernel.segments) + traced) + (MOST_ELEMENTS + 1) * 8 * LANES
+    return warps * per_warp

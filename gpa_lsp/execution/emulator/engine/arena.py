@@ -1,0 +1,435 @@
+"""Global memory: one array of bytes with fixed virtual addresses, :class:`Arena`."""
+
+import math
+import mmap
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.execution.emulator.engine.accesses import Access, Place
+from gpa_lsp.execution.emulator.engine.faults import FaultLog
+from gpa_lsp.execution.emulator.engine.geometry import WarpSet
+from gpa_lsp.execution.emulator.engine.meter import Meter
+from gpa_lsp.execution.emulator.engine.values import I64, Value
+from gpa_lsp.execution.emulator.model import DeviceError, FaultKind, PassedEnd
+from gpa_lsp.execution.launches.model import FIRST_ADDRESS, MOST_SPAN_BYTES
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.numbers import format_bytes, format_count
+from gpa_lsp.foundation.records import ColumnRecord
+
+ARENA_BASE = FIRST_ADDRESS  # Virtual address of the first byte
+_ALIGNMENT_BYTES = 512
+_GAP_BYTES = 512
+_FARTHEST_BYTES = 1 << 30  # Behind the end of an array, an address may still have been meant for it
+# log2 of the bytes that GPUs map at once: an address with an allocation in the same piece of memory is no illegal one
+_MAPPED_BITS = np.uint64(21)
+# in front of an allocation, where a GPU often has another one
+_NEAR_BYTES = np.uint64(64 << 10)
+_ZERO = np.uint64(0)
+
+
+class Region(ColumnRecord, frozen=True, kw_only=True):
+    """One buffer."""
+
+    name: str  # of the argument or variable
+    space: Space  # GLOBAL, CONST or PARAM
+    base: int  # virtual address
+    size_bytes: int  # of it
+    element_bytes: int = 1  # of one element
+    argument: int | None = None  # index of the parameter; None for variables
+    dtype: "np.dtype[Any]" = np.dtype(np.uint8)  # of the elements, as the arrays are given back
+    is_array: bool = True  # given back at the end
+
+
+def make_zeros(size_bytes: int) -> npt.NDArray[np.uint8]:
+    """Zeros that take memory as they are touched, whatever the system says of as many bytes at once."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    return np.frombuffer(mmap.mmap(-1, size_bytes, flags=flags), np.uint8)
+
+
+class Arena:
+    """Buffers, laid out one after the other with gaps that belong to nobody.
+
+    Args:
+        meter: counts its bytes.
+        faults: where bad accesses are noted.
+
+    Attributes:
+        regions: what may be accessed, by address.
+        version: counts how often they have changed since the launch began.
+    """
+
+    def __init__(self, meter: Meter, faults: FaultLog) -> None:
+        self._meter = meter
+        self._faults = faults
+        self._end = 0
+        self._given: list[Region] = []
+        self.regions: list[Region] = []
+        self._freed: tuple[Region, ...] = ()
+        self._whole: tuple[Region, ...] = ()
+        self._excluded: tuple[Region, tuple[tuple[int, int], ...]] | None = None
+        self._guessing: list[Access] = []
+        self.version = 0
+        self._data: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self._bases: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)
+        self._lasts: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._is_fixed: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
+        self._views: dict[tuple[int, Any, int], tuple[Value, ...]] = {}
+
+    def add(self, name: str, space: Space, size_bytes: int, **details: Any) -> Region:
+        """Lay out a region, before :meth:`allocate`; the details are those of :class:`Region`."""
+        base = ARENA_BASE + self._end
+        region = Region(name=name, space=space, base=base, size_bytes=size_bytes, **details)
+        self.regions.append(region)
+        self._end += -(-(size_bytes + _GAP_BYTES) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+        return region
+
+    def add_at(self, base: int, name: str, space: Space, size_bytes: int, **details: Any) -> Region:
+        """Lay out a region at an address, before any other with :meth:`add`; see there.
+
+        Raises:
+            InputError: there is no such address, or another region lies there.
+        """
+        end = base + size_bytes
+        if not ARENA_BASE <= base <= end <= ARENA_BASE + MOST_SPAN_BYTES:
+            raise InputError(
+                f"{name} cannot lie at 0x{base:x}",
+                remedy=f"addresses from 0x{ARENA_BASE:x} to 0x{ARENA_BASE + MOST_SPAN_BYTES:x} are possible",
+            )
+        near = next((one for one in self._given if base < one.base + one.size_bytes and one.base < end), None)
+        if near is not None:
+            raise InputError(f"{name} at 0x{base:x} overlaps {near.name}", remedy="record the launch again")
+        region = Region(name=name, space=space, base=base, size_bytes=size_bytes, **details)
+        self._given.append(region)
+        self.regions.append(region)
+        self._end = max(self._end, -(-(end - ARENA_BASE + _GAP_BYTES) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES)
+        return region
+
+    def allocate(self) -> None:
+        """Take the memory, all zeros.
+
+        Raises:
+            BudgetReached: it is more than allowed.
+            InputError: the arrays lie so far apart that this computer has no room for what is between them.
+        """
+        self._end = max(self._end, _ALIGNMENT_BYTES)
+        if self._given:
+            self._meter.hold(sum(one.size_bytes for one in self.regions), "memory of the arrays")
+            try:
+                self._data = make_zeros(self._end)
+            except OSError as error:
+                message = f"no room for arrays that lie {format_bytes(self._end)} apart: {error.strerror or error}"
+                raise InputError(message, remedy="give them a base_address nearer to each other") from None
+            self.regions.sort(key=lambda region: region.base)
+        else:
+            self._meter.hold(self._end, "memory of the arrays")
+            self._data = np.zeros(self._end, np.uint8)
+        self._index()
+
+    def adopt(self, data: npt.NDArray[np.uint8], regions: Iterable[Region], *, freed: Iterable[Region] = ()) -> None:
+        """Use memory that is there already, in place of :meth:`allocate`."""
+        self.regions = sorted(regions, key=lambda region: region.base)
+        self._freed = tuple(freed)
+        self._data = data
+        self._end = len(data)
+        self._index()
+
+    def exclude(self, region: Region, pieces: Sequence[tuple[int, int]], freed: Iterable[tuple[int, int]]) -> None:
+        """Forbid accesses to pieces of a region, and to nothing else of it.
+
+        Args:
+            pieces: addresses and sizes in bytes, in the order of the addresses, apart from each other.
+        """
+        if self._excluded is None:
+            self._whole = tuple(self.regions)
+        kept, start = [], region.base
+        for base, size in (*pieces, (region.base + region.size_bytes, 0)):
+            if base > start:
+                kept.append(replace(region, base=start, size_bytes=base - start))
+            start = base + size
+        others = (one for one in self._whole if one.base != region.base)
+        self.regions = sorted((*others, *kept), key=lambda one: one.base)
+        self._excluded = region, (*freed, *pieces)
+        self._views.clear()
+        for access in self._guessing:
+            access.guess_last = -1
+        self._guessing.clear()
+        self.version += 1
+        self._index()
+
+    @property
+    def laid_out(self) -> tuple[Region, ...]:
+        """The regions as they were before pieces of one were excluded."""
+        return tuple(self.regions) if self._excluded is None else self._whole
+
+    def _index(self) -> None:
+        self._bases = np.array([region.base for region in self.regions], np.uint64)
+        self._lasts = np.array([region.size_bytes for region in self.regions], np.int64)
+        self._is_fixed = np.array([region.space is not Space.GLOBAL for region in self.regions], np.bool_)
+
+    @property
+    def data(self) -> npt.NDArray[np.uint8]:
+        """All bytes from :data:`ARENA_BASE` on."""
+        return self._data
+
+    def bytes_of(self, region: Region) -> npt.NDArray[np.uint8]:
+        """The region's bytes; written to by whoever fills it."""
+        start = region.base - ARENA_BASE
+        return self._data[start : start + region.size_bytes]
+
+    def read_bytes(self, address: int, limit: int) -> bytes:
+        """Bytes from an address to the end of its region, at most so many; none outside all regions."""
+        for region in self.regions:
+            if region.base <= address < region.base + region.size_bytes:
+                start = address - region.base
+                return self.bytes_of(region)[start : start + limit].tobytes()
+        return b""
+
+    def count_bytes(self, address: int) -> int:
+        """Bytes from an address to the end of its region; 0 outside all regions."""
+        ends = (one.base + one.size_bytes for one in self.regions if one.base <= address < one.base + one.size_bytes)
+        return next(ends, address) - address
+
+    def write_bytes(self, address: int, data: bytes) -> None:
+        """Write from an address to the end of its region at most; nothing outside all regions."""
+        for region in self.regions:
+            if region.base <= address < region.base + region.size_bytes:
+                place = self.bytes_of(region)[address - region.base :][: len(data)]
+                place[:] = np.frombuffer(data, np.uint8)[: len(place)]
+
+    def resolve(self, access: Access, warps: WarpSet, address: Value, mask: Value) -> Place:
+        """Find what lanes access.
+
+        Args:
+            mask: lanes that access; None for all.
+        """
+        memo = access.memo
+        if memo is not None and memo.users > 1 and address.ndim and access.guess_last >= 0:
+            if memo.update(address, mask, None):
+                first = memo.low + access.offset_bytes
+                start = first - access.guess_start
+                fits = start >= 0 and start + memo.high - memo.low <= access.guess_last
+                if fits and not (first | memo.bits) & access.align_mask:
+                    place = start >> access.shift
+                    return tuple([view[place:] for view in access.guess_views]), memo.index, mask, None
+            return self._resolve_any(access, warps, address, mask)
+        offset = address - access.guess_base
+        if not offset.ndim:
+            single = int(offset)
+            if single <= access.guess_last and not single & access.align_mask:
+                return access.guess_views, single >> access.shift, mask, None
+            return self._resolve_uniform(access, warps, int(address), mask)
+        if mask is not None:
+            offset = np.where(mask, offset, _ZERO)
+        bits = int(np.bitwise_or.reduce(offset))
+        last = access.guess_last
+        if last < 0 or bits & access.align_mask or (bits > last and int(offset.max()) > last):
+            return self._resolve_any(access, warps, address, mask)
+        return access.guess_views, (offset >> np.uint64(access.shift)).view(I64), mask, None
+
+    def is_within(self, address: Value, *, fixed: bool) -> Value:
+        """Which addresses lie in a region of constants and parameters (``fixed``), or in one that can be written."""
+        region = np.searchsorted(self._bases, address, side="right") - 1
+        if len(self._bases) == 0:
+            return np.zeros(np.shape(address), np.bool_)
+        inside = (address - self._bases[region]).view(I64) < self._lasts[region]
+        return (region >= 0) & inside & (self._is_fixed[region] == fixed)
+
+    def _resolve_uniform(self, access: Access, warps: WarpSet, address: int, mask: Value) -> Place:
+        found = self._find_regions(access, np.array([address], np.uint64) + access.wide_offset)
+        if found[1][0]:
+            self._guess(access, int(found[0][0]))
+            return access.guess_views, (address - int(access.guess_base)) % (1 << 64) >> access.shift, mask, None
+        lanes = np.arange(warps.lanes) if mask is None else np.flatnonzero(mask)
+        addresses = np.full(len(lanes), address % (1 << 64), np.uint64) + access.wide_offset
+        self._report(access, warps, lanes, addresses, np.repeat(found[0], len(lanes)))
+        everyone = np.zeros(warps.lanes, np.bool_)
+        everyone[lanes] = True
+        return self._all_views(access), 0, np.zeros(warps.lanes, np.bool_), everyone
+
+    def _resolve_any(self, access: Access, warps: WarpSet, address: Value, mask: Value) -> Place:
+        lanes = np.arange(warps.lanes) if mask is None else np.flatnonzero(mask)
+        if len(lanes) == 0:
+            return self._all_views(access), 0, np.zeros(warps.lanes, np.bool_), None
+        addresses = address[lanes] + access.wide_offset
+        region, good = self._find_regions(access, addresses)
+        bad = None
+        if not good.all():
+            wrong = ~good
+            self._report(access, warps, lanes[wrong], addresses[wrong], region[wrong])
+            bad = np.zeros(warps.lanes, np.bool_)
+            bad[lanes[wrong]] = True
+        elif (region == region[0]).all():
+            self._guess(access, int(region[0]))
+        index = np.zeros(warps.lanes, np.int64)
+        index[lanes[good]] = (addresses[good] - np.uint64(ARENA_BASE)).view(I64) >> access.shift
+        allowed = mask
+        if bad is not None:
+            allowed = np.zeros(warps.lanes, np.bool_)
+            allowed[lanes[good]] = True
+        return self._all_views(access), index, allowed, bad
+
+    def _find_regions(self, access: Access, addresses: Value) -> tuple[Value, Value]:
+        """Index of the region below each address (-1 for none), and whether the access is allowed there."""
+        region = np.searchsorted(self._bases, addresses, side="right") - 1
+        if len(self._bases) == 0:
+            return region, np.zeros(len(addresses), np.bool_)
+        offset = (addresses - self._bases[region]).view(I64)
+        good = (region >= 0) & (offset >= 0) & (offset <= self._lasts[region] - access.bytes)
+        good &= (addresses & np.uint64(access.align_mask)) == 0
+        if access.kind is not AccessKind.LOAD:
+            good &= ~self._is_fixed[region]
+        return region, good
+
+    def _guess(self, access: Access, number: int) -> None:
+        region = self.regions[number]
+        self._guessing.append(access)
+        access.guess_base = np.uint64((region.base - access.offset_bytes) % (1 << 64))
+        access.guess_start = region.base
+        access.guess_space = region.space
+        access.guess_last = region.size_bytes - access.bytes
+        access.guess_views = self._views_of(access, number, region.base - ARENA_BASE, region.size_bytes)
+
+    def _all_views(self, access: Access) -> tuple[Value, ...]:
+        return self._views_of(access, -1, 0, len(self._data))
+
+    def _views_of(self, access: Access, number: int, start: int, size: int) -> tuple[Value, ...]:
+        key = (number, access.dtype, access.elements)
+        found = self._views.get(key)
+        if found is None:
+            item = access.dtype.itemsize
+            view = self._data[start : start + size // item * item].view(access.dtype)
+            found = self._views[key] = tuple(view[k:] for k in range(access.elements))
+        return found
+
+    def _report(self, access: Access, warps: WarpSet, lanes: Value, addresses: Value, region: Value) -> None:
+        inside = np.zeros(len(lanes), np.bool_)
+        fixed = np.zeros(len(lanes), np.bool_)
+        if len(self._bases):
+            offset = (addresses - self._bases[region]).view(I64)
+            inside = (region >= 0) & (offset >= 0) & (offset <= self._lasts[region] - access.bytes)
+            fixed = inside & self._is_fixed[region] & (access.kind is not AccessKind.LOAD)
+        misaligned = inside & ((addresses & np.uint64(access.align_mask)) != 0)
+        fixed &= ~misaligned
+        for kind, chosen in (
+            (FaultKind.MISALIGNED, misaligned),
+            (FaultKind.WRITE_TO_CONSTANT, fixed),
+            (FaultKind.OUT_OF_BOUNDS, ~misaligned & ~fixed),
+        ):
+            places = np.flatnonzero(chosen)
+            if len(places):
+                address, number = int(addresses[places[0]]), int(region[places[0]])
+                message = self._describe(kind, access, address, number)
+                passed = self._find_passed(address, number) if kind is FaultKind.OUT_OF_BOUNDS else None
+                if kind is FaultKind.MISALIGNED:
+                    self._faults.end_on_gpu(DeviceError.MISALIGNED_ADDRESS)
+                elif kind is FaultKind.OUT_OF_BOUNDS and not self._is_mapped(addresses[places], region[places]).all():
+                    self._faults.end_on_gpu(DeviceError.ILLEGAL_ADDRESS)
+                self._faults.add_lanes(
+                    kind, message, warps, lanes[places], instruction=access.instruction, passed=passed
+                )
+
+    def _is_mapped(self, addresses: Value, region: Value) -> Value:
+        """Which addresses a GPU has memory at: those near a region. ``region`` is the index of the one below each, -1 for none."""
+        if len(self._bases) == 0:
+            return np.zeros(len(addresses), np.bool_)
+        pages = addresses >> _MAPPED_BITS
+        last = (self._bases + self._lasts.astype(np.uint64) - np.uint64(1)) >> _MAPPED_BITS
+        above = self._bases[np.minimum(region + 1, len(self._bases) - 1)]
+        near = (above >> _MAPPED_BITS == pages) | (above - addresses <= _NEAR_BYTES)
+        return ((region >= 0) & (last[region] == pages)) | near
+
+    def _find_passed(self, address: int, number: int) -> PassedEnd:
+        near = self._find_nearest(address, number)
+        if near is None or self._find_freed(address, number) is not None:
+            return PassedEnd()
+        return PassedEnd(array=near.name, offset_bytes=address - near.base, size_bytes=near.size_bytes)
+
+    def _describe(self, kind: FaultKind, access: Access, address: int, number: int) -> str:
+        what = f"{ACCESS_WORDS[access.kind]} of {access.bytes} bytes at 0x{address:x}"
+        if kind is FaultKind.MISALIGNED:
+            return f"{what}: not a multiple of {access.bytes}"
+        freed = self._find_freed(address, number)
+        if freed is not None:
+            name = freed.name and f" of {freed.name}"
+            size = f"{format_count(freed.size_bytes)} bytes at 0x{freed.base:x}"
+            return f"{what}: in memory that was freed, byte {format_count(address - freed.base)}{name} ({size})"
+        near = self._find_nearest(address, number)
+        if near is None:
+            return f"{what}: no array is near"
+        offset = address - near.base
+        if kind is FaultKind.WRITE_TO_CONSTANT:
+            return f"{what}: byte {offset} of {near.name}, which is constant"
+        if offset < 0 or offset % near.element_bytes:
+            return (
+                f"{what}: {_describe_offset(offset, near.element_bytes)} {near.name}, which has {near.size_bytes} bytes"
+            )
+        count = near.size_bytes // near.element_bytes
+        return f"{what}: element {offset // near.element_bytes} of {near.name}, which has {count}"
+
+    def _find_freed(self, address: int, number: int) -> Region | None:
+        """The memory at an address that the program freed last; None where there is memory now, or never was any that is known."""
+        if number >= 0 and address < self.regions[number].base + self.regions[number].size_bytes:
+            return None
+        found = next((one for one in self._freed if one.base <= address < one.base + one.size_bytes), None)
+        if found is not None or self._excluded is None:
+            return found
+        region, pieces = self._excluded
+        piece = next(((base, size) for base, size in pieces if base <= address < base + size), None)
+        return piece and replace(region, name="", base=piece[0], size_bytes=piece[1])
+
+    def _find_nearest(self, address: int, number: int) -> Region | None:
+        """The region an address most likely meant: the one whose end or beginning is nearest.
+
+        Variables, constants and parameters lie behind the arrays, where indices that are too large end up: far behind them, none of them was meant.
+        """
+        above = self.regions[number + 1] if number + 1 < len(self.regions) else None
+        before = math.inf if above is None else above.base - address
+        if before <= _GAP_BYTES // 2:
+            return above
+        below = self._find_below(address, number)
+        if above is None or above.space is not Space.GLOBAL or before > _FARTHEST_BYTES:
+            return below
+        is_meant = above.argument is not None or before <= max(above.size_bytes, _GAP_BYTES)
+        is_nearer = below is None or before < address - below.base - below.size_bytes
+        return above if is_meant and is_nearer else below
+
+    def _find_below(self, address: int, number: int) -> Region | None:
+        """The region whose end an address most likely passed; None where none is near enough."""
+        below = [
+            one
+            for one in reversed(self.regions[: number + 1])
+            if address - one.base - one.size_bytes <= _FARTHEST_BYTES
+        ]
+        for one in below:
+            beyond = address - one.base - one.size_bytes
+            if one.argument is not None or beyond <= max(one.size_bytes, _GAP_BYTES // 2):
+                return one
+        return next((one for one in below if one.space is Space.GLOBAL), None)
+
+
+def _describe_offset(offset: int, element_bytes: int) -> str:
+    """Where an address is that is no element of an array.
+
+    >>> _describe_offset(-4, 4), _describe_offset(-2048, 4), _describe_offset(5, 4)
+    ('4 bytes before', '2,048 bytes (512 elements) before', 'byte 5 of')
+    """
+    if offset >= 0:
+        return f"byte {offset} of"
+    elements, rest = divmod(-offset, element_bytes)
+    counted = f" ({format_count(elements)} elements)" if elements > 1 and not rest and element_bytes > 1 else ""
+    return f"{format_count(-offset)} bytes{counted} before"
+
+
+# What kinds of access are called in messages
+ACCESS_WORDS = {
+    AccessKind.LOAD: "load",
+    AccessKind.STORE: "store",
+    AccessKind.ATOMIC: "atomic access",
+    AccessKind.REDUCTION: "atomic access",
+}

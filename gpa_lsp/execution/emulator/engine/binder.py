@@ -1,0 +1,271 @@
+"""What binds one function: :class:`Binder` gives operands their slots and gathers the steps of an instruction."""
+
+from typing import Any
+
+import numpy as np
+
+from gpa_lsp.code.ptx.model import (
+    Address,
+    Immediate,
+    Operand,
+    Pair,
+    PtxFunction,
+    PtxInstruction,
+    Register,
+    Space,
+    SpecialRegister,
+    Symbol,
+    Vector,
+)
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.engine.accesses import Access, AddressMemo
+from gpa_lsp.execution.emulator.engine.fragments import Fragment, Step
+from gpa_lsp.execution.emulator.engine.layout import Layout, Piece, make_constant
+from gpa_lsp.execution.emulator.engine.machine import Machine
+from gpa_lsp.execution.emulator.engine.special_registers import find_special
+from gpa_lsp.execution.emulator.engine.values import BOOL, U64, Value, select
+
+
+class UnsupportedInstruction(Exception):  # noqa: N818  (it becomes a finding)
+    """An instruction, or a form of one, that is not emulated."""
+
+
+class Binder:
+    """Binds the instructions of one function, one after the other.
+
+    Attributes:
+        machine: what all functions share.
+        function: the function.
+        layout: its slots.
+        first_static: static number of its first instruction.
+        steps: of the segment that is being built.
+        instruction: the one that is being bound.
+        guard: slot of its guard as a predicate that must be true; None without a guard.
+    """
+
+    def __init__(self, machine: Machine, function: PtxFunction, first_static: int) -> None:
+        self.machine = machine
+        self.function = function
+        self.layout = Layout(function)
+        self.first_static = first_static
+        self.steps: list[Step] = []
+        self.guard: int | None = None
+        self._after: list[Step] = []
+        self._stored: dict[str, dict[Piece, int]] = {}
+        self._memos: dict[tuple[int, int, Space], AddressMemo] = {}
+        self._returned: dict[str, dict[Piece, int]] = {}
+        self.instruction = function.instructions[0]
+
+    @property
+    def static(self) -> int:
+        """Static number of the instruction."""
+        return self.first_static + self.instruction.index
+
+    def begin(self, instruction: PtxInstruction) -> None:
+        """Turn to an instruction: binds its guard."""
+        self.instruction = instruction
+        self.guard = None
+        if instruction.guard is None:
+            return
+        self.guard = self._negated(instruction.guard.slot) if instruction.guard.is_negated else instruction.guard.slot
+
+    def finish(self) -> None:
+        """Add what comes behind the instruction: results are widened and selected by the guard."""
+        self.steps.extend(self._after)
+        self._after.clear()
+
+    def discard(self) -> None:
+        """Forget what would come behind the instruction."""
+        self._after.clear()
+
+    def defer(self, steps: list[Step]) -> None:
+        """Add what comes behind the instruction to another segment."""
+        steps.extend(self._after)
+        self._after.clear()
+
+    def store_piece(self, variable: str, offset_bytes: int, size_bytes: int) -> int:
+        """The slot of a part of an argument (or result) that is stored now."""
+        slot = self.layout.piece(variable, offset_bytes, size_bytes)
+        self._stored.setdefault(variable, {})[(offset_bytes, size_bytes)] = slot
+        return slot
+
+    def take_stored(self, variable: str) -> dict[Piece, int]:
+        """Parts of an argument stored since the call before: those a call hands over."""
+        return self._stored.pop(variable, {})
+
+    def load_piece(self, variable: str, offset_bytes: int, size_bytes: int) -> int:
+        """The slot of a part of a parameter (or of what a call returned) that is read now."""
+        slot = self.layout.piece(variable, offset_bytes, size_bytes)
+        if variable in self._returned:
+            self._returned[variable][(offset_bytes, size_bytes)] = slot
+        return slot
+
+    def expect_returned(self, variable: str) -> dict[Piece, int]:
+        """Parts of a call's result: filled as the instructions that read them are bound."""
+        found = self._returned[variable] = {}
+        return found
+
+    def share_memo(self, access: Access, operand: Operand) -> None:
+        """Let accesses through one register share what its addresses come to."""
+        if access.space is Space.GENERIC or not isinstance(operand, Address) or not isinstance(operand.base, Register):
+            return
+        key = (operand.base.slot, access.shift, access.space)
+        memo = self._memos.get(key)
+        if memo is None:
+            memo = self._memos[key] = AddressMemo(access.shift)
+        memo.users += 1
+        access.memo = memo
+
+    def read(self, operand: Operand | None, kind: ScalarType) -> int:
+        """The slot of a source, of the width of a type.
+
+        Raises:
+            UnsupportedInstruction: such an operand cannot be read.
+        """
+        match operand:
+            case Register():
+                if operand.selector:
+                    raise UnsupportedInstruction(f"register part .{operand.selector}")
+                slot = self._negated(operand.slot) if operand.is_negated else operand.slot
+                return self._fit(slot, kind)
+            case Immediate():
+                return self.layout.constant(make_constant(operand, kind))
+            case SpecialRegister():
+                return self._fit(self._read_special(operand), kind)
+            case Symbol():
+                return self._fit(self.read_address(operand), kind)
+        raise UnsupportedInstruction("operand of this kind")
+
+    def read_all(self, operands: tuple[Operand, ...], kinds: tuple[ScalarType, ...]) -> list[int]:
+        """Slots of all sources, vectors and pairs taken apart."""
+        return [self.read(operand, kind) for operand, kind in zip(flatten(operands), kinds, strict=True)]
+
+    def write(self, operand: Operand | None, kind: ScalarType) -> int:
+        """The slot a result of a type is written to; behind the instruction it reaches the register it is for.
+
+        Raises:
+            UnsupportedInstruction: such an operand cannot be written.
+        """
+        if operand is None:
+            return self.layout.temporary(kind.storage_dtype)
+        if not isinstance(operand, Register) or operand.selector:
+            raise UnsupportedInstruction("result of this kind")
+        slot = operand.slot
+        register_dtype = self.layout.dtypes[slot]
+        natural = kind.natural_dtype
+        fits = natural.itemsize == register_dtype.itemsize
+        if fits and self.guard is None:
+            return slot
+        out = self.layout.temporary(kind.storage_dtype)
+        unsigned = np.dtype(f"u{register_dtype.itemsize}")
+
+        def widen(fragment: Fragment) -> Value:
+            value = fragment.registers[out]
+            value = value if value.dtype is natural else value.view(natural)
+            return value if fits else value.astype(unsigned)
+
+        guard = self.guard
+        if guard is None:
+
+            def keep(fragment: Fragment) -> None:
+                fragment.registers[slot] = widen(fragment)
+
+        else:
+
+            def keep(fragment: Fragment) -> None:
+                registers = fragment.registers
+                chosen, old, new = registers[guard], registers[slot], widen(fragment)
+                if chosen.ndim:
+                    registers[slot] = select(chosen, new, old, register_dtype)
+                elif chosen:
+                    registers[slot] = new
+
+        self._after.append(keep)
+        return out
+
+    def write_all(self, operands: tuple[Operand, ...], kinds: tuple[ScalarType, ...]) -> list[int]:
+        """Slots of all results, vectors and pairs taken apart."""
+        return [self.write(operand, kind) for operand, kind in zip(flatten(operands), kinds, strict=True)]
+
+    def read_address(self, symbol: Symbol) -> int:
+        """The slot of a symbol's address in its own space: uint64.
+
+        Raises:
+            UnsupportedInstruction: nobody knows the symbol.
+        """
+        for variable in self.function.locals:
+            if variable.name == symbol.name:
+                return self._local_address(variable.offset_bytes + symbol.offset_bytes)
+        address = self.machine.find_symbol(symbol.name, self.function)
+        if address is None:
+            raise UnsupportedInstruction(f"symbol {symbol.name}")
+        return self.layout.constant(np.uint64((address + symbol.offset_bytes) % (1 << 64)))
+
+    def _local_address(self, offset_bytes: int) -> int:
+        slot = self.layout.temporary(U64)
+
+        def step(fragment: Fragment) -> None:
+            fragment.registers[slot] = np.uint64(fragment.frame.local_base + offset_bytes)
+
+        self.steps.append(step)
+        return slot
+
+    def _read_special(self, operand: SpecialRegister) -> int:
+        found = find_special(operand, self.machine.geometry)
+        if found is None:
+            raise UnsupportedInstruction(f"special register %{operand.name}")
+        if not callable(found):
+            return self.layout.constant(found)
+        sample_dtype, read = found.dtype, found
+        slot = self.layout.temporary(sample_dtype)
+
+        def step(fragment: Fragment) -> None:
+            fragment.registers[slot] = read(fragment)
+
+        self.steps.append(step)
+        return slot
+
+    def _negated(self, source: int) -> int:
+        slot = self.layout.temporary(BOOL)
+
+        def step(fragment: Fragment) -> None:
+            fragment.registers[slot] = np.logical_not(fragment.registers[source])
+
+        self.steps.append(step)
+        return slot
+
+    def _fit(self, source: int, kind: ScalarType) -> int:
+        """A slot whose width is that of the type: wider registers give their low bits, narrower ones are extended by zeros."""
+        have = self.layout.dtypes[source]
+        want = kind.storage_dtype
+        if have.itemsize == want.itemsize:
+            return source
+        narrow, unsigned = np.dtype(f"u{have.itemsize}"), np.dtype(f"u{want.itemsize}")
+        slot = self.layout.temporary(unsigned)
+
+        def step(fragment: Fragment) -> None:
+            value = fragment.registers[source]
+            value = value if value.dtype is narrow else value.view(narrow)
+            fragment.registers[slot] = value.astype(unsigned)
+
+        self.steps.append(step)
+        return slot
+
+
+def flatten(operands: tuple[Operand, ...]) -> list[Operand | None]:
+    """Operands with vectors and pairs taken apart; None for dropped results."""
+    out: list[Operand | None] = []
+    for operand in operands:
+        if isinstance(operand, Vector):
+            out.extend(operand.elements)
+        elif isinstance(operand, Pair):
+            out.extend((operand.first, operand.second))
+        else:
+            out.append(operand)
+    return out
+
+
+def read_as(fragment: Fragment, slot: int, dtype: "np.dtype[Any]") -> Value:
+    """A register in a dtype of its width."""
+    value = fragment.registers[slot]
+    return value if value.dtype is dtype else value.view(dtype)

@@ -1,0 +1,353 @@
+"""Binding of instructions that end a segment: branches, returns, traps, barriers, calls."""
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from gpa_lsp.code.ptx.blocks import PtxBlocks
+from gpa_lsp.code.ptx.model import Immediate, Symbol
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.engine import calls
+from gpa_lsp.execution.emulator.engine.barriers import BlockBarrier, WarpBarrier, end_with_barrier
+from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, flatten
+from gpa_lsp.execution.emulator.engine.calls import Builtin
+from gpa_lsp.execution.emulator.engine.control import (
+    end_guarded,
+    end_with_branch,
+    end_with_exit,
+    end_with_fault,
+    end_with_jump,
+    end_with_table,
+)
+from gpa_lsp.execution.emulator.engine.device_runtime import PREFIXES
+from gpa_lsp.execution.emulator.engine.fragments import Closing, ClosingKind, End, Fragment, Segment
+from gpa_lsp.execution.emulator.engine.machine import Machine
+from gpa_lsp.execution.emulator.engine.private_memory import LOCAL_WINDOW, WINDOW_BYTES
+from gpa_lsp.execution.emulator.engine.values import Value
+from gpa_lsp.execution.emulator.model import FAILED_ASSERTION, FaultKind
+
+_LONGEST_TEXT = 1024
+_CONVERSION = re.compile(r"%[-+ #0]*(\d+|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|z|j|t)?([diouxXeEfFgGaAcsp%])")
+
+
+def find_builtin(machine: Machine, name: str) -> Builtin | None:
+    """What a function without a body does; None when nobody knows."""
+    if machine.device_runtime is not None and name.startswith(PREFIXES):
+        return machine.device_runtime.find_function(machine, name)
+    found: dict[str, Builtin] = {
+        "vprintf": _Printer(machine).call,
+        "__assertfail": lambda fragment, values, static: _fail(machine, fragment, values, static),
+        "malloc": lambda fragment, values, _: _allocate(machine, fragment, values),
+        "free": lambda fragment, values, _: _free(machine, fragment, values),
+    }
+    return found.get(name)
+
+
+def _fail(machine: Machine, fragment: Fragment, values: list[Value], static: int) -> None:
+    lane = int(fragment.active().argmax())
+    numbers = [int(value[lane] if value.ndim else value) for value in values[:3]]
+    words = [_read_text(machine, number) for number in numbers[:2]]
+    line = numbers[2] & 0xFFFFFFFF if len(numbers) > 2 else 0
+    message = (
+        f"{FAILED_ASSERTION} {words[0]!r} failed, {words[1] if len(words) > 1 else ''}:{line}"
+        if words
+        else f"{FAILED_ASSERTION} failed"
+    )
+    machine.faults.add_lanes(
+        FaultKind.TRAP, message, fragment.warps, np.flatnonzero(fragment.active()), instruction=static, is_fatal=True
+    )
+
+
+def _allocate(machine: Machine, fragment: Fragment, values: list[Value]) -> Value:
+    sizes = np.broadcast_to(values[0], (fragment.warps.lanes,))
+    out = np.zeros(fragment.warps.lanes, np.uint64)
+    for lane in np.flatnonzero(fragment.active()).tolist():
+        out[lane] = machine.heap.allocate(int(sizes[lane]))
+    machine.follow_heap()
+    return out
+
+
+def _free(machine: Machine, fragment: Fragment, values: list[Value]) -> Value:
+    addresses = np.broadcast_to(values[0], (fragment.warps.lanes,))
+    for address in addresses[fragment.active()].tolist():
+        machine.heap.free(address)
+    machine.follow_heap()
+    return np.uint64(0)
+
+
+def _read_text(machine: Machine, address: int) -> str:
+    data = machine.arena.read_bytes(address, _LONGEST_TEXT)
+    return data.split(b"\0")[0].decode("utf-8", "replace")
+
+
+class _Printer:
+    """Formats what lanes print, in the order of the lanes."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def call(self, fragment: Fragment, values: list[Value], static: int) -> Value:
+        """``vprintf``: gives the number of arguments, as the hardware does."""
+        del static
+        lanes = np.flatnonzero(fragment.active())
+        formats = np.broadcast_to(values[0], (fragment.warps.lanes,))
+        arguments = np.broadcast_to(values[1], (fragment.warps.lanes,))
+        numbers = np.broadcast_to(fragment.warps.column("lane"), (fragment.warps.lanes,))
+        texts: dict[int, str] = {}  # lanes print by few formats
+        for lane in lanes.tolist():
+            place = int(formats[lane])
+            text = texts.get(place)
+            if text is None:
+                text = texts[place] = _read_text(self._machine, place)
+            buffer = self._read_buffer(fragment, int(arguments[lane]), int(numbers[lane]))
+            if not self._machine.print_text(self._format(text, buffer)):
+                break
+        return np.uint64(0)
+
+    def _read_buffer(self, fragment: Fragment, address: int, lane: int) -> bytes:
+        if LOCAL_WINDOW <= address < LOCAL_WINDOW + WINDOW_BYTES:
+            return fragment.batch.memory.read_local(lane, address - LOCAL_WINDOW, _LONGEST_TEXT)
+        return self._machine.arena.read_bytes(address, _LONGEST_TEXT)
+
+    def _format(self, text: str, buffer: bytes) -> str:
+        place = 0
+
+        def take(size: int, dtype: str) -> Any:
+            nonlocal place
+            place = -(-place // size) * size
+            raw = buffer[place : place + size].ljust(size, b"\0")
+            place += size
+            return np.frombuffer(raw, dtype)[0]
+
+        def convert(found: "re.Match[str]") -> str:
+            width, digits, length, letter = found.groups()
+            if letter == "%":
+                return "%"
+            flags = found.group(0)[1:].rstrip(letter).removesuffix(length or "")
+            if width == "*":
+                flags = flags.replace("*", str(int(take(4, "<i4"))), 1)
+            if digits == "*":
+                flags = flags.replace("*", str(int(take(4, "<i4"))), 1)
+            return self._convert_one(flags, length or "", letter, take)
+
+        return _CONVERSION.sub(convert, text)
+
+    def _convert_one(self, flags: str, length: str, letter: str, take: Any) -> str:
+        wide = length in ("l", "ll", "z", "j", "t")
+        value: Any
+        match letter:
+            case "d" | "i":
+                value, letter = int(take(8, "<i8") if wide else take(4, "<i4")), "d"
+            case "o" | "u" | "x" | "X":
+                value = int(take(8, "<u8") if wide else take(4, "<u4"))
+                letter = "d" if letter == "u" else letter
+            case "c":
+                value = chr(int(take(4, "<u4")) & 0xFF)
+            case "s":
+                value = _read_text(self._machine, int(take(8, "<u8")))
+            case "p":
+                value, letter, flags = int(take(8, "<u8")), "x", "#"
+            case _:
+                value = float(take(8, "<f8"))
+                if letter in "aA":
+                    return float(value).hex()
+        flags = _limit(flags)
+        return str(f"%{flags}{letter}" % value)
+
+
+def _limit(flags: str) -> str:
+    """Widths and precisions that would fill the memory are cut."""
+    return re.sub(r"\d+", lambda found: found.group(0)[:3], flags)
+
+
+class Ending(Struct, frozen=True, kw_only=True):
+    """A segment that is to get its end."""
+
+    binder: Binder  # stands at the instruction
+    machine: Machine  # what all functions share
+    segment: Segment  # that the instruction ends
+    following: Segment | None  # what is behind it; None at the end of the function
+    starts: list[Segment]  # of each block its first segment
+    blocks: PtxBlocks  # of the function
+
+    @property
+    def next_segment(self) -> Segment:
+        """What is behind it.
+
+        Raises:
+            UnsupportedInstruction: nothing is.
+        """
+        if self.following is None:
+            raise UnsupportedInstruction("the function ends without ret")
+        return self.following
+
+
+def bind_end(ending: Ending) -> None:
+    """Give a segment its end.
+
+    Raises:
+        UnsupportedInstruction: the form is not emulated.
+    """
+    binder, segment = ending.binder, ending.segment
+    match binder.instruction.opcode:
+        case "bra" | "brx":
+            segment.end = _bind_branch(ending)
+        case "exit":
+            segment.end = end_with_exit(binder.guard, ending.following)
+            segment.closing = _close_with_exit(ending)
+        case "ret":
+            leaves = end_with_exit(None, None) if binder.function.is_entry else calls.leave
+            segment.closing = _close_with_exit(ending) if binder.function.is_entry else None
+            segment.end = end_guarded(binder.guard, ending.following, leaves)
+        case "trap":
+            message = "trap: the kernel aborted"
+            segment.end = end_with_fault(
+                binder.guard, ending.following, kind=FaultKind.TRAP, message=message, static=binder.static
+            )
+        case "call":
+            segment.end = end_guarded(binder.guard, ending.following, _bind_call(ending))
+        case _:
+            segment.end = end_guarded(binder.guard, ending.following, _bind_barrier(ending))
+
+
+def _close_with_exit(ending: Ending) -> Closing | None:
+    guard = ending.binder.instruction.guard
+    if guard is None or ending.following is None:
+        return Closing(kind=ClosingKind.EXIT) if guard is None else None
+    return Closing(
+        kind=ClosingKind.EXIT,
+        fallen=ending.following,
+        guard=guard.slot,
+        is_negated=guard.is_negated,
+        static=ending.binder.static,
+    )
+
+
+def _bind_branch(ending: Ending) -> End:
+    binder, machine = ending.binder, ending.machine
+    instruction = binder.instruction
+    if instruction.opcode == "brx":
+        targets = [ending.starts[ending.blocks.block_of[index]] for index in instruction.targets]
+        index = binder.read(instruction.sources[0], ScalarType.U32)
+        following = ending.following
+        return end_with_table(targets, index, following, guard=binder.guard, static=binder.static, machine=machine)
+    if instruction.target is None:
+        raise UnsupportedInstruction("bra without a target")
+    target = ending.starts[ending.blocks.block_of[instruction.target]]
+    guard = instruction.guard
+    if guard is None:
+        ending.segment.closing = Closing(kind=ClosingKind.JUMP, taken=target)
+        return end_with_jump(target)
+    ending.segment.closing = Closing(
+        kind=ClosingKind.BRANCH,
+        taken=target,
+        fallen=ending.next_segment,
+        guard=guard.slot,
+        is_negated=guard.is_negated,
+        static=binder.static,
+    )
+    return end_with_branch(
+        target,
+        ending.next_segment,
+        guard.slot,
+        static=binder.static,
+        tracer=machine.tracer,
+        is_negated=guard.is_negated,
+    )
+
+
+def _bind_barrier(ending: Ending) -> End:
+    binder, following = ending.binder, ending.next_segment
+    instruction = binder.instruction
+    words = instruction.suffixes
+    if "warp" in words:
+        members = binder.read(instruction.sources[0], ScalarType.U32)
+        gate = WarpBarrier(static=binder.static, following=following, members=members, guard=None, is_sync=True)
+        following.live_in = (*following.live_in, members)
+        if binder.guard is None:
+            ending.segment.closing = Closing(kind=ClosingKind.GATE, taken=following)
+        return end_with_barrier(gate)
+    if "cluster" in words:
+        raise UnsupportedInstruction("barriers of clusters")
+    reduction = next((word for word in ("popc", "and", "or") if "red" in words and word in words), "")
+    operands = list(instruction.sources)
+    predicate = binder.read(operands.pop(), ScalarType.PRED) if reduction else None
+    result = None
+    if reduction:
+        kind = ScalarType.U32 if reduction == "popc" else ScalarType.PRED
+        result = binder.write(flatten(instruction.destinations)[0], kind)
+        binder.defer(following.steps)
+        following.live_in = (*following.live_in, result)
+    barrier = BlockBarrier(
+        static=binder.static,
+        following=following,
+        number=binder.read(operands[0] if operands else Immediate(0), ScalarType.U32),
+        threads=binder.read(operands[1], ScalarType.U32) if len(operands) > 1 else None,
+        reduction=reduction,
+        predicate=predicate,
+        result=result,
+        waits="arrive" not in words,
+        is_aligned=instruction.opcode == "bar" or "aligned" in words,
+        is_bypassed=_make_bypass_test(binder, ending.blocks),
+    )
+    is_plain = not reduction and barrier.waits and barrier.threads is None and binder.guard is None
+    if is_plain and not (operands and not isinstance(operands[0], Immediate)):
+        ending.segment.closing = Closing(kind=ClosingKind.BARRIER, taken=following, static=binder.static)
+    return end_with_barrier(barrier)
+
+
+def _make_bypass_test(binder: Binder, blocks: PtxBlocks) -> Callable[[], bool]:
+    """See :attr:`.BlockBarrier.is_bypassed`; found when it is first asked for."""
+    instructions, barrier = binder.function.instructions, binder.instruction
+    block = blocks.block_of[barrier.index]
+
+    @cache
+    def is_bypassed() -> bool:
+        after = _find_reached(blocks, list(blocks.successors[block]), None)
+        around = _find_reached(blocks, [0], block) if block else set()
+        return any(instructions[blocks.first[other]].opcode not in ("ret", "exit") for other in after & around)
+
+    return is_bypassed
+
+
+def _find_reached(blocks: PtxBlocks, starts: list[int], left_out: int | None) -> set[int]:
+    """Blocks that can be reached from some without going through one."""
+    reached = {start for start in starts if start != left_out}
+    waiting = list(reached)
+    while waiting:
+        for other in blocks.successors[waiting.pop()]:
+            if other not in reached and other != left_out:
+                reached.add(other)
+                waiting.append(other)
+    return reached
+
+
+def _bind_call(ending: Ending) -> End:
+    binder, machine, following = ending.binder, ending.machine, ending.next_segment
+    call = binder.instruction.call
+    if call is None:
+        raise UnsupportedInstruction("call without a callee")
+    arguments = [binder.take_stored(_name(operand)) for operand in call.arguments]
+    following.returned = [binder.expect_returned(_name(operand)) for operand in call.results]
+    site = calls.CallSite(machine=machine, arguments=arguments, return_to=following, static=binder.static)
+    if call.callee is None:
+        if call.pointer is None:
+            raise UnsupportedInstruction("call without a callee")
+        return calls.end_with_indirect_call(call.pointer.slot, site)
+    function = machine.module.functions.get(call.callee)
+    if function is not None and function.instructions:
+        return calls.end_with_call(call.callee, site)
+    builtin = find_builtin(machine, call.callee)
+    if builtin is None:
+        raise UnsupportedInstruction(f"{call.callee} has no body")
+    return calls.end_with_builtin(builtin, site)
+
+
+def _name(operand: object) -> str:
+    if not isinstance(operand, Symbol):
+        raise UnsupportedInstruction("parameters in registers")
+    return operand.name

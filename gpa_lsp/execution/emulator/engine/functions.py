@@ -1,0 +1,260 @@
+"""PTX functions → :class:`.segments.BoundFunction`."""
+
+import numpy as np
+
+from gpa_lsp.code.ptx.blocks import find_blocks
+from gpa_lsp.code.ptx.model import Address, PtxFunction, PtxInstruction, Register, Symbol
+from gpa_lsp.execution.emulator.engine.barriers import WarpBarrier, end_with_barrier
+from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction
+from gpa_lsp.execution.emulator.engine.control import end_with_exit, end_with_fault, end_with_jump
+from gpa_lsp.execution.emulator.engine.ends import Ending, bind_end
+from gpa_lsp.execution.emulator.engine.fragments import BoundFunction, Closing, ClosingKind, Fragment, Segment
+from gpa_lsp.execution.emulator.engine.instructions import bind_instruction, find_gate
+from gpa_lsp.execution.emulator.engine.lane_steps import guarded_mask
+from gpa_lsp.execution.emulator.engine.lives import ENDING, MEETING, find_lives
+from gpa_lsp.execution.emulator.engine.machine import Machine
+from gpa_lsp.execution.emulator.model import FaultKind
+
+# What comes of instructions with operands that nobody writes
+_MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
+_DROPPED_AT_ONCE = 6
+_POLLING_OPCODES = frozenset({"atom", "red", "nanosleep"})
+_POLLING_SUFFIXES = frozenset({"volatile", "acquire", "relaxed", "mmio"})
+# Loads that go past L1 see what other blocks write; with other instructions, ``cp.async`` above all, these words mean something else
+_POLLING_LOADS = frozenset({"cg", "cv"})
+
+
+def bind_function(machine: Machine, name: str) -> BoundFunction:
+    """Bind a function, and note it with the machine."""
+    function = machine.module.functions[name]
+    bound = BoundFunction(name, function.local_bytes)
+    machine.enter_function(bound)
+    _FunctionBinder(machine, function, bound).bind()
+    return bound
+
+
+# What the names of the variables begin with that instrumented PTX records in: nobody waits for them
+_RECORDING = "gpa_lsp_"
+
+
+def _is_recording(instruction: PtxInstruction) -> bool:
+    address = instruction.sources[0] if instruction.sources else None
+    base = address.base if isinstance(address, Address) else None
+    return isinstance(base, Symbol) and base.name.startswith(_RECORDING)
+
+
+class _FunctionBinder:
+    """Cuts the blocks of a function into segments and binds their instructions."""
+
+    def __init__(self, machine: Machine, function: PtxFunction, bound: BoundFunction) -> None:
+        self._machine = machine
+        self._function = function
+        self._bound = bound
+        self._binder = Binder(machine, function, machine.first_statics[function.name])
+        self._blocks = find_blocks(function)
+        self._life = find_lives(function)
+        self._dead: list[int] = []
+        self._together: set[int] = set()
+        self._mark = 0
+        self._segments: list[tuple[int, int, Segment]] = []
+        self._starts = [self._new_segment(block, first) for block, first in enumerate(self._blocks.first)]
+
+    def bind(self) -> None:
+        """Bind everything."""
+        for block, segment in enumerate(self._starts):
+            segment.enters_block = self._number_block(block)
+            self._bind_block(block, segment)
+        layout = self._binder.layout
+        always = layout.always_live
+        self._segments.sort(key=lambda found: (self._blocks.ranks[found[0]], found[1]))
+        for order, (_, _, segment) in enumerate(self._segments):
+            segment.order = order
+            segment.live_in = tuple(dict.fromkeys((*segment.live_in, *always)))
+            segment.size = len(segment.instructions)
+        first = self._starts[0]
+        self._bound.segments = [first, *(segment for _, _, segment in self._segments if segment is not first)]
+        self._bound.most_live = self._life.most_live
+        self._bound.template = layout.template
+        self._bound.dtypes = layout.dtypes
+        self._bound.constants = frozenset(layout.constants)
+        self._bound.parameters = [layout.pieces.setdefault(one.name, {}) for one in self._function.parameters]
+        self._bound.returns = [layout.pieces.setdefault(one.name, {}) for one in self._function.returns]
+
+    def _number_block(self, block: int) -> int:
+        """Its number over all functions, in the order of the static instructions."""
+        return self._machine.block_bases.get(self._function.name, 0) + block
+
+    def _new_segment(self, block: int, start: int) -> Segment:
+        live = self._life.live_at.get(start, frozenset())
+        segment = Segment(self._function.name, tuple(sorted(live)))
+        self._segments.append((block, start, segment))
+        return segment
+
+    def _bind_block(self, block: int, first: Segment) -> None:
+        binder, last = self._binder, self._blocks.last[block]
+        self._machine.meter.check_time()
+        segment = first
+        self._together.clear()
+        binder.steps = first.steps
+        for index in range(self._blocks.first[block], last + 1):
+            self._mark = len(binder.steps)
+            binder.begin(self._function.instructions[index])
+            try:
+                following = self._bind_one(block, segment, index)
+            except (UnsupportedInstruction, *_MALFORMED) as error:
+                self._refuse(segment, index, error)
+                return
+            if following is None:
+                return
+            segment = following
+        following = self._start_after(block, last)
+        segment.end = end_with_exit(None, None) if following is None else end_with_jump(following)
+        kind = ClosingKind.EXIT if following is None else ClosingKind.JUMP
+        segment.closing = Closing(kind=kind, taken=following)
+
+    def _bind_one(self, block: int, segment: Segment, index: int) -> Segment | None:
+        """Bind an instruction; gives the segment for the next one, None when the block ends here."""
+        binder, instruction = self._binder, self._function.instructions[index]
+        self._note_polling(segment, instruction)
+        if instruction.opcode in ENDING:
+            following = self._follow(block, index)
+            segment.instructions.append(binder.static)
+            self._count_guarded()
+            before = tuple(binder.steps[self._mark :])
+            self._drop_dead(1)
+            self._mark = len(binder.steps)
+            bind_end(
+                Ending(
+                    binder=binder,
+                    machine=self._machine,
+                    segment=segment,
+                    following=following,
+                    starts=self._starts,
+                    blocks=self._blocks,
+                )
+            )
+            segment.parts.append((instruction, (*before, *binder.steps[self._mark :])))
+            binder.layout.take_temporaries()
+            self._together.clear()
+            if following is not None:
+                binder.steps = following.steps
+                if following.steps:
+                    following.parts.append((None, tuple(following.steps)))
+            return None if index == self._blocks.last[block] else following
+        if instruction.opcode in MEETING:
+            before = tuple(binder.steps[self._mark :])
+            self._drop_dead(1)
+            gated = self._put_gate(block, segment, index)
+            if gated is not segment:
+                segment.parts.append((None, before))
+                before = ()
+                segment = gated
+            self._mark = len(binder.steps)
+            prelude = before
+        else:
+            prelude = ()
+        segment.instructions.append(binder.static)
+        self._count_guarded()
+        bind_instruction(binder)
+        segment.parts.append((instruction, (*prelude, *binder.steps[self._mark :])))
+        temporaries = binder.layout.take_temporaries()
+        written = self._life.written[index]
+        self._together.difference_update(written)
+        if instruction.opcode == "activemask" and instruction.guard is None:
+            self._together.update(written)
+        self._dead = [slot for slot in self._dead if slot not in written]
+        if instruction.opcode not in MEETING:
+            self._dead.extend((*self._life.dead_after[index], *temporaries))
+            self._drop_dead(_DROPPED_AT_ONCE)
+        return segment
+
+    def _drop_dead(self, least: int) -> None:
+        """Forget values nobody reads any more, so that their memory is used again while it is in the cache."""
+        if len(self._dead) < least:
+            return
+        template = self._binder.layout.template
+        pairs = [(slot, template[slot]) for slot in dict.fromkeys(self._dead)]
+        self._dead.clear()
+
+        def step(fragment: Fragment) -> None:
+            registers = fragment.registers
+            for slot, nothing in pairs:
+                registers[slot] = nothing
+
+        self._binder.steps.append(step)
+
+    def _note_polling(self, segment: Segment, instruction: PtxInstruction) -> None:
+        words = _POLLING_SUFFIXES | _POLLING_LOADS if instruction.opcode == "ld" else _POLLING_SUFFIXES
+        if _is_recording(instruction):
+            return
+        if instruction.opcode in _POLLING_OPCODES or not words.isdisjoint(instruction.suffixes):
+            segment.is_polling = True
+
+    def _count_guarded(self) -> None:
+        binder = self._binder
+        guard, static, counts = binder.guard, binder.static, self._machine.guarded
+        if guard is None:
+            return
+
+        def step(fragment: Fragment) -> None:
+            counts[static] += int(np.count_nonzero(guarded_mask(fragment, guard)))
+
+        binder.steps.append(step)
+
+    def _put_gate(self, block: int, segment: Segment, index: int) -> Segment:
+        """Cut before an instruction whose lanes must meet."""
+        binder = self._binder
+        if self._names_who_is_here():
+            return segment
+        gate = find_gate(binder)
+        if gate is None:
+            return segment
+        self._together.clear()
+        following = self._new_segment(block, index)
+        guards = () if binder.guard is None else (binder.guard,)
+        following.live_in = (*following.live_in, gate, *guards)
+        barrier = WarpBarrier(
+            static=binder.static,
+            following=following,
+            members=gate,
+            guard=binder.guard,
+            is_sync=False,
+            is_of_group=binder.instruction.opcode == "wgmma",
+        )
+        segment.end = end_with_barrier(barrier)
+        if binder.guard is None and not barrier.is_of_group:
+            segment.closing = Closing(kind=ClosingKind.GATE, taken=following)
+        binder.steps = following.steps
+        return following
+
+    def _names_who_is_here(self) -> bool:
+        """Whether its member mask is what ``activemask`` said in this segment: those lanes are together."""
+        sources = self._binder.instruction.sources
+        members = sources[-1] if sources else None
+        is_exchange = self._binder.instruction.opcode in ("shfl", "vote")
+        return is_exchange and isinstance(members, Register) and members.slot in self._together
+
+    def _follow(self, block: int, index: int) -> Segment | None:
+        """The segment behind an instruction that ends one; None at the end of the function."""
+        if index == self._blocks.last[block]:
+            return self._start_after(block, index)
+        return self._new_segment(block, index + 1)
+
+    def _start_after(self, block: int, index: int) -> Segment | None:
+        return self._starts[block + 1] if index + 1 < len(self._function.instructions) else None
+
+    def _refuse(self, segment: Segment, index: int, error: Exception) -> None:
+        """End the lanes that come to an instruction that is not emulated; what is behind it is never reached."""
+        instruction = self._function.instructions[index]
+        segment.parts.append((None, tuple(self._binder.steps[self._mark :])))
+        reason = f" ({error})" if isinstance(error, UnsupportedInstruction) and str(error) else ""
+        self._binder.discard()
+        self._dead.clear()
+        segment.closing = None  # nobody meets for it
+        segment.end = end_with_fault(
+            None,
+            None,
+            kind=FaultKind.UNSUPPORTED,
+            message=f"{instruction.text} is not emulated{reason}",
+            static=self._binder.static,
+        )

@@ -1,0 +1,179 @@
+"""Where lanes are: :class:`Geometry` of a launch, :class:`Blocks` that are executed together, :class:`WarpSet` of their warps."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from gpa_lsp.execution.emulator.engine.values import WARP_LANES, Value, take_rows
+
+STAMP_THREAD_SHIFT = 20  # Where the thread stands in a stamp of :mod:`.shared_checks`
+
+
+class Geometry(Struct, frozen=True, kw_only=True):
+    """Shape of a launch."""
+
+    grid: tuple[int, int, int]  # blocks in x, y, z
+    block: tuple[int, int, int]  # threads in x, y, z
+    static_shared_bytes: int  # of the kernel
+    dynamic_shared_bytes: int  # of the launch
+    sm_count: int = 132  # multiprocessors that ``%nsmid`` tells of
+    workspace: int = 0  # address of what the blocks of a cooperative launch meet by; 0 where the launch is none
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def block_count(self) -> int:
+        """Of the grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def warps_per_block(self) -> int:
+        """The last one may have lanes without a thread."""
+        return -(-self.threads // WARP_LANES)
+
+    @property
+    def lanes_per_block(self) -> int:
+        """Of its warps, those without a thread included."""
+        return self.warps_per_block * WARP_LANES
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of a block, static and dynamic."""
+        return self.static_shared_bytes + self.dynamic_shared_bytes
+
+    @property
+    def shared_stride_bytes(self) -> int:
+        """From one block's shared memory to the next one's in a batch: whole 128-byte rows."""
+        return -(-self.shared_bytes // 128) * 128
+
+
+class WarpSet:
+    """Some whole warps of the blocks that are executed together.
+
+    Attributes:
+        blocks: those they are of.
+        ids: int64[w], their numbers in all of them, ascending: block slot x warps per block + warp.
+        lanes: 32 w.
+    """
+
+    __slots__ = ("_columns", "blocks", "ids", "lanes")
+
+    def __init__(self, blocks: "Blocks", ids: npt.NDArray[np.int64]) -> None:
+        self.blocks = blocks
+        self.ids = ids
+        self.lanes = len(ids) * WARP_LANES
+        self._columns: dict[str, Value] = {}
+
+    def column(self, name: str) -> Value:
+        """A value of each lane that never changes, see :func:`_build_column`; made once."""
+        found = self._columns.get(name)
+        if found is None:
+            root = self.blocks.root
+            found = _build_column(self.blocks, name) if self is root else take_rows(root.column(name), self.ids)
+            self._columns[name] = found
+        return found
+
+    def slots(self) -> npt.NDArray[np.int64]:
+        """int64[w], which of the blocks each warp belongs to."""
+        found = self._columns.get("slots")
+        if found is None:
+            found = self._columns["slots"] = self.ids // self.blocks.geometry.warps_per_block
+        return found
+
+
+class Blocks:
+    """Blocks that are executed together, and their lanes.
+
+    Attributes:
+        geometry: of the launch.
+        numbers: uint32[k], linear indexes in the grid; a block's place here is its *slot*.
+        root: all their warps.
+        live: bool[n] over all lanes: threads that exist and have not exited.
+        live_count: how many.
+    """
+
+    __slots__ = ("geometry", "live", "live_count", "numbers", "root")
+
+    def __init__(self, geometry: Geometry, numbers: npt.NDArray[np.uint32]) -> None:
+        self.geometry: Geometry = geometry
+        self.numbers: npt.NDArray[np.uint32] = numbers
+        self.root = WarpSet(self, np.arange(len(numbers) * geometry.warps_per_block, dtype=np.int64))
+        in_block = np.arange(geometry.lanes_per_block) < geometry.threads
+        self.live = np.tile(in_block, len(numbers))
+        self.live_count = geometry.threads * len(numbers)
+
+    def turn_to(self, numbers: npt.NDArray[np.uint32]) -> None:
+        """Stand for as many other blocks from now on; who of them is live, others say."""
+        self.numbers = numbers
+        self.root = WarpSet(self, self.root.ids)
+
+    def count_live(self) -> npt.NDArray[np.int64]:
+        """int64[k], live threads of each block."""
+        counts: npt.NDArray[np.int64] = np.count_nonzero(self.live.reshape(len(self.numbers), -1), axis=1)
+        return counts
+
+
+def _build_column(blocks: Blocks, name: str) -> Value:
+    """A constant value of each lane of a whole blocks; uniform where all lanes agree whatever the blocks."""
+    kind, _, detail = name.partition(".")
+    return _BUILDERS[kind](blocks, detail)
+
+
+def _lanes(blocks: Blocks) -> npt.NDArray[np.int64]:
+    return np.arange(blocks.root.lanes, dtype=np.int64)
+
+
+def _repeat(blocks: Blocks, of_blocks: Value) -> Value:
+    """A value of each block, for each of its lanes."""
+    if len(of_blocks) == 1:
+        return of_blocks[0]
+    return np.repeat(of_blocks, blocks.geometry.lanes_per_block)
+
+
+def _split_axis(linear: npt.NDArray[np.int64], extent: tuple[int, int, int], axis: str) -> npt.NDArray[np.uint32]:
+    x, y, _ = extent
+    parts: dict[str, Any] = {"x": linear % x, "y": linear // x % y, "z": linear // (x * y)}
+    return np.asarray(parts[axis], dtype=np.uint32)
+
+
+def _build_thread_index(blocks: Blocks, axis: str) -> Value:
+    extent = blocks.geometry.block
+    if extent["xyz".index(axis)] == 1:
+        return np.uint32(0)
+    return np.tile(_split_axis(np.arange(blocks.geometry.lanes_per_block), extent, axis), len(blocks.numbers))
+
+
+def _build_block_index(blocks: Blocks, axis: str) -> Value:
+    extent = blocks.geometry.grid
+    if extent["xyz".index(axis)] == 1:
+        return np.uint32(0)
+    return _repeat(blocks, _split_axis(blocks.numbers.astype(np.int64), extent, axis))
+
+
+def _build_thread(blocks: Blocks, _: str) -> Value:
+    return _lanes(blocks) % blocks.geometry.lanes_per_block
+
+
+def _build_shared(blocks: Blocks, shift: str) -> Value:
+    stride = blocks.geometry.shared_stride_bytes >> int(shift)
+    return _repeat(blocks, np.arange(len(blocks.numbers), dtype=np.int64) * stride)
+
+
+_BUILDERS: dict[str, Callable[[Blocks, str], Value]] = {
+    "tid": _build_thread_index,
+    "ctaid": _build_block_index,
+    "laneid": lambda blocks, _: (_lanes(blocks) % WARP_LANES).astype(np.uint32),
+    "warpid": lambda blocks, _: (_build_thread(blocks, "") // WARP_LANES).astype(np.uint32),
+    "smid": lambda blocks, _: _repeat(blocks, (blocks.numbers % blocks.geometry.sm_count).astype(np.uint32)),
+    "lanemask_eq": lambda blocks, _: np.uint32(1) << (_lanes(blocks) % WARP_LANES).astype(np.uint32),
+    "lane": lambda blocks, _: _lanes(blocks),
+    "thread": _build_thread,
+    "stamp": lambda blocks, _: _build_thread(blocks, "") << STAMP_THREAD_SHIFT,
+    "shared": _build_shared,
+}

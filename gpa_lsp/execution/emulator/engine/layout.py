@@ -1,0 +1,98 @@
+"""The register file of one function: :class:`Layout` gives every operand a slot."""
+
+from typing import Any
+
+import numpy as np
+
+from gpa_lsp.code.ptx.model import Immediate, PtxFunction
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.engine.values import BOOL, U64, Value
+
+Piece = tuple[int, int]  # Offset and bytes of a part of a parameter
+
+
+class Layout:
+    """Slots of a function: its registers first, then constants, temporaries and parts of parameters.
+
+    Attributes:
+        template: what a register file begins with: zeros and the constants.
+        dtypes: storage dtype of each slot.
+        pieces: parts of parameters that are read or written, by variable: part → slot.
+        carry: slot of the carry flag.
+    """
+
+    def __init__(self, function: PtxFunction) -> None:
+        self.template: list[Value] = []
+        self.dtypes: list[np.dtype[Any]] = []
+        self.pieces: dict[str, dict[Piece, int]] = {}
+        self._constants: dict[tuple[bytes, str], int] = {}
+        self._temporaries: list[int] = []
+        for kind in function.registers:
+            self._add(U64 if kind is ScalarType.B128 else kind.storage_dtype)
+        self.carry = self._add(BOOL)
+
+    def temporary(self, dtype: "np.dtype[Any]") -> int:
+        """A new slot, for a value that is needed for one instruction."""
+        self._temporaries.append(self._add(dtype))
+        return self._temporaries[-1]
+
+    def take_temporaries(self) -> tuple[int, ...]:
+        """Slots of temporaries made since this was last asked."""
+        found = tuple(self._temporaries)
+        self._temporaries.clear()
+        return found
+
+    def _add(self, dtype: "np.dtype[Any]") -> int:
+        self.template.append(dtype.type(0))
+        self.dtypes.append(dtype)
+        return len(self.template) - 1
+
+    def constant(self, value: Value) -> int:
+        """The slot of a uniform value."""
+        key = (value.tobytes(), value.dtype.str)
+        found = self._constants.get(key)
+        if found is None:
+            found = self._constants[key] = self._add(value.dtype)
+            self.template[found] = value
+        return found
+
+    def piece(self, variable: str, offset_bytes: int, size_bytes: int) -> int:
+        """The slot of a part of a parameter variable."""
+        parts = self.pieces.setdefault(variable, {})
+        key = (offset_bytes, size_bytes)
+        if key not in parts:
+            parts[key] = self._add(np.dtype(f"u{size_bytes}"))
+        return parts[key]
+
+    @property
+    def constants(self) -> tuple[int, ...]:
+        """Slots of uniform values."""
+        return tuple(self._constants.values())
+
+    @property
+    def always_live(self) -> tuple[int, ...]:
+        """Slots of all parts of parameters: nobody tells when they are read."""
+        return tuple(slot for parts in self.pieces.values() for slot in parts.values())
+
+
+def make_constant(literal: Immediate, kind: ScalarType) -> Value:
+    """A literal as a value of a type, in its natural dtype; integers wrap.
+
+    Raises:
+        KeyError: the type has no dtype.
+    """
+    dtype = kind.natural_dtype
+    if kind is ScalarType.PRED:
+        return np.bool_(literal.value != 0)
+    if kind in (ScalarType.F32, ScalarType.F64):
+        if literal.bits is not None and literal.width_bits == 8 * dtype.itemsize:
+            return np.array([literal.bits], np.dtype(f"u{dtype.itemsize}")).view(dtype)[0]
+        with np.errstate(all="ignore"):
+            return dtype.type(literal.value)
+    if literal.bits is not None:
+        bits = literal.bits
+    elif isinstance(literal.value, float):
+        bits = int(np.array([literal.value], np.float64).view(np.uint64)[0])
+    else:
+        bits = literal.value
+    return np.array([bits % (1 << 8 * dtype.itemsize)], np.dtype(f"u{dtype.itemsize}")).view(dtype)[0]

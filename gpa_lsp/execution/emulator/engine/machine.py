@@ -1,0 +1,183 @@
+"""What all parts of an emulation share: :class:`Machine`."""
+
+from collections.abc import Callable
+from typing import Any
+
+from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, PtxVariable
+from gpa_lsp.code.ptx.static_instructions import StaticInstruction
+from gpa_lsp.execution.emulator.engine.arena import Arena, Region
+from gpa_lsp.execution.emulator.engine.device_runtime import DeviceRuntime
+from gpa_lsp.execution.emulator.engine.faults import FaultLog
+from gpa_lsp.execution.emulator.engine.fragments import BoundFunction
+from gpa_lsp.execution.emulator.engine.geometry import Geometry
+from gpa_lsp.execution.emulator.engine.meter import Meter
+from gpa_lsp.execution.emulator.engine.textures import Texture
+from gpa_lsp.execution.emulator.engine.tracing import Tracer
+
+# Address of the module's first function; the others follow every 16 bytes. They are no memory.
+FUNCTION_BASE = 0x1_0000
+_FUNCTION_STEP = 16
+_MOST_PRINTED = 64 << 10  # Characters that are kept for people to read, where nobody says how many are wanted
+
+
+def find_function_addresses(module: PtxModule) -> dict[str, int]:
+    """What the address of each function is: that of no memory."""
+    return {name: FUNCTION_BASE + _FUNCTION_STEP * place for place, name in enumerate(module.functions)}
+
+
+class Machine:
+    """One launch that is being emulated.
+
+    Attributes:
+        module: the PTX.
+        kernel: the kernel.
+        geometry: of the launch.
+        meter: of what is used.
+        faults: what went wrong.
+        arena: global memory.
+        tracer: None when nothing is recorded.
+        instructions: all static instructions.
+        first_statics: number of the first instruction of each function, by name.
+        block_bases: number of the first basic block of each function, by name.
+        guarded: lanes that executed each guarded instruction, by static number.
+        textures: by handle.
+        most_printed: characters that are kept.
+        is_printing_cut: some of what the kernel printed was not kept.
+        device_runtime: takes what kernels launch themselves; None where that is not emulated.
+    """
+
+    def __init__(
+        self,
+        *,
+        module: PtxModule,
+        kernel: PtxFunction,
+        geometry: Geometry,
+        meter: Meter,
+        faults: FaultLog,
+        arena: Arena,
+        tracer: Tracer | None,
+        instructions: tuple[StaticInstruction, ...],
+        shared_offsets: dict[str, int],
+    ) -> None:
+        self.module = module
+        self.kernel = kernel
+        self.geometry = geometry
+        self.meter = meter
+        self.faults = faults
+        self.arena = arena
+        self.tracer = tracer
+        self.instructions = instructions
+        self.first_statics: dict[str, int] = {}
+        for instruction in instructions:
+            self.first_statics.setdefault(instruction.function, instruction.index)
+        self.block_bases: dict[str, int] = {}
+        self.guarded = [0] * len(instructions)
+        self.parameters: Region | None = None
+        self.variables: dict[str, Region] = {}
+        self.textures: dict[int, Texture] = {}
+        self.texture_references: dict[str, int] = {}
+        self.heap: Any = None
+        self.device_runtime: DeviceRuntime | None = None
+        self._shared_offsets = shared_offsets
+        self._function_addresses = find_function_addresses(module)
+        self._functions_by_address = {address: name for name, address in self._function_addresses.items()}
+        self._parameter_offsets = {one.name: one.offset_bytes for one in kernel.parameters}
+        self._bound: dict[str, BoundFunction] = {}
+        self._bind: Callable[[Machine, str], BoundFunction] | None = None
+        self._printed: list[str] = []
+        self._printed_characters = 0
+        self.most_printed = _MOST_PRINTED
+        self.is_printing_cut = False
+
+    def find_symbol(self, name: str, function: PtxFunction) -> int | None:
+        """The address of a variable or function in its own space; None for a name that nobody declared."""
+        if name in self._shared_offsets:
+            return self._shared_offsets[name]
+        if name in self.variables:
+            return self.variables[name].base
+        if function.is_entry and name in self._parameter_offsets and self.parameters is not None:
+            return self.parameters.base + self._parameter_offsets[name]
+        if name in self.texture_references:
+            return self.texture_references[name]
+        return self._function_addresses.get(name)
+
+    def is_kernel_parameter(self, name: str) -> bool:
+        """Whether a name is a parameter of the kernel."""
+        return name in self._parameter_offsets
+
+    def follow_heap(self) -> None:
+        """Forbid accesses to what device code has freed; called after each change of the heap."""
+        if self.heap is not None and self.heap.freed:
+            self.arena.exclude(self.heap.region, self.heap.list_free(), self.heap.freed)
+
+    def use_binder(self, bind: "Callable[[Machine, str], BoundFunction]") -> None:
+        """Say what binds functions when they are first called."""
+        self._bind = bind
+
+    def get_function(self, name: str) -> BoundFunction:
+        """A function, bound once. One that is being bound is given as it is: recursion."""
+        found = self._bound.get(name)
+        if found is None:
+            assert self._bind is not None
+            found = self._bind(self, name)
+        return found
+
+    def enter_function(self, function: BoundFunction) -> None:
+        """Note a function that is about to be bound."""
+        self._bound[function.name] = function
+
+    @property
+    def bound_functions(self) -> tuple[BoundFunction, ...]:
+        """All functions bound so far."""
+        return tuple(self._bound.values())
+
+    def find_function(self, address: int) -> BoundFunction | None:
+        """The function at an address; None when there is none with a body."""
+        name = self._functions_by_address.get(address)
+        if name is None or not self.module.functions[name].instructions or name not in self.first_statics:
+            return None
+        return self.get_function(name)
+
+    def print_text(self, text: str) -> bool:
+        """Keep what the kernel printed; False when no more is kept."""
+        room = self.most_printed - self._printed_characters
+        self._printed.append(text[:room])
+        self._printed_characters += len(text[:room])
+        self.is_printing_cut = self.is_printing_cut or len(text) > room
+        return not self.is_printing_cut
+
+    def restart_printing(self, most: int) -> None:
+        """Forget what was printed, and keep so many characters from now on."""
+        self.most_printed = most
+        self._printed, self._printed_characters, self.is_printing_cut = [], 0, False
+
+    @property
+    def printed(self) -> str:
+        """Everything printed."""
+        return "".join(self._printed)
+
+
+def lay_out_shared(module: PtxModule, functions: list[PtxFunction], kernel: PtxFunction) -> tuple[dict[str, int], int]:
+    """Offsets of all shared variables a kernel's functions name, and the bytes of the static ones.
+
+    The parser has laid out those of the kernel; static ones that only other functions declare come behind them.
+    """
+    offsets = {one.name: one.offset_bytes for one in kernel.shared}
+    end = max((one.offset_bytes + one.size_bytes for one in kernel.shared if not one.is_extern), default=0)
+    later: list[PtxVariable] = []
+    for function in functions:
+        for one in function.shared:
+            if one.name in offsets:
+                continue
+            if one.is_extern:
+                later.append(one)
+                continue
+            end = -(-end // one.alignment_bytes) * one.alignment_bytes
+            offsets[one.name] = end
+            end += one.size_bytes
+    dynamic = [one for one in kernel.shared if one.is_extern] + later
+    alignment = max((one.alignment_bytes for one in dynamic), default=1)
+    if dynamic:
+        end = -(-end // alignment) * alignment
+        offsets |= {one.name: end for one in dynamic}
+    return offsets, end

@@ -1,0 +1,421 @@
+"""Recording what warps access and how they branch: :class:`Tracer`."""
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.static_instructions import StaticInstruction
+from gpa_lsp.execution.emulator.engine.accesses import Access
+from gpa_lsp.execution.emulator.engine.fragments import Batch, Fragment, Frame
+from gpa_lsp.execution.emulator.engine.meter import Meter
+from gpa_lsp.execution.emulator.engine.private_memory import LOCAL_WINDOW, SHARED_WINDOW
+from gpa_lsp.execution.emulator.engine.values import U64, Value, find_active_rows, pack_lanes
+from gpa_lsp.execution.emulator.model import TraceSettings
+from gpa_lsp.execution.emulator.trace import (
+    ACCESS_DTYPES,
+    BRANCH_DTYPES,
+    ENTRY_DTYPES,
+    Accesses,
+    Branches,
+    Buffer,
+    Entries,
+    Trace,
+)
+
+_MOST_PATHS = 1 << 12
+# What is reached in further ways keeps the number it has without regard to its callers: that the way is not known then shows
+_MOST_INSTRUCTIONS = 1 << 16
+_INSTRUCTION_BYTES = 512
+
+# Calls, innermost first, and the number of each instruction that was reached by them
+_Path = tuple[tuple[int, ...], dict[int, int]]
+
+
+class CallPaths:
+    """Numbers of instructions in called functions, one for each chain of calls that leads there.
+
+    A call that is on the chain already is not put on it again, so that recursion, however deep, is one loop of it.
+
+    Args:
+        instructions: all static instructions, by index.
+        meter: counts the memory.
+    """
+
+    def __init__(self, instructions: tuple[StaticInstruction, ...], meter: Meter) -> None:
+        self._instructions = instructions
+        self._meter = meter
+        self._further: list[StaticInstruction] = []
+        self._paths: dict[tuple[int, ...], _Path] = {}
+        self._frames: dict[Frame, _Path] = {}
+        self._listed = instructions
+
+    def number(self, frame: Frame, static: int) -> int:
+        """The number of an instruction as it is reached in a frame; the kernel's own keep theirs.
+
+        Raises:
+            BudgetReached: there is no memory for another one.
+        """
+        if frame.parent is None:
+            return static
+        found = self._frames.get(frame)
+        if found is None:
+            calls = _list_calls(frame)
+            found = self._paths.get(calls)
+            if found is None:
+                if len(self._paths) >= _MOST_PATHS:
+                    return static
+                found = self._paths[calls] = (calls, {})
+            self._frames[frame] = found
+        path, numbers = found
+        number = numbers.get(static)
+        if number is None:
+            if len(self._further) >= _MOST_INSTRUCTIONS:
+                return static
+            self._meter.hold(_INSTRUCTION_BYTES, "the trace")
+            number = numbers[static] = len(self._instructions) + len(self._further)
+            self._further.append(replace(self._instructions[static], index=number, calls=path, same_as=static))
+        return number
+
+    def list_instructions(self) -> tuple[StaticInstruction, ...]:
+        """All static instructions, then those reached by calls in the order in which they were; a later list begins with an earlier one."""
+        if len(self._listed) < len(self._instructions) + len(self._further):
+            self._listed = (*self._instructions, *self._further)
+        return self._listed
+
+
+def _list_calls(frame: Frame) -> tuple[int, ...]:
+    """The calls that lead to a frame, innermost first."""
+    calls = []
+    while frame.parent is not None:
+        calls.append(frame.call_instruction)
+        frame = frame.parent
+    path: list[int] = []
+    for call in reversed(calls):
+        if call in path:
+            del path[path.index(call) + 1 :]
+        else:
+            path.append(call)
+    return tuple(reversed(path))
+
+
+_FULL = np.uint32(0xFFFFFFFF)
+WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}  # Where generic addresses of a space begin
+_NARROW = np.uint64(0xFFFF_FFFF)
+_METERED_AT_ONCE = 1 << 20
+_ROW_BYTES = 28
+_BRANCH_ROW_BYTES = 22
+_ENTRY_ROW_BYTES = 14
+
+
+class GatheredRows(Protocol):
+    """Rows of one batch that are gathered elsewhere."""
+
+    @property
+    def held_bytes(self) -> int:
+        """Of all of them."""
+        ...
+
+    def append(
+        self,
+        ids: Value,
+        masks: Value,
+        number: int,
+        *,
+        executions: Value = None,
+        taken: Value = None,
+        size_bytes: int = 0,
+        space: int = 0,
+        addresses: Value = None,
+    ) -> None:
+        """Add accesses; or branches, where lanes that jumped are given. Executions are counted where they are not given."""
+        ...
+
+    def append_entries(self, ids: Value, masks: Value, basic_block: int) -> None:
+        """Add entries of a basic block."""
+        ...
+
+    def take(self, batch: Batch) -> tuple[Accesses, Branches, Entries]:
+        """All of them, and forget them."""
+        ...
+
+
+class Tracer:
+    """Gathers the rows of one batch after the other.
+
+    Attributes:
+        settings: what is recorded.
+        held_bytes: of the rows gathered and not yet taken.
+        limit_bytes: rows beyond it are dropped.
+        is_complete: False once rows were dropped for want of room.
+        is_cut: True once rows were dropped because there are enough of their instruction.
+    """
+
+    def __init__(self, settings: TraceSettings, meter: Meter, instructions: tuple[StaticInstruction, ...]) -> None:
+        self.settings = settings
+        self.held_bytes = 0
+        self.is_complete = True
+        self.is_cut = False
+        self.limit_bytes = meter.budget.trace_bytes
+        self._meter = meter
+        self._paths = CallPaths(instructions, meter)
+        self._metered_bytes = 0
+        self._accesses: list[tuple[Any, ...]] = []
+        self._branches: list[tuple[Any, ...]] = []
+        self._entries: list[tuple[Any, ...]] = []
+        self._counting_bytes = 0
+        self._executions: dict[int, npt.NDArray[np.uint32]] = {}
+
+    def begin(self, batch: Batch) -> None:
+        """Turn to another batch."""
+        self._meter.release(self._counting_bytes)
+        self._counting_bytes = 0
+        self._executions = {}
+        self._batch = batch
+        self._rows: GatheredRows | None = None
+
+    def gather_in(self, rows: "GatheredRows") -> None:
+        """Let another gather the rows of this batch; what is recorded here is added to them."""
+        self._rows = rows
+
+    def follow(self, held_bytes: int, metered_bytes: int) -> None:
+        """Take over what the other holds."""
+        self.held_bytes, self._metered_bytes = held_bytes, metered_bytes
+
+    @property
+    def metered_bytes(self) -> int:
+        """Of the rows held, what was metered."""
+        return self._metered_bytes
+
+    def record(self, access: Access, fragment: Fragment, space: Space, address: Value, mask: Value) -> None:
+        """Record one execution of an access by a fragment.
+
+        Args:
+            mask: bool[n]; None for all lanes.
+        """
+        if not self.settings.accesses or int(space) in self.settings.spaces_left_out or space is Space.PARAM:
+            return
+        warps = fragment.warps
+        wide = address if address.dtype is U64 else address.astype(np.uint64)
+        moved = wide + access.wide_offset
+        if access.space is Space.GENERIC and space in WINDOWS:
+            moved = moved - np.uint64(WINDOWS[space])
+        elif space in WINDOWS and address.dtype is not U64:
+            moved = moved & _NARROW  # as the instruction adds its offset
+        if not moved.ndim:
+            moved = np.broadcast_to(moved, (warps.lanes,))
+        self.record_addresses(access.instruction, fragment, space, size_bytes=access.bytes, addresses=moved, mask=mask)
+
+    def record_addresses(
+        self, static: int, fragment: Fragment, space: Space, *, size_bytes: int, addresses: Value, mask: Value
+    ) -> None:
+        """Record lane addresses.
+
+        Args:
+            addresses: uint64[n].
+            mask: bool[n]; None for all lanes.
+        """
+        if not self._has_room():
+            return
+        warps = fragment.warps
+        if mask is None:
+            ids, masks, counts = warps.ids, np.full(len(warps.ids), _FULL, np.uint32), None
+        else:
+            masks = pack_lanes(np.ascontiguousarray(mask))
+            rows = np.flatnonzero(masks)
+            if len(rows) == 0:
+                return
+            ids, masks = warps.ids[rows], masks[rows]
+            counts = np.bitwise_count(masks)
+            addresses = addresses[mask]
+        number = self._paths.number(fragment.frame, static)
+        if self._rows is not None:
+            execution = self._count_called(fragment, number, ids)
+            self._rows.append(
+                ids, masks, number, executions=execution, size_bytes=size_bytes, space=int(space), addresses=addresses
+            )
+            self.held_bytes = self._rows.held_bytes
+            return
+        execution = self._count_execution(number, ids)
+        most = self.settings.most_executions
+        if most is not None and bool(np.any(execution >= most)):
+            self.is_cut = True
+            kept = execution < most
+            lanes = np.full(len(ids), 32, np.int64) if counts is None else counts
+            addresses = addresses[np.repeat(kept, lanes)]
+            ids, execution, masks, counts = ids[kept], execution[kept], masks[kept], lanes[kept].astype(np.uint8)
+        self._accesses.append((ids, number, execution, masks, size_bytes, int(space), counts, addresses))
+        self.held_bytes += len(ids) * _ROW_BYTES + len(addresses) * 8
+
+    def record_uniform_branch(self, fragment: Fragment, static: int, *, is_taken: bool) -> None:
+        """Record a branch that all lanes take, or none."""
+        if not self.settings.branches or not self._has_room():
+            return
+        ids, masks = self._list_active(fragment)
+        self._add_branch(fragment, static, ids, masks, masks if is_taken else np.zeros_like(masks))
+
+    def record_branch(self, fragment: Fragment, static: int, jumped: Value) -> None:
+        """Record a conditional branch.
+
+        Args:
+            jumped: bool[n], lanes that jump.
+        """
+        if not self.settings.branches or not self._has_room():
+            return
+        ids, masks = self._list_active(fragment)
+        taken = pack_lanes(np.ascontiguousarray(jumped))
+        if fragment.mask is not None:
+            taken = taken[find_active_rows(fragment.mask)]
+        self._add_branch(fragment, static, ids, masks, taken)
+
+    def record_entry(self, fragment: Fragment, basic_block: int) -> None:
+        """Record that a fragment enters a basic block."""
+        if not self.settings.entries or not self._has_room():
+            return
+        ids, masks = self._list_active(fragment)
+        if self._rows is not None:
+            self._rows.append_entries(ids, masks, basic_block)
+            self.held_bytes = self._rows.held_bytes
+            return
+        self._entries.append((ids, basic_block, masks))
+        self.held_bytes += len(ids) * _ENTRY_ROW_BYTES
+
+    def take(
+        self,
+        batch: Batch,
+        *,
+        kernel: str,
+        buffers: tuple[Buffer, ...],
+    ) -> Trace:
+        """Everything gathered of one batch so far as a piece of a trace, and forget it."""
+        accesses, branches, entries = self._take_all(batch)
+        piece = Trace(
+            kernel=kernel,
+            grid=batch.geometry.grid,
+            block_threads=batch.geometry.block,
+            instructions=self._paths.list_instructions(),
+            buffers=buffers,
+            accesses=accesses,
+            branches=branches,
+            entries=entries,
+            traced_blocks=np.sort(batch.numbers),
+            is_complete=self.is_complete and not self.is_cut,
+            most_executions=self.settings.most_executions if self.is_cut and self.is_complete else None,
+        )
+        self._meter.release(self._metered_bytes)
+        self._metered_bytes = self.held_bytes = 0
+        return piece
+
+    def keep(self, size_bytes: int) -> None:
+        """Note that a piece is kept; it has room, see :attr:`limit_bytes`."""
+        self._meter.held_bytes += size_bytes
+
+    def _has_room(self) -> bool:
+        """Whether another row is taken; what rows hold is metered in steps."""
+        if self.held_bytes < self.limit_bytes:
+            if self.held_bytes - self._metered_bytes > _METERED_AT_ONCE:
+                self._meter.hold(self.held_bytes - self._metered_bytes, "the trace")
+                self._metered_bytes = self.held_bytes
+            return True
+        self.is_complete = False
+        return False
+
+    def _list_active(self, fragment: Fragment) -> tuple[Value, Value]:
+        """Numbers of the warps with a lane, and their lanes."""
+        if fragment.mask is None:
+            return fragment.warps.ids, np.full(len(fragment.warps.ids), _FULL, np.uint32)
+        masks = pack_lanes(fragment.mask)
+        rows = np.flatnonzero(masks)
+        return fragment.warps.ids[rows], masks[rows]
+
+    def _count_execution(self, number: int, ids: Value) -> Value:
+        counts = self._executions.get(number)
+        if counts is None:
+            size_bytes = len(self._batch.root.ids) * np.dtype(np.uint32).itemsize
+            self._meter.hold(size_bytes, "the trace")
+            self._counting_bytes += size_bytes
+            counts = self._executions[number] = np.zeros(len(self._batch.root.ids), np.uint32)
+        execution = counts[ids]
+        counts[ids] = execution + np.uint32(1)
+        return execution
+
+    def _count_called(self, fragment: Fragment, number: int, ids: Value) -> Value:
+        """The executions of an instruction of a called function; None of the kernel's own, which the other one counts."""
+        return None if fragment.frame.parent is None else self._count_execution(number, ids)
+
+    def _add_branch(self, fragment: Fragment, static: int, ids: Value, active: Value, taken: Value) -> None:
+        number = self._paths.number(fragment.frame, static)
+        if self._rows is not None:
+            self._rows.append(ids, active, number, executions=self._count_called(fragment, number, ids), taken=taken)
+            self.held_bytes = self._rows.held_bytes
+            return
+        self._branches.append((ids, number, self._count_execution(number, ids), active, taken))
+        self.held_bytes += len(ids) * _BRANCH_ROW_BYTES
+
+    def _take_all(self, batch: Batch) -> tuple[Accesses, Branches, Entries]:
+        rows, self._rows = self._rows, None
+        if rows is None:
+            return self._take_accesses(batch), self._take_branches(batch), self._take_entries(batch)
+        return rows.take(batch)
+
+    def _take_accesses(self, batch: Batch) -> Accesses:
+        rows, self._accesses = self._accesses, []
+        lengths = np.array([len(row[0]) for row in rows], np.int64)
+        ids = _join([row[0] for row in rows], np.dtype(np.int64))
+        counts = _join(
+            [np.full(len(row[0]), 32, np.uint8) if row[6] is None else row[6] for row in rows], np.dtype(np.uint8)
+        )
+        first = np.zeros(len(ids), np.uint64)
+        if len(ids):
+            first[1:] = np.cumsum(counts[:-1], dtype=np.uint64)
+        block, warp = split_ids(batch, ids)
+        columns = {
+            "instruction": _repeat([row[1] for row in rows], lengths),
+            "execution": _join([row[2] for row in rows], np.dtype(np.uint32)),
+            "lane_mask": _join([row[3] for row in rows], np.dtype(np.uint32)),
+            "bytes": _repeat([row[4] for row in rows], lengths),
+            "space": _repeat([row[5] for row in rows], lengths),
+        }
+        typed = {name: column.astype(ACCESS_DTYPES[name], copy=False) for name, column in columns.items()}
+        addresses = _join([row[7] for row in rows], np.dtype(np.uint64))
+        return Accesses(block=block, warp=warp, first_address=first, addresses=addresses, **typed)
+
+    def _take_branches(self, batch: Batch) -> Branches:
+        rows, self._branches = self._branches, []
+        lengths = np.array([len(row[0]) for row in rows], np.int64)
+        block, warp = split_ids(batch, _join([row[0] for row in rows], np.dtype(np.int64)))
+        columns = {
+            "instruction": _repeat([row[1] for row in rows], lengths),
+            "execution": _join([row[2] for row in rows], np.dtype(np.uint32)),
+            "active_mask": _join([row[3] for row in rows], np.dtype(np.uint32)),
+            "taken_mask": _join([row[4] for row in rows], np.dtype(np.uint32)),
+        }
+        typed = {name: column.astype(BRANCH_DTYPES[name], copy=False) for name, column in columns.items()}
+        return Branches(block=block, warp=warp, **typed)
+
+    def _take_entries(self, batch: Batch) -> Entries:
+        rows, self._entries = self._entries, []
+        lengths = np.array([len(row[0]) for row in rows], np.int64)
+        block, warp = split_ids(batch, _join([row[0] for row in rows], np.dtype(np.int64)))
+        return Entries(
+            block=block,
+            warp=warp,
+            basic_block=_repeat([row[1] for row in rows], lengths).astype(ENTRY_DTYPES["basic_block"]),
+            lane_mask=_join([row[2] for row in rows], np.dtype(np.uint32)),
+        )
+
+
+def _join(parts: list[Any], dtype: "np.dtype[Any]") -> Any:
+    return np.concatenate(parts).astype(dtype, copy=False) if parts else np.zeros(0, dtype)
+
+
+def _repeat(values: list[int], lengths: Any) -> Any:
+    return np.repeat(np.array(values, np.int64), lengths)
+
+
+def split_ids(batch: Batch, ids: Any) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint16]]:
+    """Block and warp of each row, by the numbers of warps in the batch."""
+    slots, warps = np.divmod(ids, batch.geometry.warps_per_block)
+    return batch.numbers[slots], warps.astype(np.uint16)

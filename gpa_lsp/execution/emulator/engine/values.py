@@ -1,0 +1,80 @@
+"""What stands in a register: :data:`Value`, an array over the lanes of a warp set, or one numpy scalar that all lanes share."""
+
+from typing import Any
+
+import numpy as np
+
+# Array [n] over the lanes of a warp set, or a numpy scalar (*uniform*). Its dtype has the width of the register; which of the dtypes of that width it
+# is depends on who wrote it, and readers view it as they need. Nobody writes into one.
+Value = Any
+
+U32 = np.dtype(np.uint32)
+U64 = np.dtype(np.uint64)
+I64 = np.dtype(np.int64)
+BOOL = np.dtype(np.bool_)
+WARP_LANES = 32
+
+
+def is_same(first: Value, second: Value) -> bool:
+    """The same object, or two uniform values of the same bits (so that a NaN equals itself)."""
+    if first is second:
+        return True
+    if first.ndim or second.ndim:
+        return False
+    return bool(first.tobytes() == second.tobytes())
+
+
+def select(mask: Value, first: Value, second: Value, dtype: "np.dtype[Any]") -> Value:
+    """``first`` where the mask is set, else ``second``; in ``dtype``, which has their width.
+
+    Words of four bytes are blended by bits, which takes a quarter of the time of ``np.where`` where the mask is mixed.
+    """
+    if dtype.itemsize == 4 and mask.ndim:
+        low = second.view(U32)
+        differing = np.multiply(np.bitwise_xor(first.view(U32), low), mask)
+        return np.bitwise_xor(differing, low, out=differing).view(dtype)
+    if first.dtype is not dtype:
+        first = first.view(dtype)
+    if second.dtype is not dtype:
+        second = second.view(dtype)
+    return np.where(mask, first, second)
+
+
+def take_rows(value: Value, rows: Value) -> Value:
+    """The value over some of the warps.
+
+    Args:
+        rows: int[w], positions of warps in that set.
+    """
+    if not value.ndim:
+        return value
+    return value.reshape(-1, WARP_LANES)[rows].reshape(-1)
+
+
+def scatter_rows(value: Value, rows: Value, mask: Value, into: Value, lanes: int) -> Value:
+    """The value over more warps again.
+
+    Args:
+        rows: int[w], positions of its warps in the larger one.
+        mask: bool[32w], lanes that matter; None for all of them.
+    """
+    out = np.empty(lanes, value.dtype)
+    out[:] = into if into.dtype == value.dtype else into.view(value.dtype)
+    grid = out.reshape(-1, WARP_LANES)
+    if mask is None:
+        grid[rows] = value.reshape(-1, WARP_LANES) if value.ndim else value
+        return out
+    mine = value.reshape(-1, WARP_LANES) if value.ndim else value
+    grid[rows] = np.where(mask.reshape(-1, WARP_LANES), mine, grid[rows])
+    return out
+
+
+def find_active_rows(mask: Value) -> Value:
+    """Which warps have any lane set: bool[w] of a contiguous mask bool[32w]."""
+    words = mask.view(np.uint64).reshape(-1, 4)
+    return (words[:, 0] | words[:, 1] | words[:, 2] | words[:, 3]) != 0
+
+
+def pack_lanes(mask: Value) -> Value:
+    """The mask bool[32w] as uint32[w], bit i for lane i of each warp."""
+    return np.packbits(mask, bitorder="little").view("<u4")

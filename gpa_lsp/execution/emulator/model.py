@@ -1,0 +1,151 @@
+"""What emulating gives: :class:`Emulation`; and what bounds it: :class:`Budget`, :class:`Sampling`."""
+
+from enum import StrEnum
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from gpa_lsp.code.ptx.static_instructions import StaticInstruction
+from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.foundation.locations import InlineChain
+from gpa_lsp.foundation.records import ColumnRecord
+
+
+class Budget(Struct, frozen=True, kw_only=True):
+    """What an emulation may use; whatever is reached first ends it with a finding, and what was executed until then counts."""
+
+    # processor time, the sink's included: the less of it is left, the less is recorded of a batch
+    seconds: float = 20.0
+    memory_bytes: int = 2 << 30  # buffers, registers, shared and local memory and trace together
+    warp_instructions: int = 2_000_000_000  # executed, over all warps
+    trace_bytes: int = 512 << 20  # of trace columns kept in memory; what goes to a sink is not kept
+    call_depth: int = 64  # nested device calls
+
+
+class SamplingKind(StrEnum):
+    """Which blocks are executed."""
+
+    ALL = "all"
+    WAVE = "wave"  # The first blocks that the whole GPU holds at once
+    CHOSEN = "chosen"
+    SPREAD = "spread"  # ``count`` blocks spread evenly over the grid, its first and last ones included
+
+
+class Sampling(Struct, frozen=True, kw_only=True):
+    """Which blocks are executed. Blocks that are not executed leave their results unwritten."""
+
+    kind: SamplingKind = SamplingKind.ALL  # how they are chosen
+    blocks: tuple[int, ...] = ()  # linear indexes for CHOSEN
+    count: int = 0  # blocks for WAVE and SPREAD
+
+
+class TraceSettings(Struct, frozen=True, kw_only=True):
+    """What is recorded."""
+
+    accesses: bool = True  # warp-level accesses of global, shared, local and constant memory and textures
+    branches: bool = True  # conditional branches
+    entries: bool = False  # entries into basic blocks
+    spaces_left_out: frozenset[int] = frozenset()  # numbers of spaces that are not recorded
+    # of an instruction by a warp, as many accesses are recorded, the first ones; None for all
+    most_executions: int | None = None
+
+
+class TraceSink(Protocol):
+    """Takes pieces of a trace as they are made, so that none of it need be kept."""
+
+    def add(self, piece: Trace) -> None:
+        """Take one piece: all rows of some whole blocks."""
+
+
+class FaultKind(StrEnum):
+    """What an emulated program did wrong, or what ended its emulation; the values are names for people."""
+
+    OUT_OF_BOUNDS = "out-of-bounds access"
+    MISALIGNED = "misaligned access"
+    SHARED_RACE = "race on shared memory"
+    WARP_RACE = "race on shared memory within a warp"  # Lanes of one warp without ``__syncwarp`` between them
+    GLOBAL_RACE = "race on global memory between blocks"
+    DIVERGENT_BARRIER = "barrier in divergent code"
+    UNINITIALISED = "read of shared memory nobody wrote"
+    WRITE_TO_CONSTANT = "store to constant memory"
+    DIVISION_BY_ZERO = "integer division by zero"
+    TRAP = "trap"
+    DEADLOCK = "deadlock"  # Every warp waits
+    TIME_BUDGET = "time budget reached"
+    INSTRUCTION_BUDGET = "instruction budget reached"
+    MEMORY_BUDGET = "memory budget reached"
+    TRACE_BUDGET = "trace budget reached"
+    CALL_DEPTH = "calls nested too deeply"
+    UNSUPPORTED = "unsupported instruction"
+    BAD_LAUNCH = "launch that no GPU accepts"
+
+
+class DeviceError(StrEnum):
+    """What a GPU ends a kernel with where the emulator notes a fault and goes on; the values are the names of ``cudaError_t``.
+
+    Source: CUDA Runtime API, data types.
+    """
+
+    ILLEGAL_ADDRESS = "cudaErrorIllegalAddress"
+    MISALIGNED_ADDRESS = "cudaErrorMisalignedAddress"
+    INVALID_PC = "cudaErrorInvalidPc"
+    LAUNCH_FAILURE = "cudaErrorLaunchFailure"
+
+
+FAILED_ASSERTION = "assertion"  # What the message of a trap by ``assert`` begins with
+
+
+class PassedEnd(Struct, frozen=True, kw_only=True):
+    """Where an access out of bounds went."""
+
+    array: str = ""  # whose end it passed, most likely; empty where none is near
+    offset_bytes: int = 0  # from the beginning of that array, below zero in front of it
+    size_bytes: int = 0  # of the array
+
+
+class Fault(Struct, frozen=True, kw_only=True):
+    """One thing found, once per instruction and kind."""
+
+    kind: FaultKind  # what
+    message: str  # one sentence with the values that show it (address, array, lane), without its place
+    instruction: int | None = None  # index of the static instruction; None when it is about the launch as a whole
+    chain: InlineChain | None = None  # its source line with the inline chain, innermost first; None when unknown
+    other_chain: InlineChain | None = None  # of the other access of a race; None otherwise
+    count: int = 1  # lane-level occurrences; at least 1
+    block: int | None = None  # linear index of the first block it happened in; None when of no block
+    thread: tuple[int, int, int] | None = None  # thread within the block, x, y, z; None when of no block
+    is_fatal: bool = False  # the lanes it happened to, or the whole emulation, went no further
+    passed: PassedEnd | None = None  # of an access out of bounds of global memory; None for all others
+    # of one source line that it stands for, see :func:`~gpa_lsp.execution.prediction.predict_launch.group_faults`
+    instructions: int = 1
+
+
+class Counts(ColumnRecord, frozen=True, kw_only=True):
+    """How often each of n static instructions was executed, over the executed blocks."""
+
+    warp_executions: npt.NDArray[np.int64]  # int64[n], by warps, with at least one lane
+    lane_executions: npt.NDArray[np.int64]  # int64[n], by lanes whose guard was true
+
+
+class Emulation(ColumnRecord, frozen=True, kw_only=True):
+    """What happened."""
+
+    kernel: str  # mangled name
+    grid: tuple[int, int, int]  # of the launch
+    block_threads: tuple[int, int, int]  # of the launch
+    instructions: tuple[StaticInstruction, ...]  # all static instructions, by index
+    counts: Counts  # how often each was executed
+    executed_blocks: npt.NDArray[np.uint32]  # uint32[k], linear indexes, ascending
+    is_complete: bool  # every chosen block ran to its end
+    faults: tuple[Fault, ...]  # most serious first, then by instruction
+    trace: Trace | None  # None when none was asked for or all of it went to a sink
+    # by argument or variable name, what the arrays hold at the end, with the dtype of their elements
+    arrays: dict[str, npt.NDArray[np.generic]]
+    warp_instructions: int  # executed, in all
+    seconds: float  # processor time of the execution, without what the sink took
+    peak_bytes: int  # most memory held at once by the emulator's own account
+    printed: str = ""  # what the kernel printed with ``printf``, at most 64 KiB; empty when nothing
+    sink_seconds: float = 0.0  # what the sink took
+    is_compiled: bool = False  # whether the compiled core executed it, but for what it does not know; else numpy did

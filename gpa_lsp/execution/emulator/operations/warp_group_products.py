@@ -1,0 +1,118 @@
+"""What a ``wgmma.mma_async`` multiplies: :func:`read_product`.
+
+Source: PTX ISA 9.0, section 9.7.15.5.2 (shapes, types and operands of wgmma.mma_async).
+"""
+
+import re
+
+from msgspec import Struct
+
+from gpa_lsp.code.ptx.model import Immediate, Operand, PtxInstruction, Vector
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.operations.matrix_numbers import BITS
+
+S = ScalarType
+GROUP_WARPS = 4  # Warps of a warp group; the rank in its block of the first one is a multiple of it
+WARP_ROWS = 16  # Rows of A and D that belong to each of them
+ROW_BYTES = 32  # A row of A, or a column of B: the depth is as many elements as this holds
+_LEFT_REGISTERS = 4
+
+_SHAPE = re.compile(r"m64n(\d{1,3})k(\d{1,3})", re.ASCII)
+# By type of A: those of B, and of D
+_FLOATS: dict[ScalarType, tuple[frozenset[ScalarType], frozenset[ScalarType]]] = {
+    S.F16: (frozenset({S.F16}), frozenset({S.F16, S.F32})),
+    S.BF16: (frozenset({S.BF16}), frozenset({S.F32})),
+    S.TF32: (frozenset({S.TF32}), frozenset({S.F32})),
+    S.E4M3: (frozenset({S.E4M3, S.E5M2}), frozenset({S.F16, S.F32})),
+    S.E5M2: (frozenset({S.E4M3, S.E5M2}), frozenset({S.F16, S.F32})),
+}
+# By type of A: those of B. D is of S32.
+_INTEGERS: dict[ScalarType, frozenset[ScalarType]] = {
+    S.S8: frozenset({S.S8, S.U8}),
+    S.U8: frozenset({S.S8, S.U8}),
+    S.B1: frozenset({S.B1}),
+}
+
+
+class WarpGroupProduct(Struct, frozen=True, kw_only=True):
+    """D = ±A · B (+ D): D of 64 rows, A of 64 rows and B of ``depth`` rows."""
+
+    columns: int  # of B and D
+    depth: int  # columns of A
+    result: ScalarType  # type of D
+    left: ScalarType  # type of A
+    right: ScalarType  # type of B
+    clamps: bool  # sums of integers are kept within 32 bits
+    is_negated: bool  # one of A and B is negated, and the other is not
+    left_is_vector: bool  # A stands in registers
+    # in memory, neighbours of a column of A stand side by side, and not those of a row (*M-major*)
+    left_is_turned: bool
+    # in memory, neighbours of a row of B stand side by side, and not those of a column (*N-major*)
+    right_is_turned: bool
+
+    @property
+    def result_registers(self) -> int:
+        """Of D, per lane."""
+        return self.columns // 2 * BITS[self.result] // 32
+
+
+def read_product(instruction: PtxInstruction) -> WarpGroupProduct | None:
+    """Take a ``wgmma.mma_async`` apart: D is its destination; A, B, the predicate that keeps D, then signs and turns are its sources.
+
+    Returns:
+        None for a form that is not supported (sparse matrices), or that does not exist.
+    """
+    words, types = instruction.suffixes, instruction.types
+    shape = next((match for word in words if (match := _SHAPE.fullmatch(word))), None)
+    if shape is None or "sp" in words or len(types) != 3 or len(instruction.sources) < 3:
+        return None
+    result, left, right = types
+    columns, depth = int(shape[1]), int(shape[2])
+    if not _fits(result, left, right) or not _has_shape(columns, depth, left) or (left is S.B1 and "and" not in words):
+        return None
+    factor = instruction.sources[0]
+    is_vector = isinstance(factor, Vector)
+    choices = _read_choices(instruction.sources[3:], left, is_vector=is_vector)
+    if choices is None or (isinstance(factor, Vector) and len(factor.elements) != _LEFT_REGISTERS):
+        return None
+    is_negated, left_is_turned, right_is_turned = choices
+    return WarpGroupProduct(
+        columns=columns,
+        depth=depth,
+        result=result,
+        left=left,
+        right=right,
+        clamps="satfinite" in words,
+        is_negated=is_negated,
+        left_is_vector=is_vector,
+        left_is_turned=left_is_turned,
+        right_is_turned=right_is_turned,
+    )
+
+
+def _fits(result: ScalarType, left: ScalarType, right: ScalarType) -> bool:
+    if left in _FLOATS:
+        rights, results = _FLOATS[left]
+        return right in rights and result in results
+    return left in _INTEGERS and right in _INTEGERS[left] and result is S.S32
+
+
+def _has_shape(columns: int, depth: int, left: ScalarType) -> bool:
+    """Multiples of 8 columns up to 256; of integers above 32 those of 16 alone."""
+    step = 16 if left in _INTEGERS and columns > 32 else 8
+    return 8 <= columns <= 256 and columns % step == 0 and depth * BITS[left] == 8 * ROW_BYTES
+
+
+def _read_choices(
+    operands: tuple[Operand, ...], left: ScalarType, *, is_vector: bool
+) -> tuple[bool, bool, bool] | None:
+    """Whether the product is negated, A is turned, and B is turned; None when the literals are not those of the form."""
+    values = [operand.value if isinstance(operand, Immediate) else None for operand in operands]
+    if left in _INTEGERS:
+        return (False, False, False) if not values else None
+    turns = (1 if is_vector else 2) if BITS[left] == 16 else 0
+    if len(values) != 2 + turns or not {*values[:2]} <= {1, -1} or not {*values[2:]} <= {0, 1}:
+        return None
+    is_negated = values[0] != values[1]
+    left_is_turned = turns == 2 and values[2] == 1
+    return is_negated, left_is_turned, turns > 0 and values[-1] == 1

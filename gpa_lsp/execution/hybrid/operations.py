@@ -1,0 +1,182 @@
+"""What of a kernel takes time, by the paper's Section III-A1 and Table I: :func:`list_operations`.
+
+The paper reads LLVM's intermediate representation; here it is PTX. What it leaves out as bookkeeping of that representation is left out here as
+well: moves, conversions, comparisons, selections, logic, reads of parameters, and the counterpart of ``getelementptr``: 64-bit integer arithmetic
+whose result is used for addresses alone.
+"""
+
+from collections.abc import Iterable
+from enum import Enum
+
+from msgspec import Struct
+
+from gpa_lsp.code.ptx.model import Address, PtxFunction, PtxInstruction, Symbol
+from gpa_lsp.code.ptx.registers_used import list_reads, list_writes
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.foundation.errors import InputError
+
+
+class Arithmetic(Enum):
+    """Classes of Table I, as PTX has them."""
+
+    INT_ADD = "integer addition"
+    INT_MULTIPLY = "integer multiplication"
+    INT_DIVIDE = "integer division"
+    LONG_DIVIDE = "integer division of 64 bits"
+    SHIFT = "shift"
+    HALF = "half precision"
+    SINGLE = "single precision"
+    SINGLE_DIVIDE = "single-precision division or root"
+    DOUBLE = "double precision"
+    DOUBLE_DIVIDE = "double-precision division or root"
+    SPECIAL = "special function"
+
+
+class Resource(Enum):
+    """What warps contend for (Section IV-B, Figure 2)."""
+
+    ARITHMETIC = "arithmetic"
+    CONSTANT = "constant memory"
+    SHARED = "shared memory"
+    GLOBAL = "global memory"
+    LOCAL = "private memory"  # Of one thread alone; the paper takes it for registers
+    BARRIER = "barrier"
+
+
+class Operation(Struct, frozen=True, kw_only=True):
+    """An instruction that takes time."""
+
+    instruction: int  # index of it
+    resource: Resource  # what it needs
+    arithmetic: Arithmetic | None = None  # class; None for accesses and barriers
+    address: Address | None = None  # of an access to constant or global memory; None for others
+
+
+_INTEGER = {
+    "add": Arithmetic.INT_ADD, "sub": Arithmetic.INT_ADD, "addc": Arithmetic.INT_ADD, "subc": Arithmetic.INT_ADD,
+    "sad": Arithmetic.INT_ADD, "mul": Arithmetic.INT_MULTIPLY, "mad": Arithmetic.INT_MULTIPLY, "madc": Arithmetic.INT_MULTIPLY,
+    "mul24": Arithmetic.INT_MULTIPLY, "mad24": Arithmetic.INT_MULTIPLY, "dp4a": Arithmetic.INT_MULTIPLY, "dp2a": Arithmetic.INT_MULTIPLY,
+    "div": Arithmetic.INT_DIVIDE, "rem": Arithmetic.INT_DIVIDE, "shl": Arithmetic.SHIFT, "shr": Arithmetic.SHIFT, "shf": Arithmetic.SHIFT,
+}  # fmt: skip
+_FLOATING = frozenset({"add", "sub", "mul", "mad", "fma"})
+_SLOW = frozenset({"div", "sqrt", "rcp", "rsqrt"})
+_SPECIAL = frozenset({"sin", "cos", "ex2", "lg2", "tanh", "rcp", "rsqrt", "sqrt"})
+_ACCESSES = frozenset({"ld", "ldu", "st", "atom", "red", "cp", "prefetch"})
+_REFUSED = {
+    "call": "calls a function that was not inlined", "mma": "multiplies matrices", "wmma": "multiplies matrices",
+    "wgmma": "multiplies matrices", "tcgen05": "multiplies matrices", "tex": "reads a texture", "tld4": "reads a texture",
+    "suld": "reads a surface", "sust": "writes a surface", "brx": "jumps by a table",
+    "mbarrier": "waits at an mbarrier",
+}  # fmt: skip
+# Calls that the paper leaves out, as those of its language's own functions
+_BUILT_IN = frozenset({"vprintf", "__assertfail"})
+_SPACES = {
+    "global": Resource.GLOBAL, "shared": Resource.SHARED, "local": Resource.LOCAL, "const": Resource.CONSTANT,
+}  # fmt: skip
+
+
+def list_operations(function: PtxFunction) -> dict[int, Operation]:
+    """The operations of a kernel by the index of their instruction.
+
+    Raises:
+        InputError: it does what the paper has no operation for.
+    """
+    pruned = _list_address_arithmetic(function)
+    found: dict[int, Operation] = {}
+    for instruction in function.instructions:
+        if instruction.call is not None and instruction.call.callee in _BUILT_IN:
+            continue
+        if instruction.opcode in _REFUSED:
+            line = "" if instruction.chain is None else f" at line {instruction.chain[-1].line}"
+            raise InputError(f"it {_REFUSED[instruction.opcode]}{line}, for which the paper has no operation")
+        if instruction.index not in pruned:
+            operation = _classify(instruction)
+            if operation is not None:
+                found[instruction.index] = operation
+    return found
+
+
+def _classify(instruction: PtxInstruction) -> Operation | None:
+    index, opcode = instruction.index, instruction.opcode
+    if opcode in ("bar", "barrier"):
+        if "warp" in instruction.suffixes:
+            return None
+        return Operation(instruction=index, resource=Resource.BARRIER)
+    if opcode in _ACCESSES:
+        return _classify_access(instruction)
+    arithmetic = _classify_arithmetic(instruction)
+    return (
+        None
+        if arithmetic is None
+        else Operation(instruction=index, resource=Resource.ARITHMETIC, arithmetic=arithmetic)
+    )
+
+
+def _classify_access(instruction: PtxInstruction) -> Operation | None:
+    operand = next((one for one in (*instruction.sources, *instruction.destinations) if isinstance(one, Address)), None)
+    if operand is None or "param" in instruction.suffixes:
+        return None
+    if instruction.opcode == "cp":  # an asynchronous copy: its source is what is waited for
+        operand = next((one for one in instruction.sources if isinstance(one, Address)), operand)
+    resource = next((_SPACES[one] for one in instruction.suffixes if one in _SPACES), Resource.GLOBAL)
+    if instruction.opcode == "cp":
+        resource = Resource.GLOBAL
+    return Operation(instruction=instruction.index, resource=resource, address=operand)
+
+
+def _classify_arithmetic(instruction: PtxInstruction) -> Arithmetic | None:
+    opcode = instruction.opcode
+    kind = instruction.types[-1] if instruction.types else None
+    if kind is None or kind is ScalarType.PRED:
+        return None
+    if not kind.is_float:
+        found = _INTEGER.get(opcode)
+        is_long = found is Arithmetic.INT_DIVIDE and kind.bytes > 4
+        return Arithmetic.LONG_DIVIDE if is_long else found
+    is_approximate = "approx" in instruction.suffixes
+    if opcode in _SLOW and not is_approximate:
+        return Arithmetic.DOUBLE_DIVIDE if kind is ScalarType.F64 else Arithmetic.SINGLE_DIVIDE
+    if opcode in _SPECIAL or opcode in _SLOW:
+        return Arithmetic.SPECIAL
+    if opcode not in _FLOATING:
+        return None
+    if kind is ScalarType.F64:
+        return Arithmetic.DOUBLE
+    return Arithmetic.SINGLE if kind.bytes == 4 and kind in (ScalarType.F32, ScalarType.TF32) else Arithmetic.HALF
+
+
+def _list_address_arithmetic(function: PtxFunction) -> set[int]:
+    """Indexes of 64-bit integer arithmetic that addresses alone are made of."""
+    followed: set[int] = set()
+    writers: dict[int, list[PtxInstruction]] = {}
+    used: list[int] = []
+    for instruction in function.instructions:
+        if _is_long_arithmetic(instruction) or instruction.opcode in ("mov", "cvta"):
+            followed.add(instruction.index)
+            for slot in list_writes(instruction):
+                writers.setdefault(slot, []).append(instruction)
+        else:
+            used += set(list_reads(instruction)) - _list_bases(instruction)
+    while used:  # a result that is used otherwise takes what it is made of with it
+        for instruction in writers.pop(used.pop(), ()):
+            if instruction.index in followed:
+                followed.discard(instruction.index)
+                used += list_reads(instruction)
+    return {index for index in followed if function.instructions[index].opcode not in ("mov", "cvta")}
+
+
+def _is_long_arithmetic(instruction: PtxInstruction) -> bool:
+    kind = instruction.types[-1] if instruction.types else None
+    if instruction.opcode not in _INTEGER or kind is None or kind.is_float:
+        return False
+    return kind.bytes == 8 or "wide" in instruction.suffixes
+
+
+def _list_bases(instruction: PtxInstruction) -> set[int]:
+    """Registers that an access uses as its address."""
+    operands: Iterable[object] = (*instruction.sources, *instruction.destinations)
+    return {
+        one.base.slot
+        for one in operands
+        if isinstance(one, Address) and one.base is not None and not isinstance(one.base, Symbol)
+    }

@@ -1,0 +1,397 @@
+"""From a kernel's PTX and a launch to what each warp of some blocks executes: :func:`walk_kernel`.
+
+Source: the hybrid paper, Section III. A branch whose condition follows from the launch, the thread's index and the counters of loops is taken by the
+threads it says; on any other both ways are taken ("always hit", Section III-B1), and what either way writes is known neither where they meet nor on
+the other way. A loop iterates as often as its longest thread does, by the exits that are known; where none is, the kernel is refused.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from gpa_lsp.code.control_flow.dominators import find_immediate_dominators
+from gpa_lsp.code.ptx.blocks import PtxBlocks, find_blocks
+from gpa_lsp.code.ptx.model import PtxFunction, PtxInstruction
+from gpa_lsp.code.ptx.registers_used import list_reads, list_writes
+from gpa_lsp.execution.hybrid.flow import SearchGraph, build_search_graph
+from gpa_lsp.execution.hybrid.lane_values import Integers, LaneValues, Marks, Value
+from gpa_lsp.execution.hybrid.operations import Operation, Resource, list_operations
+from gpa_lsp.execution.hybrid.search import search_trace
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.numbers import format_seconds
+from gpa_lsp.foundation.records import ColumnRecord
+
+WARP_THREADS = 32
+_CACHED = (Resource.GLOBAL, Resource.CONSTANT)
+_ENDS = frozenset({"ret", "exit", "trap"})
+
+
+class Access(ColumnRecord, frozen=True, kw_only=True):
+    """The transactions of one execution of one instruction, by all warps."""
+
+    lines: Integers  # int64[transactions], numbers of cache lines, warp by warp
+    starts: Integers  # int64[warps + 1], where those of each warp begin
+    unknown: Integers  # int64[warps], further ones, whose address is not known
+
+
+class Step(ColumnRecord, frozen=True, kw_only=True):
+    """A basic block of the trace with something that takes time."""
+
+    warps: Marks  # bool[warps], those that execute it
+    # in order, each with its transactions where memory is cached
+    operations: tuple[tuple[Operation, Access | None], ...]
+
+
+class KernelTrace(ColumnRecord, frozen=True, kw_only=True):
+    """The traces of all warps of some blocks."""
+
+    steps: tuple[Step, ...]  # of the candidate trace
+    warps_per_block: int  # of each block, which lie behind each other
+    lengths: Integers  # int64[warps], operations of each warp
+    unknown_ratio: float  # of all transactions, those whose address is not known
+    # indexes of the branches that were taken both ways, because their condition depends on data
+    assumed: tuple[int, ...]
+
+
+class TracedLaunch(Struct, frozen=True, kw_only=True):
+    """What a walk starts from."""
+
+    grid: tuple[int, int, int]  # blocks in x, y, z
+    block: tuple[int, int, int]  # threads in x, y, z
+    parameters: bytes  # bytes, with addresses in them
+    addresses: Mapping[str, int]  # name of a variable of the module → its address
+    chosen: Sequence[int]  # linear indexes of the blocks to walk
+    line_bytes: int  # of the caches
+    most_visits: int  # basic blocks of the trace
+    most_transactions: int  # of all accesses
+    most_operations: int  # of all warps
+    seconds: float  # wall time
+
+
+def walk_kernel(function: PtxFunction, launch: TracedLaunch) -> KernelTrace:
+    """The traces of the chosen blocks' warps.
+
+    Raises:
+        InputError: the paper has no answer: a loop's bound is in the data, a function is called, loops overlap; or the trace is too long.
+    """
+    walk = _Walk(function, launch)
+    search_trace(walk.graph, walk.find_bound, walk.visit, most_visits=launch.most_visits)
+    return walk.finish()
+
+
+class _Role(Enum):
+    """What an instruction is to the exits of a loop."""
+
+    EXIT = "leaves it"
+    STEP = "is computed once in every iteration"
+    UNSURE = "is computed in some iterations, or in an inner loop; what it writes is not followed"
+
+
+class _Part(Struct, frozen=True, kw_only=True):
+    instruction: PtxInstruction
+    role: _Role
+
+
+class _Walk:
+    def __init__(self, function: PtxFunction, launch: TracedLaunch) -> None:
+        self._function = function
+        self._launch = launch
+        self._blocks: PtxBlocks = find_blocks(function)
+        self.graph: SearchGraph = build_search_graph(self._blocks.successors)
+        self._operations = list_operations(function)
+        threads = launch.block[0] * launch.block[1] * launch.block[2]
+        self._warps_per_block = -(-threads // WARP_THREADS)
+        special, exists = _list_special(launch, self._warps_per_block * WARP_THREADS, threads)
+        self._values = LaneValues(function, launch.parameters, special, launch.addresses, len(exists))
+        self._nobody = np.zeros(len(exists), dtype=bool)
+        self._arriving: dict[int, Marks] = {0: exists}
+        self._repeating: dict[int, Marks] = {}
+        self._steps: list[Step] = []
+        self._lengths = np.zeros(len(exists) // WARP_THREADS, dtype=np.int64)
+        self._transactions = self._unknown = self._count = 0
+        self._deadline_s = time.thread_time() + launch.seconds
+        self._visited: dict[int, int] = {}
+        """Node → number of its last visit."""
+        self._visits = 0
+        self._slices: dict[int, tuple[_Part, ...]] = {}
+        self._dominators = find_immediate_dominators(self._blocks.successors, [0])
+        self._headers = frozenset(self.graph.headers)
+        self._is_repeated: set[int] = set()
+        self._assumed: set[int] = set()
+        self._meetings = find_immediate_dominators(_reverse(self.graph), [self.graph.exit])
+        self._unsure: dict[int, dict[frozenset[int], Marks]] = {}
+        """Where ways meet that were both taken → registers written on either, and the threads that took both."""
+        self._aside: dict[int, tuple[int, int, frozenset[int], Marks]] = {}
+        """One side of such a branch → the other, when they parted, what the other writes, and the threads."""
+        self._written: dict[tuple[int, int], frozenset[int]] = {}
+
+    # Loop bounds
+
+    def find_bound(self, loop: int) -> int:
+        """How often the header of a loop that is entered now is visited: until no thread goes on by an exit that is known."""
+        header = self.graph.headers[loop]
+        self._repeating.pop(header, None)
+        self._is_repeated.discard(header)
+        active = self._arriving.get(header, self._nobody)
+        if not active.any():
+            return 1
+        self._forget_unsure(header)
+        copy = self._values.copy()
+        for turn in range(1, self._launch.most_visits + 1):
+            stays, has_known_exit = self._turn(copy, loop, active)
+            if not has_known_exit:
+                raise InputError(f"{self._name_loop(loop)} ends where the data says, which the paper does not look at")
+            if not stays.any():
+                return turn
+            active = stays
+        raise InputError(f"{self._name_loop(loop)} runs more than {self._launch.most_visits} iterations")
+
+    def _turn(self, values: LaneValues, loop: int, active: Marks) -> tuple[Marks, bool]:
+        """One turn of what decides the exits alone: who goes on, and whether anybody's exit was known."""
+        has_known_exit = False
+        for part in self._list_slice(loop):
+            instruction = part.instruction
+            if part.role is _Role.STEP:
+                values.execute(instruction, active)
+                continue
+            if part.role is _Role.UNSURE:
+                values.forget(instruction)
+                continue
+            guard = values.read_guard(instruction)
+            assert guard is not None
+            is_known = guard.is_known & active
+            has_known_exit |= bool(is_known.any())
+            leaves = guard.numbers != 0
+            if instruction.opcode not in _ENDS:
+                assert instruction.target is not None
+                target = self._blocks.block_of[instruction.target]
+                leaves = leaves if target not in self.graph.members[loop] else ~leaves
+            active = active & ~(is_known & leaves)
+        return active, has_known_exit
+
+    def _list_slice(self, loop: int) -> "tuple[_Part, ...]":
+        if loop not in self._slices:
+            self._slices[loop] = self._find_slice(loop)
+        return self._slices[loop]
+
+    def _find_slice(self, loop: int) -> "tuple[_Part, ...]":
+        """What of a loop its exits depend on, in an order in which it may run."""
+        members = self.graph.members[loop]
+        body = [
+            (self._function.instructions[index], self._is_sure(node, loop))
+            for node in sorted(members, key=self._blocks.ranks.__getitem__)
+            for index in range(self._blocks.first[node], self._blocks.last[node] + 1)
+        ]
+        exits = {one.index for one, is_sure in body if is_sure and self._is_exit(one, members)}
+        needed = {slot for one, _ in body if one.index in exits for slot in list_reads(one)}
+        kept: set[int] = set()
+        size = -1
+        while size != len(needed):
+            size = len(needed)
+            for one, _ in body:
+                if one.index not in kept and needed & set(list_writes(one)):
+                    kept.add(one.index)
+                    needed |= set(list_reads(one))
+        found = []
+        for one, is_sure in body:
+            if one.index in exits:
+                found.append(_Part(instruction=one, role=_Role.EXIT))
+            elif one.index in kept:
+                found.append(_Part(instruction=one, role=_Role.STEP if is_sure else _Role.UNSURE))
+        return tuple(found)
+
+    def _is_sure(self, node: int, loop: int) -> bool:
+        """Every turn of the loop executes the block, and once."""
+        if self.graph.loops[node][0] != loop:
+            return False
+        header = self.graph.headers[loop]
+        latches = [one for one in self.graph.members[loop] if header in self.graph.back[one]]
+        return all(self._dominates(node, latch) for latch in latches)
+
+    def _dominates(self, node: int, other: int) -> bool:
+        while other > 0 and other != node:
+            other = self._dominators[other]
+        return other == node
+
+    def _is_exit(self, instruction: PtxInstruction, members: frozenset[int]) -> bool:
+        if instruction.guard is None:
+            return False
+        if instruction.opcode in _ENDS:
+            return True
+        if instruction.opcode != "bra" or instruction.target is None:
+            return False
+        node = self._blocks.block_of[instruction.index]
+        return any(one not in members for one in self._blocks.successors[node])
+
+    def _name_loop(self, loop: int) -> str:
+        """By the first of its lines, which is where it begins, wherever the compiler put its header."""
+        lines = [
+            instruction.chain[-1].line
+            for node in self.graph.members[loop]
+            for instruction in self._function.instructions[self._blocks.first[node] : self._blocks.last[node] + 1]
+            if instruction.chain
+        ]
+        return f"the loop at line {min(lines)}" if lines else "a loop"
+
+    # The trace
+
+    def visit(self, node: int) -> None:
+        """Execute a node of the candidate trace for the threads that come to it (the mask M of Algorithm 2)."""
+        if node == self.graph.exit:
+            return
+        if node in self._headers and node in self._is_repeated:
+            active = self._repeating.pop(node, self._nobody)
+        else:
+            active = self._arriving.pop(node, self._nobody)
+            self._is_repeated.add(node)
+        self._forget_unsure(node)
+        self._visits += 1
+        self._visited[node] = self._visits
+        if time.thread_time() > self._deadline_s:
+            raise InputError(f"its trace is not found within {format_seconds(self._launch.seconds)} of processor time")
+        operations: list[tuple[Operation, Access | None]] = []
+        branch: PtxInstruction | None = None
+        for index in range(self._blocks.first[node], self._blocks.last[node] + 1):
+            instruction = self._function.instructions[index]
+            if instruction.opcode == "bra" or instruction.opcode in _ENDS:
+                branch = instruction
+                continue
+            operation = self._operations.get(index)
+            if operation is not None:
+                operations.append((operation, self._access(instruction, operation, active)))
+            self._values.execute(instruction, active)
+        self._send_on(node, branch, active)
+        warps: Marks = np.logical_or.reduce(active.reshape(-1, WARP_THREADS), axis=1)
+        if operations and warps.any():
+            self._steps.append(Step(warps=warps, operations=tuple(operations)))
+            self._lengths += warps * len(operations)
+            self._count += int(warps.sum()) * len(operations)
+            if self._count > self._launch.most_operations:
+                message = f"the traces of its warps have more than the {self._launch.most_operations} operations that are simulated"
+                raise InputError(message)
+
+    def _forget_unsure(self, node: int) -> None:
+        """What was written on ways of which a thread may have taken only one is not known where they meet, nor on a way what the other wrote."""
+        for slots, lanes in self._unsure.pop(node, {}).items():
+            self._values.forget_lanes(slots, lanes)
+        if node in self._aside:
+            other, parted, slots, lanes = self._aside.pop(node)
+            if self._visited.get(other, 0) > parted:
+                self._values.forget_lanes(slots, lanes)
+
+    def _send_on(self, node: int, branch: PtxInstruction | None, active: Marks) -> None:
+        following = self._blocks.successors[node]
+        guard = None if branch is None else self._values.read_guard(branch)
+        if branch is not None and guard is not None and bool((active & ~guard.is_known).any()):
+            self._assumed.add(branch.index)
+            self._note_unsure(node, active & ~guard.is_known)
+        for one in following:
+            goes = active
+            if branch is not None and guard is not None:
+                is_target = branch.target is not None and self._blocks.block_of[branch.target] == one
+                holds = guard.numbers != 0
+                goes = active & (~guard.is_known | (holds if is_target else ~holds))
+            into = self._repeating if one in self.graph.back[node] else self._arriving
+            into[one] = into.get(one, self._nobody) | goes
+
+    def _note_unsure(self, node: int, lanes: Marks) -> None:
+        meeting = self._meetings[node]
+        sides = [one for one in self._blocks.successors[node] if one != meeting]
+        written = [self._list_written(node, one) for one in sides]
+        slots = frozenset().union(*written)
+        held = self._unsure.setdefault(meeting, {})
+        held[slots] = held.get(slots, self._nobody) | lanes
+        if len(sides) == 2:
+            for side, other, theirs in ((sides[0], sides[1], written[1]), (sides[1], sides[0], written[0])):
+                self._aside[side] = (other, self._visits, theirs, lanes)
+
+    def _list_written(self, node: int, side: int) -> frozenset[int]:
+        """Registers that are written from one side of a branch on, until its ways meet."""
+        if (node, side) not in self._written:
+            meeting, seen, waiting = self._meetings[node], {node}, [side]
+            slots: set[int] = set()
+            while waiting:
+                one = waiting.pop()
+                if one == meeting or one in seen:
+                    continue
+                seen.add(one)
+                waiting += self._blocks.successors[one]
+                for index in range(self._blocks.first[one], self._blocks.last[one] + 1):
+                    slots |= set(list_writes(self._function.instructions[index]))
+            self._written[node, side] = frozenset(slots)
+        return self._written[node, side]
+
+    def _access(self, instruction: PtxInstruction, operation: Operation, active: Marks) -> Access | None:
+        if operation.resource not in _CACHED or operation.address is None:
+            return None
+        guard = self._values.read_guard(instruction)
+        if guard is not None:
+            active = active & ((guard.numbers != 0) | ~guard.is_known)
+        found = self._values.find_address(operation.address)
+        access = _find_transactions(found, active, self._launch.line_bytes)
+        unknown = int(access.unknown.sum())
+        self._transactions += len(access.lines) + unknown
+        self._unknown += unknown
+        if self._transactions > self._launch.most_transactions:
+            raise InputError(
+                f"its warps make more than the {self._launch.most_transactions} transactions that are followed"
+            )
+        return access
+
+    def finish(self) -> KernelTrace:
+        """All of it."""
+        return KernelTrace(
+            steps=tuple(self._steps),
+            warps_per_block=self._warps_per_block,
+            lengths=self._lengths,
+            unknown_ratio=self._unknown / max(1, self._transactions),
+            assumed=tuple(sorted(self._assumed)),
+        )
+
+
+def _reverse(graph: SearchGraph) -> list[list[int]]:
+    found: list[list[int]] = [[] for _ in graph.back]
+    for node, (back, forward) in enumerate(zip(graph.back, graph.forward, strict=True)):
+        for one in (*back, *forward):
+            found[one].append(node)
+    return found
+
+
+def _find_transactions(address: Value, active: Marks, line_bytes: int) -> Access:
+    """Distinct lines of each warp; a thread whose address is not known has one of its own."""
+    nowhere = np.int64(-1 << 62)
+    lines = np.where(active & address.is_known, address.numbers // line_bytes, nowhere).reshape(-1, WARP_THREADS)
+    lines = np.sort(lines, axis=1)
+    is_first = lines != nowhere
+    is_first[:, 1:] &= lines[:, 1:] != lines[:, :-1]
+    counts = is_first.sum(axis=1)
+    return Access(
+        lines=lines[is_first],
+        starts=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+        unknown=(active & ~address.is_known).reshape(-1, WARP_THREADS).sum(axis=1),
+    )
+
+
+def _list_special(
+    launch: TracedLaunch, padded: int, threads: int
+) -> tuple[dict[tuple[str, str], Integers], npt.NDArray[np.bool_]]:
+    """Special registers of all threads of the chosen blocks, and which of the padded threads there are."""
+    own = np.arange(padded, dtype=np.int64)
+    x, y, _ = launch.block
+    thread = {"x": own % x, "y": own // x % y, "z": own // (x * y)}
+    chosen = np.array(launch.chosen, dtype=np.int64)
+    wide, high, _ = launch.grid
+    block = {"x": chosen % wide, "y": chosen // wide % high, "z": chosen // (wide * high)}
+    count = len(chosen) * padded
+    found: dict[tuple[str, str], Integers] = {("laneid", ""): np.tile(own % WARP_THREADS, len(chosen))}
+    found["warpid", ""] = np.tile(own // WARP_THREADS, len(chosen))
+    for number, axis in enumerate("xyz"):
+        found["tid", axis] = np.tile(thread[axis], len(chosen))
+        found["ctaid", axis] = np.repeat(block[axis], padded)
+        found["ntid", axis] = np.full(count, launch.block[number], dtype=np.int64)
+        found["nctaid", axis] = np.full(count, launch.grid[number], dtype=np.int64)
+    return found, np.tile(own < threads, len(chosen))

@@ -1,0 +1,111 @@
+"""A launch as somebody describes it: :class:`LaunchDescription`, from a TOML beside the source, a profile, or an editor."""
+
+from enum import StrEnum
+from pathlib import Path
+
+from msgspec import Struct
+
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+
+
+class Generator(StrEnum):
+    """What fills an array; the values are those of the TOML. All are deterministic: the same description gives the same bytes."""
+
+    ZEROS = "zeros"
+    CONSTANT = "constant"  # ``value`` everywhere
+    SEQUENCE = "sequence"  # ``low``, ``low + step`` …
+    UNIFORM = "uniform"  # Between ``low`` (included) and ``high`` (excluded)
+    # Mean ``low``, standard deviation ``high``; no value is further from the mean than six deviations
+    NORMAL = "normal"
+    PERMUTATION = "permutation"  # The numbers 0 … count-1, shuffled
+    VALUES = "values"  # Those that are listed, over and over
+    FILE = "file"  # From ``file``: ``.npy``, or raw bytes of the type, little-endian
+
+
+class ScalarArgument(Struct, frozen=True, kw_only=True):
+    """A number."""
+
+    name: str  # for people
+    type: ScalarType  # of the parameter
+    value: int | float  # as given; checked against the type when read
+
+
+class ArrayArgument(Struct, frozen=True, kw_only=True):
+    """A pointer to an array in global memory."""
+
+    name: str  # for people, and for everything that names arrays
+    type: ScalarType  # of an element
+    count: int  # elements
+    generator: Generator = Generator.ZEROS  # what fills it
+    value: int | float = 0  # for CONSTANT
+    low: float = 0.0  # see :class:`Generator`
+    high: float = 1.0  # see :class:`Generator`
+    step: float = 1.0  # see :class:`Generator`
+    seed: int = 0  # of the random generators
+    values: tuple[int | float, ...] = ()  # for VALUES
+    file: Path | None = None  # for FILE; resolved against the description's folder and never outside it
+    offset_elements: int = 0  # the pointer points to this element
+    # name of an earlier array this is the same memory as (in-place updates); then only the offset counts. None otherwise.
+    alias_of: str | None = None
+    # where its first byte lies, for arrays whose address others hold; None for any place
+    base_address: int | None = None
+    is_guessed: bool = False  # nobody knows its size: what is touched beyond its end is no fault of the program
+
+
+class StructArgument(Struct, frozen=True, kw_only=True):
+    """A structure passed by value: members at their offsets."""
+
+    name: str  # for people
+    size_bytes: int  # of the parameter
+    # (offset in bytes, member), each a scalar, an array (its pointer) or a texture (its handle); what lies between is zero
+    members: tuple[tuple[int, "ScalarArgument | ArrayArgument | TextureArgument"], ...]
+
+
+class TextureArgument(Struct, frozen=True, kw_only=True):
+    """A texture or surface object over an array."""
+
+    name: str  # of the parameter, of the ``.texref``, or of the variable that holds its handle
+    array: ArrayArgument  # its texels; ``channels`` elements each
+    channels: int  # 1, 2 or 4
+    width: int  # texels
+    height: int = 0  # texels; 0 for one dimension
+    depth: int = 0  # texels; 0 below three dimensions
+    layers: int = 0  # of a layered texture, six for each cube of a cubemap; 0 for others
+    is_linear_filter: bool = False  # bilinear filtering, else the nearest texel
+    address_mode: str = "clamp"  # ``clamp``, ``border``, ``wrap`` or ``mirror``
+    is_normalized: bool = False  # coordinates run from 0 to 1
+    reads_normalized: bool = False  # integer texels are read as fractions
+    handle: int | None = None  # what the kernel knows it by, for textures whose handle memory holds; None for any
+
+
+Argument = ScalarArgument | ArrayArgument | StructArgument | TextureArgument
+
+
+class LaunchDescription(Struct, frozen=True, kw_only=True):
+    """One launch."""
+
+    kernel: str  # mangled, readable or bare name of the kernel
+    block: tuple[int, int, int]  # threads in x, y, z
+    # blocks in x, y, z; given, or ``threads`` divided by ``block`` and by ``fold``, rounded up
+    grid: tuple[int, int, int]
+    # elements in x, y, z that the launch covers; None when the grid was given. What an exploration keeps while it varies the block.
+    threads: tuple[int, int, int] | None = None
+    shared_bytes: int = 0  # dynamic shared memory
+    arguments: tuple[Argument, ...] = ()  # in the order of the parameters
+    # arrays that fill variables of the module (``__device__``, ``__constant__``) by name before the launch
+    variables: tuple[ArrayArgument, ...] = ()
+    # arrays and textures that no argument names, but whose address or handle memory holds
+    memory: tuple[ArrayArgument | TextureArgument, ...] = ()
+    # what nobody knows: ``block``, ``grid``, ``threads``, names of numbers, and of arrays, textures and variables with made-up contents
+    guesses: tuple[str, ...] = ()
+    title: str = ""  # for people; empty when there is none
+    path: Path | None = None  # the file it stands in; None when it came from elsewhere
+    line: int | None = None  # 1-based line of its table there; None without a file
+
+    @property
+    def covered(self) -> tuple[int, int, int]:
+        """Elements in x, y, z: ``threads``, or those of the grid's blocks."""
+        if self.threads is not None:
+            return self.threads
+        x, y, z = (size * blocks for size, blocks in zip(self.block, self.grid, strict=True))
+        return x, y, z

@@ -1,0 +1,306 @@
+"""What a kernel does through each pointer it is given, as far as its own instructions show it."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from gpa_lsp.code.ptx.model import (
+    Address,
+    Immediate,
+    Operand,
+    PtxFunction,
+    PtxInstruction,
+    Register,
+    Symbol,
+    TextureAddress,
+    Vector,
+)
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+
+# Instructions whose result may be the address they were given, or one near it
+_PASSING = frozenset({"mov", "cvta", "add", "sub", "mad", "selp", "cvt", "min", "max", "and", "or"})
+
+_READING = frozenset({"ld", "ldu", "atom", "red", "cp", "prefetch"})
+_WRITING = frozenset({"st", "atom", "red"})
+_ADDING = frozenset({"add", "sub", "mad"})
+_TEXTURING = frozenset({"tex", "tld4", "suld", "sust", "sured"})
+_DIMENSIONS = {"1d": 1, "2d": 2, "3d": 3}
+_HELD = frozenset({"const", "global"})
+_MOST_ROUNDS = 8
+_POINTER_BYTES = 8
+_LARGEST_SHIFT = 8  # Of a stride: beyond 256 bytes it is hardly one of elements
+
+
+class PointerUse(Struct, frozen=True, kw_only=True):
+    """What is done through one pointer."""
+
+    type: ScalarType | None  # most common type of the accesses; None where there are none that can be told
+    is_read: bool  # it is loaded from
+    is_written: bool  # it is stored to
+    stride_bytes: int  # the largest number an index is multiplied by before it is added, up to 256; 0 where none is
+    texture_dimensions: int  # 1, 2 or 3 where it is no pointer but the handle of a texture or surface; 0 otherwise
+
+
+class _Found(Struct):
+    types: Counter[ScalarType] = field(default_factory=Counter)
+    is_read: bool = False
+    is_written: bool = False
+    stride_bytes: int = 0
+    texture_dimensions: int = 0
+
+
+def find_pointer_uses(function: PtxFunction) -> dict[str, PointerUse]:
+    """Parameters of eight bytes that are used as addresses, by name.
+
+    An estimate: registers are followed through copies and additions without regard to the order of control flow, and not into calls. An
+    address that may come from several parameters tells of none.
+    """
+    places = [(one.name, 0) for one in function.parameters if one.size_bytes == _POINTER_BYTES]
+    return {name: use for (name, _), use in _find_uses(function, places).items()}
+
+
+def find_held_uses(function: PtxFunction) -> dict[str, PointerUse]:
+    """What is done through the pointers that the arrays of parameters hold, by the parameter's name: of ``float** rows``, the use of each row."""
+    pointers = (one.name for one in function.parameters if one.size_bytes == _POINTER_BYTES)
+    bits = {(name, 0): 1 << number for number, name in enumerate(pointers)}
+    origins = _follow_origins(function, _find_starts(function, bits, _find_bases(function)))
+    starts = {
+        one.index: origins.get(address, 0)
+        for one in function.instructions
+        if one.opcode in ("ld", "ldu") and one.types and one.types[-1].bytes == _POINTER_BYTES
+        for address in _list_addresses(one)
+    }
+    return {name: use for (name, _), use in _judge_uses(function, bits, _follow_origins(function, starts)).items()}
+
+
+def find_texture_variables(function: PtxFunction) -> dict[str, PointerUse]:
+    """Variables of the module that hold the handles of textures and surfaces, by name, and how they are read."""
+    places = {place: None for one in function.instructions if (place := _find_held(one)) is not None}
+    uses = _find_uses(function, list(places))
+    return {name: use for (name, _), use in uses.items() if use.texture_dimensions}
+
+
+class MemberUse(Struct, frozen=True, kw_only=True):
+    """A part of a structure that a kernel loads from its parameters."""
+
+    offset_bytes: int  # in the structure
+    type: ScalarType  # it is loaded as
+    pointer: PointerUse | None  # what is done through it; None where it is no address
+
+
+def find_member_uses(function: PtxFunction) -> dict[str, tuple[MemberUse, ...]]:
+    """Of each structure among the parameters the parts that are loaded, by offset; parts that are loaded in several ways as the widest."""
+    structures = {one.name for one in function.parameters if one.count != 1}
+    loaded: dict[tuple[str, int], ScalarType] = {}
+    bases = _find_bases(function)
+    for instruction in function.instructions:
+        place = _find_parameter(instruction, bases)
+        if place is None or place[0] not in structures or not instruction.types:
+            continue
+        kind = instruction.types[-1]
+        for lane in range(
+            max(1, *(len(one.elements) for one in instruction.destinations if isinstance(one, Vector)), 1)
+        ):
+            key = (place[0], place[1] + lane * kind.bytes)
+            if key not in loaded or loaded[key].bytes < kind.bytes:
+                loaded[key] = kind
+    pointers = _find_uses(function, [key for key, kind in loaded.items() if kind.bytes == _POINTER_BYTES])
+    found: dict[str, list[MemberUse]] = {}
+    for (name, offset), kind in sorted(loaded.items(), key=lambda item: item[0]):
+        before = found.setdefault(name, [])
+        if not before or before[-1].offset_bytes + before[-1].type.bytes <= offset:
+            before.append(MemberUse(offset_bytes=offset, type=kind, pointer=pointers.get((name, offset))))
+    return {name: tuple(members) for name, members in found.items()}
+
+
+_Place = tuple[str, int]  # Name of a parameter and offset in it
+
+
+def _find_uses(function: PtxFunction, places: Sequence[_Place]) -> dict[_Place, PointerUse]:
+    bits = {place: 1 << number for number, place in enumerate(places)}
+    starts = _find_starts(function, bits, _find_bases(function))
+    return _judge_uses(function, bits, _follow_origins(function, starts))
+
+
+def _judge_uses(
+    function: PtxFunction, bits: Mapping[_Place, int], origins: Mapping[int, int]
+) -> dict[_Place, PointerUse]:
+    found = {bit: _Found() for bit in bits.values()}
+    strides: dict[int, int] = {}
+    for instruction in function.instructions:
+        for address in _list_addresses(instruction):
+            use = found.get(origins.get(address, 0))
+            if use is not None:
+                _add_use(use, instruction)
+        _follow_stride(instruction, strides)
+        if instruction.opcode in _ADDING:
+            slots = _list_slots(instruction.sources)
+            stride = max((strides.get(slot, 0) for slot in slots), default=0) or _find_factor(instruction)
+            for slot in slots:
+                use = found.get(origins.get(slot, 0))
+                if use is not None:
+                    use.stride_bytes = max(use.stride_bytes, stride)
+    return {place: _judge(found[bit]) for place, bit in bits.items() if found[bit].is_read or found[bit].is_written}
+
+
+def find_read_parameters(function: PtxFunction) -> frozenset[str]:
+    """Parameters that an instruction of the kernel names, be it for their address."""
+    symbols = (
+        operand.base if isinstance(operand, Address) else operand
+        for instruction in function.instructions
+        for operand in instruction.sources
+    )
+    return frozenset(symbol.name for symbol in symbols if isinstance(symbol, Symbol))
+
+
+def find_loaded_parameters(function: PtxFunction) -> dict[int, _Place]:
+    """Number of each instruction that loads from the parameters → the parameter's name and how far in it."""
+    bases = _find_bases(function)
+    places = ((one.index, _find_parameter(one, bases)) for one in function.instructions)
+    return {index: place for index, place in places if place is not None}
+
+
+def _follow_origins(function: PtxFunction, starts: Mapping[int, int]) -> dict[int, int]:
+    """Slot → bits of what its value may come from."""
+    origins: dict[int, int] = {}
+    for _ in range(_MOST_ROUNDS):
+        has_changed = False
+        for instruction in function.instructions:
+            coming = starts.get(instruction.index, 0) or _pass_on(instruction, origins)
+            for slot in _list_slots(instruction.destinations) if coming else ():
+                if origins.get(slot, 0) | coming != origins.get(slot, 0):
+                    origins[slot] = origins.get(slot, 0) | coming
+                    has_changed = True
+        if not has_changed:
+            break
+    return origins
+
+
+def _find_bases(function: PtxFunction) -> dict[int, _Place]:
+    """Slots that hold the address of a parameter: compilers give each value a slot of its own."""
+    names = {one.name for one in function.parameters}
+    found: dict[int, _Place] = {}
+    for instruction in function.instructions:
+        place = _find_base(instruction, names, found)
+        if place is not None:
+            found.update(dict.fromkeys(_list_slots(instruction.destinations), place))
+    return found
+
+
+def _find_base(instruction: PtxInstruction, names: Collection[str], known: Mapping[int, _Place]) -> _Place | None:
+    """The place in a parameter whose address an instruction gives: of the parameter itself, or so far from another."""
+    if instruction.opcode not in ("mov", "add") or not instruction.sources:
+        return None
+    source = instruction.sources[0]
+    if isinstance(source, Symbol) and source.name in names:
+        return source.name, source.offset_bytes
+    base = known.get(source.slot) if isinstance(source, Register) else None
+    added = instruction.sources[1] if len(instruction.sources) > 1 else Immediate(value=0)
+    if base is None or not isinstance(added, Immediate) or not isinstance(added.value, int):
+        return None
+    return base[0], base[1] + added.value
+
+
+def _find_parameter(instruction: PtxInstruction, bases: dict[int, _Place]) -> _Place | None:
+    """What a load reads of the parameters; None for all else."""
+    if instruction.opcode != "ld" or "param" not in instruction.suffixes:
+        return None
+    address = instruction.sources[0] if instruction.sources else None
+    if not isinstance(address, Address):
+        return None
+    if isinstance(address.base, Register) and address.base.slot in bases:
+        name, offset = bases[address.base.slot]
+        return name, offset + address.offset_bytes
+    if not isinstance(address.base, Symbol):
+        return None
+    return address.base.name, address.base.offset_bytes + address.offset_bytes
+
+
+def _find_held(instruction: PtxInstruction) -> _Place | None:
+    """The variable of the module whose eight bytes an instruction loads; None for all else."""
+    if instruction.opcode != "ld" or _HELD.isdisjoint(instruction.suffixes) or not instruction.sources:
+        return None
+    address = instruction.sources[0]
+    if not isinstance(address, Address) or not isinstance(address.base, Symbol) or not instruction.types:
+        return None
+    if instruction.types[-1].bytes != _POINTER_BYTES or address.offset_bytes or address.base.offset_bytes:
+        return None
+    return address.base.name, 0
+
+
+def _find_starts(function: PtxFunction, bits: Mapping[_Place, int], bases: dict[int, _Place]) -> dict[int, int]:
+    """Numbers of instructions that load a parameter, or a variable that holds a handle → its bit."""
+    found = {}
+    for one in function.instructions:
+        if one.opcode == "ld":
+            place = _find_parameter(one, bases) if "param" in one.suffixes else _find_held(one)
+            if place is not None and place in bits:
+                found[one.index] = bits[place]
+    return found
+
+
+def _pass_on(instruction: PtxInstruction, origins: Mapping[int, int]) -> int:
+    if instruction.opcode not in _PASSING or not instruction.types or instruction.types[-1].bytes != 8:
+        return 0
+    coming = 0
+    for slot in _list_slots(instruction.sources):
+        coming |= origins.get(slot, 0)
+    return coming
+
+
+def _list_slots(operands: "Iterable[Operand]") -> list[int]:
+    found = []
+    for operand in operands:
+        if isinstance(operand, Register):
+            found.append(operand.slot)
+        elif isinstance(operand, Vector):
+            found.extend(one.slot for one in operand.elements if isinstance(one, Register))
+    return found
+
+
+def _list_addresses(instruction: PtxInstruction) -> list[int]:
+    addresses = [operand.base for operand in instruction.sources if isinstance(operand, Address)]
+    addresses.extend(operand.handle for operand in instruction.sources if isinstance(operand, TextureAddress))
+    return [base.slot for base in addresses if isinstance(base, Register)]
+
+
+def _add_use(use: _Found, instruction: PtxInstruction) -> None:
+    if instruction.opcode in _TEXTURING:
+        use.texture_dimensions = next((_DIMENSIONS[word] for word in instruction.suffixes if word in _DIMENSIONS), 1)
+        use.is_read = True
+        use.types.update(instruction.types[:1])
+    use.is_read |= instruction.opcode in _READING
+    use.is_written |= instruction.opcode in _WRITING
+    if instruction.types and instruction.opcode in _READING | _WRITING:
+        use.types[instruction.types[-1]] += 1
+
+
+def _judge(use: _Found) -> PointerUse:
+    kind = use.types.most_common(1)[0][0] if use.types else None
+    return PointerUse(
+        type=kind,
+        is_read=use.is_read,
+        is_written=use.is_written,
+        stride_bytes=use.stride_bytes,
+        texture_dimensions=use.texture_dimensions,
+    )
+
+
+def _follow_stride(instruction: PtxInstruction, strides: dict[int, int]) -> None:
+    """Remember what an index was multiplied by: ``mul.wide.s32 %rd1, %r1, 16`` or ``shl.b64 %rd1, %rd2, 4``."""
+    factor = _find_factor(instruction)
+    if factor and instruction.opcode in ("mul", "shl"):
+        for slot in _list_slots(instruction.destinations):
+            strides[slot] = factor
+
+
+def _find_factor(instruction: PtxInstruction) -> int:
+    """The literal that a product has; 0 for none."""
+    factors = [one.value for one in instruction.sources[1:2] if isinstance(one, Immediate)]
+    if not factors or isinstance(factors[0], float) or instruction.opcode not in ("mul", "shl", "mad"):
+        return 0
+    factor = factors[0]
+    if instruction.opcode == "shl":
+        return 1 << factor if 0 <= factor <= _LARGEST_SHIFT else 0
+    return factor if 0 < factor <= 1 << _LARGEST_SHIFT else 0

@@ -1,0 +1,249 @@
+"""Arguments of a launch, from their tables; members of structures passed by value are laid out as C++ does."""
+
+from msgspec import Struct, field
+
+from gpa_lsp.code.ptx.scalar_types import ScalarType, align_up
+from gpa_lsp.execution.launches.launch import (
+    Argument,
+    ArrayArgument,
+    ScalarArgument,
+    StructArgument,
+    TextureArgument,
+)
+from gpa_lsp.execution.launches.names import Names
+from gpa_lsp.execution.launches.read_arrays import ARRAY_KEYS, OF_ARRAYS, ArrayReader
+from gpa_lsp.execution.launches.scalars import check_scalar
+from gpa_lsp.execution.launches.tables import Table
+from gpa_lsp.execution.launches.type_names import ElementType, read_type
+from gpa_lsp.foundation.errors import InputError
+
+SCALAR_KEYS = frozenset({"name", "type", "value"})  # Keys of a scalar's table
+
+# Keys of a structure's table; its members have those of scalars, arrays or structures, and ``at``
+STRUCT_KEYS = frozenset({"name", "members", "size"})
+
+# Keys of a texture's table
+TEXTURE_KEYS = (ARRAY_KEYS - {"count", "shape", "offset", "alias_of", "base_address", "guessed"}) | {
+    "width",
+    "height",
+    "depth",
+    "layers",
+    "channels",
+    "filter",
+    "address",
+    "normalized",
+    "reads_normalized",
+    "handle",
+}
+
+ADDRESS_MODES = ("clamp", "border", "wrap", "mirror")
+FILTERS = ("nearest", "linear")
+_MOST_MEMBERS = 4096
+_LARGEST_STRUCT = 32764  # Bytes of parameters that a kernel can have, from CUDA 12.1 on
+_DEEPEST = 8
+_POINTER = ElementType(scalar=ScalarType.B64)
+
+
+class ArgumentReader(Struct, kw_only=True):
+    """Reads the arguments of one launch."""
+
+    names: Names  # for expressions
+    arrays: ArrayReader  # reads those among them
+
+    def read(self, table: Table, number: int) -> Argument:
+        """One argument.
+
+        Raises:
+            InputError: it is none.
+        """
+        name = table.read_text("name", f"argument{number}")
+        try:
+            return self._read(table, name)
+        except InputError as error:
+            raise table.locate(error, "type" if "type" in table.content else "name") from None
+
+    def _read(self, table: Table, name: str) -> Argument:
+        keys = table.content.keys()
+        if "members" in keys:
+            table.check_keys(STRUCT_KEYS, "a structure")
+            return self._read_struct(table, name)
+        if "width" in keys:
+            return self.read_texture(table, name)
+        if keys & OF_ARRAYS:
+            return self.arrays.read(table, name)
+        if "value" not in keys:
+            raise table.refuse(
+                f"{name!r} is neither a number nor an array",
+                remedy="give value = … for a number, count = … for an array",
+            )
+        table.check_keys(SCALAR_KEYS, "a number")
+        return self._read_numbers(table, name)
+
+    def read_memory(self, table: Table, number: int) -> ArrayArgument | TextureArgument:
+        """An array or texture that no parameter names.
+
+        Raises:
+            InputError: it is neither.
+        """
+        found = self.read(table, number)
+        if not isinstance(found, ArrayArgument | TextureArgument):
+            raise table.refuse(f"{found.name!r} is no array and no texture", remedy="give count = … or width = …")
+        return found
+
+    def read_texture(self, table: Table, name: str) -> TextureArgument:
+        """A texture or surface."""
+        table.check_keys(TEXTURE_KEYS, "a texture")
+        return self._read_texture(table, name)
+
+    def read_number_member(self, table: Table, name: str) -> tuple[ScalarArgument, ...]:
+        """Numbers that lie in a structure one behind the other."""
+        table.check_keys(SCALAR_KEYS, "a number")
+        if "value" not in table.content:
+            raise table.refuse(
+                f"{name!r} has no value", remedy="give value = …, or count = … for a pointer to an array"
+            )
+        kind = read_type(table.read_text("type"))
+        scalars = self._read_scalars(table, name, kind)
+        if len(scalars) % kind.lanes:
+            raise table.refuse(
+                f"{len(scalars)} numbers for parts of {kind.lanes}", remedy="give all parts", key="value"
+            )
+        return scalars
+
+    def _read_numbers(self, table: Table, name: str) -> ScalarArgument | StructArgument:
+        """A number; a list of them for a vector such as ``float4``."""
+        kind = read_type(table.read_text("type"))
+        scalars = self._read_scalars(table, name, kind)
+        if kind.lanes == 1 and len(scalars) == 1:
+            return scalars[0]
+        if len(scalars) != kind.lanes:
+            raise table.refuse(f"{len(scalars)} numbers for {kind.lanes}", remedy="give one for each part", key="value")
+        members = tuple((number * kind.scalar.bytes, one) for number, one in enumerate(scalars))
+        return StructArgument(name=name, size_bytes=kind.bytes, members=members)
+
+    def _read_scalars(self, table: Table, name: str, kind: ElementType) -> tuple[ScalarArgument, ...]:
+        value = table.content["value"]
+        values = value if isinstance(value, list) else [value]
+        if not 1 <= len(values) <= _MOST_MEMBERS:
+            raise table.refuse(f"{len(values)} numbers", remedy=f"give 1 to {_MOST_MEMBERS}", key="value")
+        found = []
+        for one in values:
+            number = check_scalar(table.evaluate(one, self.names.find, "value"), kind.scalar)
+            found.append(ScalarArgument(name=name, type=kind.scalar, value=number))
+        return tuple(found)
+
+    def _read_texture(self, table: Table, name: str) -> TextureArgument:
+        channels = table.read_integer("channels", self.names.find, 1)
+        if channels not in (1, 2, 4):
+            raise table.refuse(f"{channels} channels", remedy="textures have 1, 2 or 4", key="channels")
+        width, height, depth, layers = (
+            table.read_integer(key, self.names.find, default, least=0 if default == 0 else 1, most=1 << 27)
+            for key, default in (("width", None), ("height", 0), ("depth", 0), ("layers", 0))
+        )
+        if depth and not height:
+            raise table.refuse("a texture with depth has no height", remedy="give height = …", key="depth")
+        if depth and layers:
+            raise table.refuse("a texture with depth has layers", remedy="leave one of them out", key="layers")
+        if read_type(table.read_text("type")).lanes > 1:
+            raise table.refuse(
+                "the texels have a vector type", remedy="give the type of one channel, and channels", key="type"
+            )
+        sizes = (width, max(height, 1), max(depth, layers, 1), channels)
+        return TextureArgument(
+            name=name,
+            array=self.arrays.read(table, name, shape_of=sizes),
+            channels=channels,
+            width=width,
+            height=height,
+            depth=depth,
+            layers=layers,
+            is_linear_filter=table.read_choice("filter", FILTERS, "nearest") == "linear",
+            address_mode=table.read_choice("address", ADDRESS_MODES, "clamp"),
+            is_normalized=table.read_flag("normalized"),
+            reads_normalized=table.read_flag("reads_normalized"),
+            handle=table.read_integer("handle", self.names.find, least=1) if "handle" in table.content else None,
+        )
+
+    def _read_struct(self, table: Table, name: str) -> StructArgument:
+
+        layout = StructReader(arguments=self, owner=name)
+        layout.read_members(table, 0, 0)
+        size = table.read_integer("size", self.names.find, layout.size_bytes, least=1, most=_LARGEST_STRUCT)
+        if size < layout.end_bytes:
+            raise table.refuse(
+                f"the members end at byte {layout.end_bytes}, and size is {size}", remedy="correct the size", key="size"
+            )
+        return StructArgument(name=name, size_bytes=size, members=tuple(layout.members))
+
+
+class StructReader(Struct, kw_only=True):
+    """Reads the members of one structure, those of structures in it included."""
+
+    arguments: ArgumentReader  # reads arrays and numbers
+    owner: str  # the structure's name, for arrays without one
+    # (offset in bytes, member)
+    members: list[tuple[int, ScalarArgument | ArrayArgument | TextureArgument]] = field(default_factory=list)
+    end_bytes: int = 0  # behind the last byte of a member
+    alignment_bytes: int = 1  # the largest of a member
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the whole, padding at its end included."""
+        return align_up(self.end_bytes, self.alignment_bytes)
+
+    def read_members(self, table: Table, start: int, depth: int) -> tuple[int, int]:
+        """Read the members of a structure that begins at ``start``.
+
+        Raises:
+            InputError: a member is none, or there are too many.
+        """
+        if depth > _DEEPEST:
+            raise table.refuse("structures are nested too deeply", remedy=f"write at most {_DEEPEST} levels")
+        place, alignment = start, 1
+        for number, member in enumerate(table.read_tables("members", "members")):
+            if len(self.members) > _MOST_MEMBERS:
+                raise member.refuse(f"more than {_MOST_MEMBERS} members", remedy="write fewer")
+            own = self._find_alignment(member, depth)
+            at = member.read_integer(
+                "at", self.arguments.names.find, align_up(place - start, own), most=_LARGEST_STRUCT
+            )
+            place = max(place, self._read_member(member, start + at, number, depth))
+            alignment = max(alignment, own)
+        self.end_bytes = max(self.end_bytes, place)
+        self.alignment_bytes = max(self.alignment_bytes, alignment)
+        return align_up(place - start, alignment) + start, alignment
+
+    def _find_alignment(self, member: Table, depth: int) -> int:
+        if depth > _DEEPEST:
+            return 1
+        if "members" in member.content:
+            inner = member.read_tables("members", "members")
+            return max((self._find_alignment(one, depth + 1) for one in inner), default=1)
+        return self._find_element(member).alignment_bytes
+
+    def _find_element(self, member: Table) -> ElementType:
+        return read_type(member.read_text("type")) if _is_number(member) else _POINTER
+
+    def _read_member(self, member: Table, at: int, number: int, depth: int) -> int:
+        """Read one; returns the byte behind it."""
+        content = {key: value for key, value in member.content.items() if key != "at"}
+        inner = Table(content=content, place=member.place, lines=member.lines, path=member.path)
+        if "members" in content:
+            inner.check_keys({"name", "members"}, "a structure in a structure")
+            return self.read_members(inner, at, depth + 1)[0]
+        if not _is_number(inner):
+            name = inner.read_text("name", f"{self.owner}.{number}")
+            is_texture = "width" in content
+            found = self.arguments.read_texture(inner, name) if is_texture else self.arguments.arrays.read(inner, name)
+            self.members.append((at, found))
+            return at + _POINTER.bytes
+        scalars = self.arguments.read_number_member(inner, inner.read_text("name", f"{self.owner}.{number}"))
+        for one in scalars:
+            self.members.append((at, one))
+            at += one.type.bytes
+        return at
+
+
+def _is_number(member: Table) -> bool:
+    """Plain numbers, as opposed to a pointer to an array."""
+    return not (OF_ARRAYS | {"width"}) & member.content.keys()

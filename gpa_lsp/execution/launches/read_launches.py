@@ -1,0 +1,349 @@
+"""The TOML beside a source → :class:`~gpa_lsp.execution.launches.launch.LaunchDescription`.
+
+::
+
+    # saxpy.launch.toml, beside saxpy.cu
+    [constants]                              # optional: numbers that several launches use in expressions
+    n = 1_000_000
+
+    [[launch]]
+    kernel = "saxpy"                         # mangled, readable or bare name
+    title = "a million elements"             # optional
+    block = 256                              # or [x, y, z]
+    threads = "n"                            # or [x, y, z]: the grid is threads / block / fold, rounded up …
+    # grid = "ceildiv(n, 256)"               # … or given itself
+    # shared_bytes = "block_x * 4"           # dynamic shared memory
+    arguments = [                            # in the order of the parameters
+      { name = "n", type = "int", value = "n" },
+      { name = "a", type = "float", value = 2.5 },
+      { name = "x", type = "float", count = "n", fill = "uniform", low = -1, high = 1, seed = 7 },
+      { name = "y", type = "float", count = "n" },
+    ]
+
+Numbers may be expressions in quotes: integers, ``+ - * / // % << >> ( )``, ``min``, ``max``, ``ceildiv``, constants, scalar arguments by
+name in whatever order, and ``block_x`` … ``block_z``, ``grid_x`` …, ``threads_x`` …
+
+What an argument is follows from its keys:
+
+* a number has ``value``; a vector (``float4``) a list of them;
+* an array, whose address is passed, has ``count`` or ``shape``; ``fill`` is ``zeros`` (unless said otherwise), ``constant`` (``value``),
+  ``sequence`` (``low``, ``step``), ``uniform`` (``low`` ≤ x < ``high``; 0 to 1, for integers 0 to 100), ``normal`` (mean ``low``, deviation
+  ``high``), ``permutation``, ``values`` (``values = [ … ]``, over and over) or ``file`` (``file = "in.npy"``, or raw bytes; below the
+  description's folder; the count may be left out); ``seed`` chooses among random ones; ``offset`` passes the address of that element;
+  ``guessed = true`` says that nobody knows its size, so that what is touched beyond its end is no fault;
+* an array that shares another one's memory has ``alias_of`` (a name above) and perhaps ``offset``;
+* a structure has ``members``, each again a number (several for an array in the structure), an array (its pointer) or a structure, laid out as
+  C++ does or ``at`` a given byte; ``size`` where it is larger than that;
+* a texture or surface has ``width``, perhaps ``height``, ``depth``, ``layers`` (six for a cubemap), ``channels``, ``filter`` (``nearest``,
+  ``linear``), ``address`` (``clamp``, ``border``, ``wrap``, ``mirror``), ``normalized``, ``reads_normalized``, and what fills an array;
+  behind those of the parameters stand texture references, with the name of the ``.texref`` or of the variable of eight bytes that holds the handle.
+
+``variables = [ … ]`` fills ``__device__`` and ``__constant__`` variables by name with arrays.
+
+In recorded launches arrays hold addresses of others. Such arrays have ``base_address``, and textures whose handle memory holds ``handle``; those
+that no argument names stand in ``memory = [ … ]``.
+
+``guesses = [ … ]`` names what nobody knows: ``"block"``, ``"threads"``, ``"grid"``, numbers, and arrays, textures and variables of the
+module whose contents are made up. Faults that depend on them are notes. ``launch_schema.json`` beside this module says the same to editors.
+"""
+
+import shlex
+from collections.abc import Collection
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import tomli
+
+from gpa_lsp.execution.launches.expressions import Number
+from gpa_lsp.execution.launches.launch import Argument, ArrayArgument, LaunchDescription
+from gpa_lsp.execution.launches.names import Names
+from gpa_lsp.execution.launches.read_arguments import ArgumentReader
+from gpa_lsp.execution.launches.read_arrays import ArrayReader
+from gpa_lsp.execution.launches.tables import Table
+from gpa_lsp.execution.launches.toml_lines import TomlLines
+from gpa_lsp.foundation.errors import InputError
+
+SUFFIX = ".launch.toml"  # What takes the place of a source's suffix
+
+# Keys of a launch's table
+LAUNCH_KEYS = frozenset(
+    {
+        "kernel",
+        "title",
+        "block",
+        "grid",
+        "threads",
+        "fold",
+        "shared_bytes",
+        "constants",
+        "arguments",
+        "variables",
+        "memory",
+        "guesses",
+    }
+)
+
+_LARGEST_FILE_BYTES = 4 << 20
+_MOST_THREADS = 1 << 62
+_AXES = ("x", "y", "z")
+
+Dim3 = tuple[int, int, int]
+
+
+def find_launch_file(source: Path) -> Path | None:
+    """The description beside a source: ``kernel.cu`` → ``kernel.launch.toml``; None where there is none."""
+    path = source.with_name(source.stem + SUFFIX)
+    return path if path.is_file() else None
+
+
+def word_undescribed(names: Collection[str] = (), remedy: str = "") -> str:
+    """The sentence for kernels whose launch is not described.
+
+    >>> word_undescribed(["f", "g"], "gpa-lsp trace --template k.cu"), word_undescribed()
+    ('No launch description of f, g. Create one: gpa-lsp trace --template k.cu', 'No launch description')
+
+    Args:
+        names: readable names of those kernels; empty where no launch of any is described.
+        remedy: how a description is created; empty where there is no room for it.
+    """
+    of = f" of {', '.join(names)}" if names else ""
+    return f"No launch description{of}{f'. Create one: {remedy}' if remedy else ''}"
+
+
+def explain_undescribed(
+    source: Path, names: Collection[str] = (), described: Path | None = None, *, folder: Path | None = None
+) -> InputError:
+    """The error for kernels whose launch is not described, with the command that describes them.
+
+    Args:
+        source: or what was built; its kernels cannot be run.
+        names: readable names of those kernels; empty where no launch of any is described.
+        described: the description that there is; None for the file beside the source, which is to be created.
+        folder: where the command is typed; None for the current one.
+    """
+    target = described or source.with_name(source.stem + SUFFIX)
+    command, written = (shlex.quote(_shorten_path(one, folder or Path.cwd())) for one in (source, target))
+    to = ">>" if _exists(target) else ">"
+    return InputError(word_undescribed(names, f"gpa-lsp trace --template {command} {to} {written}"), path=source)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # its name is too long
+        return False
+
+
+def _shorten_path(path: Path, folder: Path) -> str:
+    return str(path.relative_to(folder) if path.is_absolute() and path.is_relative_to(folder) else path)
+
+
+def read_launches(
+    path: Path, *, text: str | None = None, block: Dim3 | None = None, fold: Dim3 | None = None
+) -> tuple[LaunchDescription, ...]:
+    """Read a description.
+
+    Args:
+        path: of the file.
+        text: what it holds, where an editor has it unsaved; None reads the file.
+        block: takes the place of each launch's block, for exploring: grids that were given by ``threads``, and expressions, follow; a grid of
+            numbers keeps the threads that it has with the launch's own block.
+        fold: elements each thread covers, in place of each launch's own.
+
+    Raises:
+        InputError: it cannot be read, is not TOML, or describes no launch. Says the line.
+    """
+    text = _read_text(path) if text is None else text
+    content, lines = _read_content(text, path)
+    root = Table(content=content, place=(), lines=lines, path=path)
+    root.check_keys({"launch", "constants"}, "a description")
+    launches = root.read_tables("launch", "launches")
+    if not launches:
+        raise root.refuse("it describes no launch", remedy='start one with [[launch]] and kernel = "…"')
+    return tuple(_LaunchReader(root=root, table=table, path=path, block=block, fold=fold).read() for table in launches)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        if not path.is_file():
+            raise InputError("there is no such file", path=path, remedy="write it, or have one generated")
+        if path.stat().st_size > _LARGEST_FILE_BYTES:
+            raise InputError(
+                f"has more than {_LARGEST_FILE_BYTES} bytes", path=path, remedy="put long arrays into files"
+            )
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"is not UTF-8: {error.reason}", path=path, place=f"byte {error.start}", remedy="save it as UTF-8"
+        ) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", path=path, remedy="check its permissions") from None
+
+
+@lru_cache(maxsize=2)
+def _read_content(text: str, path: Path) -> tuple[dict[str, Any], TomlLines]:
+    """What a text says, and where: kept, since an exploration reads one text for each configuration. Nobody writes into it."""
+    return _parse(text, path), TomlLines(text)
+
+
+def _parse(text: str, path: Path) -> dict[str, Any]:
+    if len(text) > _LARGEST_FILE_BYTES:
+        raise InputError(
+            f"has more than {_LARGEST_FILE_BYTES} characters", path=path, remedy="put long arrays into files"
+        )
+    try:
+        return tomli.loads(text)
+    except tomli.TOMLDecodeError as error:
+        message, _, place = str(error).rpartition(" (at ")
+        where = place.rstrip(")").partition(",")[0]
+        where = where if where.startswith("line") else f"line {text.count(chr(10)) + 1}"
+        raise InputError(
+            f"is not TOML: {(message or str(error))[:200]}", path=path, place=where, remedy="see toml.io"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is not TOML: {str(error)[:200]}", path=path, remedy="see toml.io") from None
+
+
+class _LaunchReader:
+    """Reads one launch."""
+
+    def __init__(self, *, root: Table, table: Table, path: Path, block: Dim3 | None, fold: Dim3 | None) -> None:
+        self._root = root
+        self._table = table
+        self._path = path
+        self._names = Names()
+        self._block = block
+        self._fold = fold
+        self._sizes: dict[str, Dim3] = {}
+        for constants in (root.read_table("constants"), table.read_table("constants")):
+            self._add_constants(constants)
+
+    def read(self) -> LaunchDescription:
+        table = self._table
+        table.check_keys(LAUNCH_KEYS, "a launch")
+        tables = table.read_tables("arguments", "arguments")
+        for argument in tables:
+            self._add_scalar(argument)
+        for size in ("block", "grid", "threads"):
+            for axis, letter in enumerate(_AXES):
+                self._names.add(f"{size}_{letter}", partial(self._read_axis, size, axis))
+        kernel = table.read_text("kernel")
+        block, grid = self._read_size("block"), self._read_size("grid")
+        arrays = ArrayReader(names=self._names, folder=self._path.parent)
+        reader = ArgumentReader(names=self._names, arrays=arrays)
+        arguments = tuple(reader.read(argument, number) for number, argument in enumerate(tables))
+        _check_names(tables, arguments)
+        memory = tuple(
+            reader.read_memory(one, number) for number, one in enumerate(table.read_tables("memory", "arrays"))
+        )
+        return LaunchDescription(
+            kernel=kernel,
+            block=block,
+            grid=grid,
+            threads=self._read_size("threads") if "threads" in table.content else None,
+            shared_bytes=table.read_integer("shared_bytes", self._names.find, 0),
+            arguments=arguments,
+            variables=self._read_variables(arrays.arrays.keys()),
+            memory=memory,
+            guesses=self._read_guesses(),
+            title=table.read_text("title") if table.content.get("title") else "",
+            path=self._path,
+            line=table.line,
+        )
+
+    def _add_constants(self, table: Table) -> None:
+        for name in table.content:
+            self._names.add(name, partial(table.read_number, name, self._names.find))
+
+    def _add_scalar(self, table: Table) -> None:
+        """A number among the arguments gets a name in expressions; a constant of the same name is what its own expression means."""
+        name, value = table.content.get("name"), table.content.get("value")
+        is_number = (
+            not {"count", "shape", "fill", "values", "file", "width", "alias_of", "members"} & table.content.keys()
+        )
+        if not isinstance(name, str) or not is_number or isinstance(value, list) or value is None:
+            return
+        if isinstance(value, str) and name in self._names.sources:
+            return
+        self._names.add(name, lambda: table.evaluate(value, self._names.find, "value"))
+
+    def _read_guesses(self) -> tuple[str, ...]:
+        listed = self._table.content.get("guesses", [])
+        if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+            raise self._table.refuse("guesses is no list of names", remedy='write guesses = ["n"]', key="guesses")
+        return tuple(listed)
+
+    def _read_axis(self, key: str, axis: int) -> Number:
+        return self._read_size(key)[axis]
+
+    def _read_size(self, key: str) -> Dim3:
+        known = self._sizes.get(key)
+        if known is None:
+            known = self._sizes[key] = self._find_dimensions(key)
+        return known
+
+    def _find_dimensions(self, key: str) -> Dim3:
+        content = self._table.content
+        if key == "block" and self._block is not None:
+            return self._block
+        if key == "grid" and ("grid" in content) == ("threads" in content):
+            raise self._table.refuse(
+                "grid and threads are both given" if "grid" in content else "neither grid nor threads is given",
+                remedy="give the grid in blocks, or the threads it must cover",
+                key=key if key in content else None,
+            )
+        if key == "grid" and ("threads" in content or (self._block is not None and not self._follows_block())):
+            return self._divide()
+        if key == "fold" and self._fold is not None:
+            return self._fold
+        return self._read_dimensions(key)
+
+    def _divide(self) -> Dim3:
+        """Threads by block and fold, rounded up."""
+        fold = self._read_size("fold") if "fold" in self._table.content or self._fold else (1, 1, 1)
+        threads = self._read_size("threads") if "threads" in self._table.content else self._count_threads()
+        sizes = zip(threads, self._read_size("block"), fold, strict=True)
+        x, y, z = (-(-threads // (block * folded)) for threads, block, folded in sizes)
+        return x, y, z
+
+    def _follows_block(self) -> bool:
+        return "block_" in str(self._table.content["grid"])
+
+    def _count_threads(self) -> Dim3:
+        """Threads of a grid of numbers, in blocks of the launch's own."""
+        own = _LaunchReader(root=self._root, table=self._table, path=self._path, block=None, fold=None).read()
+        x, y, z = (size * blocks for size, blocks in zip(own.block, own.grid, strict=True))
+        return x, y, z
+
+    def _read_dimensions(self, key: str) -> Dim3:
+        value = self._table.content.get(key)
+        if value is None:
+            raise self._table.refuse(f"{key!r} is missing", remedy=f"write {key} = NUMBER or {key} = [X, Y, Z]")
+        values = value if isinstance(value, list) else [value]
+        if not 1 <= len(values) <= 3:
+            raise self._table.refuse(f"{key} has {len(values)} numbers", remedy="give one to three", key=key)
+        numbers = [self._table.evaluate(one, self._names.find, key) for one in values] + [1, 1]
+        x, y, z = (self._table.check_integer(one, key, least=1, most=_MOST_THREADS) for one in numbers[:3])
+        return x, y, z
+
+    def _read_variables(self, taken: Collection[str]) -> tuple[ArrayArgument, ...]:
+        reader = ArrayReader(names=self._names, folder=self._path.parent)
+        found = []
+        for table in self._table.read_tables("variables", "variables"):
+            name = table.read_text("name")
+            if name in taken:
+                raise table.refuse(f"an argument is named {name!r}, too", remedy="rename the argument", key="name")
+            try:
+                found.append(reader.read(table, name))
+            except InputError as error:
+                raise table.locate(error, "name") from None
+        return tuple(found)
+
+
+def _check_names(tables: tuple[Table, ...], arguments: tuple[Argument, ...]) -> None:
+    met: set[str] = set()
+    for table, argument in zip(tables, arguments, strict=True):
+        if argument.name in met:
+            raise table.refuse(f"two arguments are named {argument.name!r}", remedy="rename one of them", key="name")
+        met.add(argument.name)

@@ -1,0 +1,152 @@
+"""Values of a TOML table, checked, with the line in every error."""
+
+import difflib
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from gpa_lsp.execution.launches.expressions import LARGEST, Number, evaluate
+from gpa_lsp.execution.launches.toml_lines import Place, TomlLines
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.numbers import format_count
+from gpa_lsp.foundation.records import ColumnRecord
+
+Finder = Callable[[str], Number]  # Value of a name in expressions
+
+_MOST_ENTRIES = 10_000
+
+
+class Table(ColumnRecord, frozen=True, kw_only=True):
+    """One table."""
+
+    content: Mapping[str, Any]  # as the standard library reads it
+    place: Place  # where it is in the file
+    lines: TomlLines  # of the file
+    path: Path | None  # of the file, for messages; None for a text that came from none
+
+    @property
+    def line(self) -> int:
+        """Where it begins, 1-based."""
+        return self.lines.find(self.place)
+
+    def refuse(self, message: str, *, remedy: str, key: str | None = None) -> InputError:
+        """An error at the table, or at one of its keys."""
+        line = self.lines.find(self.place if key is None else (*self.place, key))
+        return InputError(message, path=self.path, place=f"line {line}", remedy=remedy)
+
+    def locate(self, error: InputError, key: str) -> InputError:
+        """An error with the place of a key filled in, unless it has one."""
+        if error.place is None and error.path in (None, self.path):
+            error.place = f"line {self.lines.find((*self.place, key))}"
+        return error.at(self.path) if self.path is not None else error
+
+    def check_keys(self, known: Collection[str], what: str) -> None:
+        """Refuse keys that mean nothing.
+
+        Raises:
+            InputError: there is one; names the nearest one that is known.
+        """
+        for key in self.content:
+            if key not in known:
+                near = difflib.get_close_matches(key[:60], known, n=1)
+                remedy = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
+                raise self.refuse(f"{what} has no key {key[:60]!r}", remedy=remedy, key=key)
+
+    def read_text(self, key: str, default: str | None = None) -> str:
+        """A text.
+
+        Raises:
+            InputError: it is none, or is missing and there is no default.
+        """
+        value = self.content.get(key, default)
+        if value is None:
+            raise self.refuse(f"{key!r} is missing", remedy=f'write {key} = "…"')
+        if not isinstance(value, str) or not value.strip() or len(value) > 4096:
+            raise self.refuse(f"{key!r} is not text", remedy=f'write {key} = "…"', key=key)
+        return value
+
+    def read_choice(self, key: str, choices: Collection[str], default: str) -> str:
+        """One of several words."""
+        value = self.content.get(key, default)
+        if value not in choices:
+            near = difflib.get_close_matches(str(value)[:60], choices, n=1)
+            remedy = f"did you mean {near[0]!r}?" if near else f"choose among {', '.join(sorted(choices))}"
+            raise self.refuse(f"{key} is {str(value)[:60]!r}", remedy=remedy, key=key)
+        return str(value)
+
+    def read_flag(self, key: str) -> bool:
+        """True or false; false when missing."""
+        value = self.content.get(key, False)
+        if not isinstance(value, bool):
+            raise self.refuse(f"{key!r} is neither true nor false", remedy=f"write {key} = true", key=key)
+        return value
+
+    def read_number(self, key: str, find: Finder, default: Number | None = None) -> Number:
+        """A number, or an expression that gives one.
+
+        Raises:
+            InputError: it is none, or is missing and there is no default.
+        """
+        value = self.content.get(key, default)
+        if value is None:
+            raise self.refuse(f"{key!r} is missing", remedy=f"write {key} = NUMBER")
+        return self.evaluate(value, find, key)
+
+    def evaluate(self, value: object, find: Finder, key: str) -> Number:
+        """A value as a number: numbers, ``true`` and ``false``, expressions, ``"nan"`` and ``"inf"``."""
+        if isinstance(value, bool):
+            return int(value)
+        if isinstance(value, float) or (isinstance(value, int) and abs(value) <= LARGEST):
+            return value
+        if isinstance(value, int):
+            raise self.refuse(f"{key} has more than 100 bits", remedy="give a smaller number", key=key)
+        if not isinstance(value, str):
+            raise self.refuse(
+                f"{key!r} is not a number", remedy=f"write {key} = NUMBER, or an expression in quotes", key=key
+            )
+        if value.strip().lower() in ("nan", "inf", "-inf", "+inf"):
+            return float(value)
+        try:
+            return evaluate(value, find)
+        except InputError as error:
+            raise self.locate(error, key) from None
+
+    def read_integer(
+        self, key: str, find: Finder, default: int | None = None, *, least: int = 0, most: int = (1 << 63) - 1
+    ) -> int:
+        """An integer within limits.
+
+        Raises:
+            InputError: it is none, is beyond them, or is missing and there is no default.
+        """
+        return self.check_integer(self.read_number(key, find, default), key, least=least, most=most)
+
+    def check_integer(self, value: Number, key: str, *, least: int, most: int = (1 << 63) - 1) -> int:
+        """A number as an integer within limits."""
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, float):
+            raise self.refuse(f"{key} is {value}, not an integer", remedy="write // or ceildiv(…)", key=key)
+        if not least <= value <= most:
+            limit = f"at least {format_count(least)}" if value < least else f"at most {format_count(most)}"
+            raise self.refuse(f"{key} is {value}", remedy=f"give a number of {limit}", key=key)
+        return value
+
+    def read_tables(self, key: str, what: str) -> "tuple[Table, ...]":
+        """An array of tables; empty when missing."""
+        value = self.content.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+            raise self.refuse(f"{key!r} is not a list of {what}", remedy=f"write {key} = [ {{ … }}, {{ … }} ]", key=key)
+        if len(value) > _MOST_ENTRIES:
+            raise self.refuse(f"{len(value)} {what}", remedy=f"write at most {_MOST_ENTRIES}", key=key)
+        return tuple(
+            Table(content=one, place=(*self.place, key, number), lines=self.lines, path=self.path)
+            for number, one in enumerate(value)
+        )
+
+    def read_table(self, key: str) -> "Table":
+        """A table inside this one; empty when missing."""
+        value = self.content.get(key, {})
+        if not isinstance(value, dict):
+            raise self.refuse(f"{key!r} is not a table", remedy=f"write {key} = {{ … }}", key=key)
+        return Table(content=value, place=(*self.place, key), lines=self.lines, path=self.path)

@@ -1,0 +1,520 @@
+"""A launch description to begin with, for a kernel that has none."""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from math import log2
+from pathlib import PurePath
+from types import MappingProxyType
+
+from gpa_lsp.code.binary.linkage_names import find_bare_name
+from gpa_lsp.code.ptx.model import Operand, PtxFunction, PtxVariable, Register, SpecialRegister
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.source_parameters import SourceParameter, read_source_parameters
+from gpa_lsp.code.sources.assumed_launches import USUAL_THREADS
+from gpa_lsp.code.sources.host_inputs import names_a_size
+from gpa_lsp.code.sources.host_launch import HostArgument, HostLaunch
+from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.execution.launches.model import FIRST_ADDRESS
+from gpa_lsp.execution.launches.pointer_uses import (
+    MemberUse,
+    PointerUse,
+    find_held_uses,
+    find_loaded_parameters,
+    find_member_uses,
+    find_pointer_uses,
+    find_read_parameters,
+    find_texture_variables,
+)
+from gpa_lsp.execution.launches.type_names import ElementType, find_type
+from gpa_lsp.foundation.prose import list_of
+
+_GUESSES = "correct them, and take out what is right"
+_NAMED = re.compile(r'\{ name = "(\w+)"')
+# Comments behind what somebody knows
+TOLD = ("# line ", "# never read")
+_MOST_INPUTS = 6
+# Of what names a number that is read, what cannot stand in a comment
+_UNTOLD = re.compile(r"[^\w \[\]().>&-]", re.ASCII)
+# Comment behind a number that the host code makes of what it reads
+DERIVED = "# guess; line "
+# Of a launch that nothing is known of: it fills any GPU
+_GRID_WORDS = "# the grid is threads / block, rounded up; or give grid = …"
+_BLOCK = 256
+_NAME = re.compile(r"[A-Za-z_]\w{0,200}", re.ASCII)
+_POINTER_BYTES = 8
+# Of a number that may be how many elements there are; of those one is believed, or those with a telling name
+_COUNTED = 'value = "threads_x"'
+
+# passing an index on to what is computed from it
+_INDEXING = frozenset(
+    {"mov", "cvt", "add", "sub", "mul", "mad", "shl", "shr", "div", "rem", "or", "and", "min", "max", "selp"}
+)
+_PLACES = frozenset({"tid.x", "tid.y", "tid.z", "ctaid.x", "ctaid.y", "ctaid.z"})
+_MOST_ROUNDS = 8
+# elements that each block works on, and how often a loop is gone through
+_ROW, _LOOP = 1024, 16
+_SIZED = "threads_"
+
+TABLE = ', fill = "sequence"'  # Of an array of pointers: so far from each other lies what they lead to
+# From what the pointers of one array lead to, to what those of the next do: more than there is for each while nothing bounds it
+_TABLE_SPAN = (1 << 30) + (1 << 20)
+_MOST_TABLES = 6
+_TABLE_BYTES = 1 << 24  # Of what the pointers of one array lead to
+_LEAST_STEP, _MOST_STEP = 256, 1 << 16
+_POINTERS = 1024  # In an array of pointers whose size nobody knows
+
+GUESSED = ", guessed = true"  # Of an array whose size nobody knows
+# Declaration of a texture reference
+_REFERENCE = re.compile(r"\btexture\s*<\s*([\w ]{1,40}?)\s*(?:,[^<>;]{0,80})?>\s*(\w{1,200})")
+_COUNT = re.compile(r" count = (\"[^\"]*\"|\d+)")
+# What is said of the contents of an array that nobody knows
+FILL = re.compile(r", fill = \"uniform\"(?:, high = \d+)?")
+_VALUE = re.compile(r" value = [^,}]*?(?=\s*[,}])")
+_KNOWN_BITS = {1: "u8", 2: "u16", 4: "int", 8: "int64"}
+
+
+def write_template(
+    function: PtxFunction,
+    names: Collection[str],
+    *,
+    source_names: Sequence[SourceParameter] = (),
+    references: Mapping[str, str] = MappingProxyType({}),
+    filled: Collection[str] = (),
+    measured: LaunchDescription | None = None,
+    host: HostLaunch | None = None,
+    threads: int = USUAL_THREADS,
+) -> str:
+    """The text of a description that can be read as it stands, with sizes that are guessed and to be corrected.
+
+    Args:
+        measured: a launch of it that was measured, for block, grid and shared memory; None where there is none.
+        host: a launch of it as the host code says it, for arguments, and for what was not measured; None where there is none.
+
+    Every size is given by ``threads``, so that one number is to be changed first. Types of arrays are those of the source, else those that the
+    kernel's instructions access them with. Without a source, what the kernel never reads is a zero.
+    """
+    name = find_bare_name(function.name)
+    if sum(find_bare_name(one) == name for one in names) != 1 or not _NAME.fullmatch(name):
+        name = function.name
+    block = function.required_threads or (min(function.max_threads or _BLOCK, _BLOCK), 1, 1)
+    shape = _write_shape(host, measured, block, threads)
+    shared_bytes = _find_shared_bytes(host, measured)
+    has_shared = shared_bytes > 0 or any(one.is_extern for one in function.shared)
+    known = source_names if len(source_names) == len(function.parameters) else ()
+    has_threads = any(one.startswith("threads = ") for one in shape)
+    written = _write_arguments(function, known, host, has_threads=has_threads)
+    written += _write_references(function, references, has_threads=has_threads)
+    tables = [] if not known else _write_tables(function, known, written)
+    guesses = [*_list_guessed_shape(shape, function, host, measured), *_list_guessed_arguments([*written, *tables])]
+    guesses += sorted(find_read_parameters(function).intersection(filled).difference(guesses))
+    lines = [
+        _write_heading(host, measured),
+        "",
+        "[[launch]]",
+        f'kernel = "{name}"',
+        *shape,
+        *([f"shared_bytes = {shared_bytes}  # of dynamic shared memory"] if has_shared else []),
+        *([f"guesses = {json.dumps(guesses)}  # {_GUESSES}"] if guesses else []),
+        "arguments = [",
+        *(f"  {line}" for line in written),
+        "]",
+        *(["memory = [", *(f"  {line}" for line in tables), "]"] if tables else []),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def count_axes(function: PtxFunction) -> int:
+    """How many axes of its thread's place a kernel looks at; at least 1."""
+    text = "\n".join(one.text for one in function.instructions)
+    return 3 if "%tid.z" in text else 2 if "%tid.y" in text else 1
+
+
+def find_side(threads: int, axes: int) -> int:
+    """Threads along each of some axes, a power of two, that are about so many in all.
+
+    >>> find_side(1 << 20, 2), find_side(1 << 20, 3), find_side(1, 2)
+    (1024, 128, 1)
+    """
+    return 1 << round(log2(max(threads, 1)) / axes)
+
+
+def _find_bounds(function: PtxFunction) -> dict[str, str]:
+    """Values of numbers that are compared with the place of a thread, by parameter.
+
+    What is compared with the place of a thread in the grid is the size along an axis; with its place in the block, the length of a row that a
+    block works on. What is compared with neither bounds a loop, and what is taken off a size is no size.
+    """
+    loaded = find_loaded_parameters(function)
+    indexes: dict[int, frozenset[str]] = {}
+    numbers: dict[int, frozenset[str]] = {}
+
+    def find(known: Mapping[int, frozenset[str]], operands: Sequence[Operand]) -> frozenset[str]:
+        return frozenset[str]().union(*(known.get(one.slot, ()) for one in operands if isinstance(one, Register)))
+
+    for _ in range(_MOST_ROUNDS):
+        has_changed = False
+        for one in function.instructions:
+            place = loaded.get(one.index)
+            if place is None and one.opcode not in _INDEXING:
+                continue
+            read = {f"{item.name}.{item.component}" for item in one.sources if isinstance(item, SpecialRegister)}
+            index = find(indexes, one.sources) | read.intersection(_PLACES)
+            given = find(numbers, one.sources[:1] if one.opcode == "sub" else one.sources)
+            number = given if place is None else frozenset({place[0]} if place[1] == 0 else ())
+            for slot in (item.slot for item in one.destinations if isinstance(item, Register)):
+                before = indexes.get(slot, frozenset()), numbers.get(slot, frozenset())
+                indexes[slot], numbers[slot] = before[0] | index, before[1] | number
+                has_changed |= before != (indexes[slot], numbers[slot])
+        if not has_changed:
+            break
+    placed = frozenset[str]().union(*(numbers[slot] for slot, index in indexes.items() if index))
+    bounds: dict[str, str] = {}
+    for one in function.instructions:
+        if one.opcode != "setp" or len(one.sources) < 2:
+            continue
+        for compared, bound in (one.sources[:2], one.sources[1::-1]):
+            index = find(indexes, (compared,))
+            axis = next((word[-1] for word in sorted(index) if word.startswith("tid")), "")
+            given = frozenset[str]() if find(indexes, (bound,)) else find(numbers, (bound,))
+            if axis and any(word.startswith("ctaid") for word in index):
+                bounds.update(dict.fromkeys(given, f'value = "{_SIZED}{axis}"'))
+            elif not index or axis:
+                value = f"value = {_ROW if axis else _LOOP}"
+                bounds = {**dict.fromkeys(given if axis else given - placed, value), **bounds}
+    return bounds
+
+
+def _write_arguments(
+    function: PtxFunction, known: Sequence[SourceParameter], host: HostLaunch | None, *, has_threads: bool
+) -> list[str]:
+    """One line for each, those of structures among them with several."""
+    lines: list[str] = []
+    uses = find_pointer_uses(function)
+    arguments = _choose_names(function, known)
+    read = {parameter.name for parameter in function.parameters} if known else find_read_parameters(function)
+    members = find_member_uses(function)
+    has_size = any(names_a_size(name) for name in arguments)
+    bounds = _find_bounds(function)
+    is_bounded = any(_SIZED in value for value in bounds.values())
+    for number, parameter in enumerate(function.parameters):
+        if parameter.name not in read and parameter.count == 1 and parameter.size_bytes in _KNOWN_BITS:
+            lines.append(_write_unread(parameter, arguments[number]))
+            continue
+        source = known[number] if known else None
+        line = _write_argument(parameter, arguments[number], source, uses.get(parameter.name))
+        given = host.arguments[number] if host is not None and len(host.arguments) == len(function.parameters) else None
+        if parameter.name in members:
+            line = _write_structure(parameter, arguments[number], members[parameter.name], source, given)
+        if _COUNTED in line and parameter.name not in members and (is_bounded or parameter.name in bounds):
+            line = line.replace(_COUNTED, bounds.get(parameter.name, f"value = {_LOOP}"))
+        elif _COUNTED in line and not names_a_size(arguments[number]):
+            line = line.replace(_COUNTED, "value = 16") if has_size else line
+            has_size = True
+        if host is not None:
+            line = line if parameter.name in members else _give(line, given, is_float=parameter.type.is_float)
+            line = line if has_threads else _count_by_grid(line)
+        lines.append(line)
+    return lines
+
+
+def _write_tables(function: PtxFunction, known: Sequence[SourceParameter], written: list[str]) -> list[str]:
+    """Memory that the pointers in arrays of pointers lead to, one line for each such array; their own lines get how far apart that is."""
+    uses = find_held_uses(function)
+    lines: list[str] = []
+    for number, (parameter, source) in enumerate(zip(function.parameters, known, strict=True)):
+        use = uses.get(parameter.name) if source.leads_to_pointers else None
+        name = _NAMED.search(written[number])
+        if use is None or name is None or len(lines) == _MOST_TABLES:
+            continue
+        base = FIRST_ADDRESS + len(lines) * _TABLE_SPAN
+        written[number], size = _write_pointers(written[number], base)
+        kind = find_type(source.type)
+        scalar = ScalarType.F32 if use.type is None else use.type
+        each = scalar.bytes if kind is None else kind.bytes
+        line = _write_array(f"{name[1]}_i", kind, use, source)
+        line = _COUNT.sub(f" count = {size // each}", line, count=1)
+        lines.append(line.replace(GUESSED, f", base_address = {base}{GUESSED}"))
+    return lines
+
+
+def _write_pointers(line: str, base: int) -> tuple[str, int]:
+    """The line of an array of pointers that lead to places at equal distances, and the bytes of all these."""
+    text, _, comment = line.partition("  # ")
+    told = _COUNT.search(text)
+    count = int(told[1]) if told is not None and told[1].isdecimal() else _POINTERS
+    room = 1 << max(_TABLE_BYTES // max(count, 1), 1).bit_length() - 1
+    step = min(max(room, _LEAST_STEP), _MOST_STEP)
+    text = _COUNT.sub(f" count = {count}", text, count=1)
+    text = FILL.sub(f"{TABLE}, low = {base}, step = {step}", text, count=1)
+    return f"{text}{f'  # {comment}' if comment else ''}", count * step
+
+
+def _write_references(function: PtxFunction, references: Mapping[str, str], *, has_threads: bool) -> list[str]:
+    """Textures that the kernel reads by a variable of the module."""
+    lines = []
+    for name, use in find_texture_variables(function).items():
+        texture = _write_texture(name, use, find_type(references.get(find_bare_name(name), "")))
+        lines.append(f"{texture if has_threads else _count_by_grid(texture)}  # guess")
+    return lines
+
+
+def _list_guessed_shape(
+    shape: Sequence[str], function: PtxFunction, host: HostLaunch | None, measured: LaunchDescription | None
+) -> list[str]:
+    """Which of block and threads nobody knows."""
+    if measured is not None:
+        return []
+    if host is not None:
+        guessed = [line.partition(" ")[0] for line in shape if "# guess" in line]
+        return ["block", *guessed] if host.is_assumed and "block" not in guessed else guessed
+    return ["threads"] if function.required_threads is not None else ["block", "threads"]
+
+
+def _list_guessed_arguments(lines: Sequence[str]) -> Iterator[str]:
+    """Numbers that nobody knows, and arrays whose contents are made up."""
+    for line in "\n".join(lines).split("\n"):
+        name = _NAMED.search(line)
+        is_number = " value = " in line and not any(word in line for word in TOLD)
+        if name is not None and (is_number or ", fill = " in line):
+            yield name[1]
+
+
+def _write_heading(host: HostLaunch | None, measured: LaunchDescription | None) -> str:
+    if host is not None and measured is None:
+        read = _name_inputs(host)
+        doubt = " It may be one of another instance of the kernel: a guess." if host.is_of_other else ""
+        doubt += " The host code chooses another case or branch." if host.is_assumed else ""
+        return f"# Inferred from {_name_line(host)}; check the values marked as guesses.{doubt}{read}"
+    if measured is not None:
+        return "# What to run the kernel with. Block, threads and shared memory are as measured; other sizes and values are guesses."
+    return "# What to run the kernel with. Sizes and values are guesses: correct them, threads first."
+
+
+def _name_inputs(host: HostLaunch) -> str:
+    """What the host code is taken to read or to be given, where the launch follows from it."""
+    if not host.inputs:
+        return ""
+    named = list_of(f"{_UNTOLD.sub('', source)} = {value}" for source, value in host.inputs[:_MOST_INPUTS])
+    return f"\n# Guessed: {named}; grid, sizes and numbers follow from that."
+
+
+def _write_shape(
+    host: HostLaunch | None, measured: LaunchDescription | None, block: tuple[int, int, int], threads: int
+) -> list[str]:
+    """Block, and grid or threads."""
+    covered = str(threads)
+    if host is not None and measured is None:
+        known = host.block
+        is_told = host.block is not None and "block" not in host.guessed
+        lines = [f"block = {_shorten(known or block)}{'' if is_told else '  # guess'}"]
+        if host.grid is not None and known is not None:
+            return [*lines, f"grid = {_shorten(host.grid)}{'  # guess' if 'grid' in host.guessed else ''}"]
+        axes = sum(size > 1 for size in known or block)
+        if axes > 1:
+            covered = str([find_side(threads, axes)] * axes)
+        return [*lines, f"threads = {covered}  # guess; {_GRID_WORDS[2:]}"]
+    if measured is not None:
+        block = measured.block
+        covered = str([size * blocks for size, blocks in zip(measured.block, measured.grid, strict=True)])
+    return [f"block = {_shorten(block)}", f"threads = {covered}  {_GRID_WORDS}"]
+
+
+def _shorten(extent: tuple[int, int, int]) -> int | list[int]:
+    return extent[0] if extent[1:] == (1, 1) else list(extent)
+
+
+def _find_shared_bytes(host: HostLaunch | None, measured: LaunchDescription | None) -> int:
+    if measured is not None:
+        return measured.shared_bytes
+    return 0 if host is None else host.shared_bytes or 0
+
+
+def _name_line(given: HostArgument | HostLaunch) -> str:
+    return f"line {given.line}{f' of {PurePath(given.file).name}' if given.file else ''}"
+
+
+def _give(line: str, given: HostArgument | None, *, is_float: bool) -> str:
+    """The line of an argument with what the host code says of it, and where; marked as a guess where it says nothing."""
+    text, _, comment = line.partition("  # ")
+    is_number = " value = " in text and "[" not in text
+    if given is not None and is_number and given.value is not None and not given.is_array:
+        shown = repr(float(given.value)) if is_float else str(int(given.value))
+        comment = f"{DERIVED.removesuffix('line ') if given.is_guess else '# '}{_name_line(given)}"
+        return f"{_VALUE.sub(f' value = {shown}', text, count=1)}  {comment}"
+    if given is not None and given.is_array and given.size_bytes and " count = " in text:
+        counted = _count_allocated(text, given)
+        if counted is not None:
+            return f"{counted}  # allocated at {_name_line(given)}{'; its size is a guess' if given.is_guess else ''}"
+    return f"{text}  # guess{f'; {comment}' if comment else ''}"
+
+
+def _count_allocated(text: str, given: HostArgument) -> str | None:
+    """The line of an array with its size, and how far in it the pointer points; None where that is not known."""
+    kind = re.search(r'type = "([^"]*)"', text)
+    element = None if kind is None else find_type(kind[1])
+    if element is None or not given.size_bytes or given.size_bytes % element.bytes:
+        return None
+    count = given.size_bytes // element.bytes
+    if given.offset is None or not 0 <= given.offset < count:
+        return None
+    moved = f", offset = {given.offset}" if given.offset else ""
+    plain = text if given.is_guess else text.replace(GUESSED, "")
+    counted = re.sub(r" count = [^,}]*(?=[,}])", f" count = {count}{moved}", plain, count=1)
+    return re.sub(r"(?<! )\}", " }", counted)
+
+
+def _count_by_grid(line: str) -> str:
+    """Sizes of a launch whose grid is known, and not the threads that it is for."""
+    return re.sub(r'"threads_([xyz])', r'"grid_\1 * block_\1', line)
+
+
+def write_source_template(
+    function: PtxFunction,
+    names: Collection[str],
+    *,
+    texts: Sequence[tuple[str, str]],
+    filled: Collection[str] = (),
+    measured: LaunchDescription | None = None,
+    host: HostLaunch | None = None,
+    threads: int = USUAL_THREADS,
+) -> str:
+    """The same with the names and types that the source gives its parameters.
+
+    Args:
+        names: as for :func:`write_template`.
+        filled: as for :func:`write_template`.
+        measured: as for :func:`write_template`.
+        host: as for :func:`write_template`.
+        threads: as for :func:`write_template`.
+    """
+    found = (read_source_parameters(file, text, function.name) for file, text in texts)
+    known = next((one for one in found if one), ())
+    references = {found[2]: found[1].strip() for _, text in texts for found in _REFERENCE.finditer(text)}
+    return write_template(
+        function,
+        names,
+        source_names=known,
+        references=references,
+        filled=filled,
+        measured=measured,
+        host=host,
+        threads=threads,
+    )
+
+
+def _choose_names(function: PtxFunction, known: Sequence[SourceParameter]) -> list[str]:
+    """Each one's own, or one by its number."""
+    given = [one.name for one in known]
+    found: list[str] = []
+    for number in range(len(function.parameters)):
+        name = given[number] if number < len(given) else ""
+        is_good = _NAME.fullmatch(name) is not None and given.count(name) == 1
+        found.append(name if is_good else f"argument{number}")
+    return found
+
+
+def _write_argument(parameter: PtxVariable, name: str, source: SourceParameter | None, use: PointerUse | None) -> str:
+    if use is not None and use.texture_dimensions:
+        return _write_texture(name, use, None)
+    kind = None if source is None else find_type(source.type)
+    is_pointer = parameter.is_pointer or use is not None or (source is not None and source.is_pointer)
+    if source is not None and source.leads_to_pointers and parameter.size_bytes == _POINTER_BYTES:
+        return _write_array(name, None, _POINTERS_USE, None)
+    if is_pointer and parameter.size_bytes == _POINTER_BYTES:
+        return _write_array(name, kind, use, source)
+    if kind is not None and kind.bytes == parameter.size_bytes:
+        return _write_number(name, source.type if source is not None else "", kind)
+    if parameter.count != 1 or parameter.size_bytes not in _KNOWN_BITS:
+        comment = "" if source is None else f"  # {_plain(source.type)}"
+        return f'{{ name = "{name}", size = {max(1, parameter.size_bytes)}, members = [] }},{comment}'
+    word = _name_number(parameter.type)
+    return _write_number(name, word, find_type(word) or ElementType(scalar=parameter.type))
+
+
+_POINTERS_USE = PointerUse(type=ScalarType.U64, is_read=True, is_written=False, stride_bytes=0, texture_dimensions=0)
+
+
+def _write_structure(
+    parameter: PtxVariable,
+    name: str,
+    members: Sequence[MemberUse],
+    source: SourceParameter | None,
+    given: HostArgument | None,
+) -> str:
+    """With the members that the kernel loads, each on its line; a byte that it never loads has no say."""
+    lines = []
+    told = {} if given is None else dict(given.members)
+    has_size = False
+    for member in members:
+        own = f"{name}_{member.offset_bytes}"
+        if member.pointer is not None:
+            text = _write_array(own, None, member.pointer, None)
+        else:
+            word = _name_number(member.type)
+            text = _write_number(own, word, find_type(word) or ElementType(scalar=member.type))
+            text = text.replace(_COUNTED, "value = 16") if has_size else text
+            has_size = has_size or _COUNTED in text
+        text = f"{text.rpartition(' }')[0]}, at = {member.offset_bytes} }},"
+        lines.append(
+            f"    {_give(text, told.get(member.offset_bytes), is_float=member.type.is_float) if given else text}"
+        )
+    comment = "" if source is None else f"  # {_plain(source.type)}"
+    listed = "\n".join(lines)
+    return f'{{ name = "{name}", size = {max(1, parameter.size_bytes)}, members = [{comment}\n{listed}\n  ] }},'
+
+
+def _write_unread(parameter: PtxVariable, name: str) -> str:
+    word = _name_number(parameter.type)
+    kind = find_type(word)
+    value = "0.0" if kind is not None and kind.scalar.is_float else "0"
+    return f'{{ name = "{name}", type = "{word}", value = {value} }},  # never read'
+
+
+def _name_number(kind: ScalarType) -> str:
+    """Of floating-point numbers their own, of all others the plainest of the size."""
+    is_known = kind.is_float and find_type(kind.value) is not None
+    return kind.value if is_known else _KNOWN_BITS[kind.bytes]
+
+
+def _write_array(name: str, kind: ElementType | None, use: PointerUse | None, source: SourceParameter | None) -> str:
+    used = ScalarType.F32 if use is None or use.type is None else use.type
+    word = _plain(source.type) if source is not None and kind is not None else _name_type(used)
+    scalar = used if kind is None else kind.scalar
+    comment = "" if source is None or kind is not None else f"  # {_plain(source.type)}"
+    fill = ', fill = "uniform"' if use is None or use.is_read else ""
+    if fill and scalar.is_integer:
+        fill += ", high = 100"
+    elements = 1 if use is None else use.stride_bytes // (scalar.bytes if kind is None else kind.bytes)
+    count = "threads_x" if elements <= 1 else f"threads_x * {elements}"
+    return f'{{ name = "{name}", type = "{word}", count = "{count}"{fill}{GUESSED} }},{comment}'
+
+
+def _write_texture(name: str, use: PointerUse, texel: ElementType | None) -> str:
+    """A texture or surface; without its type of texels, with that of what is read."""
+    read = ScalarType.F32 if use.type is None or use.type.bytes == 1 else use.type
+    word = _name_type(read if texel is None else texel.scalar)
+    sizes = ('width = "threads_x"', "width = 256, height = 256", "width = 64, height = 64, depth = 16")
+    more = f", channels = {texel.lanes}" if texel is not None and texel.lanes > 1 else ""
+    more += ", reads_normalized = true" if texel is not None and texel.scalar.is_integer and read.is_float else ""
+    return f'{{ name = "{name}", type = "{word}", {sizes[use.texture_dimensions - 1]}{more}, fill = "uniform" }},'
+
+
+def _name_type(kind: ScalarType) -> str:
+    """One that a description knows, of the same size."""
+    return kind.value if find_type(kind.value) is not None else _KNOWN_BITS.get(kind.bytes, "u8")
+
+
+def _write_number(name: str, word: str, kind: ElementType) -> str:
+    if kind.lanes > 1:
+        value = f"[{', '.join(['1'] * kind.lanes)}]"
+    elif kind.scalar.is_float:
+        value = "1.0"
+    else:
+        value = _COUNTED.removeprefix("value = ") if kind.bytes > 2 else "1"
+    return f'{{ name = "{name}", type = "{_plain(word)}", value = {value} }},'
+
+
+def _plain(text: str) -> str:
+    """Of a type's name what can stand in a string and a comment."""
+    return re.sub(r"[^\w :<>,*&]", "", text, flags=re.ASCII)[:100]

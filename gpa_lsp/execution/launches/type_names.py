@@ -1,0 +1,109 @@
+"""Names of element types as people write them: ``float``, ``int4``, ``unsigned long long``, ``f16`` → :class:`ElementType`."""
+
+import difflib
+import re
+
+from msgspec import Struct
+
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.foundation.errors import InputError
+
+
+class ElementType(Struct, frozen=True, kw_only=True):
+    """A type of an argument's elements."""
+
+    scalar: ScalarType  # of one number
+    lanes: int = 1  # numbers in one element: 4 for ``float4``
+
+    @property
+    def bytes(self) -> int:
+        """Size of an element."""
+        return self.scalar.bytes * self.lanes
+
+    @property
+    def alignment_bytes(self) -> int:
+        """As CUDA aligns it: vectors of two and four to their size, but no more than 16; of three to one number."""
+        return self.scalar.bytes if self.lanes == 3 else min(self.bytes, 16)
+
+
+_SCALARS = {
+    "f16": ScalarType.F16,
+    "bf16": ScalarType.BF16,
+    "f32": ScalarType.F32,
+    "f64": ScalarType.F64,
+    "half": ScalarType.F16,
+    "__half": ScalarType.F16,
+    "bfloat16": ScalarType.BF16,
+    "__nv_bfloat16": ScalarType.BF16,
+    "float": ScalarType.F32,
+    "double": ScalarType.F64,
+    "bool": ScalarType.U8,
+    "char": ScalarType.S8,
+    "signed char": ScalarType.S8,
+    "uchar": ScalarType.U8,
+    "unsigned char": ScalarType.U8,
+    "short": ScalarType.S16,
+    "ushort": ScalarType.U16,
+    "unsigned short": ScalarType.U16,
+    "int": ScalarType.S32,
+    "uint": ScalarType.U32,
+    "unsigned": ScalarType.U32,
+    "unsigned int": ScalarType.U32,
+    "long": ScalarType.S64,
+    "ulong": ScalarType.U64,
+    "unsigned long": ScalarType.U64,
+    "long long": ScalarType.S64,
+    "longlong": ScalarType.S64,
+    "unsigned long long": ScalarType.U64,
+    "ulonglong": ScalarType.U64,
+    "size_t": ScalarType.U64,
+    "ptrdiff_t": ScalarType.S64,
+} | {
+    name.format(bits): ScalarType(f"{letter}{bits}")
+    for bits in (8, 16, 32, 64)
+    for letter, names in (
+        ("s", ("s{}", "i{}", "int{}", "int{}_t")),
+        ("u", ("u{}", "uint{}", "uint{}_t")),
+        ("b", ("b{}",)),
+    )
+    for name in names
+}
+
+_VECTOR = re.compile(
+    r"(char|uchar|short|ushort|int|uint|long|ulong|longlong|ulonglong|float|double|half|__half)([1-4])"
+)
+_WITHOUT_MEANING = re.compile(r"\b(?:const|volatile|std::)\b\s*|std::|\s+(?=\s)")
+
+
+def find_type(text: str) -> ElementType | None:
+    """The type a name stands for; None for a name that is not known.
+
+    ``long`` has 64 bits, as on Linux.
+
+    >>> find_type("float4"), find_type("unsigned int"), find_type("Particle")
+    (ElementType(scalar=<ScalarType.F32: 'f32'>, lanes=4), ElementType(scalar=<ScalarType.U32: 'u32'>, lanes=1), None)
+    """
+    name = _WITHOUT_MEANING.sub("", text).strip()
+    scalar = _SCALARS.get(name)
+    if scalar is not None:
+        return ElementType(scalar=scalar)
+    match = _VECTOR.fullmatch(name)
+    if match is None:
+        return None
+    return ElementType(scalar=_SCALARS[match[1]], lanes=int(match[2]))
+
+
+def read_type(text: str) -> ElementType:
+    """As :func:`find_type`.
+
+    Raises:
+        InputError: the name is not known; names the nearest one.
+    """
+    found = find_type(text)
+    if found is None:
+        near = difflib.get_close_matches(text[:40], _SCALARS, n=1)
+        remedy = (
+            f"did you mean {near[0]!r}?" if near else "use float, double, half, int, int64, unsigned char, float4 …"
+        )
+        raise InputError(f"the type {text[:40]!r} is unknown", remedy=remedy)
+    return found

@@ -1,0 +1,109 @@
+"""How long a described launch takes on a GPU: :func:`time_launch`. It needs no permission to read counters."""
+
+import time
+from collections.abc import Callable
+from math import ceil, floor, sqrt
+from statistics import median
+
+from msgspec import Struct
+
+from gpa_lsp.execution.local_gpu.local_gpu import LocalGpu
+from gpa_lsp.execution.local_gpu.placed_launch import PlacedLaunch
+
+_CONFIDENCE = 1.96  # Standard deviations: 95 % of a normal distribution
+_FLUSH_TIMES = 2  # Of the size of L2 that is written to overwrite it
+_FILLER_BYTES, _FILLERS = 1 << 20, 32
+
+
+class TimingSettings(Struct, frozen=True, kw_only=True):
+    """How a launch is timed."""
+
+    warm_ups: int = 5  # launches before those that count
+    repetitions: int = 30  # launches that count, at most
+    seconds: float = 5.0  # of all of it; fewer launches are made when it takes longer, but one
+    launch_seconds: float = 60.0  # that one launch may take
+    # L2 is overwritten before each launch; else it holds what the launch before left, and its inputs
+    is_cold: bool = True
+
+
+DEFAULT_TIMING = TimingSettings()
+
+
+class LaunchTiming(Struct, frozen=True, kw_only=True):
+    """The times of a launch."""
+
+    times_ns: tuple[float, ...]  # of each launch that counts, in order
+    gpu: str  # name of the product
+    compute_capability: tuple[int, int]  # of the GPU
+    sm_count: int | None  # of the GPU; None where the driver does not say
+    is_cold: bool  # L2 was overwritten before each
+
+    @property
+    def median_ns(self) -> float:
+        """The time that half of them do not reach."""
+        return float(median(self.times_ns))
+
+    @property
+    def error_ns(self) -> float | None:
+        """Half of the interval that holds the median of endlessly many with 95 % probability; None where there are too few to say.
+
+        Source: order statistics, by the normal approximation of the binomial distribution of how many lie below the median.
+        """
+        count = len(self.times_ns)
+        reach = _CONFIDENCE * sqrt(count) / 2
+        low, high = floor(count / 2 - reach), ceil(count / 2 + reach)
+        if low < 1 or high > count:
+            return None
+        ordered = sorted(self.times_ns)
+        return (ordered[high - 1] - ordered[low - 1]) / 2
+
+
+def time_launch(gpu: LocalGpu, placed: PlacedLaunch, settings: TimingSettings, *, keeps_inputs: bool) -> LaunchTiming:
+    """Launch again and again, and take the time of each.
+
+    Raises:
+        ToolError: the kernel ended with an error, or did not end. The GPU can be used no more by this process then.
+    """
+    flush = find_flush(gpu) if settings.is_cold else None
+    queue_work = flush or _find_filler(gpu)
+    times: list[float] = []
+    begun_s = time.monotonic()
+    for number in range(settings.warm_ups + settings.repetitions):
+        if number and not keeps_inputs:
+            placed.fill()
+        queue_work()
+        time_ns = gpu.time_ns(placed.start, settings.launch_seconds)
+        is_last = time.monotonic() - begun_s > settings.seconds
+        if number >= settings.warm_ups or is_last:
+            times.append(time_ns)
+        if is_last:
+            break
+    facts = gpu.facts
+    return LaunchTiming(
+        times_ns=tuple(times),
+        gpu=facts.name,
+        compute_capability=facts.compute_capability,
+        sm_count=gpu.read_attribute("multiprocessor_count"),
+        is_cold=flush is not None,
+    )
+
+
+def find_flush(gpu: LocalGpu) -> Callable[[], None] | None:
+    """Writes more than L2 holds; None where its size is not known."""
+    l2_bytes = gpu.read_attribute("l2_cache_size")
+    if not l2_bytes:
+        return None
+    size = _FLUSH_TIMES * l2_bytes
+    address = gpu.allocate(size)
+    return lambda: gpu.clear(address, size)
+
+
+def _find_filler(gpu: LocalGpu) -> Callable[[], None]:
+    """Keeps the GPU busy while the launch is queued behind it: what the host takes for that would else count as time of the kernel."""
+    address = gpu.allocate(_FILLER_BYTES)
+
+    def fill() -> None:
+        for _ in range(_FILLERS):
+            gpu.clear(address, _FILLER_BYTES)
+
+    return fill

@@ -1,0 +1,340 @@
+"""What an exploration says, in the vocabulary of all answers; and which configuration is worth a try."""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gpa_lsp.diagnosis.analyses.answers import Answer, Chart, ChartKind, Column, Finding, Missing, Series, Table, Weight
+from gpa_lsp.execution.prediction.exploration.explore import Exploration
+from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration, write_block
+from gpa_lsp.foundation.numbers import Cell, Quantity, format_count, format_count_of, format_limit
+from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, count, factor, join, percent, say
+
+NAME = "exploration"
+_TITLE = "Launch configurations ({how})"
+
+# Predicted to be this much faster at least, a configuration is worth a try; the model's own error is larger than less
+LEAST_GAIN_RATIO = 0.03
+
+_MOST_REASONS = 5
+_MOST_NAMES = 3  # Of configurations that share a row
+
+_LEAST_DRAWN = 3
+_CHECKED = say(
+    "Correctness with another block was checked in a few blocks at the ends and in the middle of the grid only: check the results."
+)
+MOST_ROWS = 200  # Of the table, where nobody asks for more
+
+
+class Trial(Struct, frozen=True, kw_only=True):
+    """A configuration that is predicted to beat that of the launch."""
+
+    best: RankedConfiguration  # the other configuration
+    speedup: float  # predicted time now over predicted time then, above 1
+    dram_change_ratio: float | None  # of the DRAM traffic, -0.31 for 31 % less; None when unknown
+    # its fold is not that of the launch: a thread would handle another number of elements than the kernel is written for
+    needs_rewriting: bool = False
+    how: str = "predicted"  # that is known, in a word
+
+
+def find_trial(exploration: Exploration) -> Trial | None:
+    """The fastest configuration, where it is predicted to gain at least :data:`LEAST_GAIN_RATIO`; None else, or where either is unknown."""
+    current = None if exploration.current is None else exploration.find(exploration.current)
+    best = exploration.ranked[0] if exploration.ranked else None
+    if current is None or best is None or not best.seconds or current.seconds is None:
+        return None
+    speedup = current.seconds / best.seconds
+    if speedup < 1 + LEAST_GAIN_RATIO:
+        return None
+    change = None
+    if current.dram_bytes and best.dram_bytes is not None:
+        change = best.dram_bytes / current.dram_bytes - 1
+    return Trial(
+        best=best,
+        speedup=speedup,
+        dram_change_ratio=change,
+        needs_rewriting=best.configuration.fold != current.configuration.fold,
+        how=exploration.how,
+    )
+
+
+def describe_trial(trial: Trial) -> Sentence:
+    """What a code action or a finding says of it.
+
+    >>> from gpa_lsp.execution.prediction.exploration.model import Configuration
+    >>> best = RankedConfiguration(configuration=Configuration(block=(32, 8, 1)), seconds=1.0)
+    >>> describe_trial(Trial(best=best, speedup=1.25, dram_change_ratio=-0.31))
+    'try block 32×8: predicted 1.25× as fast, 31 % less DRAM traffic'
+    """
+    best = trial.best.configuration
+    size = write_block(best.block)
+    name = f"{size.replace('x', '×')}{str(best).removeprefix(size)}"
+    traffic = NOTHING
+    if trial.dram_change_ratio is not None and abs(trial.dram_change_ratio) >= 0.005:
+        direction = "less" if trial.dram_change_ratio < 0 else "more"
+        change = percent(abs(trial.dram_change_ratio))
+        traffic = say(", {change} {direction} DRAM traffic", change=change, direction=direction)
+    rewritten = ", once each thread of the kernel handles that many elements" if trial.needs_rewriting else ""
+    return say(
+        "try block {name}: {how} {speedup} as fast{traffic}{rewritten}",
+        name=name,
+        how=trial.how,
+        speedup=factor(trial.speedup),
+        traffic=traffic,
+        rewritten=rewritten,
+    )
+
+
+def answer_exploration(exploration: Exploration, *, most_rows: int = MOST_ROWS) -> Answer:
+    """The table of the space, its chart, and the finding.
+
+    Args:
+        exploration: what was found.
+        most_rows: of the table: the fastest ones, and the configuration of the launch wherever it stands.
+    """
+    predicted = [one for one in exploration.ranked if one.seconds is not None]
+    if not predicted:
+        return Answer(
+            analysis=NAME,
+            title=_TITLE.format(how=exploration.how),
+            summary=say("No configuration could be {how}.", how=exploration.how),
+            tables=_tabulate_failures(exploration, most_rows),
+            missing=_list_reasons(exploration),
+            is_known=False,
+        )
+    return Answer(
+        analysis=NAME,
+        title=_TITLE.format(how=exploration.how),
+        summary=_summarise(exploration, predicted),
+        findings=_list_findings(exploration),
+        tables=(_tabulate(exploration, predicted, most_rows), *_tabulate_failures(exploration, most_rows)),
+        charts=_draw(exploration, predicted),
+        missing=_list_reasons(exploration) if len(exploration.ranked) - len(predicted) > most_rows else (),
+    )
+
+
+def _summarise(exploration: Exploration, predicted: list[RankedConfiguration]) -> Sentence:
+    best, worst = predicted[0], predicted[-1]
+    ratio = worst.seconds / best.seconds if len(predicted) > 1 and best.seconds and worst.seconds else None
+    is_flat = ratio is not None and ratio < 1 + LEAST_GAIN_RATIO
+    slowest = NOTHING
+    if ratio is not None and not is_flat:
+        slowest = say(", {ratio} as fast as the slowest ({worst})", ratio=factor(ratio), worst=str(worst.configuration))
+    return say(
+        "Of {configurations}, {winner} on {device}{slowest}{limiter}.",
+        configurations=count(len(exploration.ranked), "configuration"),
+        winner=f"none is {exploration.how} to be clearly fastest"
+        if is_flat
+        else f"{best.configuration} is {exploration.how} to be fastest",
+        device=exploration.device,
+        slowest=slowest,
+        limiter=f"; limited by {best.limiter}" if best.limiter else "",
+    )
+
+
+def _list_findings(exploration: Exploration) -> tuple[Finding, ...]:
+    findings = []
+    trial = find_trial(exploration)
+    current = None if exploration.current is None else exploration.find(exploration.current)
+    if trial is not None:
+        text = say(
+            "The launch uses {current}; {best} is {how} {speedup} as fast.",
+            current=str(exploration.current),
+            how=exploration.how,
+            best=str(trial.best.configuration),
+            speedup=factor(trial.speedup),
+        )
+        findings.append(
+            Finding(text=text, weight=Weight.HIGH, remedy=say("{trial}.", trial=capitalize(describe_trial(trial))))
+        )
+    elif current is not None and current.seconds is not None:
+        text = say(
+            "The launch uses {current}, rank {rank}: no configuration is {how} to be more than {least} faster.",
+            how=exploration.how,
+            current=str(current.configuration),
+            rank=count(1 + exploration.ranked.index(current)),
+            least=format_limit(LEAST_GAIN_RATIO),
+        )
+        findings.append(Finding(text=text, weight=Weight.GOOD))
+    findings.extend(Finding(text=note) for note in (*exploration.notes, _CHECKED))
+    return tuple(findings)
+
+
+_PREDICTED_NOTE = say(
+    "Times are roofline bounds, without latencies: they serve for ranking, and real times are longer."
+)
+_SIMULATED_NOTE = say("Blocks are those that were executed, of the grid's; an SM was simulated with them.")
+_SIMULATED_COLUMNS = (
+    Column(name="rank", quantity=Quantity.COUNT),
+    Column(name="configuration"),
+    Column(name="time, simulated", quantity=Quantity.NS),
+    Column(name="of the fastest", quantity=Quantity.FACTOR),
+    Column(name="cycles", quantity=Quantity.COUNT),
+    Column(name="limiter"),
+    Column(name="warps per SM", quantity=Quantity.WARPS),
+    Column(name="blocks", quantity=Quantity.COUNT),
+    Column(name="of", quantity=Quantity.COUNT),
+)
+_COLUMNS = (
+    Column(name="rank", quantity=Quantity.COUNT),
+    Column(name="configuration"),
+    Column(name="time, at least", quantity=Quantity.NS),
+    Column(name="of the fastest", quantity=Quantity.FACTOR),
+    Column(name="limiter"),
+    Column(name="DRAM loads", quantity=Quantity.BYTES),
+    Column(name="DRAM stores", quantity=Quantity.BYTES),
+    Column(name="L2 loads", quantity=Quantity.BYTES),
+    Column(name="L2 stores", quantity=Quantity.BYTES),
+    Column(name="warps per SM", quantity=Quantity.WARPS),
+)
+
+
+def _tabulate(exploration: Exploration, predicted: list[RankedConfiguration], most_rows: int) -> Table:
+    """A row for each prediction: configurations of which the same is predicted share it."""
+    least = predicted[0].seconds or 1.0
+    groups = _group_alike(predicted)
+    current = next(
+        (place for place, group in enumerate(groups) if any(one.configuration == exploration.current for one in group)),
+        None,
+    )
+    places = list(range(min(most_rows, len(groups))))
+    if current is not None and current >= len(places):
+        places.append(current)
+    make_cells = _make_simulated_cells if exploration.is_simulated else _make_cells
+    ranks = [1]
+    for group in groups:
+        ranks.append(ranks[-1] + len(group))
+    rows = tuple(
+        (ranks[place], *make_cells(groups[place], exploration.current if place == current else None, least))
+        for place in places
+    )
+    note = join(
+        (
+            _SIMULATED_NOTE if exploration.is_simulated else _PREDICTED_NOTE,
+            _count_hidden(len(predicted) - sum(len(groups[place]) for place in places)),
+        )
+    )
+    row = None if current is None else places.index(current)
+    columns = _SIMULATED_COLUMNS if exploration.is_simulated else _COLUMNS
+    return Table(title="Fastest first", columns=columns, rows=rows, current_row=row, note=note)
+
+
+def _group_alike(predicted: list[RankedConfiguration]) -> list[list[RankedConfiguration]]:
+    """Neighbours that differ in their configuration alone."""
+    groups: list[list[RankedConfiguration]] = []
+    for one in predicted:
+        if groups and replace(groups[-1][0], configuration=one.configuration) == one:
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    return groups
+
+
+def _name_group(group: list[RankedConfiguration], current: Configuration | None) -> str:
+    """The configurations of a row, that of the launch first."""
+    names = [str(one.configuration) for one in group]
+    if current is not None:
+        names.sort(key=lambda name: name != str(current))
+    rest = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {format_count(rest)} more" if rest > 0 else "")
+
+
+def _make_simulated_cells(
+    group: list[RankedConfiguration], current: Configuration | None, least_seconds: float
+) -> tuple[Cell, ...]:
+    one = group[0]
+    seconds = one.seconds or 0.0
+    return (
+        _name_group(group, current),
+        seconds * 1e9,
+        seconds / least_seconds,
+        None if one.cycles is None else round(one.cycles),
+        one.limiter,
+        one.warps_per_sm,
+        one.executed_blocks,
+        one.grid_blocks,
+    )
+
+
+def _make_cells(
+    group: list[RankedConfiguration], current: Configuration | None, least_seconds: float
+) -> tuple[Cell, ...]:
+    one = group[0]
+    return (
+        _name_group(group, current),
+        None if one.seconds is None else one.seconds * 1e9,
+        None if one.seconds is None else one.seconds / least_seconds,
+        one.limiter,
+        one.dram_load_bytes,
+        one.dram_store_bytes,
+        one.l2_load_bytes,
+        one.l2_store_bytes,
+        one.warps_per_sm,
+    )
+
+
+def _tabulate_failures(exploration: Exploration, most_rows: int) -> tuple[Table, ...]:
+    """The configurations nothing is predicted of, each with its reason."""
+    failed = [one for one in exploration.ranked if one.seconds is None]
+    if not failed:
+        return ()
+    return (
+        Table(
+            title=f"Not {exploration.how}",
+            columns=(Column(name="configuration"), Column(name="why")),
+            rows=tuple((str(one.configuration), one.why_not or "no reason was given") for one in failed[:most_rows]),
+            note=_count_hidden(len(failed) - most_rows),
+        ),
+    )
+
+
+def _count_hidden(rows: int) -> Sentence:
+    return say("Not shown: {more}.", more=count(rows, "more configuration")) if rows > 0 else NOTHING
+
+
+def _draw(exploration: Exploration, predicted: list[RankedConfiguration]) -> tuple[Chart, ...]:
+    """The fastest of each width, and all by rank: how flat the top is, and where the launch stands."""
+    if len(predicted) < _LEAST_DRAWN:
+        return ()
+    names = [one.configuration for one in predicted]
+    places = tuple(float(place) for place in range(1, len(predicted) + 1))
+    current = exploration.current if exploration.current in names else None
+    times = tuple((one.seconds or 0.0) * 1e3 for one in predicted)
+    widths: dict[int, float] = {}
+    for one, time in zip(predicted, times, strict=True):
+        widths.setdefault(one.configuration.block[0], time)
+    by_width = Chart(
+        title="Fastest by the width of the block",
+        kind=ChartKind.BARS,
+        x_label="threads of a block in x",
+        y_label=f"{exploration.how} ms",
+        y_quantity=Quantity.NUMBER,
+        series=(
+            Series(
+                label="time", xs=tuple(float(x) for x in sorted(widths)), ys=tuple(widths[x] for x in sorted(widths))
+            ),
+        ),
+        current_x=None if current is None else float(current.block[0]),
+    )
+    by_rank = Chart(
+        title=f"{exploration.how.capitalize()} time by rank",
+        kind=ChartKind.LINE,
+        x_label="rank: 1 is the fastest configuration",
+        y_label=f"{exploration.how} ms",
+        y_quantity=Quantity.NUMBER,
+        series=(Series(label="time", xs=places, ys=times),),
+        current_x=None if current is None else 1.0 + names.index(current),
+    )
+    return (by_width, by_rank) if len(widths) > 1 else (by_rank,)
+
+
+def _list_reasons(exploration: Exploration) -> tuple[Missing, ...]:
+    """Each reason once, with how many configurations it kept from being predicted; the most frequent first."""
+    counts: dict[str, int] = {}
+    for one in exploration.ranked:
+        if one.seconds is None:
+            counts[one.why_not] = counts.get(one.why_not, 0) + 1
+    frequent = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MOST_REASONS]
+    return tuple(
+        Missing(what=format_count_of(times, "configuration"), why=Sentence((why or "no reason was given",)))
+        for why, times in frequent
+    )

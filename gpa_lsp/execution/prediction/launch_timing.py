@@ -1,0 +1,268 @@
+"""Described launches, timed on a GPU of this computer: :func:`time_source`, :func:`time_build`, :func:`time_report`.
+
+No program of the user runs: code comes out of a compiler, a build or a report, arguments out of a description.
+"""
+
+import base64
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.execution.compiler.builds import read_build
+from gpa_lsp.execution.compiler.settings import DEFAULT_SETTINGS, CompileSettings
+from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.execution.launches.read_launches import explain_undescribed, find_launch_file, read_launches
+from gpa_lsp.execution.local_gpu.timing import DEFAULT_TIMING, LaunchTiming, TimingSettings
+from gpa_lsp.execution.local_gpu.timing_jobs import TimingJob
+from gpa_lsp.execution.local_gpu.timing_processes import FoundGpu, find_gpu, time_on_gpu
+from gpa_lsp.execution.prediction.built_modules import read_modules
+from gpa_lsp.execution.prediction.image_module import read_image_module
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice, list_launches
+from gpa_lsp.execution.prediction.predict import DescribedLaunch, choose_launches, match_launches, name_meant
+from gpa_lsp.execution.prediction.report_launches import explain_no_code, list_measured_launches
+from gpa_lsp.execution.prediction.static_source import examine_source
+from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity, spare_others
+from gpa_lsp.kernel.names import demangle, shorten_name
+from gpa_lsp.profile.native import FORMAT
+from gpa_lsp.profile.read import read_profile
+
+TOOL = "gpa-lsp profile --launch"
+_MEMORY_BYTES = 64 << 30  # Of arrays; how much the GPU has is asked there
+
+
+class TimedLaunch(Struct, frozen=True, kw_only=True):
+    """A launch and its times."""
+
+    mangled_name: str  # of the kernel
+    launch: LaunchDescription  # as it was launched
+    image: bytes | None  # that was loaded; None where the driver assembled PTX
+    timing: LaunchTiming  # of it
+    job: TimingJob  # that was timed, as it can be launched again
+
+    @property
+    def name(self) -> str:
+        """For people, short enough for a line."""
+        return shorten_name(demangle(self.mangled_name))
+
+
+class LaunchTimings(Struct, frozen=True, kw_only=True):
+    """What was timed, and what was not."""
+
+    launches: tuple[TimedLaunch, ...]  # in the order of the description
+    problems: tuple[Problem, ...] = ()  # of those that failed
+
+
+class _Subject(DescribedLaunch, frozen=True, kw_only=True):
+    """A launch with its code."""
+
+    image: bytes | None  # built for the GPU; None where its PTX has to be assembled there
+    ptx: str  # of the same code
+
+
+class TimingWork(Struct, frozen=True, kw_only=True):
+    """How launches are timed."""
+
+    settings: TimingSettings = DEFAULT_TIMING  # of each
+    find: Callable[[], FoundGpu] = find_gpu  # looks for the GPU
+    time: Callable[[TimingJob], LaunchTiming] = time_on_gpu  # times one launch
+    memory_bytes: int = _MEMORY_BYTES  # of all arrays of a launch
+
+
+DEFAULT_WORK = TimingWork()
+
+
+def time_source(
+    path: Path,
+    choice: LaunchChoice,
+    *,
+    kernel: str | None = None,
+    text: str | None = None,
+    work: TimingWork = DEFAULT_WORK,
+    compile_settings: CompileSettings = DEFAULT_SETTINGS,
+) -> LaunchTimings:
+    """Compile a source for the GPU there is, and time its launches.
+
+    Args:
+        path: of the source.
+        choice: which launches.
+        kernel: only kernels of this name, or else those whose name contains it; None for all.
+        text: what an editor holds of it; None to read the file.
+        work: how.
+        compile_settings: of the compiler.
+
+    Raises:
+        InputError: it does not compile, or no launch of it is described.
+        MissingToolError: there is no compiler, or no GPU.
+        ToolError: the process that times did not start.
+    """
+    gpu = work.find()
+    capability = gpu.compute_capability
+    unit = examine_source(path, text=text, compute_capability=capability, kernel=kernel, settings=compile_settings).unit
+    if unit.ptx is None:
+        first = next((one.text for one in unit.messages), "without a message")
+        raise InputError(f"it does not compile: {first}", path=path, remedy="see gpa-lsp check")
+    module = parse_ptx(unit.ptx, name=str(path))
+    return _time_described([(unit.cubin, module)], path, kernel, choice, work)
+
+
+def time_build(
+    path: Path, choice: LaunchChoice, *, kernel: str | None = None, work: TimingWork = DEFAULT_WORK
+) -> LaunchTimings:
+    """Time launches of code that was built; the driver assembles its PTX where it was built for another GPU. Errors as of :func:`time_source`."""
+    gpu = work.find()
+    problems: list[Problem] = []
+    codes = _declare_without_ptx(path, gpu)
+    if not codes:
+        built = read_modules(path, None, None, problems, assembles=False, newest=gpu.compute_capability)
+        codes = [(_choose_image(one.unit.cubin, gpu, path), one.module) for one in built]
+    found = _time_described(codes, path, kernel, choice, work)
+    return replace(found, problems=(*problems, *found.problems))
+
+
+def _declare_without_ptx(path: Path, gpu: FoundGpu) -> list[tuple[bytes | None, PtxModule]]:
+    """The images for a GPU of a build that has no PTX at all, with what they say of their kernels; none where it has any."""
+    units = read_build(path, assembles=False)
+    if any(unit.ptx is not None for unit in units):
+        return []
+    found: list[tuple[bytes | None, PtxModule]] = []
+    for unit in units:
+        if unit.cubin is not None and _choose_image(unit.cubin, gpu, path) is not None:
+            cubin = read_cubin(unit.cubin, path=path)
+            kernels = [name for name, function in cubin.functions.items() if function.is_entry]
+            found.append((unit.cubin, read_image_module(cubin, kernels)))
+    return found
+
+
+def time_report(
+    path: Path, choice: LaunchChoice, *, kernel: str | None = None, work: TimingWork = DEFAULT_WORK
+) -> LaunchTimings:
+    """Launch kernels of a report again: code, grid and block are the report's, arguments are described.
+
+    Errors as of :func:`time_source`.
+    """
+    described = choice.path or find_launch_file(path)
+    given = () if described is None else read_launches(described)
+    problems: list[Problem] = []
+    measured = list_measured_launches(read_profile(path), kernel, given, problems)
+    if not measured:
+        raise explain_no_code(path, problems)
+    missing = dict.fromkeys(demangle(one.launch.mangled_name) for one in measured if not one.is_described)
+    if len(missing) == len(measured):
+        raise explain_undescribed(path, missing, described)
+    gpu = work.find()
+    subjects = [
+        _Subject(
+            launch=one.description,
+            function=one.code.function,
+            image=_choose_image(one.code.cubin.image, gpu, path),
+            ptx=one.code.unit.text,
+        )
+        for one in measured
+        if one.is_described
+    ]
+    found = _time_all(choose_launches(subjects, choice, described), work)
+    left = [
+        Problem(severity=ProblemSeverity.WARNING, message=explain_undescribed(path, (name,), described).message)
+        for name in missing
+    ]
+    return replace(found, problems=(*problems, *left, *found.problems))
+
+
+def _time_described(
+    codes: Sequence[tuple[bytes | None, PtxModule]],
+    path: Path,
+    kernel: str | None,
+    choice: LaunchChoice,
+    work: TimingWork,
+) -> LaunchTimings:
+    described = choice.path or find_launch_file(path)
+    meant = name_meant([module for _, module in codes], kernel)
+    listed = list_launches(described, choice)
+    problems: list[Problem] = []
+    subjects = [
+        _Subject(launch=one.launch, function=one.function, image=image, ptx=module.text)
+        for image, module in codes
+        for one in match_launches(module, listed.launches, meant, problems)
+    ]
+    if not subjects:
+        if problems:
+            raise InputError(problems[0].message, path=described or path, remedy=problems[0].remedy)
+        raise explain_undescribed(path, described=described)
+    return _time_all(choose_launches(subjects, choice, described), work)
+
+
+def _time_all(subjects: Sequence[_Subject], work: TimingWork) -> LaunchTimings:
+    done: list[TimedLaunch] = []
+    problems: list[Problem] = []
+    for one in subjects:
+        name = one.function.name
+        job = TimingJob(
+            image=one.image or one.ptx.encode(),
+            ptx=one.ptx,
+            function=name,
+            launch=one.launch,
+            settings=work.settings,
+            memory_bytes=work.memory_bytes,
+        )
+        with spare_others(f"timing a launch of {shorten_name(demangle(name))}", problems, kernel=name):
+            timing = work.time(job)
+            done.append(TimedLaunch(mangled_name=name, launch=one.launch, image=one.image, timing=timing, job=job))
+    return LaunchTimings(launches=tuple(done), problems=tuple(problems))
+
+
+def _choose_image(image: bytes | None, gpu: FoundGpu, path: Path) -> bytes | None:
+    """A GPU runs code of its own major number and no higher minor one."""
+    if image is None:
+        return None
+    major, minor = divmod(read_cubin(image, path=path).sm, 10)
+    own_major, own_minor = gpu.compute_capability
+    return image if major == own_major and minor <= own_minor else None
+
+
+def make_document(timings: LaunchTimings) -> dict[str, Any]:
+    """The times as a native profile (``gpa-lsp/profile/2``): durations, and no samples."""
+    images: dict[bytes, int] = {}
+    for one in timings.launches:
+        if one.image is not None:
+            images.setdefault(one.image, len(images))
+    return {
+        "format": FORMAT,
+        "tool_version": TOOL,
+        "modules": [_make_module(number, image) for image, number in images.items()],
+        "launches": [_make_launch(one, images) for one in timings.launches],
+        "problems": [{"severity": "note", "message": "launches were timed; nothing was sampled or counted"}],
+    }
+
+
+def _make_module(number: int, image: bytes) -> dict[str, Any]:
+    cubin = read_cubin(image)
+    return {
+        "id": number,
+        "compute_capability": f"{cubin.sm // 10}.{cubin.sm % 10}",
+        "cubin": {"base64": base64.b64encode(image).decode("ascii")},
+        "functions": [{"name": name, "size_bytes": one.size_bytes} for name, one in cubin.functions.items()],
+    }
+
+
+def _make_launch(one: TimedLaunch, images: dict[bytes, int]) -> dict[str, Any]:
+    timing = one.timing
+    device: dict[str, Any] = {"name": timing.gpu, "compute_capability": "{}.{}".format(*timing.compute_capability)}
+    if timing.sm_count is not None:
+        device["sm_count"] = timing.sm_count
+    return {
+        "kernel": one.mangled_name,
+        "demangled_name": demangle(one.mangled_name),
+        **({} if one.image is None else {"module": images[one.image]}),
+        "grid": list(one.launch.grid),
+        "block": list(one.launch.block),
+        "device": device,
+        "duration_ns": round(timing.median_ns, 1),
+        "metrics": {"launch__shared_mem_per_block_dynamic": one.launch.shared_bytes},
+        "samples": [],
+    }

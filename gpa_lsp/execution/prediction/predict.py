@@ -1,0 +1,227 @@
+"""From a source, or device code that was built, to predictions: :func:`predict_source`. Computes nothing itself."""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from msgspec import Struct
+
+from gpa_lsp.code.ptx.model import PtxFunction, PtxModule
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.execution.compiler.settings import DEFAULT_SETTINGS, CompileSettings
+from gpa_lsp.execution.emulator.model import TraceSink
+from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.execution.launches.read_launches import find_launch_file
+from gpa_lsp.execution.prediction.comparing import compare_launches
+from gpa_lsp.execution.prediction.launch_sources import EVERY_LAUNCH, LaunchChoice, list_launches
+from gpa_lsp.execution.prediction.launch_subject import LaunchSubject
+from gpa_lsp.execution.prediction.model import (
+    DEFAULT_PREDICTION,
+    KernelPrediction,
+    PredictionSettings,
+    SourcePrediction,
+)
+from gpa_lsp.execution.prediction.predict_launch import predict_launch
+from gpa_lsp.execution.prediction.static_source import SourceStatics
+from gpa_lsp.execution.prediction.targets import examine_for_machine
+from gpa_lsp.foundation.errors import GpaError, InputError, Problem, spare_others
+from gpa_lsp.foundation.native.shared_library import prepare_core
+from gpa_lsp.foundation.numbers import format_count
+from gpa_lsp.kernel.names import demangle, list_named, shorten_name
+
+Progress = Callable[[str, int, int], None]  # Told (what, done, total)
+
+
+_LONGEST_SHOWN = 120  # Characters of a mangled name in a message
+
+
+class DescribedLaunch(Struct, frozen=True, kw_only=True):
+    """A launch and the kernel it is of."""
+
+    launch: LaunchDescription
+    function: PtxFunction
+
+
+class PredictionWork(Struct, frozen=True, kw_only=True):
+    """What all launches of a module have in common."""
+
+    module: PtxModule  # the code
+    statics: SourceStatics  # what it says without being run
+    settings: PredictionSettings  # how much it may cost
+    sinks: tuple[TraceSink, ...]  # get the traces as well
+    progress: Progress | None  # told how far it is
+
+
+AnyLaunch = TypeVar("AnyLaunch", bound=DescribedLaunch)
+
+
+def predict_source(
+    path: Path,
+    *,
+    text: str | None = None,
+    kernel: str | None = None,
+    launches: LaunchChoice = EVERY_LAUNCH,
+    compute_capability: tuple[int, int] | None = None,
+    settings: PredictionSettings = DEFAULT_PREDICTION,
+    compile_settings: CompileSettings = DEFAULT_SETTINGS,
+    sinks: Iterable[TraceSink] = (),
+    progress: Progress | None = None,
+) -> SourcePrediction:
+    """Compile, read the launches, emulate each and analyse what it did.
+
+    Args:
+        path: of a CUDA C++ source.
+        text: what an editor holds of it; None to read the file.
+        kernel: only the kernel of this name, or else those whose name contains it; None for all.
+        launches: which ones, of those kernels.
+        compute_capability: to compile for; None for that of the GPU named in the settings, or the oldest newer one that the compiler knows; where
+            none is named as in :func:`~gpa_lsp.execution.prediction.static_source.examine_source`.
+        settings: for which GPU, and how much it may cost.
+        compile_settings: of the compiler.
+        sinks: get the traces as well, of one launch after the other.
+        progress: told how far it is.
+
+    Returns:
+        The prediction. A launch that cannot be run becomes a problem, and the others go on; a source with errors gives its messages alone.
+
+    Raises:
+        InputError: the source, the description or the profile cannot be read, or no GPU has the name.
+        MissingToolError: no compiler is installed.
+        ToolError: the compiler did not end in time, or crashed.
+    """
+    examined = examine_for_machine(
+        path,
+        text=text,
+        kernel=kernel,
+        machine=settings.machine,
+        compute_capability=compute_capability,
+        settings=compile_settings,
+    )
+    statics = examined.statics
+    described = launches.path or find_launch_file(statics.path)
+    if statics.unit.ptx is None:
+        return SourcePrediction(path=statics.path, launches_path=described, statics=statics, kernels=())
+    module = parse_ptx(statics.unit.ptx, name=str(path))
+    problems = [Problem.note(note) for note in examined.notes]
+    work = PredictionWork(module=module, statics=statics, settings=settings, sinks=tuple(sinks), progress=progress)
+    return _predict_module(work, described, launches, kernel, problems)
+
+
+def _predict_module(
+    work: PredictionWork, described: Path | None, choice: LaunchChoice, kernel: str | None, problems: list[Problem]
+) -> SourcePrediction:
+    listed = list_launches(described, choice)
+    meant = name_meant((work.module,), kernel)
+    matched = match_launches(work.module, listed.launches, meant, problems if listed.must_match else [])
+    predictions = predict_matched(work, choose_launches(matched, choice, described), problems)
+    launched = {one.function.name for one in matched}
+    return SourcePrediction(
+        path=work.statics.path,
+        launches_path=described,
+        statics=work.statics,
+        kernels=tuple(predictions),
+        undescribed=list_undescribed(work.module, launched, meant),
+        problems=tuple(problems),
+        comparisons=compare_launches(predictions),
+    )
+
+
+def name_meant(modules: Iterable[PtxModule], kernel: str | None) -> frozenset[str] | None:
+    """Mangled names of the kernels that a name, or a part of one, means; None for all."""
+    if kernel is None:
+        return None
+    names = dict.fromkeys(entry.name for module in modules for entry in module.entries)
+    return frozenset(list_named(kernel, names, lambda name: (name,)))
+
+
+def list_undescribed(module: PtxModule, launched: Collection[str], meant: Collection[str] | None) -> tuple[str, ...]:
+    """Readable names of the kernels that are meant and of which no launch is known."""
+    return tuple(
+        demangle(entry.name)
+        for entry in module.entries
+        if entry.name not in launched and (meant is None or entry.name in meant)
+    )
+
+
+def match_launches(
+    module: PtxModule, launches: Sequence[LaunchDescription], meant: Collection[str] | None, problems: list[Problem]
+) -> tuple[DescribedLaunch, ...]:
+    """The launches of a module's kernels, in their order; one that names no kernel, or several, is a problem.
+
+    Args:
+        module: the code.
+        launches: of its kernels, by any of their names.
+        meant: mangled names of the kernels whose launches are wanted; None for all.
+        problems: what does not match is added to it.
+    """
+    found = []
+    for launch in launches:
+        functions = list_named(launch.kernel, module.entries, lambda one: (one.name,))
+        if len(functions) != 1:
+            problems.append(Problem.from_error(_explain_mismatch(module, launch, functions)))
+        elif meant is None or functions[0].name in meant:
+            found.append(DescribedLaunch(launch=launch, function=functions[0]))
+    return tuple(found)
+
+
+def choose_launches(
+    matched: Sequence[AnyLaunch], choice: LaunchChoice, described: Path | None
+) -> tuple[AnyLaunch, ...]:
+    """Of the launches of the kernels that are meant, those to be emulated.
+
+    Raises:
+        InputError: there are not so many, or more than the one that may be meant.
+    """
+    if choice.number is None:
+        if choice.is_single and len(matched) > 1:
+            names = ", ".join(dict.fromkeys(shorten_name(demangle(one.function.name)) for one in matched[:10]))
+            message = f"{format_count(len(matched))} launches match ({names}), and one is asked for"
+            raise InputError(message, path=described, remedy="choose one with --kernel and --launch")
+        return tuple(matched)
+    if not 1 <= choice.number <= len(matched):
+        remedy = f"give a number from 1 to {len(matched)}" if matched else "describe a launch"
+        raise InputError(f"there is no launch {choice.number}", path=described, remedy=remedy)
+    return (matched[choice.number - 1],)
+
+
+def _explain_mismatch(module: PtxModule, launch: LaunchDescription, found: Sequence[PtxFunction]) -> InputError:
+    place = None if launch.line is None else f"line {launch.line}"
+    names = ", ".join(shorten_name(demangle(one.name)) for one in (found or module.entries)[:10])
+    if found:
+        message = f"{launch.kernel} could be any of {names}"
+        mangled = found[0].name if len(found[0].name) <= _LONGEST_SHOWN else f"{found[0].name[:_LONGEST_SHOWN]}…"
+        return InputError(message, path=launch.path, place=place, remedy=f"write its mangled name, such as {mangled}")
+    message = f"there is no kernel {launch.kernel[:_LONGEST_SHOWN]}"
+    return InputError(message, path=launch.path, place=place, remedy=f"name one of {names}" if names else None)
+
+
+def predict_matched(
+    work: PredictionWork, matched: Sequence[DescribedLaunch], problems: list[Problem]
+) -> list[KernelPrediction]:
+    """Each launch in turn; one that cannot be run becomes a problem."""
+    by_name = {one.statics.mangled_name: one.statics for one in work.statics.kernels}
+    predictions = []
+    if matched:
+        prepare_core()
+    started_s, most_s = time.thread_time(), work.settings.all_seconds
+    for number, one in enumerate(matched):
+        if most_s is not None and time.thread_time() - started_s > most_s:
+            left = len(matched) - number
+            message = f"time ran out before {format_count(left)} of {format_count(len(matched))} launches were emulated"
+            problems.append(Problem.from_error(GpaError(message)))
+            break
+        name = demangle(one.function.name)
+        if work.progress is not None:
+            work.progress(f"emulating {name}", number, len(matched))
+        subject = LaunchSubject(
+            module=work.module,
+            launch=one.launch,
+            kernel=one.function.name,
+            name=name,
+            statics=by_name.get(one.function.name),
+            compute_capability=work.statics.unit.compute_capability,
+        )
+        with spare_others(f"predicting a launch of {name}", problems, kernel=one.function.name):
+            predictions.append(predict_launch(subject, work.settings, sinks=work.sinks))
+    return predictions

@@ -1,0 +1,449 @@
+"""One launch of one kernel, predicted: a few blocks tell what it costs and where its addresses go, then as many run as may."""
+
+import time
+from collections.abc import Iterable
+from math import prod
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gpa_lsp.code.ptx.blocks import find_blocks
+from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.code.ptx.reachable import list_reachable
+from gpa_lsp.diagnosis.analyses.answers import Answer
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.model import Emulation, Fault, Sampling, SamplingKind, TraceSettings, TraceSink
+from gpa_lsp.execution.prediction.fault_answer import ENDINGS, answer_faults, explain_unchecked_races
+from gpa_lsp.execution.prediction.flops import count_flops
+from gpa_lsp.execution.prediction.guessed_sizes import grow_guessed, note_guesses, part_guessed
+from gpa_lsp.execution.prediction.launch_subject import LaunchSubject
+from gpa_lsp.execution.prediction.machines import choose_product, choose_volume_device
+from gpa_lsp.execution.prediction.model import Execution, KernelPrediction, PredictionSettings
+from gpa_lsp.execution.prediction.trace_answers import TraceAnswerer, TraceAnswers
+from gpa_lsp.execution.traces.context import build_trace_context
+from gpa_lsp.execution.traces.model import AnalysisSettings, TraceContext
+from gpa_lsp.execution.traces.piece_rows import PieceRows
+from gpa_lsp.execution.volumes.answer import answer_volumes
+from gpa_lsp.execution.volumes.continuing import continue_trace, has_all_first
+from gpa_lsp.execution.volumes.expressions import KernelAccesses
+from gpa_lsp.execution.volumes.from_trace import (
+    find_launch_shape,
+    list_fewest_probe_blocks,
+    list_probe_blocks,
+    recover_expressions,
+)
+from gpa_lsp.execution.volumes.miscounts import find_miscounts, find_shortfalls
+from gpa_lsp.execution.volumes.model import Contradiction, VolumeMode, VolumePrediction
+from gpa_lsp.execution.volumes.predict import predict_volumes
+from gpa_lsp.foundation.errors import GpaError, InputError, Problem, ProblemSeverity, spare_others
+from gpa_lsp.foundation.locations import InlineChain
+from gpa_lsp.foundation.numbers import format_count
+from gpa_lsp.gpu.device.products import Product
+
+
+class LaunchVolumes(Struct, frozen=True, kw_only=True):
+    """The prediction, as far as there is one."""
+
+    recovered: KernelAccesses | None = None  # what the kernel does to global memory
+    predicted: VolumePrediction | None = None  # None without a GPU that volumes can be predicted for
+    answers: tuple[Answer, ...] = ()  # for people
+
+    @property
+    def contradictions(self) -> tuple[Contradiction, ...]:
+        """Rules it breaks."""
+        return () if self.predicted is None else self.predicted.contradictions
+
+    @property
+    def shown(self) -> VolumePrediction | None:
+        """The prediction, where it breaks no rule."""
+        return None if self.contradictions else self.predicted
+
+
+def predict_volumes_of(
+    subject: LaunchSubject,
+    settings: PredictionSettings,
+    product: Product | None,
+    probe: Emulation,
+    counted: Emulation,
+    *,
+    problems: list[Problem],
+    piece: PieceRows | None = None,
+) -> LaunchVolumes:
+    """From a few blocks alone: it costs milliseconds, and says the same of a launch of any size."""
+    device = choose_volume_device(product, settings.mode)
+    if isinstance(device, Problem):
+        problems.append(device)
+        return LaunchVolumes()
+    trace = probe.trace
+    executed = len(counted.executed_blocks)
+    is_whole = trace is not None and trace.is_complete and probe.is_complete
+    lanes = counted.counts.lane_executions
+    continuation = None if trace is None or is_whole else continue_trace(trace, lanes, executed)
+    if trace is None or not counted.is_complete or (continuation is None and not is_whole):
+        why = "data volumes are not predicted: the blocks traced for the addresses did not run to their end"
+        remedy = "give more time or memory, or describe a smaller launch"
+        problems.append(Problem(severity=ProblemSeverity.WARNING, message=why, remedy=remedy))  # the user's own limit
+        return LaunchVolumes()
+    piece = PieceRows(trace) if piece is None else piece
+    with spare_others("predicting data volumes", problems):
+        work = count_flops(counted)
+        recovered = recover_expressions(
+            trace,
+            flops_per_thread=work.total,
+            flops_are_double=work.is_double,
+            piece=piece,
+            continuation=continuation,
+        )
+        shape = find_launch_shape(recovered, subject.launch.block, subject.launch.grid)
+        predicted = predict_volumes(
+            recovered,
+            shape,
+            device,
+            registers=subject.registers or 0,
+            shared_bytes=subject.shared_bytes,
+            mode=settings.mode,
+        )
+        if settings.mode is VolumeMode.CORRECTED:
+            miscounts = find_miscounts(recovered, trace, piece) if continuation is None else ()
+            shortfalls = find_shortfalls(predicted, trace, piece)
+            predicted = replace(predicted, contradictions=(*predicted.contradictions, *miscounts, *shortfalls))
+        return LaunchVolumes(recovered=recovered, predicted=predicted, answers=(answer_volumes(predicted, recovered),))
+    return LaunchVolumes()
+
+
+class SamplingPlan(Struct, frozen=True, kw_only=True):
+    """The choice."""
+
+    sampling: Sampling  # for the emulator
+    why: str  # a clause for people
+
+
+def plan_sampling(probe: Emulation, settings: PredictionSettings, *, wave_blocks: int, machine: str) -> SamplingPlan:
+    """Choose by what a few blocks cost.
+
+    Raises:
+        InputError: not one of the blocks asked for is in the grid.
+    """
+    total = prod(probe.grid)
+    if settings.blocks:
+        chosen = tuple(sorted({block for block in settings.blocks if block < total}))
+        if not chosen:
+            message = f"there is no block {format_count(min(settings.blocks))} in a grid of {format_count(total)}"
+            raise InputError(message, remedy=f"choose from 0 to {format_count(total - 1)}")
+        return SamplingPlan(sampling=Sampling(kind=SamplingKind.CHOSEN, blocks=chosen), why="the requested blocks")
+    per_block = max(1.0, probe.warp_instructions / max(1, len(probe.executed_blocks)))
+    work = min(settings.traced_warp_instructions, int(settings.budget.seconds * _TRACED_PER_S))
+    affordable = max(1, int(work / per_block))
+    if total <= affordable:
+        return SamplingPlan(sampling=Sampling(), why="all blocks")
+    if wave_blocks <= affordable:
+        why = f"one wave of the {machine}" if machine else "one wave"
+        return SamplingPlan(sampling=Sampling(kind=SamplingKind.WAVE, count=wave_blocks), why=why)
+    why = f"the first blocks of a wave of {format_count(wave_blocks)}, which are too many to emulate"
+    return SamplingPlan(sampling=Sampling(kind=SamplingKind.WAVE, count=affordable), why=why)
+
+
+# Warp instructions that are traced and analysed in a second of processor time, with room to spare (matmul in shared memory: 4.8 million).
+# Work decides how many blocks run, and repeats; the time is there for kernels that cost much more.
+_TRACED_PER_S = 1_000_000
+
+_LEAST_LOOKED_AT = 10_000  # References that are looked at however little memory there is: they take a few MiB
+
+_PROBE_SHARE = 4  # The probe may take this part of the time, so that the rest is left for what it is for
+
+# So may the probe of fewer blocks, where the first one did not end: of them as many run as at once anyway
+_SECOND_PROBE_SHARE = 2
+_MOST_EXECUTIONS = 1024  # Of an access by a warp, in the probe of fewer blocks: enough to tell loops within each other
+_FEWEST_EXECUTIONS = 32
+_ACCESS_BYTES = 300  # Of a traced access of 32 lanes
+
+# What follows a probe has at least this part of the time, however much of it the probe took without ending
+_RUN_SHARE = 2
+_MOST_SERVED_BYTES = 64 << 20  # Addresses of a probe that are analysed as one piece: as much as a batch of a run has
+_GROWING_ROUNDS = 3  # Probes with larger arrays, where sizes are guesses
+
+
+def predict_launch(
+    subject: LaunchSubject, settings: PredictionSettings, *, sinks: Iterable[TraceSink] = ()
+) -> KernelPrediction:
+    """Emulate and analyse.
+
+    Raises:
+        InputError: the launch does not go with the kernel (a missing argument, an unknown GPU).
+    """
+    problems: list[Problem] = []
+    product = choose_product(settings.machine, subject.compute_capability)
+    context = _build_context(subject, product, problems)
+    warps_per_sm = None if problems else context.blocks_per_sm * -(-prod(subject.launch.block) // 32)
+    problems.extend(note_guesses(subject.launch))
+    probe, subject, left = _probe_grown(subject, settings, problems)
+    piece = None if probe.trace is None else PieceRows(probe.trace)
+    is_counted = probe.is_complete or not _has_all_first(probe)  # or else the run counts
+    volumes = (
+        predict_volumes_of(subject, settings, product, probe, probe, problems=problems, piece=piece)
+        if is_counted
+        else None
+    )
+    wave = context.sm_count * context.blocks_per_sm
+    plan = plan_sampling(probe, settings, wave_blocks=wave, machine=context.gpu)
+    if not _is_enough(probe, plan):
+        piece = None  # and what was found of it is in memory no longer
+    run, shown = _run(subject, left, context, plan, probe=probe, piece=piece, sinks=sinks, problems=problems)
+    if volumes is None:
+        volumes = predict_volumes_of(subject, settings, product, probe, run, problems=problems)
+    function = next((one for one in subject.module.entries if one.name == subject.kernel), None)
+    faults, notes = part_guessed(subject.launch, merge_faults(run.faults, probe.faults), function)
+    problems.extend(notes)
+    unchecked = explain_unchecked_races(run.instructions, checks_races=settings.checks_races)
+    return KernelPrediction(
+        mangled_name=subject.kernel,
+        name=subject.name,
+        launch=subject.launch,
+        machine=context.gpu,
+        registers=subject.registers,
+        shared_bytes=subject.shared_bytes,
+        warps_per_sm=warps_per_sm,
+        execution=_describe_execution(run, plan),
+        faults=faults,
+        accesses=shown.accesses,
+        branches=shown.branches,
+        volumes=volumes.shown,
+        contradictions=volumes.contradictions,
+        recovered=volumes.recovered,
+        answers=(
+            answer_faults(faults, unchecked_races=unchecked, is_beyond_guesses=bool(notes)),
+            *volumes.answers,
+            *shown.answers,
+        ),
+        problems=tuple(problems),
+        measures=shown.measures,
+        counts=run.counts,
+    )
+
+
+def bound_analyses(memory_bytes: int) -> AnalysisSettings:
+    """What the analyses look at, where little memory may be used: less, so that they take about a quarter of what the emulator may.
+
+    >>> bound_analyses(2 << 30) == AnalysisSettings(), bound_analyses(256 << 20).wave_references
+    (True, 335544)
+    """
+    usual = AnalysisSettings()
+    return replace(
+        usual,
+        wave_references=min(usual.wave_references, max(_LEAST_LOOKED_AT, memory_bytes // 8 // 100)),
+        block_references=min(usual.block_references, max(_LEAST_LOOKED_AT, memory_bytes // 8 // 200)),
+        value_rows=min(usual.value_rows, max(_LEAST_LOOKED_AT, memory_bytes // 16 // 60)),
+        footprint_sectors=min(usual.footprint_sectors, max(_LEAST_LOOKED_AT, memory_bytes // 16)),
+    )
+
+
+def _build_context(subject: LaunchSubject, product: Product | None, problems: list[Problem]) -> TraceContext:
+    """The GPU, or where it cannot hold a block at all: one SM that holds one."""
+    capability = subject.compute_capability if product is None else product.compute_capability
+    try:
+        return build_trace_context(
+            capability,
+            block_threads=subject.launch.block,
+            registers_per_thread=subject.registers,
+            shared_bytes=subject.shared_bytes,
+            product=product,
+        )
+    except GpaError as error:
+        problems.append(Problem.from_error(error))
+        return TraceContext(sm_count=1, blocks_per_sm=1)
+
+
+def _probe_grown(
+    subject: LaunchSubject, settings: PredictionSettings, problems: list[Problem]
+) -> tuple[Emulation, LaunchSubject, PredictionSettings]:
+    """The probe, what was probed, and the settings with the time that is left: arrays whose size is a guess are as large as what it touched."""
+    tried: list[Problem] = []
+    probe, taken = _probe(subject, settings, tried)
+    given = subject
+    for _ in range(_GROWING_ROUNDS):
+        grown = grow_guessed(subject.launch, probe.faults)
+        if grown is None:
+            break
+        subject = replace(subject, launch=grown)
+        tried.clear()
+        probe, more = _probe(subject, _take_seconds(settings, taken), tried)
+        taken += more
+    problems.extend(tried)
+    if subject is not given:
+        message = "arrays whose sizes are guesses were made larger, since more of them was touched"
+        problems.append(Problem.note(message))
+    return probe, subject, _take_seconds(settings, taken)
+
+
+def _probe(subject: LaunchSubject, settings: PredictionSettings, problems: list[Problem]) -> tuple[Emulation, float]:
+    """The blocks that tell addresses, or where they take too long the fewest that do; and the seconds the run has less: none if all blocks ended."""
+    every, fewest = list_probe_blocks(subject.launch.grid), list_fewest_probe_blocks(subject.launch.grid)
+    is_all = len(every) == prod(subject.launch.grid)  # then it may be all that is run
+    whole = _choose_trace(settings) if is_all else TraceSettings(branches=False)
+    checks = is_all and settings.checks_races
+    probe = _trace_blocks(subject, settings, every, settings.budget.seconds / _PROBE_SHARE, whole, check_races=checks)
+    if _is_whole(probe):
+        return probe, 0.0
+    first = TraceSettings(branches=False, most_executions=_choose_most_executions(probe, settings, len(fewest)))
+    again = _trace_blocks(subject, settings, fewest, settings.budget.seconds / _SECOND_PROBE_SHARE, first)
+    taken = probe.seconds + again.seconds
+    if not _has_all_first(again):
+        return probe, taken
+    if len(fewest) < len(every):
+        message = f"addresses are those of {format_count(len(fewest))} blocks at the beginning of the grid; more of them would take too long"
+        problems.append(Problem.note(message))
+    return again, taken
+
+
+def _take_seconds(settings: PredictionSettings, taken: float) -> PredictionSettings:
+    """The settings with the seconds the user gave less those taken, but never less than a part of them: the run is to find something, too."""
+    seconds = settings.budget.seconds
+    return replace(settings, budget=replace(settings.budget, seconds=max(seconds - taken, seconds / _RUN_SHARE)))
+
+
+def _is_whole(probe: Emulation) -> bool:
+    """Every block ran to its end, and all it did was traced: what is missing would be missing in the volumes."""
+    return probe.is_complete and probe.trace is not None and probe.trace.is_complete
+
+
+def _choose_most_executions(probe: Emulation, settings: PredictionSettings, blocks: int) -> int:
+    """As many of each access as there is memory for."""
+    counts = probe.counts.warp_executions
+    executed = sum(one.kind is not None and int(counts[one.index]) > 0 for one in probe.instructions)
+    warps = blocks * -(-prod(probe.block_threads) // 32)
+    most_bytes = min(settings.budget.trace_bytes, settings.budget.memory_bytes // 4)
+    return max(_FEWEST_EXECUTIONS, min(_MOST_EXECUTIONS, most_bytes // (_ACCESS_BYTES * warps * max(1, executed))))
+
+
+def _has_all_first(probe: Emulation) -> bool:
+    """As far as its blocks ran, every access was traced, or the first ones of each: with counts of whole blocks that tells volumes."""
+    return probe.trace is not None and has_all_first(probe.trace)
+
+
+def _trace_blocks(
+    subject: LaunchSubject,
+    settings: PredictionSettings,
+    blocks: tuple[int, ...],
+    seconds: float,
+    trace: TraceSettings,
+    *,
+    check_races: bool = False,
+) -> Emulation:
+    return emulate(
+        subject.module,
+        subject.launch,
+        budget=replace(settings.budget, seconds=seconds),
+        sampling=Sampling(kind=SamplingKind.CHOSEN, blocks=blocks),
+        trace=trace,
+        check_races=check_races,
+    )
+
+
+def _choose_trace(settings: PredictionSettings) -> TraceSettings:
+    """What is recorded of the blocks that are analysed."""
+    return TraceSettings(entries=settings.traces_entries or settings.is_paper)
+
+
+def _is_enough(probe: Emulation, plan: SamplingPlan) -> bool:
+    """Whether the probe did all that the run would do: blocks that are all of the grid were traced as those of a run are."""
+    trace = probe.trace
+    return (
+        plan.sampling == Sampling()
+        and _is_whole(probe)
+        and trace is not None
+        and len(probe.executed_blocks) == prod(probe.grid)
+        and trace.accesses.addresses.nbytes <= _MOST_SERVED_BYTES
+    )
+
+
+def _run(
+    subject: LaunchSubject,
+    settings: PredictionSettings,
+    context: TraceContext,
+    plan: SamplingPlan,
+    *,
+    probe: Emulation,
+    piece: PieceRows | None,
+    sinks: Iterable[TraceSink],
+    problems: list[Problem],
+) -> tuple[Emulation, TraceAnswers]:
+    """As many blocks as may, and what their trace shows; a piece is the trace of a probe that ran them all, and stands for the run."""
+    trace = _choose_trace(settings)
+    chains = list_block_chains(subject.module, subject.kernel) if trace.entries else ()
+    answerer = TraceAnswerer(
+        context,
+        bound_analyses(settings.budget.memory_bytes),
+        problems,
+        block_chains=chains,
+        is_paper=settings.is_paper,
+        sinks=sinks,
+    )
+    if piece is not None:
+        begin = time.thread_time()
+        answerer.add_rows(piece)
+        run = replace(probe, trace=None, sink_seconds=time.thread_time() - begin)
+        return run, answerer.finish(is_complete=run.is_complete)
+    run = emulate(
+        subject.module,
+        subject.launch,
+        budget=settings.budget,
+        sampling=plan.sampling,
+        trace=trace,
+        sink=answerer,
+        check_races=settings.checks_races,
+    )
+    return run, answerer.finish(is_complete=run.is_complete)  # a block that was cut short lacks rows
+
+
+def _describe_execution(run: Emulation, plan: SamplingPlan) -> Execution:
+    return Execution(
+        grid_blocks=prod(run.grid),
+        executed_blocks=len(run.executed_blocks),
+        is_complete=run.is_complete,
+        warp_instructions=run.warp_instructions,
+        lane_instructions=int(run.counts.lane_executions.sum()),
+        seconds=run.seconds,
+        peak_bytes=run.peak_bytes,
+        why=plan.why,
+        printed=run.printed,
+        analysis_seconds=run.sink_seconds,
+    )
+
+
+def merge_faults(run: tuple[Fault, ...], probe: tuple[Fault, ...]) -> tuple[Fault, ...]:
+    """Those of the run, and those only the probe met: its blocks lie at the ends of the grid, where bounds are passed.
+
+    Where the probe itself was ended says nothing: its time is a part of the run's.
+    """
+    known = {(fault.kind, fault.instruction) for fault in run}
+    others = (fault for fault in probe if fault.kind not in ENDINGS)
+    return group_faults((*run, *(fault for fault in others if (fault.kind, fault.instruction) not in known)))
+
+
+def group_faults(faults: Iterable[Fault]) -> tuple[Fault, ...]:
+    """Those of one kind on one source line, with its callers, as one: the compiler makes many instructions of a line.
+
+    The first stands for all: its message, thread and other access. Where no line is known, each stays by itself.
+    """
+    found: dict[object, Fault] = {}
+    for number, fault in enumerate(faults):
+        key = number if fault.chain is None else (fault.kind, fault.chain, fault.is_fatal)
+        first = found.get(key)
+        if first is None:
+            found[key] = fault
+            continue
+        found[key] = replace(
+            first, count=first.count + fault.count, instructions=first.instructions + fault.instructions
+        )
+    return tuple(found.values())
+
+
+def list_block_chains(module: PtxModule, kernel: str) -> tuple[InlineChain | None, ...]:
+    """The inline chain of the first instruction that has one, for each basic block of a kernel and of what it can call, by its number in traces."""
+    chains: list[InlineChain | None] = []
+    for function in list_reachable(module, kernel):
+        blocks = find_blocks(function)
+        for first, last in zip(blocks.first, blocks.last, strict=True):
+            body = function.instructions[first : last + 1]
+            chains.append(next((one.chain for one in body if one.chain is not None), None))
+    return tuple(chains)

@@ -1,0 +1,419 @@
+"""From a report to predictions that stand beside what was measured: :func:`predict_report`. It tells all of a launch but its arguments."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gpa_lsp.code.binary.embedded_ptx import EmbeddedPtx, find_ptx_lines
+from gpa_lsp.code.binary.opcodes import Access, MemorySpace
+from gpa_lsp.code.ptx.model import PtxModule, Space
+from gpa_lsp.code.ptx.reachable import list_reachable
+from gpa_lsp.diagnosis.analyses.answers import Answer
+from gpa_lsp.execution.compiler.builds import build_unit
+from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.model import Counts, Emulation, Sampling, SamplingKind, TraceSettings, TraceSink
+from gpa_lsp.execution.launches.read_launches import find_launch_file, read_launches
+from gpa_lsp.execution.prediction.comparing import compare_launches
+from gpa_lsp.execution.prediction.launch_sources import EVERY_LAUNCH, LaunchChoice
+from gpa_lsp.execution.prediction.launch_subject import LaunchSubject
+from gpa_lsp.execution.prediction.measured_answer import answer_measured
+from gpa_lsp.execution.prediction.measured_model import ComparedAccess, CountComparison, CountPair
+from gpa_lsp.execution.prediction.model import (
+    DEFAULT_PREDICTION,
+    KernelPrediction,
+    PredictionSettings,
+    SourcePrediction,
+)
+from gpa_lsp.execution.prediction.predict import Progress
+from gpa_lsp.execution.prediction.predict_launch import predict_launch
+from gpa_lsp.execution.prediction.report_launches import MeasuredLaunch, explain_no_code, list_measured_launches
+from gpa_lsp.execution.prediction.static_source import SourceStatics, examine_unit
+from gpa_lsp.execution.traces.model import AccessGroupKind, find_group_kind
+from gpa_lsp.execution.traces.request_counts import RequestCollector, RequestCounts
+from gpa_lsp.foundation.errors import InputError, Problem, spare_others
+from gpa_lsp.foundation.native.shared_library import prepare_core
+from gpa_lsp.foundation.numbers import format_count
+from gpa_lsp.gpu.device.products import find_product_of, note_choice
+from gpa_lsp.kernel.dataflow.accesses import count_access_bytes
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.kernel.model import Kernel, KernelRows
+from gpa_lsp.kernel.names import demangle
+from gpa_lsp.profile.model import Profile
+from gpa_lsp.profile.read import read_profile
+
+_COUNTING_SHARE = 4  # Blocks that are run for counting alone may take this part of what a launch may
+_IN_PIECES = "wmma."  # Instructions that the hardware executes as several accesses, as which a trace has them
+
+
+class EmulatedAccess(Struct, frozen=True, kw_only=True):
+    """An access instruction of the PTX, in one space."""
+
+    text_line: int  # of the PTX text, from 1
+    text: str  # as PTX
+    kind: AccessGroupKind  # loads, stores or atomics
+    space: Space  # resolved; GENERIC where no lane ever accessed anything
+    bytes_per_lane: int  # that one thread accesses at once
+    executions: int  # by warps, those in which the guard held for no lane included
+    threads: int  # that executed it with their guard true
+    sectors: int | None  # of its requests; None for shared memory
+    wavefronts: int | None  # of its requests; None for all but shared memory
+
+
+class EmulatedCounts(Struct, frozen=True, kw_only=True):
+    """All accesses of a launch."""
+
+    accesses: tuple[EmulatedAccess, ...]  # in the order of the PTX
+    counted_blocks: int  # that were run, each to its end
+    grid_blocks: int  # of the launch
+
+    @property
+    def is_all(self) -> bool:
+        """Every block was run."""
+        return self.counted_blocks == self.grid_blocks
+
+    @property
+    def factor(self) -> float:
+        """What the counts are multiplied with to be those of the launch."""
+        return self.grid_blocks / self.counted_blocks
+
+
+def count_launch(
+    subject: LaunchSubject, prediction: KernelPrediction, collector: RequestCollector, settings: PredictionSettings
+) -> EmulatedCounts | None:
+    """What each access did, of all blocks where the prediction ran them, else of some that are spread over the grid.
+
+    Returns:
+        The counts; None where not every block that was begun ran to its end, or not all of it was traced.
+    """
+    execution = prediction.execution
+    counts, blocks = prediction.counts, execution.executed_blocks
+    if counts is None or not (execution.is_complete and collector.is_complete and blocks == execution.grid_blocks):
+        per_block = max(1.0, execution.warp_instructions / max(1, blocks))
+        most = max(1, int(settings.traced_warp_instructions / _COUNTING_SHARE / per_block))
+        for number in dict.fromkeys((min(most, execution.grid_blocks), 1)):  # of blocks that loop long, one is enough
+            collector = RequestCollector()
+            run = _run_spread(subject, number, collector, settings)
+            counts, blocks = run.counts, len(run.executed_blocks)
+            if run.is_complete and collector.is_complete and blocks:
+                break
+        else:
+            return None
+    return EmulatedCounts(
+        accesses=tuple(_list_accesses(subject.module, subject.kernel, counts, collector)),
+        counted_blocks=blocks,
+        grid_blocks=execution.grid_blocks,
+    )
+
+
+def _run_spread(
+    subject: LaunchSubject, blocks: int, collector: RequestCollector, settings: PredictionSettings
+) -> Emulation:
+    """A wave would not do: blocks at the ends of a grid do other work than those in its middle."""
+    return emulate(
+        subject.module,
+        subject.launch,
+        budget=settings.budget,
+        sampling=Sampling(kind=SamplingKind.SPREAD, count=blocks),
+        trace=TraceSettings(branches=False),
+        sink=collector,
+        check_races=False,
+    )
+
+
+def _list_accesses(
+    module: PtxModule, kernel: str, counts: Counts, collector: RequestCollector
+) -> Iterator[EmulatedAccess]:
+    every = collector.finish()
+    lines = [one.text_line for function in list_reachable(module, kernel) for one in function.instructions]
+    for static, text_line in zip(collector.instructions, lines, strict=False):  # behind them, ways to called functions
+        if static.kind is None:
+            continue
+        executions, threads = int(counts.warp_executions[static.index]), int(counts.lane_executions[static.index])
+        spaces = every.get(static.index) or {static.space: RequestCounts()}
+        is_split = static.text.startswith(_IN_PIECES) or len(spaces) > 1
+        for space, one in spaces.items():
+            yield EmulatedAccess(
+                text_line=text_line,
+                text=static.text,
+                kind=find_group_kind(static),
+                space=space,
+                bytes_per_lane=static.bytes_per_lane,
+                executions=one.requests if is_split else executions,
+                threads=one.lanes if is_split else threads,
+                sectors=None if space is Space.SHARED else one.sectors,
+                wavefronts=one.wavefronts if space is Space.SHARED else None,
+            )
+
+
+# Lay what was emulated over what was measured: :func:`compare_counts`.
+#
+# A line of the PTX becomes any number of machine instructions, and what they did together is what the line did: loops are unrolled and functions
+# inlined. Of accesses that were joined to a wider one only executions are compared. Machine instructions that the PTX does not have (spills,
+# parameters that are copied) are counted, not compared.
+
+_KINDS = {
+    Access.LOAD: AccessGroupKind.LOADS,
+    Access.COPY: AccessGroupKind.LOADS,
+    Access.STORE: AccessGroupKind.STORES,
+    Access.ATOMIC: AccessGroupKind.ATOMICS,
+    Access.REDUCTION: AccessGroupKind.ATOMICS,
+}
+_SPACES = {
+    MemorySpace.GLOBAL: Space.GLOBAL,
+    MemorySpace.GENERIC: Space.GENERIC,
+    MemorySpace.SHARED: Space.SHARED,
+    MemorySpace.LOCAL: Space.LOCAL,
+}
+_SECTORS = {Space.GLOBAL: "global_sectors", Space.LOCAL: "local_sectors"}
+
+_WAVEFRONTS = {Space.SHARED: "shared_wavefronts"}
+_MATRICES = ("ldmatrix", "stmatrix")  # Accesses whose width is that of a row, and not of registers
+_THREADS = "thread_executions_true"
+
+_Key = tuple[int, AccessGroupKind, Space]  # Line of the PTX section, kind and space
+
+
+class _MachineAccess(Struct, frozen=True, kw_only=True):
+    row: int
+    line: int
+    kind: AccessGroupKind
+    space: Space
+
+
+def compare_counts(kernel: Kernel, unit: EmbeddedPtx, emulated: EmulatedCounts) -> CountComparison:
+    """Each access of the PTX that became machine instructions, with both counts."""
+    of_ptx: dict[_Key, list[EmulatedAccess]] = {}
+    for access in emulated.accesses:
+        of_ptx.setdefault((unit.kept_lines[access.text_line - 1], access.kind, access.space), []).append(access)
+    rows: dict[_Key, list[int]] = {}
+    added = unmapped = 0
+    spaces: dict[tuple[int, AccessGroupKind], list[Space]] = {}
+    for line, kind, space in of_ptx:
+        spaces.setdefault((line, kind), []).append(space)
+    for machine in _list_machine_accesses(kernel, unit):
+        key = _find_key(machine, spaces)
+        if key is not None:
+            rows.setdefault(key, []).append(machine.row)
+        elif machine.line:
+            added += 1
+        else:
+            unmapped += 1
+    joined = _Joined(rows=kernel.rows, factor=emulated.factor)
+    return CountComparison(
+        launch=kernel.launches[0].index,
+        accesses=tuple(joined.compare(key, of_ptx[key], rows[key]) for key in sorted(rows, key=_order)),
+        counted_blocks=emulated.counted_blocks,
+        grid_blocks=emulated.grid_blocks,
+        added=added,
+        merged=sum(any(one.executions for one in of_ptx[key]) for key in of_ptx.keys() - rows.keys()),
+        unmapped=unmapped,
+    )
+
+
+def _order(key: _Key) -> tuple[int, str, int]:
+    line, kind, space = key
+    return line, kind.value, int(space)
+
+
+def _list_machine_accesses(kernel: Kernel, unit: EmbeddedPtx) -> Iterator[_MachineAccess]:
+    rows = kernel.rows
+    for number, function in enumerate(kernel.functions):
+        if kernel.cubin is None or function.name not in kernel.cubin.functions:
+            continue
+        lines = find_ptx_lines(kernel.cubin, function.name, unit)
+        first = int(rows.first_rows[number])
+        for index, line in enumerate(lines[: len(function.pc_offsets)].tolist()):
+            opcode = rows.opcode(first + index)
+            if opcode.access in _KINDS and opcode.memory in _SPACES:
+                yield _MachineAccess(
+                    row=first + index, line=line, kind=_KINDS[opcode.access], space=_SPACES[opcode.memory]
+                )
+
+
+def _find_key(machine: _MachineAccess, spaces: Mapping[tuple[int, AccessGroupKind], list[Space]]) -> _Key | None:
+    """The access a machine instruction was made of: on the same line, of the same kind, and to the same space where both say one."""
+    of_line = spaces.get((machine.line, machine.kind), [])
+    if machine.space is Space.GENERIC:
+        return (machine.line, machine.kind, of_line[0]) if len(of_line) == 1 else None
+    space = next((one for one in (machine.space, Space.GENERIC) if one in of_line), None)
+    return None if space is None else (machine.line, machine.kind, space)
+
+
+class _Joined(Struct, frozen=True, kw_only=True):
+    """Sums over rows."""
+
+    rows: KernelRows  # of the kernel
+    factor: float  # of emulated counts
+
+    def compare(self, key: _Key, accesses: list[EmulatedAccess], numbers: list[int]) -> ComparedAccess:
+        line, kind, space = key
+        place = next((place for place in map(self.rows.place, numbers) if place is not None), None)
+        # Neighbouring loads become one that is wider: it does for several what this one is asked to do alone.
+        widths = {count_access_bytes(self.rows.mnemonic(row)) for row in numbers}
+        is_as_wide = accesses[0].text.startswith(_MATRICES) or widths <= {one.bytes_per_lane for one in accesses}
+        sectors = sum(one.sectors or 0 for one in accesses)
+        wavefronts = sum(one.wavefronts or 0 for one in accesses)
+        counted = self.rows.executions[numbers]
+        return ComparedAccess(
+            ptx=accesses[0].text,
+            ptx_line=line,
+            file=None if place is None else place.file,
+            line=None if place is None else place.line,
+            kind=kind,
+            space=space,
+            instructions=tuple((self.rows.function_of(row).name, int(self.rows.pc_offsets[row])) for row in numbers),
+            executions=CountPair(
+                measured=float(counted[counted > 0].sum()),
+                emulated=sum(one.executions for one in accesses) * self.factor,
+            ),
+            threads=self._pair(_THREADS, numbers, sum(one.threads for one in accesses)),
+            sectors=self._pair(_SECTORS.get(space) if is_as_wide else None, numbers, sectors),
+            wavefronts=self._pair(_WAVEFRONTS.get(space) if is_as_wide else None, numbers, wavefronts),
+        )
+
+    def _pair(self, name: str | None, numbers: list[int], emulated: int) -> CountPair | None:
+        column = None if name is None else self.rows.counter(name)
+        if column is None:
+            return None
+        known, threads = column[numbers], self.rows.counter(_THREADS)
+        is_known = known >= 0
+        if name != _THREADS and threads is not None:
+            # No thread accesses nothing: the profiler counted neither sectors nor wavefronts of some guarded copies.
+            is_known &= (known > 0) | (threads[numbers] <= 0)
+        return CountPair(measured=float(known.sum()), emulated=emulated * self.factor) if is_known.all() else None
+
+
+def predict_report(
+    path: Path,
+    *,
+    kernel: str | None = None,
+    launches: LaunchChoice = EVERY_LAUNCH,
+    settings: PredictionSettings = DEFAULT_PREDICTION,
+    sinks: Iterable[TraceSink] = (),
+    progress: Progress | None = None,
+) -> SourcePrediction:
+    """Take the code out of a report, emulate its launches, and lay what each access did over what was measured of it.
+
+    Args:
+        path: of the report.
+        kernel: only the kernel of this name, or else those whose name contains it; None for all.
+        launches: the description with the arguments, and which of the launches: those that are alike count as one.
+        settings: how much it may cost; without a GPU in it, it is for the one that was measured on.
+        sinks: get the traces as well, of one launch after the other.
+        progress: told how far it is.
+
+    Raises:
+        InputError: the report or the description cannot be read, none of its kernels has the name, or it holds the PTX of none of them.
+    """
+    profile = read_profile(path)
+    described = launches.path or find_launch_file(path)
+    given = () if described is None else read_launches(described, text=launches.text)
+    problems = [Problem.note(note) for note in note_choice(settings.machine)]
+    found = list_measured_launches(profile, kernel, given, problems)
+    if not found:
+        raise explain_no_code(path, problems)
+    chosen = _choose([one for one in found if one.is_described], launches, described)
+    work = _ReportWork(profile, settings, tuple(sinks), problems)
+    predictions = []
+    for number, one in enumerate(chosen):
+        name = demangle(one.launch.mangled_name)
+        if progress is not None:
+            progress(f"emulating {name}", number, len(chosen))
+        with spare_others(f"predicting a launch of {name}", problems, kernel=one.launch.mangled_name):
+            predictions.append(work.predict(one, name))
+    undescribed = dict.fromkeys(demangle(one.launch.mangled_name) for one in found if not one.is_described)
+    return SourcePrediction(
+        path=path,
+        launches_path=described,
+        statics=work.examine((*chosen, *found)[0]),
+        kernels=tuple(predictions),
+        undescribed=tuple(undescribed),
+        problems=tuple(problems),
+        comparisons=compare_launches(predictions),
+    )
+
+
+def _choose(found: list[MeasuredLaunch], choice: LaunchChoice, described: Path | None) -> Sequence[MeasuredLaunch]:
+    if choice.number is not None:
+        if not 1 <= choice.number <= len(found):
+            remedy = f"give a number from 1 to {len(found)}" if found else "describe a launch's arguments"
+            raise InputError(f"there is no launch {choice.number}", path=described, remedy=remedy)
+        return found[choice.number - 1 : choice.number]
+    if choice.is_single and len(found) > 1:
+        message = f"{format_count(len(found))} launches match, and one is asked for"
+        raise InputError(message, path=described, remedy="choose one with --kernel and --launch")
+    return found
+
+
+class _ReportWork:
+    """What all launches of a report have in common."""
+
+    def __init__(
+        self, profile: Profile, settings: PredictionSettings, sinks: tuple[TraceSink, ...], problems: list[Problem]
+    ) -> None:
+        self._profile = profile
+        self._settings = settings
+        self._sinks = sinks
+        self._problems = problems
+        self._examined: dict[str, SourceStatics] = {}
+
+    def examine(self, one: MeasuredLaunch) -> SourceStatics:
+        """What the code of a launch says without being run."""
+        path = (self._profile.path or Path()).absolute()
+        name = one.launch.mangled_name
+        if name not in self._examined:
+            unit = build_unit(one.code.cubin, one.code.unit.text, one.code.cubin.sm)
+            self._examined[name] = examine_unit(unit, path=path, text="", kernel=name)
+        return self._examined[name]
+
+    def predict(self, one: MeasuredLaunch, name: str) -> KernelPrediction:
+        """One launch, with what was measured of it."""
+        statics = self.examine(one)
+        subject = LaunchSubject(
+            module=one.code.module,
+            launch=one.description,
+            kernel=one.code.function.name,
+            name=name,
+            statics=next(
+                (k.statics for k in statics.kernels if k.statics.mangled_name == one.code.function.name), None
+            ),
+            compute_capability=one.launch.device.compute_capability or statics.unit.compute_capability,
+        )
+        settings, collector = self._settings, RequestCollector()
+        product = find_product_of(one.launch.device)
+        if settings.machine is None and product is not None:
+            settings = replace(settings, machine=product.name)
+        prepare_core()
+        predicted = predict_launch(subject, settings, sinks=(*self._sinks, collector))
+        problems: list[Problem] = []
+        with spare_others("laying it over what was measured", problems, kernel=subject.kernel):
+            compared = self._compare(one, subject, predicted, collector, settings)
+            predicted = replace(predicted, measured=compared, answers=_put_behind_faults(predicted.answers, compared))
+        return replace(predicted, problems=(*predicted.problems, *problems))
+
+    def _compare(
+        self,
+        one: MeasuredLaunch,
+        subject: LaunchSubject,
+        predicted: KernelPrediction,
+        collector: RequestCollector,
+        settings: PredictionSettings,
+    ) -> CountComparison:
+        index = one.launch.index
+        kernels, problems = join_profile(self._profile, kernel_filter=lambda launch: launch.index == index)
+        if not kernels:
+            return CountComparison(launch=index, why=next((one.message for one in problems), "its code cannot be read"))
+        if not (kernels[0].rows.executions >= 0).any():
+            why = "the report does not count executions per instruction; record it with --set full, or --section SourceCounters"
+            return CountComparison(launch=index, why=why)
+        emulated = count_launch(subject, predicted, collector, settings)
+        if emulated is None:
+            why = "the emulation did not come to an end; give it more time (--seconds) or memory (--memory)"
+            return CountComparison(launch=index, why=why)
+        return compare_counts(kernels[0], one.code.unit, emulated)
+
+
+def _put_behind_faults(answers: tuple[Answer, ...], compared: CountComparison) -> tuple[Answer, ...]:
+    return (*answers[:1], answer_measured(compared), *answers[1:])

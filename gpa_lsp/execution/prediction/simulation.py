@@ -1,0 +1,446 @@
+"""From a report, a build or a source to simulated launches: :func:`simulate_report`, :func:`simulate_build`,
+:func:`simulate_source` and :func:`simulate_launch`. Nothing in what comes out was measured."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from math import inf, prod
+from pathlib import Path, PurePath
+
+from msgspec import Struct
+
+from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.execution.compiler.builds import read_build
+from gpa_lsp.execution.compiler.model import CompiledUnit
+from gpa_lsp.execution.compiler.settings import DEFAULT_SETTINGS, CompileSettings
+from gpa_lsp.execution.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
+from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription
+from gpa_lsp.execution.launches.read_launches import explain_undescribed, find_launch_file, read_launches
+from gpa_lsp.execution.prediction.guessed_sizes import note_guesses
+from gpa_lsp.execution.prediction.simulation_subjects import (
+    PTX_REMEDY,
+    Place,
+    Subject,
+    assemble_units,
+    choose_units,
+    find_module,
+    find_ptx,
+    list_names,
+    make_built,
+    make_measured,
+    match_launches,
+    miss_kernel,
+)
+from gpa_lsp.execution.prediction.targets import examine_for_machine, note_difference
+from gpa_lsp.execution.simulator.profile_document import DocumentLaunch
+from gpa_lsp.execution.simulator.simulate import find_places, simulate_kernel
+from gpa_lsp.execution.simulator.traffic import list_mates
+from gpa_lsp.execution.simulator.walk_kernel import WalkSettings, find_registers, find_shared_bytes, walk_kernel
+from gpa_lsp.execution.simulator.warp_walk import KernelWalk
+from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity, spare_others
+from gpa_lsp.foundation.native.shared_library import prepare_core
+from gpa_lsp.foundation.numbers import format_count_of
+from gpa_lsp.gpu.arch.lookup import find_architecture
+from gpa_lsp.gpu.arch.model import Architecture
+from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
+from gpa_lsp.gpu.device.model import Machine
+from gpa_lsp.gpu.device.products import Product, find_product, note_choice
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.kernel.names import choose_by_name, demangle, list_named, shorten_name
+from gpa_lsp.profile.read import read_profile
+
+Progress = Callable[[str, int, int], None]
+
+_MOST_WALKED = 12  # Blocks of a launch that are walked at most
+_LAST_TRY = 3  # Times as much may be used for one block alone
+
+
+class SimulationSettings(Struct, frozen=True, kw_only=True):
+    """How much a simulation may cost."""
+
+    # name of the GPU; None for that of the report, or the first known of the code's architecture
+    machine: str | None = None
+    seconds: float = 20.0  # for walking blocks of a launch; where they do not suffice, fewer blocks are tried, twice
+    # for walking blocks of all launches together; those for which nothing is left are not simulated. None for no such limit.
+    total_seconds: float | None = None
+    memory_bytes: int = 8 << 30  # for the arrays of a launch
+    # warp instructions that are walked at most, of one block alone three times as many; their walks are kept in memory
+    executions: int = 12_000_000
+    # estimate as the hybrid paper does: a time from loop bounds and branches, without executing anything and without samples
+    is_paper: bool = False
+
+
+DEFAULT_SIMULATION = SimulationSettings()
+
+
+class Simulation(Struct, frozen=True, kw_only=True):
+    """What was simulated."""
+
+    launches: tuple[DocumentLaunch, ...]  # in the order of the description
+    # in the same order, of the hybrid paper's own model, where that was asked for; there are no launches then
+    estimates: tuple["EstimatedLaunch", ...] = ()
+    problems: tuple[Problem, ...] = ()  # what could not be, and why
+
+
+class EstimatedLaunch(Struct, frozen=True, kw_only=True):
+    """A launch and the time that the hybrid paper's model gives it."""
+
+    name: str  # of the kernel, for people
+    estimate: PaperEstimate  # what the model says
+    machine: Machine  # the GPU
+
+
+def simulate_report(
+    path: Path,
+    *,
+    kernel: str | None = None,
+    launches: Path | None = None,
+    settings: SimulationSettings = DEFAULT_SIMULATION,
+    progress: Progress | None = None,
+) -> Simulation:
+    """Simulate launches on the module, the GPU and the clocks of a report. Its samples and counters are not looked at.
+
+    Raises:
+        InputError: the report or the description cannot be read, or no GPU has the name.
+    """
+    profile = read_profile(path)
+    described = _read_described(path, launches)
+    problems: list[Problem] = []
+    wanted = {one.mangled_name for one in profile.launches}
+    if kernel is not None:
+        known, wanted = wanted, set(list_named(kernel, sorted(wanted), lambda name: (name, demangle(name))))
+        if not wanted:
+            raise miss_kernel(kernel, sorted(known), path)
+    named = {name for one in described for name in list_named(one.kernel, sorted(wanted), lambda name: (name,))}
+    kernels, met = join_profile(profile, kernel_filter=lambda launch: launch.mangled_name in named)
+    problems += met
+    product = None if settings.machine is None else find_product(settings.machine)
+    if product is not None:
+        problems += _note_machine(
+            settings, product, [divmod(one.cubin.sm, 10) for one in kernels if one.cubin is not None]
+        )
+    subjects = [make_measured(one, product) for one in kernels]
+    return _simulate_all(
+        described,
+        subjects,
+        settings,
+        problems,
+        progress,
+        path=path,
+        launches=launches,
+        is_chosen=kernel is not None,
+        known=sorted(wanted),
+    )
+
+
+def simulate_build(
+    path: Path,
+    *,
+    kernel: str | None = None,
+    launches: Path | None = None,
+    compute_capability: tuple[int, int] | None = None,
+    settings: SimulationSettings = DEFAULT_SIMULATION,
+    progress: Progress | None = None,
+) -> Simulation:
+    """Simulate launches of device code that was built.
+
+    Raises:
+        InputError: the file or the description cannot be read, or no GPU has the name.
+        MissingToolError: the file needs NVIDIA's cuobjdump, or holds PTX alone and needs ptxas, which is not installed.
+        ToolError: cuobjdump or ptxas failed.
+    """
+    product = None if settings.machine is None else find_product(settings.machine)
+    choose = choose_by_name(kernel)
+    built = read_build(path, compute_capability=compute_capability, assembles=product is None, choose_entries=choose)
+    units = assemble_units(built, product, choose)
+    described = _read_described(path, launches)
+    problems: list[Problem] = []
+    if product is not None:
+        units = choose_units(units, product, path)
+        problems += _note_machine(settings, product, [one.compute_capability for one in units])
+    subjects = make_built(units, path, kernel, settings.machine, problems)
+    is_chosen = kernel is not None
+    return _simulate_all(
+        described, subjects, settings, problems, progress, path=path, launches=launches, is_chosen=is_chosen
+    )
+
+
+def _note_machine(
+    settings: SimulationSettings, product: Product, compiled_for: Sequence[tuple[int, int]]
+) -> Iterator[Problem]:
+    """Which GPU was taken for a name, and that code is for another one."""
+    yield from map(Problem.note, note_choice(settings.machine))
+    for capability in sorted(set(compiled_for)):
+        yield from map(Problem.note, note_difference(product, capability))
+
+
+def simulate_source(
+    path: Path,
+    *,
+    kernel: str | None = None,
+    launches: Path | None = None,
+    text: str | None = None,
+    launches_text: str | None = None,
+    number: int | None = None,
+    compute_capability: tuple[int, int] | None = None,
+    settings: SimulationSettings = DEFAULT_SIMULATION,
+    compile_settings: CompileSettings = DEFAULT_SETTINGS,
+    progress: Progress | None = None,
+) -> Simulation:
+    """Compile a source and simulate its launches.
+
+    Args:
+        path: of the source.
+        kernel: only kernels of this name, or else those whose name contains it; None for all.
+        launches: the description; None for the file beside the source.
+        text: what an editor holds of the source; None to read the file.
+        launches_text: what an editor holds of the description; None to read the file.
+        number: only this one of the launches of the kernels that are meant, from 1; None for all.
+        compute_capability: to compile for; None leaves it to the GPU, or to the compile command.
+        settings: how much it may cost, and the GPU.
+        compile_settings: of the compiler.
+        progress: told of each launch.
+
+    Raises:
+        InputError: the source or the description cannot be read, or no GPU has the name.
+        MissingToolError: no compiler is installed.
+        ToolError: the compiler did not end in time, or crashed.
+    """
+    examined = examine_for_machine(
+        path,
+        text=text,
+        kernel=kernel,
+        machine=settings.machine,
+        compute_capability=compute_capability,
+        settings=compile_settings,
+    )
+    unit = examined.statics.unit
+    if unit.has_failed:
+        listed = "; ".join(message.text for message in unit.messages[:3])
+        raise InputError(f"it cannot be compiled: {listed}", path=path, remedy="mend it and simulate it again")
+    described = _read_described(path, launches, launches_text)
+    problems = [Problem.note(note) for note in examined.notes]
+    subjects = make_built((unit,), path, kernel, settings.machine, problems)
+    if number is not None:
+        described = _choose_launch(described, [one.kernel.mangled_name for one in subjects], number)
+    is_chosen = kernel is not None
+    return _simulate_all(
+        described, subjects, settings, problems, progress, path=path, launches=launches, is_chosen=is_chosen
+    )
+
+
+def simulate_launch(
+    unit: CompiledUnit, launch: LaunchDescription, *, path: Path, settings: SimulationSettings = DEFAULT_SIMULATION
+) -> Simulation:
+    """Simulate one launch of a source that was compiled.
+
+    Raises:
+        InputError: there is no machine code, or no GPU has the name.
+    """
+    problems: list[Problem] = []
+    subjects = make_built((unit,), path, None, settings.machine, problems)
+    return _simulate_all(
+        (launch,), subjects, settings, problems, None, path=path, launches=launch.path, is_chosen=False
+    )
+
+
+def _choose_launch(
+    described: Sequence[LaunchDescription], names: Sequence[str], number: int
+) -> tuple[LaunchDescription, ...]:
+    """The launch with a number among those of some kernels."""
+    own = [one for one in described if list_named(one.kernel, list(names), lambda name: (name,))]
+    if number > len(own):
+        message = f"there is no launch {number}: {format_count_of(len(own), 'launch')} of it described"
+        raise InputError(message, remedy="choose another with --launch")
+    return (own[number - 1],)
+
+
+def _read_described(path: Path, launches: Path | None, text: str | None = None) -> tuple[LaunchDescription, ...]:
+    described = launches or find_launch_file(path)
+    if described is None:
+        raise explain_undescribed(path)
+    return read_launches(described, text=text)
+
+
+def _simulate_all(
+    described: Sequence[LaunchDescription],
+    subjects: Sequence[Subject],
+    settings: SimulationSettings,
+    problems: list[Problem],
+    progress: Progress | None,
+    *,
+    path: Path,
+    launches: Path | None,
+    is_chosen: bool,
+    known: Sequence[str] = (),
+) -> Simulation:
+    """Each described launch of one of the kernels; one that cannot be simulated becomes a problem. More kernels may be known than are simulated."""
+    done: list[DocumentLaunch] = []
+    estimates: list[EstimatedLaunch] = []
+    known = known or [one.kernel.mangled_name for one in subjects]
+    meant = list(match_launches(described, subjects, known, problems, is_chosen=is_chosen))
+    if meant:
+        prepare_core()
+    end_s = inf if settings.total_seconds is None else time.thread_time() + settings.total_seconds
+    for number, (launch, subject) in enumerate(meant):
+        if time.thread_time() >= end_s:
+            left = format_count_of(len(meant) - number, "launch")
+            message = f"{left} not simulated: those before took longer than all may take together"
+            problems.append(Problem(severity=ProblemSeverity.WARNING, message=message))
+            break
+        name = shorten_name(demangle(subject.kernel.mangled_name))
+        if progress is not None:
+            progress(f"simulating {name}", number, len(meant))
+        problems += note_guesses(launch, kernel=subject.kernel.mangled_name)
+        with spare_others(f"simulating a launch of {name}", problems, kernel=subject.kernel.mangled_name):
+            if settings.is_paper:
+                estimates.append(_estimate_one(subject, launch, settings))
+            else:
+                one = _simulate_one(subject, launch, settings, end_s)
+                problems += _note_outside(one, launch)
+                done.append(one)
+    if not done and not estimates and not any(one.severity is ProblemSeverity.ERROR for one in problems):
+        missing = explain_undescribed(path, [list_names(known)], launches)
+        problems.append(Problem.from_error(missing if known else InputError("there is no kernel", path=path)))
+    return Simulation(launches=tuple(done), estimates=tuple(estimates), problems=tuple(problems))
+
+
+def _estimate_one(subject: Subject, launch: LaunchDescription, settings: SimulationSettings) -> EstimatedLaunch:
+    kernel, place, architecture = _find_surroundings(subject, launch)
+    module = find_ptx(subject)
+    if module is None:
+        raise InputError("its PTX is not there, in which the paper's loops and branches are found", remedy=PTX_REMEDY)
+    estimate = estimate_launch(
+        module,
+        module.functions[kernel.mangled_name],
+        launch,
+        CompiledKernel(registers=find_registers(kernel), shared_bytes=find_shared_bytes(kernel, launch)),
+        architecture=architecture,
+        machine=place.machine,
+        l2_bytes=place.memory.l2_bytes,
+        seconds=settings.seconds,
+    )
+    return EstimatedLaunch(name=_name(kernel), estimate=estimate, machine=place.machine)
+
+
+def _find_surroundings(subject: Subject, launch: LaunchDescription) -> tuple[Kernel, Place, Architecture]:
+    kernel = subject.kernel
+    if kernel.cubin is None:
+        raise InputError(
+            "the report does not hold its code", remedy="measure it again with --import-source and its module"
+        )
+    place = subject.find_place(launch)
+    capability = place.machine.compute_capability
+    if capability is None:
+        raise InputError("the architecture of the GPU is not known", remedy="name a GPU with --machine")
+    return kernel, place, find_architecture(capability)
+
+
+def _name(kernel: Kernel) -> str:
+    return kernel.name if kernel.name != kernel.mangled_name else demangle(kernel.mangled_name)
+
+
+def _simulate_one(
+    subject: Subject, launch: LaunchDescription, settings: SimulationSettings, end_s: float
+) -> DocumentLaunch:
+    kernel, place, architecture = _find_surroundings(subject, launch)
+    own = _choose_blocks(kernel, launch, architecture, place.machine)
+    walk = _walk(kernel, find_module(subject), launch, own, settings, end_s=end_s)
+    simulated = simulate_kernel(
+        kernel,
+        walk,
+        architecture,
+        place.machine,
+        place.memory,
+        own_blocks=own,
+        array_bytes=_count_array_bytes(launch),
+    )
+    return DocumentLaunch(
+        name=_name(kernel),
+        kernel=kernel,
+        walk=walk,
+        simulated=simulated,
+        machine=place.machine,
+        memory=place.memory,
+        is_guessed=bool(note_guesses(launch)),
+    )
+
+
+def _note_outside(one: DocumentLaunch, launch: LaunchDescription) -> Iterator[Problem]:
+    """Arrays that are described as smaller than they are: what lies behind them is read as zeros, and not known."""
+    if not one.walk.outside:
+        return
+    rows = one.kernel.rows
+    place = next((rows.place(row) for row in one.walk.outside if rows.place(row) is not None), None)
+    where = f" ({PurePath(place.file).name}:{place.line})" if place is not None else ""
+    yield Problem(
+        severity=ProblemSeverity.WARNING,
+        message=f"{format_count_of(len(one.walk.outside), 'instruction')} of {shorten_name(_name(one.kernel))} "
+        f"{'access' if len(one.walk.outside) > 1 else 'accesses'} memory outside of the arrays that are described{where}",
+        path=launch.path,
+        place=None if launch.line is None else f"line {launch.line}",
+        remedy="describe the arrays as large as they are",
+        kernel=one.kernel.mangled_name,
+    )
+
+
+def _walk(
+    kernel: Kernel,
+    module: PtxModule,
+    launch: LaunchDescription,
+    own: tuple[int, ...],
+    settings: SimulationSettings,
+    *,
+    end_s: float,
+) -> KernelWalk:
+    """Walk the blocks of an SM, and those that show what it shares with others; fewer where that takes too much."""
+    middle = own[len(own) // 2]
+    first = find_places(launch.grid, own[:1])[0]
+    x, y, _ = launch.grid
+    mates = tuple(at[0] + x * (at[1] + y * at[2]) for at in list_mates(launch.grid, first))
+    walk: KernelWalk | None = None
+    tries = {(*own, *mates): 1, (own[0], *mates): 1, (middle,): _LAST_TRY}
+    for blocks, factor in tries.items():
+        seconds = min(factor * settings.seconds, end_s - time.thread_time())
+        if walk is not None and seconds <= 0:
+            break
+        walk = walk_kernel(
+            kernel,
+            module,
+            launch,
+            WalkSettings(
+                blocks=tuple(sorted(set(blocks))),
+                seconds=seconds,
+                executions=factor * settings.executions,
+                memory_bytes=settings.memory_bytes,
+                counts_grid=True,
+            ),
+        )
+        if set(walk.sampled_blocks) & set(own):
+            break
+    assert walk is not None  # something is always tried
+    return walk
+
+
+def _choose_blocks(
+    kernel: Kernel, launch: LaunchDescription, architecture: Architecture, machine: Machine
+) -> tuple[int, ...]:
+    """Blocks of one SM, from its first to its last. Blocks are dealt out to SMs one by one."""
+    total, sm_count = prod(launch.grid), machine.sm_count or 1
+    shape = BlockShape(
+        threads=prod(launch.block),
+        registers_per_thread=find_registers(kernel),
+        shared_bytes=find_shared_bytes(kernel, launch),
+    )
+    occupancy = find_occupancy(architecture, shape)
+    first = (total - 1) // 2 % sm_count if total > sm_count else total // 2
+    own = range(first, total, sm_count)
+    most = min(len(own), max(1, occupancy.blocks_per_sm) + 2, _MOST_WALKED)
+    return tuple(own[place * (len(own) - 1) // max(1, most - 1)] for place in range(most))
+
+
+def _count_array_bytes(launch: LaunchDescription) -> int | None:
+    arrays = [one for one in launch.arguments if isinstance(one, ArrayArgument) and one.alias_of is None]
+    if len(arrays) < sum(isinstance(one, ArrayArgument) for one in launch.arguments) or not arrays:
+        return None
+    return sum(one.count * one.type.bytes for one in arrays)

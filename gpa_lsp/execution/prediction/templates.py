@@ -1,0 +1,444 @@
+"""Descriptions of launches to begin with, for the kernels of a source, or of what was built, that have none."""
+
+import itertools
+import re
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gpa_lsp.code.binary.linkage_names import find_bare_name
+from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, Space
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.code.sources.assumed_launches import USUAL_THREADS
+from gpa_lsp.code.sources.host_launch import HostLaunch
+from gpa_lsp.code.sources.template_arguments import list_instance_arguments, match_arguments
+from gpa_lsp.execution.compiler.settings import DEFAULT_SETTINGS, CompileSettings
+from gpa_lsp.execution.emulator.model import Fault
+from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.execution.launches.read_launches import find_launch_file, read_launches
+from gpa_lsp.execution.launches.template import write_source_template, write_template
+from gpa_lsp.execution.prediction.built_modules import read_modules
+from gpa_lsp.execution.prediction.fitting import (
+    LIMITS,
+    MOST_VARIANTS,
+    SHAPES,
+    empty_guessed,
+    fit_sizes,
+    grow_arrays,
+    list_variants,
+    shape_by_axes,
+)
+from gpa_lsp.execution.prediction.guessed_sizes import believe
+from gpa_lsp.execution.prediction.host_code import HostCode, read_host_code
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice, list_launches
+from gpa_lsp.execution.prediction.model import PredictionSettings
+from gpa_lsp.execution.prediction.predict import DescribedLaunch, PredictionWork, match_launches, predict_matched
+from gpa_lsp.execution.prediction.report_launches import explain_no_code, list_measured_launches
+from gpa_lsp.execution.prediction.static_source import SourceStatics, examine_source, require_ptx
+from gpa_lsp.foundation.errors import InputError, Problem
+from gpa_lsp.foundation.numbers import format_count
+from gpa_lsp.kernel.names import demangle, list_named, shorten_name
+from gpa_lsp.profile.read import read_profile
+
+_MOST_NAMES = 8
+_MOST_SAID = 8  # Launches of one kernel that are written down
+
+# Threads of a grid, or what else decides its work, tried in this order: what grows with the square of them shrinks by 16 at each
+_SIZES = (USUAL_THREADS, 65536, 16384, 4096, 1024, 256, 64, 16)
+
+# Each try may take this part of what the emulation may: what fits it fits on a slower machine, too, and somebody waits
+_SHARE = 4
+
+_COPIED = re.compile(r"\bcudaMemcpyToSymbol(?:Async)?\s*\(\s*[&\"]?(\w{1,200})")
+_POINTER_BYTES = 8
+_GRID_WORDS = "# the grid is"
+_THREADS_WORD = "\nthreads = "
+_ROUNDS = 8
+_READ_AS = "fitting.launch.toml"
+_TOO_LARGE = 1000  # Instead of a number of faults
+
+
+def write_templates(
+    path: Path,
+    *,
+    text: str | None = None,
+    kernel: str | None = None,
+    launches_path: Path | None = None,
+    profile_path: Path | None = None,
+    launches_text: str | None = None,
+    compute_capability: tuple[int, int] | None = None,
+    settings: CompileSettings = DEFAULT_SETTINGS,
+    fits: PredictionSettings | None = None,
+) -> str:
+    """The text of a description, or of what to append to the one there is.
+
+    Args:
+        path: of the source.
+        text: what an editor holds of it; None to read the file.
+        kernel: only the kernel of this name, or else those whose name contains it; None for all.
+        launches_path: the description; None for the file beside the source.
+        profile_path: a profile whose launches give block, grid and shared memory; None for guesses. Kernels that it does not have are told.
+        launches_text: what an editor holds of it, empty for one that is to be begun; None to read the file.
+        compute_capability: to compile for; None leaves it to the compile command.
+        settings: of the compiler.
+        fits: sizes are such that emulation by these ends within its limits; None for the usual sizes.
+
+    Raises:
+        InputError: the source does not compile, there is no such kernel, every one has a launch already, or the profile has none of them.
+        MissingToolError: no compiler is installed.
+        ToolError: the compiler did not end in time, or crashed.
+    """
+    statics = examine_source(path, text=text, compute_capability=compute_capability, settings=settings)
+    module = parse_ptx(require_ptx(statics, path), name=str(path))
+    described = launches_path or find_launch_file(statics.path)
+    launches = _read_known(described, launches_text)
+    measured = _list_measured(profile_path)
+    host_code = read_host_code(statics)
+    filled = tuple(_list_filled(module, host_code.texts))
+    work = None if fits is None else _plan_fitting(fits, module, statics)
+
+    def write(function: PtxFunction, names: Collection[str]) -> str:
+        launch = measured.find(function)
+        begin = partial(write_source_template, function, names, texts=host_code.texts, filled=filled, measured=launch)
+        said = _find_said(host_code.launches, function, names)
+        if launch is not None:
+            return _write_readable(begin, _find_same(said, launch))
+        if work is None:
+            return "\n".join(
+                _write_readable(begin, one) if one else shape_by_axes(function, begin()) for one in said or (None,)
+            )
+        return "\n".join(_write_fitting(work, function, begin, host_code, one) for one in said or (None,))
+
+    return _describe([module], launches, kernel, write, path=statics.path, described=described, measured=measured)
+
+
+def _list_filled(module: PtxModule, texts: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Variables that the host gives what they hold: constants without initial values, and those that are copied to."""
+    copied = {found[1] for _, text in texts for found in _COPIED.finditer(text)}
+    for name, variable in module.variables.items():
+        is_bare = variable.initial is None and not variable.initial_symbols and not variable.is_texture
+        if is_bare and (variable.space is Space.CONST or find_bare_name(name) in copied):
+            yield name
+
+
+def _plan_fitting(fits: PredictionSettings, module: PtxModule, statics: SourceStatics) -> PredictionWork:
+    """What is tried may take a part of what the emulation may."""
+    budget = replace(
+        fits.budget,
+        seconds=fits.budget.seconds / _SHARE,
+        warp_instructions=fits.budget.warp_instructions // _SHARE,
+    )
+    tried = replace(fits, budget=budget, traced_warp_instructions=fits.traced_warp_instructions // _SHARE)
+    return PredictionWork(module=module, statics=statics, settings=tried, sinks=(), progress=None)
+
+
+def _write_fitting(
+    work: PredictionWork, function: PtxFunction, begin: "partial[str]", host_code: HostCode, host: HostLaunch | None
+) -> str:
+    """The largest of some sizes that is emulated within the limits, its arrays as large as what is touched; what goes wrong least where all do."""
+    deadline = time.thread_time() + work.settings.budget.seconds * _SHARE
+    has_block = host is not None and host.block is not None
+    best: _Fitted | None = None
+
+    def write(threads: int) -> str:
+        return _write_readable(begin, None if host is None else host_code.shrink(host, threads), threads)
+
+    for place in range(MOST_VARIANTS):
+        found = _fit_variant(work, function, write, place, has_block=has_block, deadline=deadline)
+        if found is not None and (best is None or found.rank[:2] < best.rank[:2]):
+            best = found
+        if found is None or not best or not any(best.rank[:2]) or time.thread_time() > deadline:
+            break
+    if best is not None and any(best.rank[:2]):  # what is read may be how long a loop is: zeros end all of them
+        empty = empty_guessed(write(_SIZES[-1]))
+        found = _fit_size(work, function, empty, _SIZES[-1], has_block=has_block, deadline=deadline)
+        best = min(best, found, key=lambda one: one.rank)
+    if best is None:
+        return write(_SIZES[-1])
+    if best.threads == USUAL_THREADS or _THREADS_WORD not in best.text:
+        return best.text
+    return best.text.replace(
+        _GRID_WORDS, f"# {format_count(USUAL_THREADS)} would take too long to emulate; {_GRID_WORDS[2:]}"
+    )
+
+
+def _write_readable(begin: "partial[str]", host: HostLaunch | None, threads: int = USUAL_THREADS) -> str:
+    """The description of a launch, less what the host code says that no launch can have, such as a grid of nothing."""
+    if host is not None:
+        unknown = tuple(replace(one, value=None, size_bytes=None, members=()) for one in host.arguments)
+        for less in (host, replace(host, grid=None), replace(host, grid=None, block=None, arguments=unknown)):
+            text = begin(host=less, threads=threads)
+            try:
+                read_launches(Path(_READ_AS), text=text)
+            except InputError:
+                continue
+            return text
+    return begin(threads=threads)
+
+
+class _Fitted(Struct, frozen=True, kw_only=True):
+    """A description that was tried."""
+
+    text: str  # of it
+    threads: int  # of its grid, where nobody knew them
+    wrong: int  # faults that other sizes and numbers may not have
+    is_cut_off: bool  # it did not end within the limits
+    has_nothing: bool  # so early that no volumes were predicted; of several such the smallest comes furthest
+
+    @property
+    def rank(self) -> tuple[int, bool, bool]:
+        """Smaller for what goes less wrong."""
+        return self.wrong, self.has_nothing, self.is_cut_off
+
+
+def _fit_variant(
+    work: PredictionWork,
+    function: PtxFunction,
+    write: Callable[[int], str],
+    place: int,
+    *,
+    has_block: bool,
+    deadline: float,
+) -> _Fitted | None:
+    """The best of some sizes with one choice of the numbers that nobody knows; None where there is no such choice."""
+    best: _Fitted | None = None
+    before: _Fitted | None = None
+    for threads in _SIZES:
+        text = next(itertools.islice(list_variants(write(threads)), place, None), None)
+        if text is None or (time.thread_time() > deadline and threads != _SIZES[-1]):
+            continue  # the smallest ends soon, and what was cut off is no beginning
+        found = _fit_size(work, function, text, threads, has_block=has_block, deadline=deadline)
+        if best is None or found.rank < best.rank or (found.rank == best.rank and found.has_nothing):
+            best = found
+        is_as_before = before is not None and before.wrong == found.wrong and not found.is_cut_off
+        if not (best.wrong or best.is_cut_off) or is_as_before:
+            break
+        if _THREADS_WORD not in text and write(_SIZES[-1]) == write(threads):
+            break  # the host code says how large it is
+        before = found
+    return best
+
+
+def _fit_size(
+    work: PredictionWork, function: PtxFunction, text: str, threads: int, *, has_block: bool, deadline: float
+) -> _Fitted:
+    memory_bytes = work.settings.budget.memory_bytes
+    fitted = fit_sizes(work.module, function, text, has_block=has_block, deadline=deadline, memory_bytes=memory_bytes)
+    if fitted is None:  # arrays of that many elements would be too large
+        return _Fitted(text=text, threads=threads, wrong=_TOO_LARGE, is_cut_off=True, has_nothing=True)
+    faults: tuple[Fault, ...] = ()
+    for _ in range(_ROUNDS):
+        launch = believe(read_launches(Path(_READ_AS), text=fitted)[0])  # faults are looked for
+        problems: list[Problem] = []
+        found = predict_matched(work, (DescribedLaunch(launch=launch, function=function),), problems)
+        faults = tuple(fault for one in found for fault in one.faults)
+        grown = grow_arrays(fitted, faults)
+        fitted = grown or fitted
+        if grown is None or time.thread_time() > deadline:
+            break
+    is_cut_off = any(fault.kind in LIMITS for fault in faults)
+    return _Fitted(
+        text=fitted,
+        threads=threads,
+        wrong=sum(fault.kind in SHAPES for fault in faults) if found else _TOO_LARGE,
+        is_cut_off=is_cut_off,
+        has_nothing=is_cut_off and all(one.volumes is None for one in found),
+    )
+
+
+def write_build_templates(
+    path: Path,
+    *,
+    kernel: str | None = None,
+    launches_path: Path | None = None,
+    profile_path: Path | None = None,
+    compute_capability: tuple[int, int] | None = None,
+) -> str:
+    """The same for device code that was built; what its parameters are is found in the PTX alone.
+
+    Args:
+        path: as for :func:`~gpa_lsp.execution.prediction.predict_build.predict_build`.
+        kernel: only the kernel of this name, or else those whose name contains it; None for all.
+        launches_path: the description; None for the file beside it.
+        profile_path: as for :func:`write_templates`.
+        compute_capability: code for this one; None for the newest.
+
+    Raises:
+        InputError: the file cannot be read or has no PTX, there is no such kernel, or every one has a launch already.
+        MissingToolError: the file needs NVIDIA's cuobjdump, which is not installed.
+        ToolError: cuobjdump failed.
+    """
+    described = launches_path or find_launch_file(path)
+    built = read_modules(path, compute_capability, None, [], assembles=False)
+    modules = [one.module for one in built]
+    measured = _list_measured(profile_path)
+
+    def write(function: PtxFunction, names: Collection[str]) -> str:
+        launch = measured.find(function)
+        text = write_template(function, names, measured=launch)
+        return text if launch is not None else shape_by_axes(function, text)
+
+    known = _read_known(described, None)
+    return _describe(modules, known, kernel, write, path=path, described=described, measured=measured)
+
+
+def write_report_templates(path: Path, *, kernel: str | None = None, launches_path: Path | None = None) -> str:
+    """The same for the kernels of a report, with block, grid and shared memory as measured: arguments are left to be corrected.
+
+    Args:
+        path: of the report.
+        kernel: only the kernel of this name, or else those whose name contains it; None for all.
+        launches_path: the description; None for the file beside it.
+
+    Raises:
+        InputError: the report cannot be read or holds no PTX, there is no such kernel, or every one is described already.
+    """
+    described = launches_path or find_launch_file(path)
+    problems: list[Problem] = []
+    known = _read_known(described, None)
+    found = list_measured_launches(read_profile(path), kernel, known, problems)
+    if not found:
+        raise explain_no_code(path, problems)
+    wanted = {one.code.function.name: one for one in reversed(found) if not one.is_described}
+    if not wanted:
+        message = "every kernel has a launch already"
+        raise InputError(message, path=described or path, remedy="edit the description that is there")
+    names = {one.code.function.name for one in found}
+    return "\n".join(
+        write_template(one.code.function, names, measured=one.description) for one in reversed(wanted.values())
+    )
+
+
+class _Measured(Struct, frozen=True, kw_only=True):
+    """The launches of a profile."""
+
+    path: Path | None  # of the profile; None for none
+    launches: tuple[LaunchDescription, ...]  # of all its kernels
+
+    def find(self, function: PtxFunction) -> LaunchDescription | None:
+        """The first launch of a kernel."""
+        readable = demangle(function.name)
+        names = (function.name, readable, shorten_name(readable))
+        return next((one for one in self.launches if one.kernel in names), None)
+
+    def explain(self, function: PtxFunction) -> str:
+        """A comment for a kernel that was not measured; empty where it was, and where nothing was."""
+        if self.path is None or self.find(function) is not None:
+            return ""
+        return f"# {self.path.name} has no launch of this kernel.\n"
+
+    def check(self, wanted: Sequence[PtxFunction]) -> None:
+        """A profile of other kernels is a mistake.
+
+        Raises:
+            InputError: it has a launch of none of those that are wanted.
+        """
+        if self.path is None or any(self.find(one) is not None for one in wanted):
+            return
+        listed = list(dict.fromkeys(shorten_name(demangle(one.kernel)) for one in self.launches))[:_MOST_NAMES]
+        message = f"it has no launch of {', '.join(shorten_name(demangle(one.name)) for one in wanted[:_MOST_NAMES])}"
+        remedy = f"it has launches of {', '.join(listed)}; without a profile sizes are guessed"
+        raise InputError(message, path=self.path, remedy=remedy)
+
+
+def _list_measured(profile_path: Path | None) -> _Measured:
+    choice = LaunchChoice(profile_path=profile_path)
+    return _Measured(path=profile_path, launches=() if profile_path is None else list_launches(None, choice).launches)
+
+
+def _find_said(read: Sequence[HostLaunch], function: PtxFunction, names: Collection[str]) -> list[HostLaunch]:
+    """The launches of a kernel that the host code says something of, each different one once.
+
+    Of a template those of this instance; where that cannot be told those that fit it, and no other instance for certain.
+    """
+    name = find_bare_name(function.name)
+    others = [list_instance_arguments(demangle(one)) for one in names if find_bare_name(one) == name]
+    own = list_instance_arguments(demangle(function.name))
+    found: dict[tuple[object, ...], HostLaunch] = {}
+    for one in sorted(read, key=lambda one: one.is_assumed):
+        knows = one.block is not None or one.grid is not None or any(item.size_bytes for item in one.arguments)
+        if one.kernel != name or not knows or not _fits(one, function):
+            continue
+        matched = match_arguments(one.template_arguments, own)
+        is_elsewhere = any(match_arguments(one.template_arguments, other) for other in others)
+        if matched is False or (matched is None and is_elsewhere):
+            continue
+        rivals = sum(match_arguments(one.template_arguments, other) is not False for other in others)
+        values = tuple((item.value, item.size_bytes) for item in one.arguments)
+        told = one if rivals <= 1 or matched else replace(one, is_of_other=True)
+        found.setdefault((one.grid, one.block, one.shared_bytes, values), told)
+    return list(found.values())[:_MOST_SAID]
+
+
+def _fits(launch: HostLaunch, function: PtxFunction) -> bool:
+    """Whether a kernel can be launched so: arrays for its pointers, and no more threads than it allows."""
+    if len(launch.arguments) != len(function.parameters):
+        return False
+    pairs = zip(launch.arguments, function.parameters, strict=True)
+    if any(one.is_array and parameter.size_bytes < _POINTER_BYTES for one, parameter in pairs):
+        return False
+    if launch.block is None:
+        return True
+    threads = launch.block[0] * launch.block[1] * launch.block[2]
+    return function.required_threads in (None, launch.block) and threads <= (function.max_threads or threads)
+
+
+def _find_same(said: Sequence[HostLaunch], measured: LaunchDescription) -> HostLaunch | None:
+    """Of the launches in the host code the one that was measured, as far as it says; arguments of another size would not fit."""
+    shape = (measured.grid, measured.block)
+    return next(
+        (one for one in said if (one.grid or measured.grid, one.block or measured.block) == shape),
+        None,
+    )
+
+
+def _read_known(described: Path | None, text: str | None) -> tuple[LaunchDescription, ...]:
+    """The launches there are. An empty file is one that the shell has just made for what is printed."""
+    if described is None or not (_has_text(described) if text is None else text.strip()):
+        return ()
+    return read_launches(described, text=text)
+
+
+def _has_text(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0
+
+
+def _describe(
+    modules: Sequence[PtxModule],
+    launches: tuple[LaunchDescription, ...],
+    kernel: str | None,
+    write: Callable[[PtxFunction, Collection[str]], str],
+    *,
+    path: Path,
+    described: Path | None,
+    measured: _Measured,
+) -> str:
+    """A description of a launch for each kernel of some modules that has none.
+
+    Raises:
+        InputError: there is no such kernel, or the profile has none of them.
+    """
+    every: dict[str, PtxFunction] = {}
+    known: set[str] = set()
+    for module in modules:
+        known |= {one.function.name for one in match_launches(module, launches, None, [])}
+        for entry in module.entries:
+            every.setdefault(entry.name, entry)
+    named = list(every.values()) if kernel is None else list_named(kernel, every.values(), lambda one: (one.name,))
+    if not every:
+        raise InputError("has no kernel", path=path, remedy="give a file with a __global__ function in it")
+    if not named:
+        listed = ", ".join(shorten_name(demangle(name)) for name in list(every)[:_MOST_NAMES])
+        raise InputError(f"no kernel is named {kernel}", path=path, remedy=f"there are: {listed}")
+    wanted = [one for one in named if one.name not in known]
+    if not wanted:
+        message = "every kernel has a launch already"
+        raise InputError(message, path=described or path, remedy="edit the description that is there")
+    measured.check(wanted)
+    written = "\n".join(measured.explain(one) + write(one, every) for one in wanted)
+    read_launches(described or path.with_suffix(".launch.toml"), text=written)  # whatever is printed can be read
+    return written

@@ -1,0 +1,123 @@
+"""Recorded launches as descriptions beside the sources of their kernels, which editors and commands emulate: :func:`describe_beside`."""
+
+import hashlib
+import json
+import re
+import shutil
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+from msgspec import Struct
+
+from gpa_lsp.execution.programs.model import KernelRuns, ProgramRun, RecordedLaunch
+from gpa_lsp.foundation.whole_files import atomic_write
+
+_HEADING = "# Launches recorded while a program ran; recording again replaces this file.\n"
+_SUFFIX = ".launch.toml"
+_DATA_SUFFIX = ".launches"
+_DIGEST_LETTERS = 16
+_FILE = re.compile(r"\bfile = (\"[^\"]*\")")
+
+
+class LeftOut(Struct, frozen=True, kw_only=True):
+    """A kernel of which nothing was written."""
+
+    name: str  # for people
+    reason: str  # why, a clause
+
+
+class Described(Struct, frozen=True, kw_only=True):
+    """What was written."""
+
+    written: tuple[Path, ...]  # descriptions
+    left_alone: tuple[Path, ...]  # descriptions that somebody wrote, which stay as they are
+    kernels: tuple[str, ...]  # names, for people, of those that have a description now
+    left_out: tuple[LeftOut, ...]  # the others
+
+
+def describe_beside(run: ProgramRun, folder: Path) -> Described:
+    """Write the recorded launches of a run beside the sources they are of, their data into a folder there.
+
+    Args:
+        run: with recorded launches that are still there.
+        folder: only sources below it.
+
+    Raises:
+        OSError: something cannot be written.
+    """
+    launches: dict[Path, list[tuple[str, RecordedLaunch]]] = defaultdict(list)  # a header's go with those of its source
+    left_out = []
+    for kernel in run.kernels:
+        one = kernel.recorded
+        source = None if one is None else _find_source(one, folder)
+        if one is not None and source is not None:
+            launches[source.with_name(source.stem + _SUFFIX)].append((kernel.name, one))
+        else:
+            left_out.append(LeftOut(name=kernel.name, reason=_explain(kernel)))
+    written, left_alone, kernels = [], [], []
+    for description, named in launches.items():
+        names = [name for name, _ in named]
+        if _is_somebodys(description):
+            left_alone.append(description)
+            reason = f"{description.name} or its data was written by somebody; rename it to record"
+            left_out += [LeftOut(name=name, reason=reason) for name in names]
+            continue
+        _write(description, [one for _, one in named])
+        written.append(description)
+        kernels += names
+    return Described(
+        written=tuple(written), left_alone=tuple(left_alone), kernels=tuple(kernels), left_out=tuple(left_out)
+    )
+
+
+def _find_source(one: RecordedLaunch, folder: Path) -> Path | None:
+    """The source of a launch, where it lies below a folder."""
+    source = None if one.source is None else (folder / one.source).resolve()
+    return source if source is not None and source.is_file() and source.is_relative_to(folder.resolve()) else None
+
+
+def _explain(kernel: KernelRuns) -> str:
+    one = kernel.recorded
+    if one is None:
+        return kernel.unrecorded or "no launch of it was kept"
+    if one.source is None:
+        return "it has no line information; build with -lineinfo"
+    return f"its source is elsewhere: {one.source}"
+
+
+def _is_somebodys(description: Path) -> bool:
+    """Whether there is a description, or data of one, that was not recorded."""
+    if not description.exists():
+        return _find_data(description).exists()
+    return not description.read_text(encoding="utf-8", errors="replace").startswith(_HEADING)
+
+
+def _find_data(description: Path) -> Path:
+    return description.with_name(description.name.removesuffix(_SUFFIX) + _DATA_SUFFIX)
+
+
+def _write(description: Path, launches: list[RecordedLaunch]) -> None:
+    """Write one description; where it cannot be written, what an earlier recording left stays."""
+    data = _find_data(description)
+    digest = hashlib.sha256()
+    parts = []
+    with tempfile.TemporaryDirectory(prefix=f".{data.name[:40]}.", dir=data.parent) as made:
+        written = Path(made, "data")
+        for one in launches:
+            text = one.description.read_text(encoding="utf-8")
+            for name in _FILE.findall(text):
+                written.mkdir(exist_ok=True)
+                file = json.loads(name)
+                shutil.copyfile(one.description.with_name(file), written / file)
+                digest.update((written / file).read_bytes())
+            parts.append(_FILE.sub(lambda match: f"file = {json.dumps(f'{data.name}/{json.loads(match[1])}')}", text))
+        # The data is named, so that other data makes another description: whoever looks at the text alone emulates it again.
+        heading = f"{_HEADING}# Data: {digest.hexdigest()[:_DIGEST_LETTERS]}\n"
+        with atomic_write(description) as stream:
+            stream.write("\n".join([heading, *parts]))
+            stream.flush()
+            if data.exists():
+                data.rename(Path(made, "earlier"))
+            if written.exists():
+                written.rename(data)

@@ -1,0 +1,258 @@
+"""A program built again so that it can run here: with the shared runtime library, PTX and line tables: :func:`build_program`."""
+
+import os
+import shlex
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import wait
+from itertools import chain
+from pathlib import Path
+
+from gpa_lsp.code.binary.tool_location import find_tool
+from gpa_lsp.execution.compiler.absent_headers import FOLDER as ABSENT_HEADERS
+from gpa_lsp.execution.compiler.header_folders import find_cuda_headers
+from gpa_lsp.execution.compiler.nvcc_location import INSTALL, TOOL
+from gpa_lsp.execution.programs.host_libraries import HOST_LIBRARIES, HostLibrary, build_host_library
+from gpa_lsp.execution.programs.library import CudaHeaders, build_libraries, compile_redirection, read_headers
+from gpa_lsp.foundation.errors import InputError, MissingToolError, ToolError
+from gpa_lsp.foundation.kept_files import find_cache_folder
+from gpa_lsp.foundation.native.c_compiler import Tell
+from gpa_lsp.foundation.processes.search_paths import find_program
+from gpa_lsp.foundation.processes.time_limits import TimeLimits
+from gpa_lsp.foundation.processes.watched_command import TEMPORARY, RunLimits, WatchedCommand, run_command
+from gpa_lsp.foundation.whole_files import atomic_write
+from gpa_lsp.gpu.device.products import Product, find_product
+
+_SOURCES = Path(__file__).parent / "building"
+_POLL_S = 0.05
+_LIST_LIMIT_S = 20.0
+_MEMORY_BYTES = 4 << 30
+_ARCHITECTURES = "GPA_LSP_ARCHITECTURES"
+_NVCC = "GPA_LSP_NVCC"
+_TEXTURES = "GPA_LSP_TEXTURES"
+_HEADERS = "GPA_LSP_HEADERS"
+_WANTED_VARIABLE = "GPA_LSP_WANTED"
+_LEAST_STANDARD = "GPA_LSP_LEAST_STANDARD"
+_WRAPPER = "GPA_LSP_NVCC_WRAPPER"
+_SCRIPT = "GPA_LSP_RUNTIME_SCRIPT"
+_FLAGS = "NVCC_APPEND_FLAGS"
+_ARCHITECTURE_VARIABLE = "CUDAARCHS"  # CMake's
+# What old programs link with, and need nothing of: our headers stand for it. Where linkers find another one they take that.
+_EMPTY_LIBRARIES = ("cutil", "cutil_x86_64", "cutil_i386", "shrutil", "shrutil_x86_64", "nvToolsExt")
+_WANTED = 80  # code for compute capability 8.0 runs on everything newer
+_SINCE_C17 = 13000  # The headers of this release of CUDA, and of later ones, are refused by compilers of an older C++
+
+
+def build_program(
+    command: str,
+    *,
+    machine: str,
+    folder: Path,
+    limit_s: float,
+    take: Callable[[bytes], object],
+    tell: Tell | None = None,
+    is_cancelled: Callable[[], bool] = lambda: False,
+) -> None:
+    """Run a build command of the user's, with nvcc asked for what is needed here.
+
+    Args:
+        command: program and arguments as a shell would split them; no shell runs them.
+        machine: name of the GPU that the program will see.
+        folder: it runs in.
+        limit_s: seconds of processor time it may take.
+        take: gets what it prints.
+        tell: told what is waited for, a sentence each: libraries that programs are linked with, then the command.
+        is_cancelled: asked again and again; True ends it.
+
+    Raises:
+        InputError: the command cannot be split or started, or nvcc compiles nothing that the GPU runs; there is no such GPU.
+        MissingToolError: there is no nvcc.
+        ToolError: it failed.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise InputError(f"the build command cannot be read: {error}", remedy="close its quotes") from error
+    if not words:
+        raise InputError("the build command is empty", remedy='give one, such as --build "make -B"')
+    nvcc = find_program(TOOL) or find_tool(TOOL)  # the user's own first: it is the user's command that is run
+    if nvcc is None:
+        raise MissingToolError(TOOL, needed_for="building a program", install=INSTALL)
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
+        private = Path(name)
+        environment = _make_environment(nvcc.resolve(), private, find_product(machine), tell)
+        if tell is not None:
+            tell(f"building: {command}")
+        running = WatchedCommand(
+            words,
+            folder=folder,
+            environment=environment,
+            limits=TimeLimits.for_work(limit_s),
+            take=take,
+            temporary=private,
+        )
+        _wait(running, is_cancelled)
+    end = running.future.result()
+    if end.status != 0:
+        why = end.words or (end.ending.value if end.status is None else f"exit status {end.status}")
+        raise ToolError(words[0], f"the build failed: {why}")
+
+
+def _wait(running: WatchedCommand, is_cancelled: Callable[[], bool]) -> None:
+    try:
+        while not wait([running.future], _POLL_S).done and not is_cancelled():
+            pass
+    finally:
+        running.cancel()
+        running.future.result()
+
+
+def _place_libraries(nvcc: Path, headers: CudaHeaders | None, folder: Path, tell: Tell | None) -> Path | None:
+    """A folder where linkers find the libraries, for an nvcc that brings none and for paths of other machines; None where there are no headers."""
+    if headers is None:
+        return None
+    runtime = _find_device_runtime(nvcc.parent.parent, headers.folder.parent)
+    if runtime is not None:
+        (folder / runtime.name).symlink_to(runtime)
+    computed = (
+        build_host_library(one, headers, folder / f"lib{one.stem}.so.{headers.version // 1000}", tell=tell)
+        for one in _list_absent(headers)
+    )
+    for library in chain(build_libraries(headers, folder, tell=tell), computed):
+        stem = library.name.partition(".so")[0]
+        (folder / f"{stem}.so").symlink_to(library.name)
+        _keep_for_cmake(library, f"{stem}.so")
+    for name in _EMPTY_LIBRARIES:
+        (folder / f"lib{name}.so").write_text("INPUT(-lc)\n")
+    return folder
+
+
+def _list_absent(headers: CudaHeaders) -> list[HostLibrary]:
+    """Libraries whose own headers are not there; ours would be found before them."""
+    return [one for one in HOST_LIBRARIES if not (headers.folder / one.header).exists()]
+
+
+def _find_device_runtime(*toolkits: Path) -> Path | None:
+    """The archive that device code which launches kernels is linked with, and with it what nvcc linked of any relocatable device code.
+
+    The first of the toolkits that has it gives it: an nvcc may be a script that stands elsewhere.
+    """
+    places = ("lib64", "lib", "targets/x86_64-linux/lib")
+    found = (toolkit / place / "libcudadevrt.a" for toolkit in toolkits for place in places)
+    return next((path for path in found if path.exists()), None)
+
+
+def _find_headers(nvcc: Path) -> CudaHeaders | None:
+    folders = [nvcc.parent.parent / "include", *find_cuda_headers()]
+    return next((one for path in folders if (one := read_headers(path)) is not None), None)
+
+
+def _choose_architecture(architectures: Sequence[int], product: Product) -> int:
+    """What is compiled for: the number of a compute capability that the GPU has or is newer than.
+
+    Raises:
+        InputError: nvcc knows newer ones only.
+    """
+    major, minor = product.compute_capability
+    own = major * 10 + minor
+    fitting = [one for one in architectures if one <= own] if architectures else [min(own, _WANTED)]
+    if not fitting:
+        oldest = f"{architectures[0] // 10}.{architectures[0] % 10}"
+        raise InputError(
+            f"this nvcc compiles for compute capability {oldest} and newer, and the {product.name} has {major}.{minor}",
+            remedy="choose a newer GPU with --machine, or put the nvcc of an older CUDA toolkit first in PATH",
+        )
+    return next((one for one in fitting if one >= _WANTED), fitting[-1])
+
+
+def _make_environment(nvcc: Path, private: Path, product: Product, tell: Tell | None) -> dict[str, str]:
+    headers = _find_headers(nvcc)
+    library = _place_libraries(nvcc, headers, private, tell)
+    wrapper = _place_wrapper()
+    architectures = _list_architectures(nvcc)
+    wanted = _choose_architecture(architectures, product)
+    flags = (
+        f"-cudart shared -lineinfo -Wno-deprecated-declarations -gencode arch=compute_{wanted},code=compute_{wanted} "
+        f"-include {shlex.quote(str(_SOURCES / 'removed_names.h'))} -I{shlex.quote(str(ABSENT_HEADERS))}"
+    )
+    absent = [one.headers for one in (HOST_LIBRARIES if headers is None else _list_absent(headers))]
+    for folder in absent:
+        flags += f" -I{shlex.quote(str(folder))}"
+    if library is not None:
+        flags += f" -L{shlex.quote(str(library))}"
+    return {
+        **os.environ,
+        _FLAGS: " ".join(filter(None, (os.environ.get(_FLAGS, ""), flags))),
+        _NVCC: str(nvcc),
+        _ARCHITECTURES: ",".join(map(str, architectures)),
+        _ARCHITECTURE_VARIABLE: f"{wanted}-virtual",
+        _TEXTURES: str(_SOURCES / "removed_textures.h"),
+        _WANTED_VARIABLE: str(wanted),
+        _HEADERS: str(_SOURCES / "headers"),
+        **({} if headers is None or headers.version < _SINCE_C17 else {_LEAST_STANDARD: "c++17"}),
+        _WRAPPER: str(wrapper / TOOL),
+        **({} if library is None else {_SCRIPT: str(_write_script(library))}),
+        "PATH": _join(wrapper, os.environ.get("PATH", os.defpath)),
+        "LIBRARY_PATH": _join(os.environ.get("LIBRARY_PATH"), library),  # of host compilers; behind what the build says
+        "LD_LIBRARY_PATH": _join(
+            os.environ.get("LD_LIBRARY_PATH"), library
+        ),  # where they look for what a library needs
+        "CPATH": _join(_SOURCES / "headers", os.environ.get("CPATH")),
+        **{  # behind what the build names, as -isystem, too: that may be another release
+            name: _join(os.environ.get(name), None if headers is None else headers.folder, *absent)
+            for name in ("C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
+        },
+        "LD_PRELOAD": " ".join(filter(None, (os.environ.get("LD_PRELOAD"), str(compile_redirection(private))))),
+    }
+
+
+def _write_script(library: Path) -> Path:
+    """What linkers read in place of the runtime library: it names the shared one, and what host compilers leave out: the library of C++, for C, and
+    the archive that relocatable device code was linked with.
+    """
+    script = library / "runtime.ld"
+    target = (library / "libcudart.so").resolve()  # not by the name that leads to this script
+    devices = library / "libcudadevrt.a"
+    other = f' "{devices.resolve()}"' if devices.exists() else ""
+    script.write_text(f'INPUT("{target}"{other} -lstdc++)\n')
+    return script
+
+
+def _join(*folders: str | Path | None) -> str:
+    return os.pathsep.join(str(one) for one in folders if one)
+
+
+def _keep_for_cmake(library: Path, name: str) -> None:
+    """Where CMake looks for libraries last: in ``lib`` below folders of programs. It writes down where it found them, so they stay."""
+    target = _place_wrapper() / "lib" / name
+    target.parent.mkdir(exist_ok=True, mode=0o700)
+    _place(library, target)
+
+
+def _place_wrapper() -> Path:
+    """The folder with what stands before nvcc: one that stays, because CMake writes down where it found its compiler."""
+    folder = find_cache_folder() / "nvcc"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    source, target = _SOURCES / TOOL, folder / TOOL
+    if not target.exists() or target.read_bytes() != source.read_bytes():
+        _place(source, target)
+    return folder
+
+
+def _place(file: Path, target: Path) -> None:
+    """Copy a file to where programs are started from."""
+    with atomic_write(target, encoding=None, mode=0o700) as stream:
+        stream.write(file.read_bytes())
+
+
+def _list_architectures(nvcc: Path) -> list[int]:
+    """The numbers nvcc knows, ascending; none where it does not say."""
+    limits = RunLimits(time=TimeLimits.for_work(_LIST_LIMIT_S), memory_limit_bytes=_MEMORY_BYTES)
+    try:
+        is_well, listed = run_command(
+            TOOL, [str(nvcc), "--list-gpu-arch"], folder=nvcc.parent, environment=os.environ, limits=limits
+        )
+    except ToolError:
+        return []
+    words = (line.strip().removeprefix("compute_") for line in listed.splitlines() if is_well)
+    return sorted(int(word) for word in words if word.isdecimal())

@@ -1,0 +1,232 @@
+"""The libraries a program gets in place of NVIDIA's: compiled once per release of CUDA, kept in the user's cache."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from gpa_lsp.execution.compiler.header_folders import find_cuda_headers
+from gpa_lsp.foundation.errors import GpaError, InputError
+from gpa_lsp.foundation.native.c_compiler import SHARED_FLAG, SHARED_HEADERS, Library, Tell, obtain_library
+
+DRIVER_NAME = "libcuda.so.1"
+SOURCES = Path(__file__).parent / "runtime"
+_REDIRECTION = Path(__file__).parent / "building" / "redirect.c"
+FLAGS = (
+    "-std=gnu11",
+    "-O2",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-shared",
+    "-pthread",
+    "-Wl,-z,now",
+    SHARED_FLAG,
+)
+_FUNCTION = re.compile(r"PUBLIC cudaError_t ((?:__)?cuda\w+)\(")
+_CONDITION = re.compile(r"#if CUDART_VERSION (<|>=) (\d+)$")
+_VERSION = re.compile(r"^#define\s+CUDART_VERSION\s+(\d+)", re.MULTILINE)
+_DECLARED = re.compile(r"^(?:__CUDA_DEPRECATED )?CUresult (?:CUDAAPI )?(cu[A-Z]\w+)\(", re.MULTILINE)
+_RENAMED = re.compile(r"^\s*#\s*define\s+(cu[A-Z]\w+)\s+(?:__CUDA_API_PT[DS][SZ]\()?(cu[A-Z]\w+)\)?\s*$", re.MULTILINE)
+_UNREFUSED = {"cuGetExportTable"}  # What nobody but NVIDIA's own libraries asks for, whom its absence tells apart
+_REFUSAL = """extern __attribute__((visibility("hidden"))) int refuse_call(const char *name);
+#define REFUSE(name) \\
+    __attribute__((visibility("default"), weak, section("refusals"))) int name(void) { return refuse_call(#name); }"""
+_USUAL_S = 4  # of processor time, for each library
+_DRIVER_HEADER = "cuda.h"
+_OLD_SONAME = 11  # Releases of CUDA 11 share one name
+
+
+class CudaHeaders(Struct, frozen=True, kw_only=True):
+    """Headers of one release of CUDA."""
+
+    folder: Path  # with ``cuda_runtime_api.h``
+    version: int  # as ``CUDART_VERSION`` has it, such as 13000
+
+    @property
+    def soname(self) -> str:
+        """Name of the runtime library of this release, as programs ask for it.
+
+        >>> CudaHeaders(folder=Path("."), version=13000).soname, CudaHeaders(folder=Path("."), version=11080).soname
+        ('libcudart.so.13', 'libcudart.so.11.0')
+        """
+        major = self.version // 1000
+        return f"libcudart.so.{major}.0" if major == _OLD_SONAME else f"libcudart.so.{major}"
+
+
+def read_headers(folder: Path) -> CudaHeaders | None:
+    """The headers in a folder; None where it has none."""
+    try:
+        text = (folder / "cuda_runtime_api.h").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    found = _VERSION.search(text)
+    return None if found is None else CudaHeaders(folder=folder, version=int(found[1]))
+
+
+def find_headers(program: Path, soname: str | None) -> CudaHeaders:
+    """The headers that go with a program.
+
+    Args:
+        soname: the runtime library it asks for; None where any will do.
+
+    Raises:
+        InputError: there are none.
+    """
+    found = list_headers()
+    if not found:
+        raise InputError(
+            "needs CUDA's headers, and there are none",
+            path=program,
+            remedy="pip install nvidia-cuda-runtime, or install the CUDA toolkit",
+        )
+    fitting = found[0] if soname is None else next((one for one in found if one.soname == soname), None)
+    if fitting is None:
+        have = ", ".join(dict.fromkeys(one.soname for one in found))
+        raise InputError(
+            f"was built for {soname}, and the headers here are those of {have}",
+            path=program,
+            remedy="build it with the CUDA toolkit that is installed, or install the headers of its own (CUDA_PATH names their toolkit)",
+        )
+    return fitting
+
+
+def list_headers() -> list[CudaHeaders]:
+    """Those of all releases that are installed, in the order they are looked for."""
+    return [headers for folder in _list_header_folders() if (headers := read_headers(folder)) is not None]
+
+
+def _list_header_folders() -> list[Path]:
+    named = [Path(os.environ[name]) / "include" for name in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(name)]
+    installed = sorted(Path("/usr/local").glob("cuda-*/include"))
+    return [*named, *find_cuda_headers(), Path("/usr/local/cuda/include"), *installed]
+
+
+def build_libraries(headers: CudaHeaders, into: Path, *, tell: Tell | None = None) -> tuple[Path, ...]:
+    """Put the libraries for a release of CUDA into a folder, under the names that programs ask for.
+
+    Raises:
+        MissingToolError: there is no C compiler.
+        ToolError: it failed.
+        GpaError: the libraries cannot be written.
+    """
+    runtime = _place(headers, into / headers.soname, SOURCES, tell)
+    if not (headers.folder / _DRIVER_HEADER).is_file():
+        return (runtime,)
+    return runtime, _place(headers, into / DRIVER_NAME, SOURCES / "driver", tell)
+
+
+def _place(headers: CudaHeaders, path: Path, sources: Path, tell: Tell | None) -> Path:
+    """One of the two, compiled where it was not before."""
+    arguments = [*FLAGS, f"-I{headers.folder}", *(str(one) for one in sorted(sources.glob("*.c")))]
+    if sources == SOURCES:
+        versions = f"{headers.soname} {{ global: cuda*; __cuda*; gpa_lsp_runtime; local: *; }};\n"
+        files = {"versions.map": versions.encode()}
+        arguments += ["-Wl,--version-script=versions.map", *_alias_functions(sources, headers.version)]
+    else:
+        declared = _list_declared((headers.folder / _DRIVER_HEADER).read_text(errors="replace"))
+        runtime = path.with_name(headers.soname)
+        files = {"refusals.c": write_refusals(declared).encode(), runtime.name: runtime.read_bytes()}
+        arguments += [f"-I{sources}", *files]
+    return place_compiled(
+        headers, path, tuple(arguments), files, needed_for="running programs without a GPU", tell=tell
+    )
+
+
+def place_compiled(
+    headers: CudaHeaders,
+    path: Path,
+    arguments: tuple[str, ...],
+    files: Mapping[str, bytes],
+    *,
+    needed_for: str,
+    tell: Tell | None = None,
+) -> Path:
+    """Put a library into a folder, compiled where it was not before.
+
+    Args:
+        files: made for it; see :class:`Library`.
+
+    Raises:
+        MissingToolError: there is no C compiler.
+        ToolError: it could not be compiled.
+        GpaError: it cannot be written.
+    """
+    library = Library(
+        title=f"{path.name} for programs without a GPU",
+        needed_for=needed_for,
+        arguments=(*arguments, f"-Wl,-soname,{path.name}"),
+        files=files,
+        inputs=(*sorted(SOURCES.rglob("*.h")), *SHARED_HEADERS, headers.folder / "cuda_runtime_api.h"),
+        usual_s=_USUAL_S,
+    )
+    content = obtain_library(library, tell=tell)
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise GpaError(f"{path} cannot be written: {error.strerror or error}") from error
+    return path
+
+
+def compile_redirection(folder: Path) -> Path:
+    """The library that is preloaded into a build, so that nvcc is found whatever path the build names; put into a folder.
+
+    Raises:
+        MissingToolError: there is no C compiler.
+        ToolError: it failed.
+    """
+    path = folder / "redirect.so"
+    library = Library(
+        title="the library that leads builds",
+        needed_for="building programs without a GPU",
+        arguments=(*FLAGS, str(_REDIRECTION), "-ldl"),
+    )
+    path.write_bytes(obtain_library(library))
+    return path
+
+
+def _list_declared(header: str) -> set[str]:
+    """The functions of the driver's header.
+
+    >>> _list_declared("#define cuMap cuMap_v2\\nCUresult CUDAAPI cuMap(int x);")
+    {'cuMap_v2'}
+    """
+    renamed = dict(_RENAMED.findall(header))
+    return {renamed.get(name, name) for name in _DECLARED.findall(header)} - _UNREFUSED
+
+
+def write_refusals(names: Iterable[str]) -> str:
+    """C functions of some names, weaker than those that are there; each says its name, and that it is not.
+
+    >>> write_refusals(["cuMap_v2"]).splitlines()[-1]
+    'REFUSE(cuMap_v2)'
+    """
+    return "\n".join([_REFUSAL, *(f"REFUSE({name})" for name in sorted(names)), ""])
+
+
+def _alias_functions(sources: Path, version: int) -> list[str]:
+    """Names that programs ask for whose default stream is one per thread: everything is done at once and in order whatever its stream."""
+    names = {name for source in sources.glob("*.c") for name in _find_functions(source.read_text(), version)}
+    return [f"-Wl,--defsym={name}_{kind}={name}" for name in sorted(names) for kind in ("ptds", "ptsz")]
+
+
+def _find_functions(source: str, version: int) -> list[str]:
+    """The functions that a source defines with headers of a release.
+
+    >>> text = "#if CUDART_VERSION >= 12000\\nPUBLIC cudaError_t cudaNew(int x)\\n#else\\nPUBLIC cudaError_t cudaOld(int x)\\n#endif"
+    >>> _find_functions(text, 13000), _find_functions(text, 11000)
+    (['cudaNew'], ['cudaOld'])
+    """
+    found, holds = [], []
+    for line in source.splitlines():
+        if line.startswith("#if"):
+            asked = _CONDITION.match(line)
+            holds.append(asked is None or (version < int(asked[2])) == (asked[1] == "<"))
+        elif line.startswith("#else"):
+            holds[-1] = not holds[-1]
+        elif line.startswith("#endif"):
+            holds.pop()
+        elif all(holds) and (function := _FUNCTION.match(line)) is not None:
+            found.append(function[1])
+    return found

@@ -1,0 +1,124 @@
+"""The code a program registered, unpacked and parsed when it is first needed: :class:`LoadedModule`."""
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.ptx.model import PtxFunction
+from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.source_parameters import SourceParameter, read_source_parameters
+from gpa_lsp.execution.compiler.builds import list_built_ptx, read_build
+from gpa_lsp.execution.compiler.model import CompiledUnit
+from gpa_lsp.execution.compiler.ptx_files import is_ptx_file
+from gpa_lsp.execution.emulator.emulate import find_static_shared_bytes
+from gpa_lsp.execution.emulator.resident import ResidentMemory, ResidentModule
+from gpa_lsp.execution.launches.pointer_uses import find_pointer_uses
+from gpa_lsp.execution.launches.type_names import find_type
+from gpa_lsp.foundation.errors import GpaError
+
+_POINTER_BYTES = 8
+# Told to a program that asks, where its code was never assembled; occupancy and attributes are all it decides
+_UNKNOWN_REGISTERS = 32
+
+REBUILD = (
+    "build it with -cudart shared -gencode arch=compute_80,code=compute_80, or give its build command with --build"
+)
+
+
+class FunctionFacts(Struct, frozen=True, kw_only=True):
+    """What a program is told of a kernel."""
+
+    kernel: PtxFunction  # as parsed
+    parameters: tuple[tuple[int, int], ...]  # offset and size of each, in bytes
+    registers: int  # of a thread
+    static_shared_bytes: int  # of a block
+    most_threads: int  # of a block
+    capability: tuple[int, int]  # it was compiled for
+    sources: tuple[SourceParameter, ...]  # names and types of the parameters, where the source is at hand; else empty
+
+    def name_arrays(self, parameters: bytes, memory: ResidentMemory) -> dict[int, tuple[str, int]]:
+        """The allocations, also freed ones, that parameters point to: base → the parameter's name, and the bytes of an element."""
+        uses = find_pointer_uses(self.kernel)
+        found: dict[int, tuple[str, int]] = {}
+        for number, parameter in enumerate(self.kernel.parameters):
+            if parameter.size_bytes != _POINTER_BYTES:
+                continue
+            start = parameter.offset_bytes
+            address = int.from_bytes(parameters[start : start + _POINTER_BYTES], "little")
+            region = memory.find(address) or memory.find_freed(address)
+            if region is None:
+                continue
+            use = uses.get(parameter.name)
+            source = self.sources[number] if self.sources else None
+            declared = None if source is None else find_type(source.type)
+            size = declared.bytes if declared is not None else 1 if use is None or use.type is None else use.type.bytes
+            name = source.name if source is not None and source.name else f"argument {number + 1}"
+            found.setdefault(region.base, (name, size))
+        return found
+
+
+class LoadedModule:
+    """One fat binary of the program.
+
+    Args:
+        path: where its bytes were put.
+        memory: where its variables go.
+        capability: of the GPU the program sees; newer code does not run on it.
+
+    Attributes:
+        unit: the code that was chosen.
+
+    Raises:
+        GpaError: it holds no PTX that runs on this GPU.
+    """
+
+    def __init__(self, path: Path, memory: ResidentMemory, capability: tuple[int, int]) -> None:
+        self.path = path
+        units = [unit for unit in read_build(path, assembles=False) if unit.ptx is not None]
+        fitting = [unit for unit in units if unit.compute_capability <= capability]
+        if units and not fitting and not is_ptx_file(path):  # beside newer code that for older GPUs may stand
+            fitting = [unit for unit in list_built_ptx(path) if unit.compute_capability <= capability]
+        if not units:
+            raise GpaError(f"its kernels come as machine code only, without PTX; {REBUILD}")
+        if not fitting:
+            oldest = min(unit.compute_capability for unit in units)
+            wanted = ".".join(map(str, oldest))
+            raise GpaError(f"its PTX is for compute capability {wanted} and newer; choose such a GPU with --machine")
+        self.unit: CompiledUnit = max(fitting, key=lambda unit: unit.compute_capability)
+        self.resident = ResidentModule(parse_ptx(self.unit.ptx or "", name=f"the PTX of {path.name}"), memory)
+        self._functions = {} if self.unit.cubin is None else read_cubin(self.unit.cubin).functions
+
+    def describe(self, name: str) -> FunctionFacts | None:
+        """A kernel; None where there is none of this name."""
+        kernel = next((entry for entry in self.resident.module.entries if entry.name == name), None)
+        if kernel is None:
+            return None
+        compiled = self._functions.get(name)
+        return FunctionFacts(
+            kernel=kernel,
+            parameters=tuple((one.offset_bytes, one.size_bytes) for one in kernel.parameters),
+            registers=(compiled.registers if compiled is not None else None) or _UNKNOWN_REGISTERS,
+            static_shared_bytes=find_static_shared_bytes(self.resident.module, kernel),
+            most_threads=kernel.max_threads or 1024,
+            capability=self.unit.compute_capability,
+            sources=read_sources(kernel),
+        )
+
+
+def find_source(kernel: PtxFunction) -> Path | None:
+    """The file a kernel is written in; None where no lines are known."""
+    chain = next((one.chain for one in kernel.instructions if one.chain), None)
+    return None if chain is None else Path(chain[-1].file)
+
+
+def read_sources(kernel: PtxFunction) -> tuple[SourceParameter, ...]:
+    """Names and types of the parameters, where the source is at hand and has as many of them."""
+    path = find_source(kernel)
+    if path is None:
+        return ()
+    try:
+        found = read_source_parameters(path.name, path.read_text(encoding="utf-8", errors="replace"), kernel.name)
+    except OSError:
+        return ()
+    return found if len(found) == len(kernel.parameters) else ()

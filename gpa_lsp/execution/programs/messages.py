@@ -1,0 +1,234 @@
+"""What the runtime library and the emulator say to each other; ``runtime/runtime.h`` has the same numbers and layouts.
+
+A request is its number, its size and that many bytes; an answer is a ``cudaError_t``, its size and that many bytes. All of it is little-endian, as
+every machine is that CUDA runs on.
+"""
+
+import mmap
+import struct
+from enum import IntEnum
+
+from msgspec import Struct
+
+from gpa_lsp.foundation.errors import GpaError
+
+REQUEST_HEAD = struct.Struct("<II")
+ANSWER_HEAD = struct.Struct("<iI")
+MOST_REQUEST_BYTES = 1 << 30
+_HELLO = struct.Struct("<II")
+_DEVICE = struct.Struct("<5Q13i128s4x")
+_LAUNCH = struct.Struct("<13I")
+_ALLOCATION = struct.Struct("<QQi4x")
+_LAST_WORDS = struct.Struct("<QI60s")
+LAST_WORDS_BYTES = mmap.PAGESIZE  # Behind the arena, in a page of their own
+_TEXTURE = struct.Struct("<4Q12I")
+_OCCUPANCY = struct.Struct("<III")
+_MOST_ALLOCATIONS = 1 << 22
+_LARGEST_PARAMETERS = 32764
+
+
+class Request(IntEnum):
+    """The requests."""
+
+    HELLO = 1
+    MODULE = 2
+    FUNCTION = 3
+    VARIABLE = 4
+    LAUNCH = 5
+    TEXTURE = 6
+    OCCUPANCY = 7
+    NOTE = 8
+    DROP_TEXTURE = 9
+
+
+class NoteKind(IntEnum):
+    """What a note is about."""
+
+    UNSUPPORTED = 1
+    EVENT_TIME = 2
+    OWN_RUNTIME = 3
+    OUT_OF_REACH = 4
+
+
+class CudaError(IntEnum):
+    """The errors a program can get from here; the values are those of ``cudaError_t``.
+
+    Source: CUDA Runtime API, data types.
+    """
+
+    SUCCESS = 0
+    INVALID_VALUE = 1
+    MEMORY_ALLOCATION = 2
+    INVALID_CONFIGURATION = 9
+    INVALID_SYMBOL = 13
+    INVALID_DEVICE_FUNCTION = 98
+    INVALID_KERNEL_IMAGE = 200
+    NO_KERNEL_IMAGE = 209
+    ILLEGAL_ADDRESS = 700
+    LAUNCH_OUT_OF_RESOURCES = 701
+    LAUNCH_TIMEOUT = 702
+    ASSERT = 710
+    MISALIGNED_ADDRESS = 716
+    INVALID_PC = 718
+    LAUNCH_FAILURE = 719
+    COOPERATIVE_TOO_LARGE = 720
+    NOT_SUPPORTED = 801
+
+
+class MalformedMessage(GpaError):  # noqa: N818  (it is an error by its root)
+    """A program sent what the runtime library does not send."""
+
+
+class DeviceFacts(Struct, frozen=True, kw_only=True):
+    """The device as the program sees it; sizes in bytes, clocks in kHz."""
+
+    arena_base: int  # address of the first byte of device memory, in both processes
+    arena_bytes: int  # of the mapping
+    client_base: int  # where the program's own part begins
+    host_base: int  # where the part of it begins that the host has access to
+    memory_bytes: int  # that it may allocate
+    major: int
+    minor: int
+    sm_count: int
+    clock_khz: int
+    memory_clock_khz: int
+    bus_bits: int
+    l2_bytes: int
+    shared_per_block: int
+    shared_per_block_optin: int
+    shared_per_sm: int
+    registers_per_sm: int
+    threads_per_sm: int
+    blocks_per_sm: int
+    name: str
+
+    def pack(self) -> bytes:
+        """As ``struct device``."""
+        return _DEVICE.pack(
+            self.arena_base, self.arena_bytes, self.client_base, self.host_base, self.memory_bytes, self.major, self.minor,
+            self.sm_count, self.clock_khz, self.memory_clock_khz, self.bus_bits, self.l2_bytes, self.shared_per_block,
+            self.shared_per_block_optin, self.shared_per_sm, self.registers_per_sm, self.threads_per_sm,
+            self.blocks_per_sm, self.name.encode()[:127],
+        )  # fmt: skip
+
+
+class LaunchRequest(Struct, frozen=True, kw_only=True):
+    """A launch."""
+
+    function: int  # its number
+    grid: tuple[int, int, int]  # blocks in x, y, z
+    block: tuple[int, int, int]  # threads in x, y, z
+    shared_bytes: int  # dynamic shared memory
+    is_cooperative: bool  # its blocks wait for each other
+    generation: int  # of the allocations
+    # addresses and sizes of what was allocated since the last launch, and addresses with 0 of what was released, in order
+    allocations: tuple[tuple[int, int], ...]
+    is_whole: bool  # they are all there are
+    parameters: bytes  # bytes of all of them
+
+
+class TextureRequest(Struct, frozen=True, kw_only=True):
+    """A texture or surface object."""
+
+    base: int  # address of its first texel
+    row_bytes: int  # from row to row
+    # texels in x, y, z; 0 for axes it does not have. The last counts layers where it is layered.
+    size: tuple[int, int, int]
+    channels: int  # of a texel
+    channel_bytes: int  # of one
+    channel_kind: int  # 0 signed, 1 unsigned, 2 floating point, as ``cudaChannelFormatKind``
+    is_linear_filter: bool  # between texels
+    address_mode: int  # 0 wrap, 1 clamp, 2 mirror, 3 border, as ``cudaTextureAddressMode``
+    is_normalized: bool  # coordinates run from 0 to 1
+    reads_normalized: bool  # integers are read as fractions
+    is_surface: bool  # it is written to, too
+    is_layered: bool  # it has layers; a cubemap six for each cube
+    held: tuple[int, int]  # address and size of the allocation it lies in
+
+
+class LastWords(Struct, frozen=True, kw_only=True):
+    """What a process left behind."""
+
+    address: int  # that its host code could not access
+    signal: int  # that this raised; 0 where nothing did
+    call: str  # the function of CUDA it called last; empty where it is not known
+
+
+def parse_last_words(content: bytes) -> LastWords:
+    """The page behind the arena."""
+    address, number, call = _LAST_WORDS.unpack_from(content)
+    return LastWords(address=address, signal=number, call=call.partition(b"\0")[0].decode("ascii", "replace"))
+
+
+def parse_hello(payload: bytes) -> tuple[int, int]:
+    """Process number and ``CUDART_VERSION``."""
+    process, version = _unpack(_HELLO, payload)
+    return process, version
+
+
+def parse_launch(payload: bytes) -> LaunchRequest:
+    """A launch.
+
+    Raises:
+        MalformedMessage: sizes do not agree.
+    """
+    head = _unpack(_LAUNCH, payload[: _LAUNCH.size])
+    count, size = head[10], head[12]
+    middle = _LAUNCH.size + count * _ALLOCATION.size
+    if count > _MOST_ALLOCATIONS or size > _LARGEST_PARAMETERS or len(payload) != middle + size:
+        raise MalformedMessage("a launch of another size than it says")
+    allocations = _ALLOCATION.iter_unpack(payload[_LAUNCH.size : middle])
+    return LaunchRequest(
+        function=head[0],
+        grid=(head[1], head[2], head[3]),
+        block=(head[4], head[5], head[6]),
+        shared_bytes=head[7],
+        is_cooperative=bool(head[8]),
+        generation=head[9],
+        allocations=tuple((base, size) for base, size, _ in allocations),
+        is_whole=bool(head[11]),
+        parameters=payload[middle:],
+    )
+
+
+def parse_texture(payload: bytes) -> TextureRequest:
+    """A texture or surface object."""
+    found = _unpack(_TEXTURE, payload)
+    base, row_bytes, held_base, held_bytes, width, height, depth, channels, channel_bytes, kind, linear, mode = found[
+        :12
+    ]
+    normalized, reads, surface, layered = found[12:]
+    return TextureRequest(
+        base=base,
+        row_bytes=row_bytes,
+        size=(width, height, depth),
+        channels=channels,
+        channel_bytes=channel_bytes,
+        channel_kind=kind,
+        is_linear_filter=bool(linear),
+        address_mode=mode,
+        is_normalized=bool(normalized),
+        reads_normalized=bool(reads),
+        is_surface=bool(surface),
+        is_layered=bool(layered),
+        held=(held_base, held_bytes),
+    )
+
+
+def parse_occupancy(payload: bytes) -> tuple[int, int, int]:
+    """Function, threads of a block, dynamic shared memory."""
+    function, threads, shared = _unpack(_OCCUPANCY, payload)
+    return function, threads, shared
+
+
+def parse_number(payload: bytes) -> tuple[int, bytes]:
+    """A number of four bytes, and what follows it."""
+    if len(payload) < 4:
+        raise MalformedMessage("a message without its number")
+    return int.from_bytes(payload[:4], "little"), payload[4:]
+
+
+def _unpack(layout: struct.Struct, payload: bytes) -> tuple[int, ...]:
+    if len(payload) != layout.size:
+        raise MalformedMessage(f"{len(payload)} bytes where {layout.size} are due")
+    return layout.unpack(payload)

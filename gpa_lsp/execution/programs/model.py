@@ -1,0 +1,85 @@
+"""What running a program gives: :class:`ProgramRun` of :class:`KernelRuns`; and how it is run: :class:`RunSettings`."""
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from gpa_lsp.execution.emulator.model import Fault
+from gpa_lsp.foundation.processes.watched_command import CommandEnd
+
+
+class RunSettings(Struct, frozen=True, kw_only=True):
+    """How a program is run."""
+
+    machine: str  # the GPU it sees
+    limit_s: float = 600.0  # seconds of processor time that it and the emulation of its launches may take, each
+    launches_per_kernel: int | None = None  # that are emulated; later ones do nothing. None for all.
+    memory_bytes: int = 4 << 30  # device memory it may allocate, and what the emulator may use besides
+    checks_races: bool = False  # look for races on shared memory
+    record_bytes: int = 256 << 20  # of the data of one launch; larger ones are not kept
+    recorded_launch: int | None = None  # the launch of each kernel that is recorded, from 1; None for the heaviest
+
+
+class LaunchShape(Struct, frozen=True, kw_only=True):
+    """One shape a kernel was launched in."""
+
+    grid: tuple[int, int, int]  # blocks in x, y, z
+    block: tuple[int, int, int]  # threads in x, y, z
+    shared_bytes: int  # dynamic shared memory
+    launches: int  # how many had it
+
+
+class RecordedLaunch(Struct, frozen=True, kw_only=True):
+    """A launch that was kept."""
+
+    description: Path  # the TOML, beside the files with its data
+    module: Path  # the device code, a file beside it
+    warp_instructions: int  # it executed
+    number: int  # of the launch among those of its kernel, from 1
+    source: Path | None = None  # the file its first line is in; None where no lines are known
+    is_heaviest: bool = True  # of its kernel; otherwise that which was chosen
+
+
+class KernelRuns(Struct, frozen=True, kw_only=True):
+    """All launches of one kernel."""
+
+    mangled_name: str  # linkage name
+    name: str  # for people
+    launches: int  # that the program asked for
+    emulated: int  # of them, those that ran to their end
+    skipped: int  # of them, those beyond the limit, which did nothing
+    warp_instructions: int  # executed in all
+    seconds: float  # of the emulator
+    shapes: tuple[LaunchShape, ...]  # most frequent first
+    faults: tuple[Fault, ...]  # of all launches, once per instruction and kind
+    unfinished: tuple[str, ...] = ()  # why launches were cut short, a sentence each
+    recorded: RecordedLaunch | None = None  # the heaviest launch, or that which was chosen; None where none was kept
+    unrecorded: str = ""  # why none was kept; empty otherwise
+
+
+class ProgramRun(Struct, frozen=True, kw_only=True):
+    """A program that ran."""
+
+    end: CommandEnd  # how it ended
+    machine: str  # the GPU it saw
+    kernels: tuple[KernelRuns, ...]  # in the order of their first launches
+    notes: tuple[str, ...] = ()  # what was not done as a GPU would do it, a sentence each
+    seconds: float = 0.0  # from start to end
+    peak_bytes: int = 0  # most device memory it had allocated
+    refused: tuple[str, ...] = ()  # why kernels could not be launched at all, a sentence each
+    crash: str = ""  # how a signal ended it, a sentence; empty where none did
+
+    @property
+    def skipped(self) -> int:
+        """Launches that did nothing."""
+        return sum(kernel.skipped for kernel in self.kernels)
+
+    @property
+    def cut_short(self) -> int:
+        """Launches that did not run to their end."""
+        return sum(kernel.launches - kernel.emulated - kernel.skipped for kernel in self.kernels)
+
+    @property
+    def has_faults(self) -> bool:
+        """Whether a kernel did something wrong."""
+        return any(kernel.faults for kernel in self.kernels)

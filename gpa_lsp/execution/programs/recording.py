@@ -1,0 +1,301 @@
+"""The heaviest launch of each kernel, or a chosen one, kept with its data as a description that the emulator reads: :class:`Recorder`."""
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from gpa_lsp.code.binary.linkage_names import find_bare_name
+from gpa_lsp.execution.emulator.engine.arena import Region
+from gpa_lsp.execution.emulator.resident import ResidentMemory
+from gpa_lsp.execution.launches.model import TextureInput
+from gpa_lsp.execution.launches.pointer_uses import find_pointer_uses
+from gpa_lsp.execution.launches.write_recording import Recording, write_recording
+from gpa_lsp.execution.programs.loaded_code import find_source
+from gpa_lsp.execution.programs.messages import LaunchRequest
+from gpa_lsp.execution.programs.model import RecordedLaunch
+from gpa_lsp.execution.programs.session import KernelTally
+from gpa_lsp.foundation.numbers import format_bytes, format_count_of
+from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.foundation.whole_files import atomic_write
+
+_POINTER_BYTES = 8
+_TABLE = "_ZTV"
+# Source: Itanium C++ ABI, virtual table layout: offset to top and type information stand before the functions
+_TABLE_START_BYTES = 16
+
+Words = npt.NDArray[np.uint64]
+
+
+class ReachedMemory(Struct, kw_only=True):
+    """Arrays, variables and textures."""
+
+    arrays: dict[int, int] = field(default_factory=dict)  # base of an allocation or variable → its bytes
+    names: dict[int, str] = field(default_factory=dict)  # base → name, of variables
+    textures: dict[int, TextureInput] = field(default_factory=dict)  # by handle
+    has_addresses: bool = False  # arrays or variables hold addresses or handles of others
+
+    @property
+    def size_bytes(self) -> int:
+        """Of allocations and texels; variables are small."""
+        arrays = sum(size for base, size in self.arrays.items() if base not in self.names)
+        return arrays + sum(one.texels.nbytes for one in self.textures.values())
+
+
+def find_reached_memory(tally: KernelTally, request: LaunchRequest, memory: ResidentMemory) -> ReachedMemory:
+    """Follow addresses and handles from the parameters and variables through the arrays.
+
+    An array holds addresses where one of its words, aligned, is that of the first byte of something: addresses inside an allocation are too easily
+    numbers. In arrays that hold addresses, those inside count, too.
+    """
+    found = ReachedMemory()
+    regions = _Regions(tally, memory)
+    for name, region in tally.module.resident.variables.items():
+        if is_kept(name, region) and tally.module.resident.is_changed(name):
+            found.arrays[region.base], found.names[region.base] = region.size_bytes, name
+    parameters = _list_parameters(tally, request)
+    found.textures |= regions.list_textures(parameters)
+    first = regions.list_reached(parameters)
+    found.has_addresses = any(base in regions.names for base in first)
+    waiting = [*found.arrays.items(), *first.items()]
+    found.arrays |= first
+    while waiting:
+        base, size = waiting.pop()
+        words = _read_words(memory, base, size)
+        textures, held = regions.list_textures(words), regions.list_held(words)
+        found.has_addresses |= bool(textures or held)
+        found.textures |= textures
+        for other, other_size in held.items():
+            if other not in found.arrays:
+                found.arrays[other] = other_size
+                waiting.append((other, other_size))
+    found.names |= {base: regions.names[base] for base in found.arrays if base in regions.names}
+    return found
+
+
+def is_kept(name: str, region: Region) -> bool:
+    """Whether a variable is one of the program's, and no text or table of the compiler's."""
+    return region.is_array and not name.startswith(("$", "__unnamed"))
+
+
+class _Regions:
+    """Everything an address can be of: allocations, variables, and what device code allocated.
+
+    Attributes:
+        names: base → name, of variables.
+    """
+
+    def __init__(self, tally: KernelTally, memory: ResidentMemory) -> None:
+        variables = tally.module.resident.variables
+        self.names = {region.base: name for name, region in variables.items()}
+        sizes = {region.base: region.size_bytes for region in (*memory.allocations, *variables.values())}
+        heap = memory.heap
+        if heap.end > heap.region.base:
+            sizes[heap.region.base] = heap.end - heap.region.base
+        # Objects with virtual functions point behind the first two words of their table.
+        tables = [base + _TABLE_START_BYTES for base, name in self.names.items() if name.startswith(_TABLE)]
+        self._whole = np.array([*sizes, *tables, *heap.list_pieces()], np.uint64)
+        self._bases = np.array(sorted(sizes), np.uint64)
+        self._sizes = np.array([sizes[int(base)] for base in self._bases], np.uint64)
+        self._textures = {handle: one.source for handle, one in memory.textures.items()}
+        self._handles = np.array(sorted(memory.textures), np.uint64)
+
+    def list_textures(self, words: Words) -> dict[int, TextureInput]:
+        """Textures whose handle is among the words."""
+        near = _find_between(words, self._handles)
+        return {int(one): self._textures[int(one)] for one in self._handles[np.isin(self._handles, near)]}
+
+    def list_reached(self, words: Words) -> dict[int, int]:
+        """Regions that a word points into: base → bytes."""
+        if not len(self._bases):
+            return {}
+        place = np.searchsorted(self._bases, words, side="right").astype(np.int64) - 1
+        near = words[place >= 0]
+        place = place[place >= 0]
+        chosen = np.unique(place[near - self._bases[place] < self._sizes[place]])
+        return {int(self._bases[one]): int(self._sizes[one]) for one in chosen}
+
+    def list_held(self, words: Words) -> dict[int, int]:
+        """Regions that words of an array point into, where one of them is the address of a whole one."""
+        if bool(np.isin(self._whole, _find_between(words, self._whole)).any()):
+            return self.list_reached(words)
+        return {}
+
+
+def _find_between(words: Words, wanted: Words) -> Words:
+    """The words from the least to the greatest of those that are looked for: of most arrays none, and to search all would take long."""
+    if not len(wanted):
+        return words[:0]
+    least, greatest = wanted.min(), wanted.max()
+    near: Words = words[words - least <= greatest - least]
+    return near
+
+
+def _list_parameters(tally: KernelTally, request: LaunchRequest) -> Words:
+    """The words of the parameters, and of their members."""
+    words: list[int] = []
+    for parameter in tally.facts.kernel.parameters:
+        content = request.parameters[parameter.offset_bytes : parameter.offset_bytes + parameter.size_bytes]
+        words += _split(content)
+    return np.array(words, np.uint64)
+
+
+def _split(content: bytes) -> Iterable[int]:
+    for place in range(0, len(content) - _POINTER_BYTES + 1, _POINTER_BYTES):
+        yield int.from_bytes(content[place : place + _POINTER_BYTES], "little")
+
+
+def _read_words(memory: ResidentMemory, base: int, size: int) -> Words:
+    return memory.bytes_at(base, size)[: size // _POINTER_BYTES * _POINTER_BYTES].view(np.uint64)
+
+
+_TIME_SHARE = 0.1  # Copies of data may take this part of the time a program runs
+_MOST_HELD = 4  # Launches of the largest size that are held at once, of all kernels
+
+
+class _Snapshot(ColumnRecord, frozen=True, kw_only=True):
+    """The launch and what its memory held before it."""
+
+    request: LaunchRequest
+    number: int
+    arrays: dict[int, npt.NDArray[np.uint8]]  # Base of the allocation or variable → its bytes
+    names: dict[int, str]  # Of variables
+    textures: dict[int, TextureInput]  # Handle → the texture, with texels of its own
+    has_addresses: bool  # Arrays hold addresses or handles: everything has to lie where it lay
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all arrays and texels."""
+        return sum(data.nbytes for data in self.arrays.values()) + sum(
+            one.texels.nbytes for one in self.textures.values()
+        )
+
+
+class _Kept(Struct, kw_only=True):
+    snapshot: _Snapshot
+    warp_instructions: int
+
+
+class Recorder:
+    """Copies what launches read, and keeps that of the heaviest.
+
+    Args:
+        limit_bytes: of the data of one launch.
+        chosen: the launch of each kernel to keep instead, from 1; None for the heaviest.
+    """
+
+    def __init__(self, limit_bytes: int, chosen: int | None = None) -> None:
+        self._limit_bytes = limit_bytes
+        self._chosen = chosen
+        self._started = time.process_time()
+        self._spent_s = 0.0
+        self._kept: dict[int, _Kept] = {}
+        self._refused: dict[int, str] = {}
+        self._stems: set[str] = set()
+
+    def watch(self, tally: KernelTally, request: LaunchRequest, memory: ResidentMemory) -> Callable[[int], None] | None:
+        """Copy what a launch reads, where there is time for it; gives what is to be told of its cost."""
+        key = id(tally)
+        if self._chosen not in (None, tally.launches):
+            return None
+        begun = time.process_time()
+        if key in self._kept and self._spent_s > _TIME_SHARE * (begun - self._started):
+            return None
+        snapshot = self._take(tally, request, memory)
+        self._spent_s += time.process_time() - begun
+        if snapshot is None:
+            return None
+
+        def judge(warp_instructions: int) -> None:
+            before = self._kept.get(key)
+            if before is None and self._count_held_bytes() + snapshot.size_bytes > _MOST_HELD * self._limit_bytes:
+                self._refused.setdefault(key, "too much is kept of other kernels")
+            elif before is None or warp_instructions > before.warp_instructions:
+                self._kept[key] = _Kept(snapshot=snapshot, warp_instructions=warp_instructions)
+                self._refused.pop(key, None)
+
+        return judge
+
+    def _take(self, tally: KernelTally, request: LaunchRequest, memory: ResidentMemory) -> _Snapshot | None:
+        memory.refresh_textures()
+        reached = find_reached_memory(tally, request, memory)
+        held = reached.size_bytes
+        if held > self._limit_bytes:
+            limit = format_bytes(self._limit_bytes)
+            self._refused.setdefault(id(tally), f"its arrays have {format_bytes(held)}; up to {limit} are kept")
+            return None
+        return _Snapshot(
+            request=request,
+            number=tally.launches,
+            arrays={base: memory.bytes_at(base, size).copy() for base, size in reached.arrays.items()},
+            names=reached.names,
+            textures={handle: replace(one, texels=one.texels.copy()) for handle, one in reached.textures.items()},
+            has_addresses=reached.has_addresses,
+        )
+
+    def explain(self, tally: KernelTally) -> str:
+        """Why no launch of a kernel was kept; empty where one was."""
+        if id(tally) in self._kept:
+            return ""
+        is_short = self._chosen is not None and tally.launches < self._chosen
+        otherwise = f"it was launched {format_count_of(tally.launches, 'time')}" if is_short else "none ran to its end"
+        return self._refused.get(id(tally), otherwise)
+
+    def write(self, tally: KernelTally, folder: Path) -> RecordedLaunch | None:
+        """Write the description of a kernel's heaviest launch and its data into a folder; None where none was kept.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        kept = self._kept.get(id(tally))
+        if kept is None:
+            return None
+        folder.mkdir(parents=True, exist_ok=True)
+        module = folder / tally.module.path.name
+        with atomic_write(module, encoding=None) as stream:
+            stream.write(tally.module.path.read_bytes())
+        stem = self._choose_stem(find_bare_name(tally.facts.kernel.name))
+        return RecordedLaunch(
+            description=write_recording(_make_recording(tally, kept.snapshot), folder, stem),
+            module=module,
+            warp_instructions=kept.warp_instructions,
+            number=kept.snapshot.number,
+            source=find_source(tally.facts.kernel),
+            is_heaviest=self._chosen is None,
+        )
+
+    def _count_held_bytes(self) -> int:
+        return sum(one.snapshot.size_bytes for one in self._kept.values())
+
+    def _choose_stem(self, name: str) -> str:
+        """A name that no other kernel of this run has; files of earlier runs are replaced."""
+        wanted = "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in name)[:80] or "kernel"
+        stem, number = wanted, 1
+        while stem in self._stems:
+            number += 1
+            stem = f"{wanted}_{number}"
+        self._stems.add(stem)
+        return stem
+
+
+def _make_recording(tally: KernelTally, snapshot: _Snapshot) -> Recording:
+    kernel, request = tally.facts.kernel, snapshot.request
+    return Recording(
+        kernel=kernel.name,
+        heading=f"Launch {snapshot.number} of this kernel, recorded while the program ran.",
+        grid=request.grid,
+        block=request.block,
+        shared_bytes=request.shared_bytes,
+        parameters=kernel.parameters,
+        content=request.parameters,
+        arrays=snapshot.arrays,
+        variables=snapshot.names,
+        sources=tally.facts.sources,
+        uses=find_pointer_uses(kernel),
+        textures=snapshot.textures,
+        has_addresses=snapshot.has_addresses,
+    )

@@ -1,0 +1,298 @@
+"""A program, from start to end, on a runtime of ours: :func:`run_program`."""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import wait
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gpa_lsp.code.binary.linkage_names import demangle
+from gpa_lsp.execution.programs.host_libraries import HostLibrary, build_host_library, find_host_library
+from gpa_lsp.execution.programs.library import CudaHeaders, build_libraries, find_headers
+from gpa_lsp.execution.programs.model import KernelRuns, LaunchShape, ProgramRun, RecordedLaunch, RunSettings
+from gpa_lsp.execution.programs.program_file import ProgramFile, examine_program
+from gpa_lsp.execution.programs.recording import Recorder
+from gpa_lsp.execution.programs.server import MOST_PATH_BYTES, SOCKET_NAME, RuntimeServer
+from gpa_lsp.execution.programs.session import KernelTally, LaunchAtWork, Session
+from gpa_lsp.foundation.errors import GpaError, InputError
+from gpa_lsp.foundation.native.shared_library import prepare_core
+from gpa_lsp.foundation.numbers import format_count, format_count_of, format_seconds
+from gpa_lsp.foundation.processes.search_paths import find_program
+from gpa_lsp.foundation.processes.signals import describe_signal
+from gpa_lsp.foundation.processes.time_limits import TimeLimits
+from gpa_lsp.foundation.processes.watched_command import TEMPORARY, CommandEnd, Ending, WatchedCommand
+from gpa_lsp.gpu.device.products import Product, find_product, note_choice
+
+SOCKET_VARIABLE = "GPA_LSP_RUNTIME_SOCKET"
+_PRELOAD = "LD_PRELOAD"
+_LIBRARIES = "LD_LIBRARY_PATH"
+_POLL_S = 0.05
+_TOLD_EVERY_S = 20.0
+_SEPARATORS = set(" \t:")  # Of what is preloaded
+_TEMPORARY_FOLDERS = ("/tmp", "/dev/shm")  # Where that of the environment has too long a name
+
+
+class Surroundings(Struct, frozen=True, kw_only=True):
+    """What a program runs in."""
+
+    folder: Path  # it runs in
+    # descriptors that become its standard input, output and error; None for no input, and ``take`` for the others
+    streams: tuple[int, int, int] | None = None
+    # gets what it prints, both streams together, where it has no streams of its own
+    take: Callable[[bytes], object] = lambda piece: None
+    tell: Callable[[str], object] = lambda sentence: None  # told what is to be known before it starts, a sentence each
+    is_cancelled: Callable[[], bool] = lambda: False  # asked again and again; True ends it
+
+
+def run_program(
+    command: Sequence[str],
+    settings: RunSettings,
+    surroundings: Surroundings,
+    *,
+    records: Callable[[], Path] | None = None,
+) -> ProgramRun:
+    """Run a command; what it launches is emulated. Ctrl-C ends it, and what was seen until then is told.
+
+    Args:
+        command: program and arguments; no shell looks at them.
+        settings: how.
+        surroundings: where.
+        records: gives the folder that the heaviest launch of each kernel is written to, with its data, once the program has ended; None to keep
+            none.
+
+    Raises:
+        InputError: there is no such program or GPU; or the program cannot run on our runtime, and how to rebuild it.
+        MissingToolError: there is no C compiler.
+        ToolError: the runtime library could not be compiled.
+        GpaError: this system has no memory files (it is no Linux).
+    """
+    if not hasattr(os, "memfd_create"):
+        raise GpaError("programs can be run on Linux only; kernels are emulated everywhere: gpa-lsp memory SOURCE")
+    product = find_product(settings.machine)
+    program = examine_program(_find(command[0], surroundings.folder))
+    headers = find_headers(program.path, program.runtime)
+    computed = _list_computed(program)
+    early = _list_early_notes(program, computed, settings.machine)
+    for sentence in early:
+        surroundings.tell(sentence)
+    recorder = None if records is None else Recorder(settings.record_bytes, settings.recorded_launch)
+    with _make_private_folder() as private:
+        libraries = [
+            *build_libraries(headers, private, tell=surroundings.tell),
+            *_build_host_libraries(program, computed, headers, private, surroundings.tell),
+        ]
+        prepare_core(surroundings.tell)
+        started = time.monotonic()
+        server = RuntimeServer(private, _make_opener(settings, product, private, recorder))
+        server.start()
+        try:
+            progress = _Progress(server, settings, surroundings.tell, started)
+            environment = _make_environment(libraries, server.path)
+            end = _run([str(program.path), *command[1:]], environment, surroundings, private, progress)
+        finally:
+            server.close()
+        tallies = [tally for session in server.sessions for tally in session.kernels.values() if tally.launches]
+        folder = None if records is None or not tallies else records()
+        kernels = tuple(_sum(tally, *_write_record(tally, recorder, folder)) for tally in tallies)
+    notes = [note for session in server.sessions for note in session.notes]
+    return ProgramRun(
+        end=end,
+        machine=product.name,
+        kernels=kernels,
+        notes=tuple(dict.fromkeys([*early, *notes, *server.failures])),
+        seconds=time.monotonic() - started,
+        peak_bytes=max((session.peak_bytes for session in server.sessions), default=0),
+        refused=tuple(dict.fromkeys(why for session in server.sessions for why in session.refused)),
+        crash=_describe_crash(end, server.sessions),
+    )
+
+
+def _describe_crash(end: CommandEnd, sessions: Sequence[Session]) -> str:
+    """How a signal ended the program, and what is known of its reason; empty where none did."""
+    left = [(session, session.last_words) for session in sessions if session.last_words is not None]
+    session, words = next(((one, words) for one, words in left if words.signal), left[-1] if left else (None, None))
+    number = -end.status if end.status is not None and end.status < 0 else words.signal if words is not None else 0
+    if not number:
+        return ""
+    said = f"the program was ended by {describe_signal(number)}"
+    if session is not None and words is not None and words.signal == number:
+        said += f": its host code accessed {session.describe_place(words.address)}"
+    return said + (f"; the last function of CUDA that it called was {words.call}" if words and words.call else "")
+
+
+def _list_computed(program: ProgramFile) -> dict[str, HostLibrary]:
+    """The libraries that are computed on the CPU, by the names that the program asks for."""
+    return {name: library for name in program.needed if (library := find_host_library(name))}
+
+
+def _build_host_libraries(
+    program: ProgramFile,
+    computed: Mapping[str, HostLibrary],
+    headers: CudaHeaders,
+    folder: Path,
+    tell: Callable[[str], object],
+) -> Iterator[Path]:
+    for name, library in computed.items():
+        yield build_host_library(library, headers, folder / name, wanted=program.undefined, tell=tell)
+
+
+def _list_early_notes(program: ProgramFile, computed: Mapping[str, HostLibrary], machine: str) -> list[str]:
+    """What is to be known before the program starts, a sentence each."""
+    notes = [f"kernels of {name} come as machine code, and are not emulated" for name in program.libraries]
+    notes += [library.describe() for library in computed.values()]
+    return [*notes, *note_choice(machine)]
+
+
+def _make_opener(
+    settings: RunSettings, product: Product, folder: Path, recorder: Recorder | None
+) -> Callable[[], Session]:
+    deadline = time.process_time() + settings.limit_s
+    watch = None if recorder is None else recorder.watch
+    return lambda: Session(settings, product, folder=folder, deadline=deadline, watch=watch)
+
+
+class _Progress:
+    """Says now and then how far a launch is that takes long, and when the program will be ended before it is done.
+
+    Attributes:
+        limit_s: seconds of processor time that the program may take.
+    """
+
+    def __init__(
+        self, server: RuntimeServer, settings: RunSettings, tell: Callable[[str], object], started: float
+    ) -> None:
+        self._server = server
+        self._tell = tell
+        self._end = time.process_time() + settings.limit_s
+        self.limit_s = settings.limit_s
+        self._told = started
+
+    @property
+    def is_over(self) -> bool:
+        """Emulating has taken all the time there is."""
+        return time.process_time() >= self._end
+
+    def look(self) -> None:
+        """Say it, where it is time to."""
+        now = time.monotonic()
+        if now - self._told < _TOLD_EVERY_S:
+            return
+        for session in list(self._server.sessions):
+            launch = session.describe_work()
+            if launch is not None and now - launch.started >= _TOLD_EVERY_S / 2:
+                self._told = now
+                self._tell(self._describe(launch, now))
+
+    def _describe(self, launch: LaunchAtWork, now: float) -> str:
+        took_s = now - launch.started
+        done = f"{format_count(launch.finished)} of {format_count_of(launch.blocks, 'block')}"
+        said = f"launch {format_count(launch.number)} of {demangle(launch.kernel)} has done {done} in {format_seconds(round(took_s))}"
+        if not launch.finished:
+            return said
+        left_s = took_s / launch.finished * (launch.blocks - launch.finished)
+        said += f", about {format_seconds(round(left_s))} to go"
+        if time.process_time() + left_s > self._end:
+            said += f"; the program is ended before that, after {format_seconds(self.limit_s)} of processor time: --seconds gives it longer"
+        return said
+
+
+def _run(
+    words: Sequence[str],
+    environment: dict[str, str],
+    surroundings: Surroundings,
+    private: Path,
+    progress: _Progress,
+) -> CommandEnd:
+    running = WatchedCommand(
+        words,
+        folder=surroundings.folder,
+        environment=environment,
+        limits=TimeLimits.for_work(progress.limit_s),
+        take=surroundings.take,
+        streams=surroundings.streams,
+        temporary=private,
+    )
+    try:
+        with suppress(KeyboardInterrupt):
+            while not wait([running.future], _POLL_S).done and not (surroundings.is_cancelled() or progress.is_over):
+                progress.look()
+    finally:
+        running.cancel()
+    end = running.future.result()
+    return replace(end, ending=Ending.TIMED_OUT) if progress.is_over and end.ending is Ending.CANCELLED else end
+
+
+@contextmanager
+def _make_private_folder() -> Iterator[Path]:
+    """A folder that only we may enter, with a name short enough for a socket in it."""
+    wanted = [tempfile.gettempdir(), os.environ.get("XDG_RUNTIME_DIR", ""), *_TEMPORARY_FOLDERS]
+    name_bytes = len(f"/{TEMPORARY}12345678/{SOCKET_NAME}")
+    fitting = [
+        one
+        for one in wanted
+        if one and len(os.fsencode(one)) + name_bytes < MOST_PATH_BYTES and not set(one) & _SEPARATORS
+    ]
+    for parent in fitting:
+        try:
+            made = tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=parent, ignore_cleanup_errors=True)
+        except OSError:
+            continue
+        with made as name:
+            yield Path(name)
+        return
+    raise GpaError(f"no folder for temporary files can be written to: {', '.join(filter(None, wanted))}")
+
+
+def _write_record(
+    tally: KernelTally, recorder: Recorder | None, folder: Path | None
+) -> tuple[RecordedLaunch | None, str]:
+    """What was kept of a kernel, and why nothing was."""
+    if recorder is None or folder is None:
+        return None, ""
+    try:
+        return recorder.write(tally, folder), recorder.explain(tally)
+    except OSError as error:
+        return None, f"it cannot be written: {error.strerror or error}"
+
+
+def _sum(tally: KernelTally, recorded: RecordedLaunch | None, unrecorded: str) -> KernelRuns:
+    name = tally.facts.kernel.name
+    return KernelRuns(
+        mangled_name=name,
+        name=demangle(name),
+        launches=tally.launches,
+        emulated=tally.emulated,
+        skipped=tally.skipped,
+        warp_instructions=tally.warp_instructions,
+        seconds=tally.seconds,
+        shapes=tuple(
+            LaunchShape(grid=grid, block=block, shared_bytes=shared, launches=count)
+            for (grid, block, shared), count in tally.shapes.most_common()
+        ),
+        faults=tuple(tally.faults.values()),
+        unfinished=tuple(tally.unfinished),
+        recorded=recorded,
+        unrecorded=unrecorded,
+    )
+
+
+def _find(word: str, folder: Path) -> Path:
+    path = folder / word if os.sep in word else find_program(word)
+    if path is None or not path.is_file():
+        raise InputError(
+            "there is no such program", path=Path(word), remedy="give the program and its arguments after two dashes"
+        )
+    return path.absolute()
+
+
+def _make_environment(libraries: Sequence[Path], socket: Path) -> dict[str, str]:
+    environment = dict(os.environ)
+    environment[SOCKET_VARIABLE] = str(socket)
+    environment[_PRELOAD] = " ".join(filter(None, (*map(str, libraries), environment.get(_PRELOAD, ""))))
+    environment[_LIBRARIES] = os.pathsep.join(filter(None, (str(libraries[0].parent), environment.get(_LIBRARIES, ""))))
+    return environment

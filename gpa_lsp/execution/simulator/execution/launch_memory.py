@@ -1,0 +1,226 @@
+"""From a launch to the memory and the constants its code sees: :func:`lay_out_launch`."""
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.code.binary.cubin import Symbols
+from gpa_lsp.code.binary.driver_constants import DriverConstants, find_driver_constants
+from gpa_lsp.code.binary.elf import ElfImage, read_elf
+from gpa_lsp.code.binary.elf_attributes import walk_records
+from gpa_lsp.code.binary.model import Cubin
+from gpa_lsp.code.ptx.model import PtxModule, PtxVariable, Space
+from gpa_lsp.execution.emulator.engine.arena import make_zeros
+from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.execution.launches.model import MOST_SPAN_BYTES, LaunchInputs
+from gpa_lsp.execution.simulator.execution.constant_banks import Bank, ConstantBanks
+from gpa_lsp.execution.simulator.execution.memory_spaces import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.records import ColumnRecord
+
+_ALIGNMENT_BYTES = 512
+_PARAMETER_BANK = 0x0A  # EIATTR_PARAM_CBANK: u32 symbol, u16 offset, u16 size of the parameters in bank 0
+_INITIALISED = ".nv.global.init"
+_BANK_BYTES = 1 << 16
+_WORD_BYTES = 8
+_DRIVER_BYTES = 0x400
+
+
+class LaunchMemory(ColumnRecord, frozen=True, kw_only=True):
+    """What a launch's code sees."""
+
+    # uint8[n], global memory from :data:`~gpa_lsp.execution.simulator.execution.memory_spaces.GLOBAL_BASE` on
+    data: npt.NDArray[np.uint8]
+    banks: ConstantBanks  # constants
+    arrays: dict[str, int]  # name → address of the arguments' arrays
+    variables: dict[str, int]  # name → address of module variables in global memory
+    extents: npt.NDArray[np.int64]  # int64[k, 2], addresses at which they begin and end, by ascending beginnings
+
+
+def lay_out_launch(
+    module: PtxModule, kernel: str, launch: LaunchDescription, inputs: LaunchInputs, cubin: Cubin, *, local_bytes: int
+) -> LaunchMemory:
+    """Lay out arrays and variables as the emulator does, and fill the constant banks."""
+    end = _find_given_end(module, inputs)
+    starts: list[int] = []
+    for buffer in inputs.buffers:
+        given = buffer.base_address
+        starts.append(end if given is None else given - GLOBAL_BASE)
+        end += _round(buffer.data.nbytes) if given is None else 0
+    variables: dict[str, int] = {}
+    for name, one in module.variables.items():
+        if one.space in (Space.GLOBAL, Space.CONST) and not one.is_texture:
+            variables[name] = inputs.variable_addresses.get(name, GLOBAL_BASE + end)
+            end += 0 if name in inputs.variable_addresses else _round(max(one.size_bytes, 1))
+    data = make_zeros(max(end, _ALIGNMENT_BYTES))
+    for start, buffer in zip(starts, inputs.buffers, strict=True):
+        if not buffer.is_zero:
+            data[start : start + buffer.data.nbytes] = np.ascontiguousarray(buffer.data).reshape(-1).view(np.uint8)
+    elf = read_elf(cubin.image, path=cubin.path)
+    for name, address in variables.items():
+        _fill_variable(data, module.variables[name], address - GLOBAL_BASE, inputs, variables)
+    for (name, offset), word in _read_function_numbers(elf, module).items():
+        if name in variables and name not in inputs.variables:
+            start = variables[name] - GLOBAL_BASE + offset
+            data[start : start + _WORD_BYTES] = np.frombuffer(word, np.uint8)
+    parameters = bytearray(inputs.parameters)
+    for slot in inputs.pointers:
+        pointer = GLOBAL_BASE + starts[slot.buffer] + slot.offset_bytes
+        parameters[slot.parameter_offset_bytes : slot.parameter_offset_bytes + 8] = pointer.to_bytes(8, "little")
+    banks = _read_banks(elf, kernel, data, module, variables)
+    first = _find_parameters(elf, kernel) or find_driver_constants(cubin.sm).parameters
+    banks[0] = _fill_driver_bank(find_driver_constants(cubin.sm), first, launch, bytes(parameters), local_bytes)
+    arrays = {one.name: GLOBAL_BASE + start for one, start in zip(inputs.buffers, starts, strict=True)}
+    pieces = [(GLOBAL_BASE + start, one.data.nbytes) for one, start in zip(inputs.buffers, starts, strict=True)]
+    pieces += [(address, module.variables[name].size_bytes) for name, address in variables.items()]
+    extents = np.array(sorted((start, start + size) for start, size in pieces), np.int64).reshape(-1, 2)
+    return LaunchMemory(data=data, banks=ConstantBanks(banks), arrays=arrays, variables=variables, extents=extents)
+
+
+def _find_given_end(module: PtxModule, inputs: LaunchInputs) -> int:
+    """Bytes up to the last of those that have to lie somewhere; 0 where none has.
+
+    Raises:
+        InputError: there is no such address.
+    """
+    given = [(one.base_address, one.data.nbytes) for one in inputs.buffers if one.base_address is not None]
+    given += [(base, module.variables[name].size_bytes) for name, base in inputs.variable_addresses.items()]
+    if not given:
+        return 0
+    end = max(base + size for base, size in given) - GLOBAL_BASE
+    if min(base for base, _ in given) < GLOBAL_BASE or end > MOST_SPAN_BYTES:
+        raise InputError("an array cannot lie where it is described to lie", remedy="record the launch again")
+    return _round(end)
+
+
+def _round(size_bytes: int) -> int:
+    """With a gap behind that is nobody's."""
+    return -(-(size_bytes + _ALIGNMENT_BYTES) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+
+
+def _fill_variable(
+    data: npt.NDArray[np.uint8], variable: PtxVariable, start: int, inputs: LaunchInputs, addresses: dict[str, int]
+) -> None:
+    size = variable.size_bytes
+    if variable.initial:
+        first = variable.initial[:size]
+        data[start : start + len(first)] = np.frombuffer(first, np.uint8)
+    for offset, symbol, added in variable.initial_symbols:
+        if symbol in addresses and offset + 8 <= size:
+            word = (addresses[symbol] + added) % (1 << 64)
+            data[start + offset : start + offset + 8] = np.frombuffer(word.to_bytes(8, "little"), np.uint8)
+    given = inputs.variables.get(variable.name)
+    if given is not None:
+        raw = np.ascontiguousarray(given).reshape(-1).view(np.uint8)[:size]
+        data[start : start + len(raw)] = raw
+
+
+def _read_function_numbers(elf: ElfImage, module: PtxModule) -> dict[tuple[str, int], bytes]:
+    """(variable, offset) → what stands there for a function: the assembler numbers those whose addresses are taken."""
+    wanted = {
+        name: [offset for offset, symbol, _ in one.initial_symbols if symbol not in module.variables]
+        for name, one in module.variables.items()
+    }
+    if not any(wanted.values()):
+        return {}
+    symbols = Symbols.of(elf)
+    objects = symbols.objects_by_section()
+    found: dict[tuple[str, int], bytes] = {}
+    for index, section in enumerate(elf.section_names):
+        if not section.startswith(_INITIALISED):
+            continue
+        content = bytes(elf.section_bytes(index))
+        for number in objects.get(index, ()):
+            name, start = symbols.name(number), int(symbols.table[number]["value"])
+            for offset in wanted.get(name, ()):
+                word = content[start + offset : start + offset + _WORD_BYTES]
+                if len(word) == _WORD_BYTES and offset + _WORD_BYTES <= module.variables[name].size_bytes:
+                    found[name, offset] = word
+    return found
+
+
+def _fill_driver_bank(
+    places: DriverConstants, first: int, launch: LaunchDescription, parameters: bytes, local_bytes: int
+) -> Bank:
+    size = min(max(first + len(parameters), _DRIVER_BYTES), _BANK_BYTES)
+    data, known = np.zeros(size, np.uint8), np.zeros(size, np.bool_)
+
+    def put(offset: int, value: int, width: int = 4) -> None:
+        data[offset : offset + width] = np.frombuffer(value.to_bytes(width, "little"), np.uint8)
+        known[offset : offset + width] = True
+
+    for axis in range(3):
+        put(places.block + 4 * axis, launch.block[axis])
+        put(places.grid + 4 * axis, launch.grid[axis])
+    for zero in places.zeros:
+        put(zero, 0, 8)
+    put(places.stack, local_bytes)
+    put(places.dynamic_shared, launch.shared_bytes)
+    if places.shared_window is not None:
+        put(places.shared_window, SHARED_WINDOW, 8)
+    if places.local_window is not None:
+        put(places.local_window, LOCAL_WINDOW, 8)
+    kept = parameters[: size - first]
+    data[first : first + len(kept)] = np.frombuffer(kept, np.uint8)
+    known[first : first + len(kept)] = True
+    return Bank(data=data, known=known)
+
+
+def _find_parameters(elf: ElfImage, kernel: str) -> int | None:
+    """Where the parameters begin in bank 0, as the image says; None where it does not."""
+    section = elf.find_section(f".nv.info.{kernel}")
+    if section is None:
+        return None
+    for attribute, _, payload in walk_records(elf.section_bytes(section), path=elf.path, place=elf.place(section)):
+        if attribute == _PARAMETER_BANK and len(payload) >= 8:
+            return int.from_bytes(payload[4:6], "little")
+    return None
+
+
+def _read_banks(
+    elf: ElfImage, kernel: str, data: npt.NDArray[np.uint8], module: PtxModule, variables: dict[str, int]
+) -> dict[int, Bank]:
+    """The banks of the image: the compiler's constants (2), the program's (3), addresses of variables (4)."""
+    found: dict[int, Bank] = {}
+    symbols = Symbols.of(elf)
+    objects = symbols.objects_by_section()
+    for index, name in enumerate(elf.section_names):
+        head, _, owner = name.removeprefix(".nv.constant").partition(".")
+        if not name.startswith(".nv.constant") or not head.isdigit() or head == "0" or owner not in ("", kernel):
+            continue
+        content = np.frombuffer(elf.section_bytes(index), np.uint8).copy()
+        known = np.ones(len(content), np.bool_)
+        for symbol in objects.get(index, ()):
+            variable = module.variables.get(symbols.name(symbol))
+            if variable is not None and variable.space == Space.CONST and variable.name in variables:
+                source = variables[variable.name] - GLOBAL_BASE
+                _overlay(content, int(symbols.table[symbol]["value"]), data[source : source + variable.size_bytes])
+        for row in elf.read_relocations(index):
+            _relocate(content, known, symbols, row, variables)
+        found[int(head)] = Bank(data=content, known=known)
+    return found
+
+
+def _overlay(content: npt.NDArray[np.uint8], start: int, given: npt.NDArray[np.uint8]) -> None:
+    """A variable in constant memory holds what the launch gives it."""
+    size = max(min(len(given), len(content) - start), 0)
+    content[start : start + size] = given[:size]
+
+
+def _relocate(
+    content: npt.NDArray[np.uint8],
+    known: npt.NDArray[np.bool_],
+    symbols: Symbols,
+    row: np.void,
+    variables: dict[str, int],
+) -> None:
+    """An address of a variable; of anything else it is not known."""
+    offset, number = int(row["offset"]), int(row["symbol"])
+    if offset + 8 > len(content) or number >= len(symbols.table):
+        return
+    name = symbols.name(number)
+    if name not in variables:
+        known[offset : offset + 8] = False
+        return
+    added = int(row["addend"]) or int.from_bytes(content[offset : offset + 8].tobytes(), "little")
+    address = (variables[name] + added) % (1 << 64)
+    content[offset : offset + 8] = np.frombuffer(address.to_bytes(8, "little"), np.uint8)

@@ -1,0 +1,183 @@
+"""Where the lanes of each warp are: :class:`Paths`, the one that runs, those that wait for their turn, and those that wait for others."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.execution.simulator.execution.warp_state import WARP_LANES, WarpState, pack_lanes
+from gpa_lsp.foundation.records import ColumnRecord
+
+BLOCKED = 1 << 30  # The row of a warp that cannot go on
+
+Bits = int
+CallStack = tuple[int, ...]
+Masks = npt.NDArray[np.bool_]
+Place = tuple[int | None, int]  # Where lanes wait: at a convergence barrier, or in front of a row
+
+
+class Path(ColumnRecord, frozen=True):
+    """Some lanes of a warp that go together."""
+
+    row: int  # where they go on
+    bits: Bits  # which lanes
+    stack: CallStack  # rows to return to, innermost last
+    barrier: int | None = None  # number of the convergence barrier they wait at; None where they do not
+    awaited: Bits = 0  # lanes they wait for; 0 where they do not wait
+
+    @property
+    def place(self) -> Place:
+        """Where they wait."""
+        return self.barrier, self.row if self.barrier is None else -1
+
+
+class Paths:
+    """The paths of w warps.
+
+    One path of a warp runs until it ends or has to wait; then the next one does, as the hardware does where nothing makes it yield.
+
+    Args:
+        state: registers.
+        masks: uint32[w], lanes that start.
+
+    Attributes:
+        rows: int64[w], where the running path is; :data:`BLOCKED` where none runs.
+        masks: bool[w, 32], its lanes.
+        stacks: its calls.
+    """
+
+    def __init__(self, state: WarpState, masks: npt.NDArray[np.bool_]) -> None:
+        self._state = state
+        self.rows: npt.NDArray[np.int64] = np.zeros(state.count, np.int64)
+        self.masks: npt.NDArray[np.bool_] = masks.copy()
+        self.stacks: list[CallStack] = [()] * state.count
+        self._pending: list[list[Path]] = [[] for _ in range(state.count)]
+        self._waiting: list[dict[Place, list[Path]]] = [{} for _ in range(state.count)]
+
+    def divide(self, warps: npt.NDArray[np.int64], whole: Masks, taken: Masks, target: int, following: int) -> None:
+        """Two paths out of one, in some warps: those that do not jump go first.
+
+        Args:
+            warps: int64[k].
+            whole: bool[k, 32], lanes of their paths.
+            taken: bool[k, 32], of them, those that jump.
+        """
+        self.rows[warps] = following
+        self.masks[warps] = whole & ~taken
+        for warp, bits in zip(warps.tolist(), pack_lanes(taken).tolist(), strict=True):
+            self._pending[warp].append(Path(target, bits, self.stacks[warp]))
+
+    def resume(self, warp: int, path: Path) -> None:
+        """A path may go on."""
+        self._pending[warp].append(path)
+        if self.rows[warp] == BLOCKED:
+            self.switch(warp)
+
+    def wait(self, warp: int, path: Path) -> None:
+        """The running path waits for other lanes of its warp."""
+        self._waiting[warp].setdefault(path.place, []).append(path)
+        self.switch(warp)
+
+    def switch(self, warp: int) -> None:
+        """The running path has ended or waits: another one goes on."""
+        if self._waiting[warp]:
+            self._release(warp)
+        if not self._pending[warp]:
+            self.rows[warp] = BLOCKED
+            self.masks[warp] = False
+            return
+        self.go_on(warp, self._pending[warp].pop())
+
+    def part_into(self, warp: int, paths: Iterable[Path]) -> None:
+        """The running path becomes several: the first of those that have lanes runs, the others wait for their turn."""
+        first, *others = (path for path in paths if path.bits)
+        for path in others:
+            self.resume(warp, path)
+        self.go_on(warp, first)
+
+    def go_on(self, warp: int, path: Path) -> None:
+        """A path runs."""
+        self.rows[warp] = path.row
+        self.masks[warp] = spread(path.bits)
+        self.stacks[warp] = path.stack
+
+    def drop(self, warp: int) -> None:
+        """Nothing of a warp goes on."""
+        self._pending[warp].clear()
+        self._waiting[warp].clear()
+        self.rows[warp] = BLOCKED
+        self.masks[warp] = False
+
+    def _release(self, warp: int) -> None:
+        """Let those go on that everybody has come to."""
+        alive = gather(self._state.alive[warp])
+        while self._waiting[warp] and self._release_one(warp, alive):
+            pass
+
+    def _release_one(self, warp: int, alive: Bits) -> bool:
+        """Whether there was a place that everybody has come to."""
+        waiting = self._waiting[warp]
+        for place, paths in waiting.items():
+            missing = alive
+            for path in paths:
+                missing &= ~path.bits
+            for path in paths:
+                awaited = self._find_awaited(warp, path)
+                if awaited & missing:
+                    continue
+                wanted = awaited & alive | path.bits
+                bits = 0
+                left = []
+                for one in paths:
+                    if one.bits & wanted:
+                        bits |= one.bits
+                    else:
+                        left.append(one)
+                if left:
+                    waiting[place] = left
+                else:
+                    del waiting[place]
+                self._pending[warp].append(Path(path.row, bits, path.stack))
+                return True
+        return False
+
+    def _find_awaited(self, warp: int, path: Path) -> Bits:
+        if path.barrier is None or not self._state.are_barriers_left:
+            return path.awaited
+        lanes = self._state.barriers[path.barrier][warp][spread(path.bits)]
+        return int(np.bitwise_or.reduce(lanes)) if len(lanes) else 0
+
+    def part(self) -> bool:
+        """Where nothing goes on, those who wait at a convergence barrier go on without the others; whether there are any.
+
+        They need not meet there: it only lets them go on together. Others may wait for them at a barrier of the warp or the block.
+        """
+        found = False
+        for warp, waiting in enumerate(self._waiting):
+            parted = [path for paths in waiting.values() for path in paths if path.barrier is not None]
+            for place in {path.place for path in parted}:
+                del waiting[place]
+            for path in parted:
+                self.resume(warp, Path(path.row, path.bits, path.stack))
+                found = True
+        return found
+
+    def waiting_row(self, warp: int) -> int | None:
+        """The row behind which lanes of a warp wait; None where none does."""
+        paths = next(iter(self._waiting[warp].values()), None)
+        return paths[0].row - 1 if paths else None
+
+
+_PLACES = np.arange(WARP_LANES, dtype=np.uint32)
+
+
+@lru_cache(maxsize=4096)
+def spread(bits: Bits) -> npt.NDArray[np.bool_]:
+    """bool[32] of a mask, to be read only."""
+    return (np.uint32(bits) >> _PLACES & np.uint32(1)).astype(np.bool_)
+
+
+def gather(mask: npt.NDArray[np.bool_]) -> Bits:
+    """The mask of bool[32]."""
+    return int.from_bytes(np.packbits(mask, bitorder="little").tobytes(), "little")

@@ -1,0 +1,320 @@
+"""What was executed, as columns: :class:`Recorder`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.code.symbolic_accesses.wavefronts import count_wavefronts, divide_request
+from gpa_lsp.execution.simulator.execution.memory_spaces import MemorySpace
+from gpa_lsp.execution.simulator.execution.warp_state import Lanes
+from gpa_lsp.execution.simulator.warp_walk import LOCAL_BASE, WarpWalk
+
+_SECTOR_SHIFT = 5
+_SECTORS_PER_LINE_SHIFT = 2
+_NOTHING = np.iinfo(np.int64).max
+_PENDING = 4096
+_NOTED, _NOTED_SECTORS = 1 << 15, 1 << 18
+_MOST_SECTORS = 128  # Of an access of a warp: 16 bytes of local memory for each lane
+
+Integers = npt.NDArray[np.int64]
+
+
+class _Columns:
+    """Rows of a few columns that grow."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._pending: list[tuple[npt.NDArray[Any], ...]] = []
+        self._parts: list[npt.NDArray[np.int64]] = []
+
+    def add(self, *columns: Any) -> None:
+        """Some rows; numbers stand for columns of them."""
+        self._pending.append(columns)
+        if len(self._pending) >= _PENDING:
+            self._join()
+
+    def _join(self) -> None:
+        if not self._pending:
+            return
+        lengths = [len(one[0]) for one in self._pending]
+        rows = np.empty((self._count, sum(lengths)), np.int64)
+        start = 0
+        for columns, length in zip(self._pending, lengths, strict=True):
+            for place, column in enumerate(columns):
+                rows[place, start : start + length] = column
+            start += length
+        self._parts.append(rows)
+        self._pending.clear()
+
+    def take(self) -> npt.NDArray[np.int64]:
+        """int64[columns, rows]."""
+        self._join()
+        joined = np.concatenate([*self._parts, np.empty((self._count, 0), np.int64)], axis=1)
+        self._parts = [joined]
+        return joined
+
+
+class NoteRoom:
+    """What the compiled core notes until it is taken: columns of guards, of accesses, and their sectors.
+
+    Args:
+        warps: how many there are.
+
+    Attributes:
+        guards: int64[3, n], warp, place and lanes.
+        accesses: int64[4, n], warp, place, passes and sectors.
+        sectors: int64[m].
+    """
+
+    def __init__(self, warps: int) -> None:
+        self.guards = np.empty((3, _NOTED + 4 * warps), np.int64)
+        self.accesses = np.empty((4, _NOTED + 4 * warps), np.int64)
+        self.sectors = np.empty(_NOTED_SECTORS + 4 * _MOST_SECTORS * warps, np.int64)
+
+
+class Recorder:
+    """Notes what w warps execute.
+
+    Args:
+        warps: how many.
+        keeps_walks: keep what is needed for walks; else executions are only counted.
+
+    Attributes:
+        executions: of all warps, so far.
+        lengths: int64[w], of each warp, so far.
+        keeps_walks: see there.
+        take_noted: has what the compiled core noted added, in its place among the others.
+    """
+
+    def __init__(self, warps: int, *, keeps_walks: bool) -> None:
+        self.lengths: Integers = np.zeros(warps, np.int64)
+        self.keeps_walks = keeps_walks
+        self.take_noted: Callable[[], None] = _take_nothing
+        self._segments = _Columns(5)
+        self._guards = _Columns(3)
+        self._accesses = _Columns(4)
+        self._sectors: list[Integers] = []
+        self._numbers: Integers = np.arange(warps, dtype=np.int64)
+        self._chosen: Integers = self._numbers
+        self._offset = 0
+        self.executions = 0
+
+    def begin(self, lanes: Lanes) -> None:
+        """Some warps begin with a segment."""
+        self._chosen = self._numbers[lanes.warps]
+        self._offset = 0
+
+    def step(self, offset: int, guarded: Lanes | None) -> None:
+        """The instruction at a place of the segment, and who executes it where that is not everybody."""
+        self._offset = offset
+        if guarded is not None:
+            self._guards.add(self._chosen, self.lengths[self._chosen] + offset, guarded.bits)
+
+    def end(self, first: int, count: int, lanes: Lanes) -> None:
+        """The segment's rows have been executed, as far as ``count``."""
+        if not count:
+            return
+        self._segments.add(self._chosen, self.lengths[self._chosen], first, count, lanes.bits)
+        self.lengths[self._chosen] += count
+        self.executions += count * len(self._chosen)
+
+    def note(
+        self, space: MemorySpace, lanes: Lanes, addresses: Integers, width: int, *, is_atomic: bool, is_load: bool
+    ) -> None:
+        """An access of the instruction that executes; see :class:`~gpa_lsp.execution.simulator.execution.memory_spaces.AccessNote`."""
+        if not self.keeps_walks:
+            return
+        self.take_noted()
+        rows = np.flatnonzero(lanes.mask.any(axis=1))
+        if not len(rows):
+            return
+        mask, chosen = lanes.mask[rows], self._chosen[rows]
+        places = self.lengths[chosen] + self._offset
+        if space == MemorySpace.SHARED:
+            kind = AccessKind.ATOMIC if is_atomic else AccessKind.LOAD if is_load else AccessKind.STORE
+            kinds = np.full(len(rows), kind, np.int8)
+            taken, _ = count_wavefronts(addresses[rows].astype(np.uint64), mask, width, kinds)
+            self._accesses.add(chosen, places, taken, 0)
+            return
+        sectors = _list_sectors(addresses[rows], mask)
+        if space == MemorySpace.LOCAL:
+            sectors = np.where(sectors == _NOTHING, _NOTHING, sectors + (LOCAL_BASE >> _SECTOR_SHIFT))
+            if width > 4:
+                sectors = (
+                    sectors[:, :, None] + np.where(sectors[:, :, None] == _NOTHING, 0, np.arange(width // 4) * 4)
+                ).reshape(len(rows), -1)
+        found, is_new = _find_distinct(sectors)
+        passes = _count_lines(found, is_new)
+        if space == MemorySpace.GLOBAL and is_load and not is_atomic:
+            kinds = np.full(len(rows), AccessKind.LOAD, np.int8)
+            taken, _ = count_wavefronts(addresses[rows].astype(np.uint64), mask, width, kinds)
+            passes = np.maximum(taken, divide_request(width)[0])
+        elif space == MemorySpace.GLOBAL and is_atomic:
+            passes = _count_repeats(np.where(mask, addresses[rows], _NOTHING))
+        self._accesses.add(chosen, places, passes, is_new.sum(axis=1))
+        self._sectors.append(found[is_new])
+
+    def note_constants(self, lanes: Lanes, offsets: Integers) -> None:
+        """A load of constants: the unit answers one address after the other."""
+        rows = np.flatnonzero(lanes.mask.any(axis=1))
+        if not self.keeps_walks or not len(rows):
+            return
+        self.take_noted()
+        chosen = self._chosen[rows]
+        _, is_new = _find_distinct(np.where(lanes.mask[rows], offsets[rows], _NOTHING))
+        self._accesses.add(chosen, self.lengths[chosen] + self._offset, is_new.sum(axis=1), 0)
+
+    def add_noted(self, guards: Integers, accesses: Integers, sectors: Integers) -> None:
+        """What was noted elsewhere, as :class:`NoteRoom` has it; copied."""
+        if guards.shape[1]:
+            self._guards.add(*guards.copy())
+        if accesses.shape[1]:
+            self._accesses.add(*accesses.copy())
+            self._sectors.append(sectors.copy())
+
+    def weigh(
+        self, rows: int, weights: npt.NDArray[np.float64]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """float64[rows] each, executions by warps and by lanes, each warp's times a weight."""
+        self.take_noted()
+        warp, _, first, count, bits = self._segments.take()
+        lanes = np.bitwise_count(bits.astype(np.uint64)).astype(np.float64)
+        by_warps = _spread(first, count, weights[warp], rows)
+        by_lanes = _spread(first, count, weights[warp] * lanes, rows)
+        guard_warp, guard_place, guard_bits = self._keep_executed(self._guards.take())
+        row, before = self._find_rows(guard_warp, guard_place)
+        change = np.bitwise_count(guard_bits.astype(np.uint64)).astype(np.float64) - np.bitwise_count(
+            before.astype(np.uint64)
+        )
+        by_lanes += np.bincount(row, weights=change * weights[guard_warp], minlength=rows)[:rows]
+        return by_warps, by_lanes
+
+    def _keep_executed(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Without what was noted of the instruction at which a walk ended; warps and places are the first two columns."""
+        return rows[:, rows[1] < self.lengths[rows[0]]]
+
+    def _find_rows(self, warps: Integers, places: Integers) -> tuple[Integers, Integers]:
+        """The row that a warp executed at a place of its walk, and the lanes of its segment."""
+        warp, place, first, _, bits = self._segments.take()
+        order = np.lexsort((place, warp))
+        keys = (warp[order] << 40) | place[order]
+        found = (
+            order[np.maximum(np.searchsorted(keys, (warps << 40) | places, side="right") - 1, 0)]
+            if len(order)
+            else warps
+        )
+        return (first[found] + places - place[found], bits[found]) if len(order) else (warps, warps)
+
+    def take_walks(
+        self, chosen: Sequence[int], blocks: Sequence[tuple[int, int, int]], warps: Sequence[int]
+    ) -> tuple[WarpWalk, ...]:
+        """The walks of some warps."""
+        if not chosen:
+            return ()
+        self.take_noted()
+        segments = _group(self._segments.take(), len(self.lengths))
+        guards = _group(self._keep_executed(self._guards.take()), len(self.lengths))
+        columns = self._accesses.take()
+        begins = np.cumsum(columns[3]) - columns[3]
+        accesses = _group(self._keep_executed(np.concatenate([columns, begins[None]])), len(self.lengths))
+        listed = np.concatenate([*self._sectors, np.zeros(0, np.int64)])
+        self._sectors = [listed]
+        return tuple(
+            _build_walk((block, own), segments(number), guards(number), accesses(number), listed)
+            for number, block, own in zip(chosen, blocks, warps, strict=True)
+        )
+
+
+def _group(columns: npt.NDArray[np.int64], warps: int) -> Callable[[int], npt.NDArray[np.int64]]:
+    """Rows of one warp, in the order in which they were noted; the first column is its number."""
+    order = np.argsort(columns[0], kind="stable")
+    bounds = np.searchsorted(columns[0][order], np.arange(warps + 1)).tolist()
+    return lambda number: columns[:, order[bounds[number] : bounds[number + 1]]]
+
+
+def _build_walk(
+    place: tuple[tuple[int, int, int], int],
+    segments: npt.NDArray[np.int64],
+    guards: npt.NDArray[np.int64],
+    accesses: npt.NDArray[np.int64],
+    listed: Integers,
+) -> WarpWalk:
+    """One warp's executions, of its block and number, what was noted of it, and the sectors of all warps."""
+    _, _, first, count, bits = segments
+    starts = np.cumsum(count) - count
+    length = int(count.sum())
+    instruction = (np.repeat(first - starts, count) + np.arange(length, dtype=np.int64)).astype(np.int32)
+    active = np.repeat(bits.astype(np.uint32), count)
+    active[guards[1]] = guards[2].astype(np.uint32)
+    _, places, taken, sectors, begins = accesses
+    wavefronts = np.zeros(length, np.uint16)
+    wavefronts[places] = np.minimum(taken, 0xFFFF)
+    first_sector = np.zeros(length + 1, np.int64)
+    first_sector[places + 1] = sectors
+    np.cumsum(first_sector, out=first_sector)
+    ends = np.cumsum(sectors)
+    own = np.repeat(begins - (ends - sectors), sectors) + np.arange(int(sectors.sum()), dtype=np.int64)
+    return WarpWalk(
+        block=place[0],
+        warp=place[1],
+        instruction=instruction,
+        active=active,
+        wavefronts=wavefronts,
+        first_sector=first_sector,
+        sectors=listed[own],
+    )
+
+
+def _take_nothing() -> None:
+    """There is no compiled core."""
+
+
+def _spread(first: Integers, count: Integers, weights: npt.NDArray[np.float64], rows: int) -> npt.NDArray[np.float64]:
+    """float64[rows], the sum of the weights of the segments over each row."""
+    begins = np.bincount(first, weights=weights, minlength=rows + 1)[: rows + 1]
+    ends = np.bincount(np.minimum(first + count, rows), weights=weights, minlength=rows + 1)[: rows + 1]
+    total: npt.NDArray[np.float64] = np.cumsum(begins.astype(np.float64) - ends)[:rows]
+    return total
+
+
+def _list_sectors(addresses: Integers, mask: npt.NDArray[np.bool_]) -> Integers:
+    """int64[k, 32], the sector of each lane; lanes that do not access have the largest number. No access crosses a sector."""
+    return np.where(mask, addresses >> _SECTOR_SHIFT, _NOTHING)
+
+
+def _find_distinct(sectors: Integers) -> tuple[Integers, npt.NDArray[np.bool_]]:
+    """Sorted, and which of them are the first of their kind."""
+    ordered = np.sort(sectors, axis=1)
+    is_new = ordered != _NOTHING
+    is_new[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    return ordered, is_new
+
+
+def _count_repeats(addresses: Integers) -> Integers:
+    """int64[k], over the lines of 128 bytes, the sum of the most lanes that name one address of each; lanes without one have the largest number.
+
+    >>> _count_repeats(np.array([[64, 8, 8, 8, 256], [0, 4, 8, 12, 128]]))
+    array([4, 2])
+    """
+    ordered = np.sort(addresses, axis=1)
+    places = np.broadcast_to(np.arange(ordered.shape[1]), ordered.shape)
+    begins, opens = np.ones(ordered.shape, np.bool_), np.ones(ordered.shape, np.bool_)
+    begins[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    lines = ordered >> _SECTOR_SHIFT + _SECTORS_PER_LINE_SHIFT
+    opens[:, 1:] = lines[:, 1:] != lines[:, :-1]
+    repeats = places - np.maximum.accumulate(np.where(begins, places, 0), axis=1) + 1
+    most = np.maximum.reduceat(np.where(ordered == _NOTHING, 0, repeats).ravel(), np.flatnonzero(opens))
+    found: Integers = np.bincount(np.nonzero(opens)[0], weights=most, minlength=len(ordered)).astype(np.int64)
+    return found
+
+
+def _count_lines(ordered: Integers, is_new: npt.NDArray[np.bool_]) -> Integers:
+    """int64[k], distinct lines of 128 bytes among distinct sectors."""
+    lines = ordered >> _SECTORS_PER_LINE_SHIFT
+    is_first = is_new.copy()
+    is_first[:, 1:] &= lines[:, 1:] != lines[:, :-1]
+    found: Integers = is_first.sum(axis=1)
+    return found

@@ -1,0 +1,536 @@
+"""Executes the warps of some blocks, step by step: :class:`Walk`."""
+
+import re
+import time
+from collections.abc import Callable, Container, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow
+from gpa_lsp.execution.simulator.execution.binding import BoundCode, BoundStep, Segment
+from gpa_lsp.execution.simulator.execution.block_barriers import BlockBarriers
+from gpa_lsp.execution.simulator.execution.compiled_steps import CompiledSteps
+from gpa_lsp.execution.simulator.execution.constant_banks import ConstantBanks
+from gpa_lsp.execution.simulator.execution.device_memory import OutsideError
+from gpa_lsp.execution.simulator.execution.machine_instruction import is_predicate
+from gpa_lsp.execution.simulator.execution.memory_spaces import MemorySpaces
+from gpa_lsp.execution.simulator.execution.memory_steps import UnknownAddressError
+from gpa_lsp.execution.simulator.execution.operand_values import (
+    UnreadOperandError,
+    read_integer,
+    read_predicate,
+    write_predicate,
+    write_register,
+)
+from gpa_lsp.execution.simulator.execution.paths import BLOCKED, Bits, CallStack, Path, Paths, gather
+from gpa_lsp.execution.simulator.execution.recording import Recorder
+from gpa_lsp.execution.simulator.execution.warp_state import ALL_LANES, WARP_LANES, Lanes, WarpState, pack_lanes
+from gpa_lsp.execution.simulator.warp_walk import NotSimulated
+from gpa_lsp.foundation.numbers import format_count, format_seconds
+from gpa_lsp.kernel.model import KernelRows
+
+_CALLEE = re.compile(r"`\((?P<name>[^)]*)\)")
+_BETWEEN_LANES = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "CREDUX", "R2UR"})
+_STEPS_UNTIL_FAIR = 128
+_MOST_CALLS = 64  # Nested: deeper ones end the walk
+
+
+class WalkLimits(Struct, frozen=True, kw_only=True):
+    """What a walk may use; what is reached first ends it."""
+
+    executions: int = 12_000_000  # of instructions by warps, kept
+    seconds: float = 60.0  # of wall time
+
+
+class WalkRefusedError(Exception):
+    """An instruction cannot be executed."""
+
+
+class Walk:
+    """The warps of some blocks.
+
+    Args:
+        code: what they execute.
+        state: their registers, with the lanes that start alive.
+        spaces: their memories.
+        recorder: notes what they execute.
+        blocks: int64[w], number of each warp's block among those that run.
+        limits: see :class:`WalkLimits`.
+        banks: constants.
+
+    Attributes:
+        problems: why blocks did not run to their end, first block first: number of the block, warp, row and sentence.
+    """
+
+    def __init__(
+        self,
+        code: BoundCode,
+        state: WarpState,
+        spaces: MemorySpaces,
+        *,
+        recorder: Recorder,
+        blocks: npt.NDArray[np.int64],
+        limits: WalkLimits,
+        banks: ConstantBanks,
+    ) -> None:
+        self._code, self._state, self._spaces, self._recorder = code, state, spaces, recorder
+        self._rows: KernelRows = code.rows
+        self._blocks = blocks
+        self._limits = limits
+        self._banks = banks
+        self._paths = Paths(state, state.alive)
+        self._barriers = BlockBarriers(state, self._paths, blocks)
+        self._calls = _find_calls(self._rows)
+        self._targets: list[int] = self._rows.target_row.tolist()
+        self._flow: list[int] = self._rows.flow.tolist()
+        self.problems: dict[int, tuple[int, int | None, str]] = {}
+        self._step = 0
+        self._last_steps: npt.NDArray[np.int64] = np.zeros(state.count, np.int64)
+        self._compiled = CompiledSteps(code, state, spaces, recorder) if code.core is not None else None
+        self._lanes = Lanes(slice(0, 0), np.zeros((0, WARP_LANES), np.bool_))
+        self._by_flow: dict[int, Callable[[BoundStep, Lanes], None]] = {
+            Flow.BRANCH: self._branch,
+            Flow.INDIRECT_BRANCH: self._branch_indirectly,
+            Flow.CALL: self._call,
+            Flow.INDIRECT_CALL: self._call_indirectly,
+            Flow.RETURN: self._return,
+            Flow.EXIT: self._exit,
+            Flow.BARRIER_WAIT: self._converge,
+        }
+        self._by_opcode: dict[str, Callable[[BoundStep, Lanes], None]] = {
+            "BAR": self._wait_for_block,
+            "WARPSYNC": self._wait_for_lanes,
+            "B2R": self._read_barrier,
+        }
+
+    def run(self) -> None:
+        """Until every block has ended, or nothing more can."""
+        end = time.thread_time() + self._limits.seconds
+        with np.errstate(all="ignore"):
+            while True:
+                row = self._choose_row()
+                if row == BLOCKED and self._paths.part():
+                    continue
+                if row == BLOCKED:
+                    break
+                if self._recorder.executions > self._limits.executions:
+                    self._end_all(
+                        f"more than {format_count(self._limits.executions)} instructions would have to be kept"
+                    )
+                    break
+                if time.thread_time() > end:
+                    self._end_all(f"it took more than {format_seconds(self._limits.seconds)} of processor time")
+                    break
+                self._run_segment(row)
+        self._note_deadlocks()
+
+    def _choose_row(self) -> int:
+        """The lowest row, where warps that went different ways are likely to meet; now and then that of who waited longest.
+
+        Without the latter, a warp that waits in a loop for another would keep it from ever going on.
+        """
+        self._step += 1
+        rows = self._paths.rows
+        if self._step % _STEPS_UNTIL_FAIR == 0:
+            longest = int(np.where(rows == BLOCKED, self._step, self._last_steps).argmin())
+            return int(rows[longest])
+        return int(rows.min())
+
+    def _run_segment(self, row: int) -> None:
+        chosen = self._paths.rows == row
+        warps: npt.NDArray[np.int64] | slice = slice(None) if chosen.all() else np.flatnonzero(chosen)
+        lanes = Lanes(warps, self._paths.masks[warps])
+        self._last_steps[warps] = self._step
+        if row >= len(self._rows):
+            self._fail(lanes, len(self._rows) - 1, "it runs past the end of the code")
+            return
+        segment = self._code.find_segment(row)
+        self._recorder.begin(lanes)
+        done = 0
+        try:
+            while done < len(segment.steps):
+                if self._compiled is not None and segment.steps[done].lowered is not None:
+                    done = self._compiled.run(segment, done, lanes)
+                    if done == len(segment.steps):
+                        break
+                self._execute(segment.steps[done], lanes, done)
+                done += 1
+        except (WalkRefusedError, OutsideError, UnknownAddressError) as error:
+            self._recorder.end(row, done, lanes)
+            self._paths.rows[warps] = row + done
+            self._fail(self._find_guilty(segment.steps[done], lanes), row + done, str(error))
+            return
+        if segment.last is None:
+            self._recorder.end(row, segment.count, lanes)
+            self._paths.rows[warps] = row + segment.count
+            return
+        self._move(segment, lanes)
+
+    def _find_guilty(self, step: BoundStep, lanes: Lanes) -> Lanes:
+        """Those of some warps for which an instruction cannot be executed; they are all tried one by one."""
+        numbers = np.arange(self._state.count)[lanes.warps]
+        guilty = []
+        for place, warp in enumerate(numbers.tolist()):
+            one = Lanes(np.array([warp]), lanes.mask[place : place + 1])
+            try:
+                self._check(step, one)
+            except (WalkRefusedError, OutsideError, UnknownAddressError):
+                guilty.append(place)
+        places = np.array(guilty or range(len(numbers)), dtype=np.int64)
+        return Lanes(numbers[places], lanes.mask[places])
+
+    def _check(self, step: BoundStep, lanes: Lanes) -> None:
+        """What can be wrong with a step, without doing it: only memory's addresses differ between warps."""
+        if step.refusal:
+            raise WalkRefusedError(step.refusal)
+        self._find_guarded(step, lanes)
+
+    def _execute(self, step: BoundStep, lanes: Lanes, offset: int) -> None:
+        """One instruction that does not move control."""
+        if step.guard is not None:
+            lanes = self._find_guarded(step, lanes)
+            self._recorder.step(offset, lanes)
+            if not lanes.mask.any():
+                return
+        else:
+            self._recorder.step(offset, None)
+        if step.refusal:
+            raise WalkRefusedError(step.refusal)
+        loaded: npt.NDArray[np.uint32] | None = None
+        if step.memory is not None:
+            loaded = step.memory(self._state, lanes, self._spaces)
+        elif step.step is not None:
+            step.step(self._state, lanes)
+        if step.step is None and step.memory is None:
+            self._state.mark(step.writes, lanes, lanes.bits)
+        elif loaded is not None:
+            self._state.mark(step.writes, lanes, loaded)
+        elif self._state.has_unknown and self._state.is_touched(step.touches):
+            found = np.zeros(len(lanes.mask), np.uint32)
+            if step.memory is None:
+                found = self._state.find_unknown(step.reads, lanes)
+                if step.instruction.opcode in _BETWEEN_LANES:
+                    found = np.where(found, ALL_LANES, np.uint32(0))
+            self._state.mark(step.writes, lanes, found)
+
+    def _find_guarded(self, step: BoundStep, lanes: Lanes) -> Lanes:
+        """Those lanes for which the predicate holds.
+
+        Raises:
+            WalkRefusedError: it has no known value.
+        """
+        if step.guard is None:
+            return lanes
+        if self._state.has_unknown and (self._state.unknown[step.guard_resource][lanes.warps] & lanes.bits).any():
+            raise WalkRefusedError("its predicate depends on a value that is not known")
+        return lanes.restrict(step.guard(self._state, lanes))
+
+    # Control -------------------------------------------------------------------------------------------------------
+
+    def _move(self, segment: Segment, lanes: Lanes) -> None:
+        """The last instruction of a segment, which says where its warps go on."""
+        step = segment.last
+        assert step is not None
+        row = step.instruction.row
+        try:
+            guarded = self._find_guarded(step, lanes)
+            self._recorder.step(segment.count - 1, guarded if step.guard is not None else None)
+            does = self._by_opcode.get(step.instruction.opcode) or self._by_flow.get(self._flow[row])
+            if does is None:
+                raise WalkRefusedError(_describe_refusal(step.instruction.opcode))
+        except WalkRefusedError as error:
+            self._recorder.end(segment.first, segment.count - 1, lanes)
+            self._paths.rows[lanes.warps] = row
+            self._fail(lanes, row, str(error))
+            return
+        self._recorder.end(segment.first, segment.count, lanes)
+        self._lanes = lanes
+        try:
+            does(step, guarded)
+        except (WalkRefusedError, UnreadOperandError) as error:
+            self._paths.rows[lanes.warps] = row
+            self._fail(lanes, row, str(error) or f"{step.instruction.opcode} is not simulated")
+
+    def _numbers(self, lanes: Lanes) -> npt.NDArray[np.int64]:
+        found: npt.NDArray[np.int64] = np.arange(self._state.count, dtype=np.int64)[lanes.warps]
+        return found
+
+    def _go(self, lanes: Lanes, taken: npt.NDArray[np.bool_], target: int, following: int) -> None:
+        """Those lanes that are taken jump, the others go on behind."""
+        whole = self._lanes.mask
+        jumps = (taken == whole).all(axis=1)
+        stays = ~taken.any(axis=1)
+        numbers = self._numbers(lanes)
+        self._paths.rows[numbers[jumps]] = target
+        self._paths.rows[numbers[stays]] = following
+        parted = ~jumps & ~stays
+        self._paths.divide(numbers[parted], whole[parted], taken[parted], target, following)
+
+    def _branch(self, step: BoundStep, lanes: Lanes) -> None:
+        row = step.instruction.row
+        target = self._targets[row]
+        taken = lanes.mask
+        operands = step.instruction.operands
+        if step.instruction.has("DIV"):
+            # ~URZ and the like: jumps where not all of these lanes are here.
+            wanted = read_integer(operands[0], self._banks)(self._state, lanes)
+            taken = taken & (pack_lanes(self._lanes.mask)[:, None] != wanted)
+        elif len(operands) > 1:
+            self._check_known(step, lanes)
+            for operand in operands[:-1]:
+                if is_predicate(operand):
+                    taken = taken & read_predicate(operand)(self._state, lanes)
+        if target < 0:
+            raise WalkRefusedError("its target is not in the code")
+        self._go(lanes, taken, target, row + 1)
+
+    def _check_known(self, step: BoundStep, lanes: Lanes) -> None:
+        if self._state.has_unknown and self._state.find_unknown(step.reads, lanes).any():
+            raise WalkRefusedError("what decides it depends on a value that is not known")
+
+    def _branch_indirectly(self, step: BoundStep, lanes: Lanes) -> None:
+        row = step.instruction.row
+        function = int(self._rows.function_index[row])
+        following = int(self._rows.pc_offsets[row]) + INSTRUCTION_BYTES
+        known = self._rows.functions[function].function
+        allowed = None if known is None else known.indirect_branch_targets.get(int(self._rows.pc_offsets[row]))
+        goals = self._find_goals(step, lanes, following)
+        for place, warp in enumerate(self._numbers(lanes).tolist()):
+            ways = self._part_ways(place, lanes, goals[place], row, allowed)
+            self._paths.part_into(warp, (Path(goal, bits, self._paths.stacks[warp]) for bits, goal in ways))
+
+    def _find_goals(self, step: BoundStep, lanes: Lanes, following: int) -> npt.NDArray[np.int64]:
+        """int64[k, 32], offsets in the function that a register and a number behind it lead to."""
+        self._check_known(step, lanes)
+        parts = " ".join(step.instruction.operands).split()
+        base = read_integer(parts[0], self._banks)(self._state, lanes).astype(np.int64)
+        offset = int(parts[1], 16) if len(parts) > 1 and parts[1].lstrip("-").startswith("0x") else 0
+        return np.broadcast_to((base + offset + following) & 0xFFFFFFFF, lanes.mask.shape)
+
+    def _part_ways(
+        self, place: int, lanes: Lanes, goals: npt.NDArray[np.int64], row: int, allowed: Container[int] | None
+    ) -> list[tuple[Bits, int]]:
+        """Lanes of a warp, and the row they go on at; those that do not jump last."""
+        function = int(self._rows.function_index[row])
+        first, stop = int(self._rows.first_rows[function]), int(self._rows.first_rows[function + 1])
+        found = np.unique(goals[lanes.mask[place]]).tolist()
+        if any(
+            one % INSTRUCTION_BYTES or first + one // INSTRUCTION_BYTES >= stop or (allowed and one not in allowed)
+            for one in found
+        ):
+            raise WalkRefusedError("where it goes is not known")
+        ways = [(gather((goals == one) & lanes.mask[place]), first + one // INSTRUCTION_BYTES) for one in found]
+        return [*ways, (self._tell_apart(place, lanes)[1], row + 1)]
+
+    def _tell_apart(self, place: int, lanes: Lanes) -> tuple[Bits, Bits]:
+        """Of the running path of a warp, the lanes for which the predicate holds, and the others."""
+        return gather(lanes.mask[place]), gather(self._lanes.mask[place] & ~lanes.mask[place])
+
+    def _call_indirectly(self, step: BoundStep, lanes: Lanes) -> None:
+        """A call of what a register names: where its function begins in the section of the kernel."""
+        row = step.instruction.row
+        if not step.instruction.has("REL"):
+            raise WalkRefusedError("it calls a function through a register, by an address that no image says")
+        goals = self._find_goals(step, lanes, 0)
+        allowed = self._calls.entries.get(int(self._rows.function_index[row]), frozenset())
+        for place, warp in enumerate(self._numbers(lanes).tolist()):
+            stack = self._paths.stacks[warp]
+            deeper = _nest(stack, row)
+            ways = self._part_ways(place, lanes, goals[place], row, allowed)
+            self._paths.part_into(warp, (Path(goal, bits, stack if goal == row + 1 else deeper) for bits, goal in ways))
+
+    def _call(self, step: BoundStep, lanes: Lanes) -> None:
+        row = step.instruction.row
+        target = self._targets[row]
+        if target < 0:
+            found = _CALLEE.search(step.instruction.text)
+            target = self._calls.first_rows.get(found["name"], -1) if found else -1
+            if target < 0:
+                name = found["name"] if found else "a function through a register"
+                raise WalkRefusedError(f"it calls {name}, which is not in the module")
+        if row not in self._calls.rows and self._targets[row] >= 0:
+            self._go(lanes, lanes.mask, target, row + 1)
+            return
+        for place, warp in enumerate(self._numbers(lanes).tolist()):
+            bits, rest = self._tell_apart(place, lanes)
+            stack = self._paths.stacks[warp]
+            deeper = _nest(stack, row) if bits else stack
+            self._paths.part_into(warp, (Path(target, bits, deeper), Path(row + 1, rest, stack)))
+
+    def _return(self, step: BoundStep, lanes: Lanes) -> None:
+        row = step.instruction.row
+        for place, warp in enumerate(self._numbers(lanes).tolist()):
+            bits, rest = self._tell_apart(place, lanes)
+            stack = self._paths.stacks[warp]
+            if bits and not stack:
+                raise WalkRefusedError("it returns where nothing was called")
+            outer = stack[-1] if stack else row + 1
+            self._paths.part_into(warp, (Path(outer, bits, stack[:-1]), Path(row + 1, rest, stack)))
+
+    def _exit(self, step: BoundStep, lanes: Lanes) -> None:
+        numbers = self._numbers(lanes)
+        ends = lanes.mask
+        for operand in step.instruction.operands:
+            if is_predicate(operand):
+                self._check_known(step, lanes)
+                ends = ends & read_predicate(operand)(self._state, lanes)
+        self._state.alive[numbers] &= ~ends
+        rest = self._lanes.mask & ~ends
+        goes_on = rest.any(axis=1)
+        self._paths.masks[numbers] = rest
+        self._paths.rows[numbers[goes_on]] = step.instruction.row + 1
+        ended = numbers[~goes_on]
+        for warp in ended.tolist():
+            self._paths.switch(warp)
+        if ends.any():
+            self._barriers.release(np.unique(self._blocks[numbers]))
+
+    def _converge(self, step: BoundStep, lanes: Lanes) -> None:
+        row = step.instruction.row
+        number = int(next(one for one in step.instruction.operands if one.startswith("B"))[1:])
+        numbers = self._numbers(lanes)
+        bits = lanes.bits
+        awaited = np.bitwise_or.reduce(np.where(lanes.mask, self._state.barriers[number][lanes.warps], 0), axis=1)
+        alive = pack_lanes(self._state.alive[lanes.warps])
+        is_here = (awaited & alive & ~bits) == 0
+        self._paths.rows[numbers[is_here]] = row + 1
+        for place in np.flatnonzero(~is_here).tolist():
+            warp = int(numbers[place])
+            path = Path(
+                row + 1, int(bits[place]), self._paths.stacks[warp], barrier=number, awaited=int(awaited[place])
+            )
+            self._paths.wait(warp, path)
+
+    def _wait_for_lanes(self, step: BoundStep, lanes: Lanes) -> None:
+        row = step.instruction.row
+        numbers = self._numbers(lanes)
+        bits = lanes.bits
+        operand = step.instruction.operands[0] if step.instruction.operands else "0xffffffff"
+        self._check_known(step, lanes)
+        values = np.broadcast_to(read_integer(operand, self._banks)(self._state, lanes), lanes.mask.shape)
+        awaited = np.bitwise_or.reduce(np.where(lanes.mask, values, 0), axis=1)
+        alive = pack_lanes(self._state.alive[lanes.warps])
+        is_here = (awaited & alive & ~bits) == 0
+        self._paths.rows[numbers[is_here]] = row + 1
+        for place in np.flatnonzero(~is_here).tolist():
+            warp = int(numbers[place])
+            path = Path(row + 1, int(bits[place]), self._paths.stacks[warp], awaited=int(awaited[place]))
+            self._paths.wait(warp, path)
+
+    def _wait_for_block(self, step: BoundStep, lanes: Lanes) -> None:
+        row = step.instruction.row
+        instruction = step.instruction
+        self._check_known(step, lanes)
+        values = [one for one in instruction.operands if not is_predicate(one)]
+        given = [
+            np.broadcast_to(read_integer(one, self._banks)(self._state, lanes), lanes.mask.shape) for one in values
+        ]
+        chosen = [read_predicate(one)(self._state, lanes) for one in instruction.operands if is_predicate(one)]
+        holds = lanes.mask & chosen[0] if chosen else np.zeros_like(lanes.mask)
+        waits = not instruction.has("ARV")
+        numbers = self._numbers(lanes)
+        for place, warp in enumerate(numbers.tolist()):
+            bits, rest = self._tell_apart(place, lanes)
+            if not bits:
+                self._paths.rows[warp] = row + 1
+                continue
+            first = int(lanes.mask[place].argmax())
+            path = Path(row + 1, bits, self._paths.stacks[warp])
+            self._barriers.arrive(
+                warp,
+                int(given[0][place][first]) if given else 0,
+                path,
+                expected=int(given[1][place][first]) if len(given) > 1 else 0,
+                holds=int(holds[place].sum()),
+                waits=waits,
+            )
+            if rest or not waits:
+                self._paths.resume(warp, Path(row + 1, rest | (0 if waits else bits), path.stack))
+            self._paths.switch(warp)
+        self._barriers.release(np.unique(self._blocks[numbers]))
+
+    def _read_barrier(self, step: BoundStep, lanes: Lanes) -> None:
+        """B2R.RESULT: what the last reduction at a barrier found."""
+        instruction = step.instruction
+        if not instruction.has("RESULT"):
+            raise WalkRefusedError(f"{instruction.opcode} is not simulated")
+        results = self._barriers.results[lanes.warps]
+        for operand in instruction.operands:
+            if is_predicate(operand):
+                write_predicate(operand)(self._state, lanes, np.broadcast_to(results[:, 1:2] != 0, lanes.mask.shape))
+            else:
+                write_register(operand)(self._state, lanes, results[:, :1].astype(np.uint32))
+        self._paths.rows[self._numbers(lanes)] = instruction.row + 1
+
+    # Ends ----------------------------------------------------------------------------------------------------------
+
+    def _fail(self, lanes: Lanes, row: int, reason: str) -> None:
+        """The blocks of some warps go no further."""
+        numbers = self._numbers(lanes)
+        for warp in numbers.tolist():
+            self.problems.setdefault(int(self._blocks[warp]), (warp, row, reason))
+        for block in np.unique(self._blocks[numbers]).tolist():
+            self._barriers.drop(block)
+            for warp in np.flatnonzero(self._blocks == block).tolist():
+                self._state.alive[warp] = False
+                self._paths.drop(warp)
+
+    def _end_all(self, reason: str) -> None:
+        for warp in np.flatnonzero(self._state.alive.any(axis=1)).tolist():
+            row = int(self._paths.rows[warp])
+            self.problems.setdefault(int(self._blocks[warp]), (warp, None if row == BLOCKED else row, reason))
+
+    def _note_deadlocks(self) -> None:
+        """Whoever still waits does so for ever."""
+        for warp in np.flatnonzero(self._state.alive.any(axis=1)).tolist():
+            block = int(self._blocks[warp])
+            row = self._paths.waiting_row(warp)
+            found = self._barriers.find_row(block) if row is None else row
+            self.problems.setdefault(block, (warp, found, "its lanes wait for others that never come"))
+
+
+def _describe_refusal(opcode: str) -> str:
+    """Why an instruction that moves control ends the walk."""
+    why = ": blocks of a cluster, which wait for each other on several SMs, are not" if "CGABAR" in opcode else ""
+    return f"{opcode} is not simulated{why}"
+
+
+def _nest(stack: CallStack, row: int) -> CallStack:
+    """What is returned to inside of a call."""
+    if len(stack) >= _MOST_CALLS:
+        raise WalkRefusedError(f"calls nest deeper than {_MOST_CALLS}")
+    return (*stack, row + 1)
+
+
+class _Calls(Struct, frozen=True, kw_only=True):
+    """Who calls whom."""
+
+    rows: frozenset[int]  # that call, and do not only jump
+    first_rows: dict[str, int]  # of each function, by its name
+    entries: dict[int, frozenset[int]]  # number of a section → offsets at which functions begin in it
+
+
+def _find_calls(rows: KernelRows) -> _Calls:
+    calls: set[int] = set()
+    firsts: dict[str, int] = {}
+    offsets: dict[int, frozenset[int]] = {}
+    for number, function in enumerate(rows.functions):
+        first = int(rows.first_rows[number])
+        firsts.setdefault(function.name, first)
+        if function.graph is not None:
+            calls |= {first + site.instruction for site in function.graph.calls if not site.is_tail}
+            offsets[number] = frozenset(one.start_offset for one in function.graph.procedures)
+            for procedure in function.graph.procedures:
+                firsts.setdefault(procedure.name, first + procedure.start_offset // INSTRUCTION_BYTES)
+    return _Calls(rows=frozenset(calls), first_rows=firsts, entries=offsets)
+
+
+def describe_problems(walk: Walk, blocks: Sequence[int], warps: Sequence[int]) -> tuple[NotSimulated, ...]:
+    """What a walk could not do, each reason once."""
+    found: dict[tuple[str, int | None], NotSimulated] = {}
+    for block, (warp, row, reason) in sorted(walk.problems.items()):
+        entry = NotSimulated(reason=reason, row=row, block=blocks[block], warp=warps[warp])
+        found.setdefault((reason, row), entry)
+    return tuple(found.values())

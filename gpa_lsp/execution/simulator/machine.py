@@ -1,0 +1,167 @@
+"""One SM and its share of L2 and DRAM, as numbers: :class:`SmModel`, built by :func:`build_model`."""
+
+from msgspec import Struct
+
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.gpu.arch.model import Architecture
+from gpa_lsp.gpu.device.model import Machine, MemoryLevel
+
+
+class SmModel(Struct, frozen=True, kw_only=True):
+    """An SM in a launch. Fields that :class:`~gpa_lsp.gpu.arch.sections.Simulation` has mean the same here; rates are one SM's share."""
+
+    accept_cycles: float  # between instructions that all sub-cores together give to the LSU
+    address_cycles: float  # between those of one sub-core
+    l1_lines: int  # of L1, beside shared memory
+    # lines that L1 looks up in a cycle in which it hands over no data; 0 where it does both at once
+    l1_tags_per_cycle: float
+    l2_bytes_per_cycle: float  # from L2
+    l2_cycles: float  # unloaded, behind L1
+    l2_hit_ratio: float  # of the sectors the SM asks for first, those that another has brought into L2
+    dram_bytes_per_cycle: float  # to and from DRAM
+    dram_cycles: float  # unloaded, behind L1
+    # of what is stored, what has to go to DRAM while the launch runs, and what has to come from there for it
+    written_back_ratio: float
+    atomic_cycles: float  # for each cycle of L2 in which an atomic operation holds its address: with those of the other SMs that meet there
+    block_interval_cycles: float  # between blocks that the SM is given, as all get theirs from one place
+    queue_cycles: float
+    mio_queue_instructions: int
+    lg_queue_instructions: int
+    data_queue_cycles: float
+    tag_queue_cycles: float
+    read_cycles: float
+    store_queue_instructions: int
+    store_bytes_per_cycle: float
+    store_retire_cycles: float
+    read_backlog_cycles: float
+    write_buffer_cycles: float
+    miss_queue_instructions: int
+    branch_resolve_cycles: float
+    jump_fetch_cycles: float
+    return_resolve_cycles: float
+    converge_cycles: float
+    exit_resolve_cycles: float
+    barrier_open_cycles: float
+    membar_cycles: float
+    warp_start_cycles: float
+    code_first_cycles: float
+    code_cold_cycles: float
+    code_prefetch_lines: int
+    code_stream_cycles: float
+    code_near_cycles: float
+    code_cache_lines: int
+    constant_cold_cycles: float
+    constant_near_cycles: float
+    warp_launch_cycles: float
+    block_launch_cycles: float
+    launch_cycles: float
+    operand_window_cycles: float
+    bank_registers_per_cycle: float
+
+
+class Traffic(Struct, frozen=True, kw_only=True):
+    """What a launch moves."""
+
+    stored_bytes: float  # to L2
+    # of them, those of distinct sectors: what a block stores again to where it has stored replaces it in L2
+    written_bytes: float
+    filled_bytes: float  # of distinct sectors that are stored in parts: L2 has the rest of them read
+    l2_hit_ratio: float  # of the sectors a block reads first, those that another block has brought into L2
+    meeting_blocks: float  # whose atomic operations go to the same sector, where the most do; at least 1
+    read_bytes: float = 0.0  # of distinct sectors
+    # what is read from DRAM if nothing stays in L2 from one wave of blocks to the next, of ``read_bytes``; at least 1
+    refetched_ratio: float = 1.0
+    scattered_bytes: float = 0.0  # of the stored ones, sectors of which an instruction stores a quarter at most
+
+
+# Of the peak of DRAM that is reached while reads and writes take turns: kernels of published reports reached 0.83 on a GH200 and 0.75 to 0.81 on a
+# V100, 0.91 on an RTX 3070 and 0.95 on an A40
+_HBM_RATIO, _GDDR_RATIO = 0.83, 0.93
+_L2_RATIO = 0.8  # Of the peak of L2 that is reached; assumed
+# Of L2 that may hold what was written: 3.4 of 6.3 MB on an A40, by what its DRAM had been given at the end of launches of three sizes
+_DIRTY_RATIO = 0.55
+# Bytes that graphics memory moves per byte where it keeps its check bits among the data: 303.7 for 264.2 MB on an A40
+_INLINE_CHECK_RATIO = 1.15
+_SM_L2_BYTES_PER_CYCLE = 64.0
+_NARROWEST_HBM_BITS = 1025
+_L1_CYCLES, _L2_CYCLES, _DRAM_CYCLES = 33.0, 220.0, 530.0  # Where a table has none
+
+
+class MemoryFacts(Struct, frozen=True, kw_only=True):
+    """What a machine's roofs do not say of its memory."""
+
+    l2_bytes: float | None  # None where it is not known
+    bus_bits: float | None  # of DRAM; None where it is not known
+    has_ecc: bool = False  # it checks and corrects; in graphics memory that costs bandwidth
+    carveout_bytes: int | None = None  # shared memory the SM was set to; None where the driver chooses
+
+    @property
+    def is_stacked(self) -> bool:
+        """HBM, by the width of its bus."""
+        return self.bus_bits is not None and self.bus_bits >= _NARROWEST_HBM_BITS
+
+    @property
+    def check_ratio(self) -> float:
+        """Bytes that DRAM moves per byte that is asked of it."""
+        return _INLINE_CHECK_RATIO if self.has_ecc and not self.is_stacked else 1.0
+
+
+def build_model(
+    architecture: Architecture,
+    machine: Machine,
+    memory: MemoryFacts,
+    traffic: Traffic,
+    *,
+    active_sms: int,
+    shared_bytes_per_sm: int,
+) -> SmModel:
+    """The SM of a GPU in a launch.
+
+    Raises:
+        InputError: the machine's clocks or bandwidths are not known.
+    """
+    dram, l2 = machine.find_bandwidth(MemoryLevel.DRAM), machine.find_bandwidth(MemoryLevel.L2)
+    sm_hz, sm_count = machine.clocks.sm_hz, machine.sm_count
+    if dram is None or dram.bytes_per_s is None or sm_hz is None or sm_count is None:
+        message = f"the clocks or the bandwidth of the {machine.name} are not known"
+        raise InputError(message, remedy="name a GPU with --machine")
+    dram_rate = dram.bytes_per_s * (_HBM_RATIO if memory.is_stacked else _GDDR_RATIO) / memory.check_ratio
+    l2_rate = (l2.bytes_per_s if l2 is not None and l2.bytes_per_s else 4 * dram.bytes_per_s) * _L2_RATIO
+    per_sm = 1.0 / sm_hz / active_sms
+    hierarchy, figures = architecture.hierarchy, architecture.simulation
+    l1_cycles = hierarchy.l1_hit_cycles.value or _L1_CYCLES
+    own = {name: getattr(figures, name).value for name in figures.__struct_fields__ if name in _FIELDS}
+    own["store_bytes_per_cycle"] = min(own["store_bytes_per_cycle"], l2_rate * per_sm)
+    return SmModel(
+        accept_cycles=architecture.sm.memory_accept_interval_cycles.value,
+        address_cycles=architecture.sm.memory_issue_interval_cycles.value,
+        l1_lines=_find_l1_bytes(architecture, memory, shared_bytes_per_sm) // architecture.caches.line_bytes.value,
+        l1_tags_per_cycle=float(architecture.caches.l1_tags_per_cycle.value or 0),
+        l2_bytes_per_cycle=min(_SM_L2_BYTES_PER_CYCLE, l2_rate * per_sm),
+        l2_cycles=(hierarchy.l2_near_cycles.value or _L2_CYCLES) - l1_cycles,
+        l2_hit_ratio=traffic.l2_hit_ratio,
+        dram_bytes_per_cycle=min(_SM_L2_BYTES_PER_CYCLE, dram_rate * per_sm),
+        dram_cycles=(hierarchy.dram_tlb_warm_cycles.value or _DRAM_CYCLES) - l1_cycles,
+        written_back_ratio=_find_written_back(traffic, memory.l2_bytes),
+        atomic_cycles=sm_hz / (machine.clocks.l2_hz or sm_hz) * min(active_sms, traffic.meeting_blocks),
+        block_interval_cycles=sm_count / figures.launched_blocks_per_cycle.value,
+        **own,
+    )
+
+
+_FIELDS = frozenset(SmModel.__struct_fields__)
+
+
+def _find_written_back(traffic: Traffic, l2_bytes: float | None) -> float:
+    """Of what is stored: L2 keeps some of what is written; the rest has to make way for it, and what is stored in parts is read before."""
+    if not traffic.stored_bytes:
+        return 0.0
+    leaving = max(0.0, traffic.written_bytes - _DIRTY_RATIO * (l2_bytes or 0.0))
+    return min(1.0, (leaving + traffic.filled_bytes) / traffic.stored_bytes)
+
+
+def _find_l1_bytes(architecture: Architecture, memory: MemoryFacts, needed: int) -> int:
+    """What is left of the SM's memory beside shared memory, at the carve-out that was set or the least that serves."""
+    sizes = architecture.occupancy.shared_carveouts_bytes.value
+    shared = memory.carveout_bytes or min((size for size in sizes if size >= needed), default=max(sizes))
+    return max(0, architecture.caches.unified_data_cache_bytes.value - max(shared, needed))

@@ -1,0 +1,276 @@
+"""The SASS of a kernel as the simulator reads it: :class:`SassProgram`, a column per fact, made by :func:`read_program`."""
+
+import re
+from enum import IntEnum
+
+from msgspec import Struct
+
+from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
+from gpa_lsp.diagnosis.analyses.mix.pipes import find_pipe
+from gpa_lsp.execution.simulator.reasons import MIO_THROTTLE, TEX_THROTTLE
+from gpa_lsp.execution.simulator.register_ports import NO_READS, RegisterReads, find_register_reads
+from gpa_lsp.gpu.arch.model import Architecture
+from gpa_lsp.kernel.model import KernelRows
+
+
+class Kind(IntEnum):
+    """How an instruction goes through an SM."""
+
+    FIXED = 0
+    LOAD = 1  # From global or local memory
+    STORE = 2
+    SHARED = 3
+    SPECIAL = 4  # Of variable latency, but no access of memory
+    BARRIER = 5
+    BRANCH = 6
+    REDUCTION = 7
+    MEMBAR = 8
+    RETURN = 10  # Jumps to an address that a register holds
+    CONVERGE = 11
+    ASYNC_FENCE = 9  # Ends when the copies to shared memory before it have
+    ATOMIC = 12  # In global memory, and returns something: goes as loads do, past L1
+
+
+SUB_CORES = 4  # Of an SM
+LSU, XU, ADU, FP64_UNIT = range(4)  # Units with queues of their own in front of them
+UNITS = 4
+PIPE_NAMES = ("none", "alu", "fma", "fmaheavy", "fp16", "fp64", "tensor", "uniform")
+PIPES = len(PIPE_NAMES)  # Of a sub-core, without queues
+
+
+class OpcodeCourse(Struct, frozen=True, kw_only=True):
+    """How an opcode goes through an SM."""
+
+    kind: Kind = Kind.FIXED  # see :class:`Kind`
+    pipe: int = 0  # of the sub-core; 0 where nothing is held
+    # cycles for which it holds its pipe or unit; of L2, in which an atomic operation holds its address
+    interval: float = 1.0
+    latency: float = 4.0  # cycles until its result is there, at best
+    unit: int = -1  # whose queue it goes through; -1 for none
+    is_lg: bool = False  # the queue is that of global and local memory
+    throttle: int = MIO_THROTTLE  # what a warp waits for while the queue is full
+    is_long: bool = False  # its scoreboard is L1TEX's
+    uses_l1: bool = True  # what it loads is kept there
+    is_shared_unit: bool = False  # all sub-cores have one unit together
+    is_async: bool = False  # it copies to shared memory on its own
+
+
+class SassProgram(Struct, frozen=True, kw_only=True):
+    """The n rows of a kernel: columns of :class:`OpcodeCourse`, and of what the control codes and operands say."""
+
+    kind: list[Kind]
+    pipe: list[int]
+    interval: list[float]
+    latency: list[float]
+    unit: list[int]
+    is_lg: list[bool]
+    throttle: list[int]
+    is_long: list[bool]
+    uses_l1: list[bool]
+    is_shared_unit: list[bool]
+    is_async: list[bool]
+    gate: list[int]  # rows with the same wait for the same pipe or queue
+    stall: list[float]  # cycles until the warp's next instruction
+    write_board: list[int]  # scoreboard of the result; -1 for none
+    read_board: list[int]  # scoreboard of the sources; -1 for none
+    wait_mask: list[int]  # scoreboards that are waited for
+    depbar_board: list[int]  # scoreboard that is waited for until ``depbar_left`` are outstanding; -1 for none
+    depbar_left: list[int]  # see there; -1 for none
+    has_depbar: bool  # some row has one
+    fetch_line: list[int]  # of the instruction cache
+    constant_line: list[int]  # of the constant cache that an operand is in; -1 for none
+    # what an instruction of fixed latency reads; nothing for others, whose operands are read behind queues
+    register_reads: list[RegisterReads]
+
+
+_LOADS = frozenset({"LDG", "LD", "LDL", "TEX", "TLD", "TLD4", "TXD", "TMML", "SULD", "LDGSTS", "LDGMC"})
+_STORES = frozenset({"STG", "ST", "STL", "SUST"})
+_ATOMICS = frozenset({"ATOM", "ATOMG", "SUATOM"})
+_REDUCTIONS = frozenset({"RED", "REDG", "SURED"})
+_SHARED = frozenset({"LDS", "STS", "LDSM", "STSM", "ATOMS", "MOVM", "SHFL"})
+_FENCES = frozenset({"LDGDEPBAR", "ARRIVES"})
+_BRANCHES = frozenset({"BRA", "JMP", "CALL", "EXIT", "BREAK", "YIELD"})
+_RETURNS = frozenset({"RET", "BRX", "BRXU", "JMX", "JMXU"})
+_CONVERGENCES = frozenset({"BSYNC", "WARPSYNC"})
+_ADU_CYCLES = {"LDC": 26.0, "LDCU": 26.0, "R2UR": 10.0}
+_ADU = frozenset({"S2R", "S2UR", "B2R", "LDC", "LDCU", "R2UR", "MATCH", "REDUX", "CREDUX"})
+_STRONG = frozenset({"STRONG", "GPU", "SYS", "SM"})
+_OLD_MAJOR = 7
+
+_WIDE_LOAD_CYCLES = {"64": 2.0, "128": 6.0, "ENL2": 6.0}
+_WIDE_SHARED_CYCLES = {"128": 2.0}
+_FENCE_CYCLES = 20.0
+# Of L2, between operations at one address. Additions of floats: a GTX 1660 SUPER counted 1,048,576 in 3,146,718 cycles, and called that 33 % of the
+# peak; integers are assumed to reach that peak, and both to be the same on other GPUs.
+_ATOMIC_CYCLES, _FLOAT_ATOMIC_CYCLES = 1.0, 3.0
+_ADU_INTERVAL = 2.0
+_SLOW_FP64_INTERVAL = 16.0
+_SLOW_FP64 = 0.1
+_NO_BOARD = 6
+_CODE_LINE_BYTES, _CONSTANT_LINE_BYTES = 128, 64
+_CONSTANT_BANK_LINES = 1 << 12
+_CONSTANT = re.compile(r"c\[0x([0-9a-f]+)\]\[(?:0x([0-9a-f]+))?")
+_CALL_THROUGH = re.compile(r"CALL\S*\s+R\d")
+_DEPBAR = re.compile(r"DEPBAR\S*\s+SB([0-5])(?:,\s*(0x[0-9a-f]+))?")
+
+
+def read_program(rows: KernelRows, architecture: Architecture) -> SassProgram:
+    """Everything the simulator asks of an instruction, looked up once."""
+    courses = [_find_course(rows.mnemonic(row), rows.texts[row], architecture) for row in range(len(rows))]
+    control = rows.control
+    depbars = [_find_depbar(text) for text in rows.texts]
+
+    def boards(column: list[int]) -> list[int]:
+        return [number if number < _NO_BOARD else -1 for number in column]
+
+    return SassProgram(
+        kind=[one.kind for one in courses],
+        pipe=[one.pipe for one in courses],
+        interval=[one.interval for one in courses],
+        latency=[one.latency for one in courses],
+        unit=[one.unit for one in courses],
+        is_lg=[one.is_lg for one in courses],
+        throttle=[one.throttle for one in courses],
+        is_long=[one.is_long for one in courses],
+        uses_l1=[one.uses_l1 for one in courses],
+        is_shared_unit=[one.is_shared_unit for one in courses],
+        is_async=[one.is_async for one in courses],
+        gate=[2 * one.unit + one.is_lg if one.unit >= 0 else -1 - one.pipe for one in courses],
+        stall=[max(1.0, float(cycles)) for cycles in control.stall_cycles.tolist()],
+        write_board=boards(control.write_barrier.tolist()),
+        read_board=boards(control.read_barrier.tolist()),
+        wait_mask=control.wait_mask.tolist(),
+        depbar_board=[board for board, _ in depbars],
+        depbar_left=[left for _, left in depbars],
+        has_depbar=any(board >= 0 for board, _ in depbars),
+        fetch_line=_list_fetch_lines(rows),
+        constant_line=[_find_constant(text) for text in rows.texts],
+        register_reads=[
+            find_register_reads(text, reuse) if one.kind == Kind.FIXED else NO_READS
+            for one, text, reuse in zip(courses, rows.texts, control.reuse.tolist(), strict=True)
+        ],
+    )
+
+
+def _list_fetch_lines(rows: KernelRows) -> list[int]:
+    """Lines of code, functions apart."""
+    sizes = [len(one.pc_offsets) * INSTRUCTION_BYTES // _CODE_LINE_BYTES + 1 for one in rows.functions]
+    first = [sum(sizes[:number]) for number in range(len(sizes))]
+    pairs = zip(rows.function_index.tolist(), rows.pc_offsets.tolist(), strict=True)
+    return [first[function] + offset // _CODE_LINE_BYTES for function, offset in pairs]
+
+
+def _find_depbar(text: str) -> tuple[int, int]:
+    found = _DEPBAR.search(text)
+    return (-1, -1) if found is None else (int(found[1]), int(found[2] or "0x0", 16))
+
+
+def _find_constant(text: str) -> int:
+    """The line of an operand in constant memory; -1 where there is none, where its address is computed, and for loads of constants."""
+    found = _CONSTANT.search(text)
+    if found is None or found[2] is None or "LDC" in text.partition("c[")[0]:
+        return -1
+    return int(found[1], 16) * _CONSTANT_BANK_LINES + int(found[2], 16) // _CONSTANT_LINE_BYTES
+
+
+def _find_course(mnemonic: str, text: str, architecture: Architecture) -> OpcodeCourse:
+    name, *modifiers = mnemonic.split(".")
+    memory = _find_memory_course(name, modifiers, architecture)
+    if memory is not None:
+        return memory
+    if name in _ADU:
+        unit = LSU if "SR_TID" in text else ADU
+        latency = _ADU_CYCLES.get(name, architecture.simulation.special_register_cycles.value)
+        return OpcodeCourse(kind=Kind.SPECIAL, unit=unit, latency=latency, interval=_ADU_INTERVAL, is_shared_unit=True)
+    if name == "BAR" and "ARV" not in modifiers:
+        return OpcodeCourse(kind=Kind.BARRIER)
+    is_indirect = name in _RETURNS or _CALL_THROUGH.search(text) is not None
+    flow = Kind.RETURN if is_indirect else Kind.BRANCH if name in _BRANCHES else None
+    if flow is not None or name in _CONVERGENCES:
+        return OpcodeCourse(kind=flow or Kind.CONVERGE)
+    if name == "MEMBAR":
+        return OpcodeCourse(kind=Kind.MEMBAR)
+    return _find_arithmetic_course(name, modifiers, find_pipe(mnemonic, architecture.name), architecture)
+
+
+def _find_memory_course(name: str, modifiers: list[str], architecture: Architecture) -> OpcodeCourse | None:
+    """The course of what accesses memory."""
+    hierarchy = architecture.hierarchy
+    l1 = hierarchy.l1_hit_cycles.value or 33.0
+    if name in _LOADS or name in _ATOMICS:
+        extra = max((_WIDE_LOAD_CYCLES.get(one, 0.0) for one in modifiers), default=0.0)
+        is_strong = name not in ("LDL", "LDGSTS") and _is_strong(modifiers, architecture)
+        return OpcodeCourse(
+            kind=Kind.ATOMIC if name in _ATOMICS else Kind.LOAD,
+            unit=LSU,
+            interval=_find_atomic_cycles(modifiers),
+            is_lg=True,
+            is_long=True,
+            latency=l1 + extra,
+            uses_l1=name not in _ATOMICS and not is_strong,
+            is_async=name == "LDGSTS",
+        )
+    if name in _STORES or name in _REDUCTIONS:
+        kind = Kind.STORE if name in _STORES else Kind.REDUCTION
+        held = _find_atomic_cycles(modifiers)
+        return OpcodeCourse(kind=kind, unit=LSU, interval=held, is_lg=True, is_long=True, latency=l1)
+    if name in _SHARED:
+        shared = architecture.simulation.shuffle_cycles.value
+        if name != "SHFL":
+            shared = hierarchy.shared_cycles.value or shared
+        extra = max((_WIDE_SHARED_CYCLES.get(one, 0.0) for one in modifiers), default=0.0)
+        return OpcodeCourse(kind=Kind.SHARED, unit=LSU, latency=shared + extra)
+    if name in _FENCES:
+        return OpcodeCourse(kind=Kind.ASYNC_FENCE, is_long=True, latency=_FENCE_CYCLES)
+    return None
+
+
+def _find_atomic_cycles(modifiers: list[str]) -> float:
+    """For which an address of L2 is held; of accesses that are not atomic, nobody asks."""
+    is_float = "ADD" in modifiers and any(one.startswith(("F16", "F32", "F64", "BF16")) for one in modifiers)
+    return _FLOAT_ATOMIC_CYCLES if is_float else _ATOMIC_CYCLES
+
+
+def _is_strong(modifiers: list[str], architecture: Architecture) -> bool:
+    """Whether other SMs must see it, so that L1 does not keep it. On 7.0 every plain access carries ``.SYS``."""
+    if "CONSTANT" in modifiers:
+        return False
+    if architecture.compute_capability[0] == _OLD_MAJOR:
+        return "STRONG" in modifiers and "CTA" not in modifiers
+    return any(one in _STRONG for one in modifiers)
+
+
+def _find_arithmetic_course(name: str, modifiers: list[str], pipe: str, architecture: Architecture) -> OpcodeCourse:
+    """The course of an operation, by the pipe that executes it."""
+    rates = architecture.throughput
+    if pipe == "xu":
+        rate = rates.mufu_instructions_per_cycle.value
+        return OpcodeCourse(
+            kind=Kind.SPECIAL,
+            unit=XU,
+            latency=architecture.simulation.special_function_cycles.value,
+            interval=1.0 / rate,
+        )
+    if pipe == "fp64":
+        rate = rates.fp64_instructions_per_cycle.value or 1.0 / 64
+        if rate >= _SLOW_FP64:
+            return OpcodeCourse(pipe=PIPE_NAMES.index("fp64"), interval=1.0 / rate)
+        latency = architecture.producers["fp64"].min_cycles.value or 40.0  # type: ignore[index]
+        return OpcodeCourse(
+            kind=Kind.SPECIAL, unit=FP64_UNIT, throttle=TEX_THROTTLE, latency=latency, interval=_SLOW_FP64_INTERVAL
+        )
+    if pipe == "tensor":
+        return OpcodeCourse(pipe=PIPE_NAMES.index("tensor"), interval=8.0 if "16816" in modifiers else 4.0)
+    number = PIPE_NAMES.index(pipe) if pipe in PIPE_NAMES else 0
+    rate = {
+        "fma": rates.fp32_instructions_per_cycle.value,
+        "fp16": rates.fp16_instructions_per_cycle.value,
+        "alu": rates.int32_logic_instructions_per_cycle.value,
+        "uniform": 0.5,
+    }.get(pipe, 1.0)
+    if pipe == "fma" and name.startswith(("IMAD", "IMUL", "IDP")):
+        heavy = PIPE_NAMES.index("fmaheavy") if rate >= 1 else number
+        return OpcodeCourse(pipe=heavy, interval=1.0 / rates.imad_instructions_per_cycle.value)
+    if pipe == "fma" and name.startswith("H"):
+        rate = rates.fp16_instructions_per_cycle.value
+    return OpcodeCourse(pipe=number, interval=1.0 / rate)

@@ -1,0 +1,423 @@
+"""From what warps execute to stall samples: :func:`simulate_kernel`. All of it is simulated, nothing measured."""
+
+from collections.abc import Mapping, Sequence
+from math import ceil
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gpa_lsp.execution.simulator.accounts import Moment, SmRun
+from gpa_lsp.execution.simulator.accuracy import find_unchecked
+from gpa_lsp.execution.simulator.machine import MemoryFacts, SmModel, Traffic, build_model
+from gpa_lsp.execution.simulator.program import LSU, PIPE_NAMES, SUB_CORES, XU, SassProgram, read_program
+from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS
+from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
+from gpa_lsp.execution.simulator.streams import Streams, build_streams
+from gpa_lsp.execution.simulator.traffic import find_traffic
+from gpa_lsp.execution.simulator.warp_walk import KernelWalk
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.native.shared_library import find_core
+from gpa_lsp.foundation.numbers import format_bytes, format_count
+from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.gpu.arch.model import Architecture
+from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
+from gpa_lsp.gpu.device.model import Machine, MemoryLevel
+from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES, count_access_bytes
+from gpa_lsp.kernel.model import Kernel
+
+_MOST_WAVES = 12  # Of a grid with more waves, those that are simulated at most
+_FEWEST_WAVES = 2
+# Warp instructions up to which blocks are simulated to their end even where their loops could not be shortened to what was asked for
+_MOST_WHOLE = 4_000_000
+_STEADY_MOMENTS = 3  # A run with blocks that followed others has a beginning, an end, and a steady state between them
+
+Floats = npt.NDArray[np.float64]
+
+
+class GridShape(Struct, frozen=True, kw_only=True):
+    """How a launch lies on a GPU."""
+
+    blocks: int  # of the grid
+    sm_count: int  # SMs
+    resident: int  # blocks an SM holds at once
+
+    @property
+    def most_per_sm(self) -> int:
+        """Blocks of the busiest SM."""
+        return ceil(self.blocks / self.sm_count)
+
+    @property
+    def active_sms(self) -> int:
+        """SMs that get a block."""
+        return min(self.blocks, self.sm_count)
+
+    @property
+    def mean_load(self) -> float:
+        """Blocks of an SM that has any, over those of the busiest one."""
+        return self.blocks / self.active_sms / self.most_per_sm
+
+    @property
+    def busiest_ratio(self) -> float:
+        """Of the SMs that have a block, those with as many as the busiest one; the others have one less.
+
+        >>> round(GridShape(blocks=1024, sm_count=170, resident=6).busiest_ratio * 170)
+        4
+        """
+        return self.blocks / self.active_sms - self.most_per_sm + 1
+
+
+class SimulatedSm(ColumnRecord, frozen=True, kw_only=True):
+    """What an SM did of a launch, from its first block to its last: the mean of those that have a block, but for the time of the busiest one."""
+
+    all_cycles: Floats  # float64[rows + 1, reasons], warp cycles
+    idle_cycles: Floats  # of them, those in which the scheduler issued nothing
+    cycles: float  # the busiest one took
+    active_cycles: float  # they took on average
+    moved: Floats  # as in :class:`~gpa_lsp.execution.simulator.accounts.Moment`
+    simulated_blocks: int  # of the busiest SM's
+    issued: int  # warp instructions that were simulated
+    is_cut: bool  # the simulation ended before its blocks did
+
+
+def count_simulated(shape: GridShape, executions: int, most_issues: int) -> int:
+    """Blocks of an SM that are simulated.
+
+    >>> count_simulated(GridShape(blocks=1000, sm_count=10, resident=4), executions=100, most_issues=10_000)
+    48
+    >>> count_simulated(GridShape(blocks=1000, sm_count=10, resident=4), executions=1000, most_issues=10_000)
+    8
+    """
+    resident = min(shape.resident, shape.most_per_sm)
+    waves = max(_FEWEST_WAVES, min(_MOST_WAVES, most_issues // max(1, executions * resident)))
+    if shape.most_per_sm <= resident * waves:
+        return shape.most_per_sm
+    return resident * (waves - 1) + (shape.most_per_sm % resident or resident)
+
+
+def simulate_grid(
+    program: SassProgram,
+    model: SmModel,
+    streams: Streams,
+    shape: GridShape,
+    *,
+    most_issues: int,
+) -> SimulatedSm:
+    """Simulate the busiest SM of a launch, and one with a block less where that is all it has."""
+    resident = min(shape.resident, shape.most_per_sm)
+    count = count_simulated(shape, max(len(one.rows) for one in streams.blocks), most_issues)
+    places = [number * len(streams.blocks) // count for number in range(count)]
+    blocks = [replace(streams.blocks[place], repetition=number) for number, place in enumerate(places)]
+    executions = sum(len(one.rows) for one in blocks)
+    most = max(2 * most_issues, min(executions, _MOST_WHOLE))
+    run = simulate_sm(program, model, blocks, resident, most)
+    total = _extrapolate(run, executions, count, shape.most_per_sm - count)
+    mean, issued = total * shape.mean_load, run.issued
+    if count == shape.most_per_sm > 1 and shape.mean_load < 1 and not run.is_cut:
+        # what the last block of some SMs does alone is little of what is sampled
+        fewer = simulate_sm(program, model, blocks[:-1], min(resident, count - 1), most)
+        mean = total * shape.busiest_ratio + _join(fewer.moments[-1]) * (1.0 - shape.busiest_ratio)
+        issued += fewer.issued
+    size = len(run.moments[-1].all_cycles)
+    return SimulatedSm(
+        all_cycles=mean[:size].reshape(-1, REASON_COUNT),
+        idle_cycles=mean[size : 2 * size].reshape(-1, REASON_COUNT),
+        cycles=float(total[-1]) * run.dilation,
+        active_cycles=float(mean[-1]) * run.dilation,
+        moved=mean[2 * size : -1] * run.dilation,
+        simulated_blocks=count,
+        issued=issued,
+        is_cut=run.is_cut,
+    )
+
+
+def _extrapolate(run: SmRun, executions: int, count: int, left: int) -> Floats:
+    """The SM's whole work: what was not simulated goes as the steady state does."""
+    last = run.moments[-1]
+    total = _join(last)
+    if run.is_cut:
+        return total * (executions / run.issued * (count + left) / count)
+    if left > 0:
+        first, end = _find_steady(run)
+        done = end.blocks_done - (0 if first is None else first.blocks_done)
+        steady = _join(end) if first is None else _join(end) - _join(first)
+        total += steady * (left / max(1, done))
+    return total
+
+
+def _find_steady(run: SmRun) -> tuple[Moment | None, Moment]:
+    """Between which moments blocks follow blocks; the whole run where no block ended between the first that followed and the last."""
+    if len(run.moments) == _STEADY_MOMENTS and run.moments[1].blocks_done > run.moments[0].blocks_done:
+        return run.moments[0], run.moments[1]
+    return None, run.moments[-1]
+
+
+def _join(moment: Moment) -> Floats:
+    """Everything of a moment that adds up, the time last."""
+    return np.concatenate([moment.all_cycles, moment.idle_cycles, [*moment.moved, moment.time]])
+
+
+_PERCENT = 100.0
+_SUFFIX = ".avg.pct_of_peak_sustained_elapsed"
+_SM, _MEMORY = "sm__throughput", "gpu__compute_memory_throughput"
+_ISSUED = "sm__inst_issued"
+_PIPE = "sm__inst_executed_pipe_{}"
+
+
+def measure_throughputs(
+    program: SassProgram,
+    walk: KernelWalk,
+    run: SimulatedSm,
+    shape: GridShape,
+    *,
+    architecture: Architecture,
+    machine: Machine,
+    facts: MemoryFacts,
+    cycles: float,
+) -> Mapping[str, float | str]:
+    """Percent of the peak of DRAM, L2, L1, shared memory and the pipes of the SMs, over the whole launch, and which of them make up the throughput
+    of the SM and of the memory; then what the SMs held and asked of L2. What the machine's peaks are not known for is left out.
+
+    Args:
+        cycles: of the launch.
+    """
+    requests = float(walk.executed[np.array(program.unit) == LSU].sum()) / (shape.sm_count * cycles)
+    memory = _measure_memory(run, shape, machine, facts, cycles)
+    memory[_PIPE.format("lsu")] = requests * architecture.sm.memory_accept_interval_cycles.value
+    pipes = {
+        name: held / (SUB_CORES * shape.sm_count * cycles) for name, held in _list_held(program, walk).items() if held
+    }
+    found: dict[str, float | str] = {}
+    for whole, parts in ((_SM, pipes), (_MEMORY, memory)):
+        if parts:
+            found[f"breakdown:{whole}{_SUFFIX}"] = ", ".join(f"{name}{_SUFFIX}" for name in parts)
+            found[f"{whole}{_SUFFIX}"] = _to_percent(max(parts.values()))
+            found |= {f"{name}{_SUFFIX}": _to_percent(ratio) for name, ratio in parts.items()}
+    return found | _measure_residency(run, shape, architecture)
+
+
+def _measure_residency(run: SimulatedSm, shape: GridShape, architecture: Architecture) -> dict[str, float]:
+    """Waves of blocks, warps that are resident while an SM has any, and sectors asked of L2."""
+    warps = float(run.all_cycles.sum()) / max(1.0, run.active_cycles)
+    return {
+        "launch__waves_per_multiprocessor": shape.blocks / (shape.sm_count * shape.resident),
+        "sm__warps_active.avg.pct_of_peak_sustained_active": _to_percent(
+            warps / architecture.occupancy.max_warps_per_sm.value
+        ),
+        "lts__t_sectors_srcunit_tex.sum": round(run.moved[1] / SECTOR_BYTES * shape.active_sms),
+    }
+
+
+def _to_percent(ratio: float) -> float:
+    return round(_PERCENT * min(1.0, ratio), 2)
+
+
+def _measure_memory(
+    run: SimulatedSm, shape: GridShape, machine: Machine, facts: MemoryFacts, cycles: float
+) -> dict[str, float]:
+    """Shares of peaks."""
+    sms, sm_count = shape.active_sms, shape.sm_count
+    dram_bytes, l2_bytes, tag_cycles, data_cycles, _ = run.moved.tolist()
+    found = {
+        "l1tex__t_output_wavefronts": tag_cycles * sms / sm_count / cycles,
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared": data_cycles * sms / sm_count / cycles,
+    }
+    sm_hz = machine.clocks.sm_hz
+    for name, level, moved in (
+        ("dram__cycles_active", MemoryLevel.DRAM, dram_bytes * facts.check_ratio),
+        ("lts__t_sectors", MemoryLevel.L2, l2_bytes),
+    ):
+        bandwidth = machine.find_bandwidth(level)
+        if bandwidth is not None and bandwidth.bytes_per_s and sm_hz:
+            found[name] = moved * sms / (cycles / sm_hz) / bandwidth.bytes_per_s
+    return found
+
+
+def _list_held(program: SassProgram, walk: KernelWalk) -> dict[str, float]:
+    """Cycles of sub-cores in which each pipe was held, and those in which something was issued."""
+    held = walk.executed * np.array(program.interval)
+    pipe, unit = np.array(program.pipe), np.array(program.unit)
+    found = {
+        _PIPE.format(name): float(held[(unit < 0) & (pipe == number)].sum())
+        for number, name in enumerate(PIPE_NAMES)
+        if number
+    }
+    found[_PIPE.format("xu")] = float(held[unit == XU].sum())
+    found[_ISSUED] = float(walk.executed.sum())
+    return found
+
+
+# The shortest period the profiler samples at: what is simulated is known exactly, so that no more is rounded than need be
+PERIOD_CYCLES = 32
+
+# In the compiled core, and without one: half a second, and a second. Where loops are shortened much, what is left of blocks is their beginnings and
+# ends, which meet in the queues of memory more often than they would.
+_MOST_ISSUES, _MOST_PLAIN_ISSUES = 2_000_000, 150_000
+
+
+class SimulatedLaunch(ColumnRecord, frozen=True, kw_only=True):
+    """A launch as the model says it would go."""
+
+    kernel: str  # mangled name
+    cycles: float  # of the SM's clock, from the launch to its end
+    active_cycles: float  # mean over all SMs of those in which they had a block
+    duration_ns: float  # the same in time
+    # int64[rows, reasons], in the order of :data:`~gpa_lsp.execution.simulator.reasons.REASONS`
+    all_samples: npt.NDArray[np.int64]
+    latency_samples: npt.NDArray[np.int64]  # of them, those in cycles without issue
+    blocks_per_sm: int  # resident
+    simulated_blocks: int  # of one SM
+    issued: int  # warp instructions simulated one by one
+    left_out: float  # share of a block's executions that turns of loops simulated stand for
+    model: SmModel  # what the SM was
+    # the profiler's metrics of how busy the parts of the GPU were, and of what they held and moved
+    throughputs: Mapping[str, float | str]
+    unchecked: str = ""  # why no time of such a launch was checked; empty where some were
+
+
+def simulate_kernel(
+    kernel: Kernel,
+    walk: KernelWalk,
+    architecture: Architecture,
+    machine: Machine,
+    memory: MemoryFacts,
+    *,
+    own_blocks: Sequence[int] = (),
+    array_bytes: int | None = None,
+    most_issues: int | None = None,
+    changes: Mapping[str, float] | None = None,
+) -> SimulatedLaunch:
+    """Simulate one launch.
+
+    Args:
+        array_bytes: of the arrays it is given; None where that is not known.
+        most_issues: warp instructions to simulate about; None for as many as are quickly simulated.
+        changes: other values of the model's fields, to see what they do; None for those of the tables.
+
+    Raises:
+        InputError: nothing was walked, an SM holds no block, or too little is known of the GPU.
+    """
+    scene = _set_up(
+        kernel,
+        walk,
+        architecture,
+        machine,
+        memory,
+        own_blocks=own_blocks,
+        array_bytes=array_bytes,
+        most_issues=most_issues,
+    )
+    shape, program = scene.shape, scene.program
+    model = replace(scene.model, **changes) if changes else scene.model
+    run = simulate_grid(program, model, scene.streams, shape, most_issues=scene.most_issues)
+    all_samples, latency_samples = _take_samples(run, shape)
+    cycles = run.cycles + model.launch_cycles
+    return SimulatedLaunch(
+        kernel=walk.kernel,
+        cycles=cycles,
+        active_cycles=run.active_cycles * shape.active_sms / shape.sm_count,
+        duration_ns=cycles / (machine.clocks.sm_hz or 1e9) * 1e9,
+        all_samples=all_samples,
+        latency_samples=latency_samples,
+        blocks_per_sm=shape.resident,
+        simulated_blocks=run.simulated_blocks,
+        issued=run.issued,
+        left_out=scene.streams.reduction.left_out,
+        model=model,
+        unchecked=find_unchecked(scene.traffic, memory.l2_bytes),
+        throughputs=measure_throughputs(
+            program, walk, run, shape, architecture=architecture, machine=machine, facts=memory, cycles=cycles
+        ),
+    )
+
+
+class _Scene(Struct, frozen=True, kw_only=True):
+    """What is simulated: the instructions, what blocks execute, what they move, the SM, and the grid."""
+
+    program: SassProgram
+    streams: Streams
+    traffic: Traffic
+    model: SmModel
+    shape: GridShape
+    most_issues: int
+
+
+def _set_up(
+    kernel: Kernel,
+    walk: KernelWalk,
+    architecture: Architecture,
+    machine: Machine,
+    memory: MemoryFacts,
+    *,
+    own_blocks: Sequence[int],
+    array_bytes: int | None,
+    most_issues: int | None,
+) -> _Scene:
+    if not walk.walks:
+        reason = walk.not_simulated[0].reason if walk.not_simulated else "no block was executed"
+        raise InputError(f"not simulated: {reason}")
+    shape = _find_shape(walk, architecture, machine, memory)
+    program = read_program(kernel.rows, architecture)
+    own = find_places(walk.grid, [one for one in walk.sampled_blocks if one in own_blocks] or walk.sampled_blocks)
+    walks = [one for one in walk.walks if one.block in own]
+    if most_issues is None:
+        most_issues = _MOST_PLAIN_ISSUES if find_core() is None else _MOST_ISSUES
+    count = count_simulated(shape, sum(map(len, walks)) // len(own), most_issues)
+    widths = kernel.rows.spread_by_mnemonic(count_access_bytes, unknown=0)
+    concurrent = shape.resident * shape.sm_count
+    traffic = find_traffic(walk, program, widths, own[0], array_bytes, resident_blocks=concurrent)
+    return _Scene(
+        program=program,
+        streams=build_streams(walks, max(1, most_issues // count)),
+        traffic=traffic,
+        model=build_model(
+            architecture,
+            machine,
+            memory,
+            traffic,
+            active_sms=shape.active_sms,
+            shared_bytes_per_sm=shape.resident * walk.shared_bytes,
+        ),
+        shape=shape,
+        most_issues=most_issues,
+    )
+
+
+def find_places(grid: tuple[int, int, int], blocks: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Coordinates of blocks by linear index, x fastest."""
+    return [(one % grid[0], one // grid[0] % grid[1], one // (grid[0] * grid[1])) for one in blocks]
+
+
+def _find_shape(walk: KernelWalk, architecture: Architecture, machine: Machine, memory: MemoryFacts) -> GridShape:
+    threads = walk.block_threads[0] * walk.block_threads[1] * walk.block_threads[2]
+    block = BlockShape(threads=threads, registers_per_thread=walk.registers, shared_bytes=walk.shared_bytes)
+    occupancy = find_occupancy(architecture, block, memory.carveout_bytes)
+    if occupancy.blocks_per_sm < 1:
+        needs = f"{format_count(threads)} threads, {format_count(walk.registers)} registers each, {format_bytes(walk.shared_bytes)} of shared memory"
+        raise InputError(f"not simulated: no SM of the {machine.name} holds a block of it ({needs})")
+    if machine.sm_count is None:
+        raise InputError(f"not simulated: how many SMs the {machine.name} has is not known")
+    blocks = walk.grid[0] * walk.grid[1] * walk.grid[2]
+    return GridShape(blocks=blocks, sm_count=machine.sm_count, resident=occupancy.blocks_per_sm)
+
+
+def _take_samples(run: SimulatedSm, shape: GridShape) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """All samples, and those in cycles without issue, of the whole GPU."""
+    active = run.active_cycles * shape.active_sms
+    scale = active / PERIOD_CYCLES / max(1e-9, float(run.all_cycles.sum()))
+    return _round(run.all_cycles * scale, run.idle_cycles * scale)
+
+
+def _round(
+    all_cycles: npt.NDArray[np.float64], idle_cycles: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Whole samples; what would fall on the row behind the last one falls on the last."""
+    folded = all_cycles[:-1].copy()
+    idle = idle_cycles[:-1].copy()
+    folded[-1] += all_cycles[-1]
+    idle[-1] += idle_cycles[-1]
+    whole = np.rint(folded).astype(np.int64)
+    part = np.minimum(np.rint(idle).astype(np.int64), whole)
+    part[:, REASONS.index("selected")] = 0
+    return whole, part

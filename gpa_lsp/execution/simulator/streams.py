@@ -1,0 +1,213 @@
+"""What the warps of a block execute, as the simulator reads it: :class:`BlockStream`, made of walks by :func:`build_streams`."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from gpa_lsp.execution.simulator.warp_walk import LINE_SECTORS, WarpWalk
+from gpa_lsp.foundation.records import ColumnRecord
+
+_FIRST_TURNS, _LAST_TURNS = 2, 1  # Of a loop, turns that stand for themselves alone
+_FEWEST_TURNS = 4  # Of a loop, turns that are kept beside them
+_MOST_LOOPS = 8  # Levels and places of loops that are shortened one after the other
+
+
+class Reduction(Struct, frozen=True, kw_only=True):
+    """How much was left out."""
+
+    executions: int  # warp instructions of a block
+    kept: int  # of them, those that are simulated
+
+    @property
+    def left_out(self) -> float:
+        """Share of the executions that others stand for."""
+        return 1 - self.kept / self.executions if self.executions else 0.0
+
+
+def keep_turns(rows: npt.NDArray[np.int32], share: float) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Which executions of a warp to simulate, and how many each stands for."""
+    indexes = np.arange(len(rows), dtype=np.int64)
+    weights = np.ones(len(rows))
+    target = len(rows) * share
+    for _ in range(_MOST_LOOPS):
+        if len(indexes) <= target:
+            break
+        kept = _shorten(rows[indexes], weights, target / len(indexes))
+        if kept is None:
+            break
+        chosen, weights = kept
+        indexes = indexes[chosen]
+    return indexes, weights
+
+
+def _shorten(
+    rows: npt.NDArray[np.int32], weights: npt.NDArray[np.float64], share: float
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]] | None:
+    """Shorten the loop that most executions belong to; None where none is long enough."""
+    found = _find_loop(rows)
+    if found is None:
+        return None
+    first, last = found
+    heads = np.flatnonzero(rows == first)
+    inside = (rows >= first) & (rows <= last)
+    outside_before = np.cumsum(~inside)
+    entry = outside_before[heads]  # heads of one entry have the same count of executions outside before them
+    weights = weights.copy()
+    keep = np.ones(len(rows), dtype=bool)
+    changed = False
+    bounds = np.flatnonzero(np.diff(entry)) + 1
+    for group in np.split(heads, bounds):
+        turns = len(group)
+        wanted = max(_FEWEST_TURNS, int(turns * share))
+        if turns <= wanted + _FIRST_TURNS + _LAST_TURNS:
+            continue
+        low, high = group[_FIRST_TURNS], group[_FIRST_TURNS + wanted]
+        end = group[turns - _LAST_TURNS]
+        weights[low:high] *= (turns - _FIRST_TURNS - _LAST_TURNS) / wanted
+        keep[high:end] = False
+        changed = True
+    if not changed:
+        return None
+    chosen = np.flatnonzero(keep)
+    return chosen, weights[chosen]
+
+
+def _find_loop(rows: npt.NDArray[np.int32]) -> tuple[int, int] | None:
+    """First and last row of the loop with most executions in turns that can be left out."""
+    back = np.flatnonzero(rows[1:] <= rows[:-1])
+    best, best_count = None, 0
+    pairs, counts = np.unique(np.stack([rows[back + 1], rows[back]]), axis=1, return_counts=True)
+    for (first, last), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
+        if count < _FIRST_TURNS + _LAST_TURNS + _FEWEST_TURNS:
+            continue
+        heads = int(np.count_nonzero(rows == first))
+        covered = int(np.count_nonzero((rows >= first) & (rows <= last)))
+        entries = max(1, heads - count)
+        spare = 1 - min(1.0, entries * (_FIRST_TURNS + _LAST_TURNS + _FEWEST_TURNS) / max(1, heads))
+        if covered * spare > best_count:
+            best, best_count = (int(first), int(last)), covered * spare
+    return best
+
+
+# Blocks that have more of an instruction's sectors in common than this are taken to read the same data
+SHARED_SECTORS = 0.25
+_INSTANCE_BIT = 50  # Above any address of a sector: later blocks that execute a walk again touch data of their own
+
+
+class BlockStream(ColumnRecord, frozen=True, kw_only=True):
+    """The n executions of a block's w warps, one warp after the other."""
+
+    starts: npt.NDArray[np.int64]  # int64[w + 1], first execution of each warp, and their number
+    rows: npt.NDArray[np.int32]  # int32[n], of the program
+    # int32[n], through the data stage; 0 where no lane is active, or for what accesses no memory
+    passes: npt.NDArray[np.int32]
+    lines: npt.NDArray[np.int32]  # int32[n], distinct 128-byte lines
+    first_sector: npt.NDArray[np.int64]  # int64[n], where an execution's sectors begin in ``sectors``
+    last_sector: npt.NDArray[np.int64]  # int64[n], where they end
+    sectors: npt.NDArray[np.int64]  # int64[m], 32-byte sectors
+    is_private: npt.NDArray[np.bool_]  # bool[m], a later block that executes the same touches another one
+    weights: npt.NDArray[np.float64]  # float64[n], how many executions one stands for
+    repetition: int = 0  # how often the block was there before: what it alone touches lies elsewhere each time
+
+    @property
+    def shift(self) -> np.int64:
+        """What is added to the sectors that the block alone touches."""
+        return np.int64(self.repetition) << _INSTANCE_BIT
+
+
+class Streams(Struct, frozen=True, kw_only=True):
+    """The sampled blocks of a launch."""
+
+    blocks: tuple[BlockStream, ...]  # in the order of the grid
+    reduction: Reduction  # what of loops was left out
+
+
+def build_streams(walks: Sequence[WarpWalk], most_per_block: int) -> Streams:
+    """Blocks that were walked, with at most about so many executions each."""
+    by_block: dict[tuple[int, int, int], list[WarpWalk]] = defaultdict(list)
+    for one in walks:
+        by_block[one.block].append(one)
+    private_rows = _find_private_rows(by_block)
+    blocks, reductions = [], []
+    for warps in by_block.values():
+        stream, reduction = _build_block(sorted(warps, key=lambda one: one.warp), most_per_block, private_rows)
+        blocks.append(stream)
+        reductions.append(reduction)
+    return Streams(blocks=tuple(blocks), reduction=max(reductions, key=lambda one: one.left_out))
+
+
+def _build_block(
+    warps: Sequence[WarpWalk], most: int, private_rows: npt.NDArray[np.int32]
+) -> tuple[BlockStream, Reduction]:
+    whole = sum(map(len, warps))
+    kept = [keep_turns(one.instruction, most / whole if whole > most else 1.0) for one in warps]
+    starts, weights, rows, passes, lines, first, last, sectors, sector_rows = [0], [], [], [], [], [], [], [], []
+    offset = 0
+    for one, (indexes, weight) in zip(warps, kept, strict=True):
+        begin, end = one.first_sector[indexes], one.first_sector[indexes + 1]
+        counts = end - begin
+        taken = _spread(begin, counts)
+        own = one.sectors[taken]
+        owner = np.repeat(np.arange(len(indexes)), counts)
+        is_new = np.ones(len(own), dtype=bool)
+        if len(own):
+            is_new[1:] = (own[1:] // LINE_SECTORS != own[:-1] // LINE_SECTORS) | (owner[1:] != owner[:-1])
+        rows.append(one.instruction[indexes])
+        passes.append(np.where(one.active[indexes] == 0, 0, np.maximum(one.wavefronts[indexes], 1)))
+        lines.append(np.bincount(owner[is_new], minlength=len(indexes)))
+        first.append(np.cumsum(counts) - counts + offset)
+        last.append(np.cumsum(counts) + offset)
+        sectors.append(own)
+        sector_rows.append(one.instruction[indexes][owner])
+        weights.append(weight)
+        offset += len(own)
+        starts.append(starts[-1] + len(indexes))
+
+    def join(parts: list[Any], dtype: Any) -> npt.NDArray[Any]:
+        return np.concatenate(parts).astype(dtype, copy=False)
+
+    stream = BlockStream(
+        starts=np.array(starts, dtype=np.int64),
+        rows=join(rows, np.int32),
+        passes=join(passes, np.int32),
+        lines=join(lines, np.int32),
+        first_sector=join(first, np.int64),
+        last_sector=join(last, np.int64),
+        sectors=join(sectors, np.int64),
+        is_private=np.isin(join(sector_rows, np.int32), private_rows),
+        weights=join(weights, np.float64),
+    )
+    return stream, Reduction(executions=whole, kept=starts[-1])
+
+
+def _spread(begin: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    total = int(counts.sum())
+    if not total:
+        return np.zeros(0, dtype=np.int64)
+    shift = np.repeat(begin - (np.cumsum(counts) - counts), counts)
+    found: npt.NDArray[np.int64] = np.arange(total, dtype=np.int64) + shift
+    return found
+
+
+def _find_private_rows(by_block: dict[tuple[int, int, int], list[WarpWalk]]) -> npt.NDArray[np.int32]:
+    """Rows whose sectors differ from block to block."""
+    touched: dict[int, list[npt.NDArray[np.int64]]] = defaultdict(list)
+    for warps in by_block.values():
+        rows = np.concatenate([np.repeat(one.instruction, np.diff(one.first_sector)) for one in warps])
+        sectors = np.concatenate([one.sectors for one in warps])
+        order = np.argsort(rows, kind="stable")
+        rows, sectors = rows[order], sectors[order]
+        for row in np.unique(rows).tolist():
+            low, high = np.searchsorted(rows, [row, row + 1])
+            touched[row].append(np.unique(sectors[low:high]))
+    found = []
+    for row, sets in touched.items():
+        total = sum(map(len, sets))
+        distinct = len(np.unique(np.concatenate(sets)))
+        if len(sets) == 1 or total - distinct <= SHARED_SECTORS * total:
+            found.append(row)
+    return np.array(sorted(found), dtype=np.int32)

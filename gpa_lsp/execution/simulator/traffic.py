@@ -1,0 +1,145 @@
+"""What a launch moves, from the blocks that were walked: :func:`find_traffic`.
+
+What blocks share is seen on *mates*: blocks that differ from the first in one coordinate, as far away as the grid allows. A sector that a block has
+in common with its mate along an axis is taken to be read by all blocks along it.
+"""
+
+from collections import defaultdict
+from math import ceil, prod
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.execution.simulator.machine import Traffic
+from gpa_lsp.execution.simulator.program import Kind, SassProgram
+from gpa_lsp.execution.simulator.streams import SHARED_SECTORS
+from gpa_lsp.execution.simulator.warp_walk import LOCAL_SECTOR, KernelWalk
+from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES
+
+# Of a sector: a store of no more is scattered, as one of a transpose that goes down a column is.
+_SCATTERED_RATIO = 0.25
+
+BlockPlace = tuple[int, int, int]
+Sectors = npt.NDArray[np.int64]
+
+
+def list_mates(grid: BlockPlace, block: BlockPlace) -> tuple[BlockPlace, ...]:
+    """The blocks that show what a block shares along each axis of the grid that has more than one.
+
+    >>> list_mates((8, 4, 1), (5, 1, 0))
+    ((0, 1, 0), (5, 3, 0))
+    """
+    far = [0 if at >= size / 2 else size - 1 for at, size in zip(block, grid, strict=True)]
+    x, y, z = block
+    along = ((far[0], y, z), (x, far[1], z), (x, y, far[2]))
+    return tuple(mate for mate, size in zip(along, grid, strict=True) if size > 1)
+
+
+def find_traffic(
+    walk: KernelWalk,
+    program: SassProgram,
+    widths: npt.NDArray[np.int64],
+    mates_of: BlockPlace,
+    array_bytes: int | None,
+    *,
+    resident_blocks: int | None = None,
+) -> Traffic:
+    """The traffic of all blocks, by those that were walked.
+
+    Args:
+        widths: bytes that each of them accesses for a lane.
+        array_bytes: of all arrays the launch is given: it reads no more than these hold. None where that is not known.
+        resident_blocks: blocks that all SMs hold at once; None for the whole grid.
+    """
+    scattered = 0
+    stores = np.isin(np.array(program.kind), [Kind.STORE, Kind.REDUCTION])
+    reads: dict[BlockPlace, list[Sectors]] = defaultdict(list)
+    stored: dict[BlockPlace, list[Sectors]] = defaultdict(list)
+    parted: dict[BlockPlace, list[Sectors]] = defaultdict(list)
+    for one in walk.walks:
+        counts = np.diff(one.first_sector)
+        is_store = stores[np.repeat(one.instruction, counts)]
+        given = np.bitwise_count(one.active) * widths[one.instruction]
+        of_stores = stores[one.instruction]
+        scattered += int(counts[of_stores & (given <= _SCATTERED_RATIO * SECTOR_BYTES * counts)].sum())
+        is_parted = is_store & np.repeat(given < counts * SECTOR_BYTES, counts)
+        stored[one.block].append(one.sectors[is_store])
+        parted[one.block].append(one.sectors[is_parted])
+        mine = one.sectors[~is_store]
+        reads[one.block].append(mine[mine < LOCAL_SECTOR])
+    grid = prod(walk.grid)
+    distinct = {place: np.unique(np.concatenate(parts)) for place, parts in reads.items()}
+    own = distinct.get(mates_of, next(iter(distinct.values()), np.zeros(0, dtype=np.int64)))
+    footprint = _count_distinct(own, distinct, walk.grid, mates_of)
+    if array_bytes is not None:
+        footprint = min(footprint, array_bytes / SECTOR_BYTES)
+    asked = float(len(own)) * grid
+    in_waves = grid * float((1 / _count_readers(own, distinct, walk.grid, mates_of, resident_blocks)).sum())
+    scale = grid * SECTOR_BYTES / max(1, len(distinct))
+    return Traffic(
+        stored_bytes=scale * sum(len(part) for parts in stored.values() for part in parts),
+        written_bytes=scale * _count_all(stored),
+        filled_bytes=scale * _count_all(parted),
+        l2_hit_ratio=min(1.0, max(0.0, 1.0 - footprint / asked)) if asked else 0.0,
+        meeting_blocks=_count_meeting(walk, program, mates_of),
+        read_bytes=footprint * SECTOR_BYTES,
+        refetched_ratio=max(1.0, in_waves / footprint) if footprint else 1.0,
+        scattered_bytes=scale * scattered,
+    )
+
+
+def _count_meeting(walk: KernelWalk, program: SassProgram, mates_of: BlockPlace) -> float:
+    """Blocks whose atomic operations go to the same sector: of each instruction that shares more than a few, the most."""
+    most = 1.0
+    for touched in _list_touched(walk, np.isin(program.kind, [Kind.REDUCTION, Kind.ATOMIC])).values():
+        distinct = {place: np.unique(np.concatenate(parts)) for place, parts in touched.items()}
+        own = distinct.get(mates_of, np.zeros(0, dtype=np.int64))
+        readers = _count_readers(own, distinct, walk.grid, mates_of)
+        if np.count_nonzero(readers > 1) > SHARED_SECTORS * len(own):
+            most = max(most, float(readers.max()))
+    return most
+
+
+def _list_touched(walk: KernelWalk, chosen: npt.NDArray[np.bool_]) -> dict[int, dict[BlockPlace, list[Sectors]]]:
+    """Row → block → sectors that its executions touch, of chosen rows."""
+    found: dict[int, dict[BlockPlace, list[Sectors]]] = defaultdict(lambda: defaultdict(list))
+    for one in walk.walks:
+        rows = np.repeat(one.instruction, np.diff(one.first_sector))
+        is_chosen = chosen[rows]
+        rows, sectors = rows[is_chosen], one.sectors[is_chosen]
+        for row in np.unique(rows).tolist():
+            found[row][one.block].append(sectors[rows == row])
+    return found
+
+
+def _count_all(sectors: dict[BlockPlace, list[Sectors]]) -> int:
+    """Distinct ones of each block."""
+    return sum(len(np.unique(np.concatenate(parts))) for parts in sectors.values())
+
+
+def _count_distinct(own: Sectors, distinct: dict[BlockPlace, Sectors], grid: BlockPlace, block: BlockPlace) -> float:
+    """Distinct sectors that the whole grid reads."""
+    return float((prod(grid) / _count_readers(own, distinct, grid, block)).sum())
+
+
+def _count_readers(
+    own: Sectors, distinct: dict[BlockPlace, Sectors], grid: BlockPlace, block: BlockPlace, most: int | None = None
+) -> npt.NDArray[np.float64]:
+    """Of each sector of a block, the blocks that touch it: of all, or of so many that follow each other."""
+    readers = np.ones(len(own))
+    mates = list_mates(grid, block)
+    axes = [least for size, least in zip(grid, _measure_extents(grid, most or prod(grid)), strict=True) if size > 1]
+    for mate, size in zip(mates, axes, strict=True):
+        if mate in distinct:
+            readers[np.isin(own, distinct[mate], assume_unique=True)] *= size
+    return readers
+
+
+def _measure_extents(grid: BlockPlace, blocks: int) -> BlockPlace:
+    """How far blocks that follow each other reach along each axis.
+
+    >>> _measure_extents((8, 4, 2), 20)
+    (8, 3, 1)
+    """
+    x, y, z = grid
+    return min(x, blocks), min(y, ceil(blocks / x)), min(z, ceil(blocks / (x * y)))

@@ -1,0 +1,248 @@
+"""All analyses of a trace: :func:`analyse_trace` for one that is there, :class:`TraceAnalyser` for one that comes in pieces."""
+
+import numpy as np
+
+from gpa_lsp.execution.emulator.trace import Buffer, Trace
+from gpa_lsp.execution.traces.access_sums import AccessAccumulator
+from gpa_lsp.execution.traces.bank_conflicts import BankAccumulator
+from gpa_lsp.execution.traces.branch_divergence import BranchAccumulator
+from gpa_lsp.execution.traces.bypassing import advise_bypassing
+from gpa_lsp.execution.traces.cache_hits import (
+    CacheHits,
+    count_lines,
+    list_hits,
+    list_line_loads,
+    predict_hits,
+    scale_l2,
+)
+from gpa_lsp.execution.traces.distance_counting import INFINITE, Distances
+from gpa_lsp.execution.traces.lane_addresses import check_trace
+from gpa_lsp.execution.traces.line_sets import number_line_sets
+from gpa_lsp.execution.traces.model import AnalysisSettings, Granularity, StoreEffect, TraceContext
+from gpa_lsp.execution.traces.piece_rows import PieceRows
+from gpa_lsp.execution.traces.results import TraceAnalyses
+from gpa_lsp.execution.traces.reuse_distance import (
+    ReuseAccumulator,
+    ReuseDistances,
+    ReuseGroup,
+    ReuseSums,
+    Scope,
+    add_histograms,
+)
+from gpa_lsp.execution.traces.segments import LINE_SHIFT
+from gpa_lsp.execution.traces.values import RepeatAccumulator
+from gpa_lsp.execution.traces.waves import WaveCollector, WaveRequests
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.locations import InlineChain, shorten_paths
+from gpa_lsp.foundation.native.shared_library import Core, find_core
+
+# What the requests of resident blocks find in the caches, and the reuse of lines on an SM: :func:`follow_waves`.
+#
+# The compiled core goes through the requests one by one; numpy lists their sectors first (:mod:`gpa_lsp.execution.traces.cache_hits`).
+
+_COLUMNS = 5
+_UNKNOWN = -1
+
+
+def follow_waves(
+    waves: WaveRequests, context: TraceContext, buffers: tuple[Buffer, ...], settings: AnalysisSettings
+) -> tuple[CacheHits, tuple[ReuseGroup, ...]]:
+    """Predicted hits of both caches, and reuse distances of the lines that each SM loads through L1."""
+    core = find_core()
+    if core is not None and settings.cache_ways is None:
+        found = _follow_by_core(core, waves, context, buffers, settings)
+        if found is not None:
+            return found
+    references = waves.list_references()
+    loads = list_line_loads(references, evicts_on_store=settings.evicts_on_store)
+    hits = predict_hits(references, loads, context, ways=settings.cache_ways)
+    sums = ReuseSums(buffers)
+    distance = np.where(loads.is_dropped, INFINITE, loads.distances.distance)
+    distances = Distances(distance=distance, is_streaming=loads.distances.is_streaming)
+    sums.add(references.instruction[loads.reference], loads.line << LINE_SHIFT, distances)
+    return hits, sums.finish()
+
+
+def _follow_by_core(
+    core: Core, waves: WaveRequests, context: TraceContext, buffers: tuple[Buffer, ...], settings: AnalysisSettings
+) -> tuple[CacheHits, tuple[ReuseGroup, ...]] | None:
+    sums = ReuseSums(buffers)
+    instructions = len(waves.roles)
+    found = np.empty((instructions, _COLUMNS), np.int64)
+    l2_bytes = scale_l2(waves, context)
+    sets = number_line_sets(core, waves.lists) if waves.sets is None else waves.sets
+    if sets is None:
+        return None
+    is_done = sums.fill_by_core(
+        core,
+        "follow_waves",
+        waves.roles,
+        waves.instruction,
+        waves.is_local,
+        np.ascontiguousarray(waves.lists.size, np.int64),
+        waves.order,
+        waves.ends,
+        len(waves.ends),
+        waves.shared_order,
+        len(waves.order),
+        *sets.list_arguments(),
+        instructions,
+        _UNKNOWN if context.l1_bytes is None else count_lines(context.l1_bytes),
+        _UNKNOWN if l2_bytes is None else count_lines(l2_bytes),
+        int(settings.evicts_on_store),
+        instructions=instructions,
+        found=found,
+    )
+    if not is_done:
+        return None
+    chosen = np.flatnonzero(found.any(axis=1))
+    return list_hits(chosen, found[chosen], waves, context, ways=None), sums.finish()
+
+
+_DEFAULTS = AnalysisSettings()
+
+
+class TraceAnalyser:
+    """Takes pieces of a trace, each with all rows of some whole blocks, and says at the end what they show.
+
+    It is a :class:`~gpa_lsp.execution.emulator.model.TraceSink`. Memory is bounded by the settings and the largest piece.
+
+    Args:
+        context: the GPU the trace is thought to run on.
+        settings: what is asked, and how much is looked at.
+        block_chains: of :func:`~gpa_lsp.execution.prediction.predict_launch.list_block_chains`, where basic blocks are to have lines.
+    """
+
+    def __init__(
+        self,
+        context: TraceContext,
+        settings: AnalysisSettings = _DEFAULTS,
+        *,
+        block_chains: tuple[InlineChain | None, ...] = (),
+    ) -> None:
+        self._context = context
+        self._block_chains = block_chains
+        self._settings = settings
+        self._first: Trace | None = None
+        self._is_complete = True
+        self._blocks = 0
+
+    def add(self, piece: Trace) -> None:
+        """Take one piece; see :meth:`add_rows`."""
+        self.add_rows(PieceRows(piece))
+
+    def add_rows(self, rows: PieceRows) -> None:
+        """Take one piece with what was found of it so far.
+
+        Raises:
+            InputError: its rows do not lead anywhere, or it is of another launch than the pieces before it.
+        """
+        piece = rows.piece
+        check_trace(piece)
+        if self._first is None:
+            self._start(piece)
+        first = self._first
+        if first is None or (piece.kernel, piece.grid, piece.block_threads) != (
+            first.kernel,
+            first.grid,
+            first.block_threads,
+        ):
+            raise InputError(
+                "pieces of different launches", place=f"kernel {piece.kernel}", remedy="analyse each launch by itself"
+            )
+        self._instructions = piece.instructions  # each piece has those of the pieces before it, and maybe more
+        self._is_complete &= piece.is_complete
+        self._blocks += len(piece.traced_blocks)
+        for reuse in (self._elements, self._lines, self._warps, self._kept):
+            reuse.add(rows)
+        self._waves.add(rows)
+        for part in (self._accesses, self._banks, self._repeats):
+            part.add(rows)
+        self._branches.add(piece)
+
+    def finish(self) -> TraceAnalyses:
+        """What all pieces show.
+
+        Raises:
+            InputError: there was no piece.
+        """
+        first = self._first
+        if first is None:
+            raise InputError("there is no trace to analyse", remedy="trace at least one block")
+        waves = self._waves.finish()
+        caches, sm_lines = follow_waves(waves, self._context, first.buffers, self._settings)
+        analyses = TraceAnalyses(
+            kernel=first.kernel,
+            grid=first.grid,
+            block_threads=first.block_threads,
+            origin=first.origin,
+            is_complete=self._is_complete,
+            traced_blocks=self._blocks,
+            instructions=self._instructions,
+            buffers=first.buffers,
+            context=self._context,
+            accesses=self._accesses.finish(),
+            banks=self._banks.finish(),
+            branches=self._branches.finish(),
+            block_elements=self._elements.finish(),
+            block_lines=self._lines.finish(),
+            warp_lines=self._warps.finish(),
+            sm_lines=self._describe_sm_lines(waves, sm_lines),
+            caches=caches,
+            bypassing=advise_bypassing(self._kept.finish(), self._context, _count_warps(first)),
+            repeats=self._repeats.finish(),
+            block_chains=self._block_chains,
+            short_files=self._shorten_files(),
+        )
+        self._first = None
+        return analyses
+
+    def _start(self, piece: Trace) -> None:
+        settings, buffers = self._settings, piece.buffers
+        self._first = piece
+        self._accesses = AccessAccumulator(buffers, footprint_sectors=settings.footprint_sectors)
+        self._banks = BankAccumulator()
+        self._branches = BranchAccumulator()
+        self._elements, self._lines, self._warps = (
+            ReuseAccumulator(
+                buffers,
+                scope=scope,
+                granularity=granularity,
+                stores=settings.stores,
+                most_references=settings.block_references,
+            )
+            for scope, granularity in (
+                (Scope.BLOCK, Granularity.ELEMENT),
+                (Scope.BLOCK, Granularity.LINE),
+                (Scope.WARP, Granularity.LINE),
+            )
+        )
+        self._kept = ReuseAccumulator(
+            buffers,
+            scope=Scope.WARP,
+            granularity=Granularity.LINE,
+            stores=StoreEffect.IGNORED,
+            most_references=settings.block_references,
+            is_l1_only=True,
+        )
+        self._waves = WaveCollector(self._context, most_references=settings.wave_references)
+        self._repeats = RepeatAccumulator(buffers, most_rows=settings.value_rows)
+
+    def _shorten_files(self) -> dict[str, str]:
+        chains = (*(one.chain for one in self._instructions), *self._block_chains)
+        return shorten_paths({frame.file for chain in chains for frame in chain or ()})
+
+    def _describe_sm_lines(self, waves: WaveRequests, groups: tuple[ReuseGroup, ...]) -> ReuseDistances:
+        return ReuseDistances(
+            scope=Scope.SM,
+            granularity=Granularity.LINE,
+            stores=StoreEffect.RESTART if self._settings.evicts_on_store else StoreEffect.IGNORED,
+            total=add_histograms([group.histogram for group in groups]),
+            groups=groups,
+            sequences=waves.groups,
+            is_whole=waves.is_whole and waves.kept_ratio == 1.0,
+        )
+
+
+def _count_warps(trace: Trace) -> int:
+    return -(-int(np.prod(trace.block_threads)) // 32)

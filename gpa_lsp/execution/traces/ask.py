@@ -1,0 +1,74 @@
+"""Ask every question about one traced launch: :func:`answer_questions`."""
+
+from collections.abc import Mapping
+from functools import cache
+
+import gpa_lsp.execution.traces.questions as catalogue
+from gpa_lsp.diagnosis.analyses.answers import Answer, Column, Table
+from gpa_lsp.execution.traces.questions import TraceQuestion
+from gpa_lsp.execution.traces.results import TraceAnalyses
+from gpa_lsp.execution.traces.statistics import MeasureSpread
+from gpa_lsp.foundation.catalogue import load_catalogue
+from gpa_lsp.foundation.errors import Problem
+from gpa_lsp.foundation.numbers import Cell, Quantity
+from gpa_lsp.foundation.prose import Amount, count, say
+
+
+@cache
+def list_questions() -> Mapping[str, TraceQuestion]:
+    """All questions by name, in the order to be read."""
+    found: dict[str, TraceQuestion] = load_catalogue(catalogue, "QUESTION", TraceQuestion)
+    return dict(sorted(found.items(), key=lambda item: (item[1].order, item[0])))
+
+
+def answer_questions(analyses: TraceAnalyses) -> tuple[tuple[Answer, ...], tuple[Problem, ...]]:
+    """One answer per question; one that fails becomes a problem, and the others go on."""
+    answers: list[Answer] = []
+    problems: list[Problem] = []
+    for question in list_questions().values():
+        try:
+            answers.append(question.answer(analyses))
+        except Exception as error:  # a broken question must not cost the others; tests raise it again
+            problems.append(Problem.from_fault(f"the question {question.name}", error, kernel=analyses.kernel))
+    return tuple(answers), tuple(problems)
+
+
+def answer_launches(spreads: tuple[MeasureSpread, ...], launches: int, origin: str) -> Answer:
+    """How the measures of a kernel differ between launches.
+
+    Args:
+        spreads: of :func:`~gpa_lsp.execution.traces.statistics.spread_listed`.
+    """
+    rows: list[tuple[Cell, ...]] = []
+    for one in spreads:
+        unit = "" if one.quantity is not Quantity.RATIO else " (parts of 1)"
+        rows.append((f"{one.measure}{unit}", one.mean, one.least, one.most, one.deviation))
+    varying = max(spreads, key=lambda one: one.deviation / abs(one.mean) if one.mean else 0.0, default=None)
+    summary = say("The {launches} do not differ.", launches=count(launches, "launch"))
+    if varying is not None and varying.deviation > 0:
+        quantity = Quantity.RATIO if varying.quantity is Quantity.RATIO else Quantity.NUMBER
+        summary = say(
+            "Over {launches}, “{measure}” varies most: {least} to {most}.",
+            launches=count(launches, "launch"),
+            measure=varying.measure,
+            least=Amount(value=varying.least, quantity=quantity),
+            most=Amount(value=varying.most, quantity=quantity),
+        )
+    return Answer(
+        analysis="traced_launches",
+        title=f"Launches compared ({origin})",
+        summary=summary,
+        tables=(
+            Table(
+                title="Measures",
+                columns=(
+                    Column(name="measure"),
+                    *(Column(name=name, quantity=Quantity.NUMBER) for name in ("mean", "least", "most", "deviation")),
+                ),
+                rows=tuple(rows),
+            ),
+        )
+        if rows
+        else (),
+        is_known=bool(rows),
+    )

@@ -1,0 +1,218 @@
+"""How many lines and sectors do the requests to global and local memory touch, and how many would suffice?"""
+
+from collections import Counter
+
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.diagnosis.analyses.answers import Answer, Chart, ChartKind, Column, Finding, Series, Table, Weight
+from gpa_lsp.execution.traces.code_centric import PathAccesses, list_path_accesses
+from gpa_lsp.execution.traces.data_centric import describe_pattern, name_in_words, share_patterns, sum_strides
+from gpa_lsp.execution.traces.group_sums import AccessGroup
+from gpa_lsp.execution.traces.lane_addresses import Integers
+from gpa_lsp.execution.traces.model import AccessGroupKind
+from gpa_lsp.execution.traces.patterns import LanePattern
+from gpa_lsp.execution.traces.questions import TraceQuestion
+from gpa_lsp.execution.traces.remedies import find_remedy
+from gpa_lsp.execution.traces.results import GLOBAL_SPACES, TraceAnalyses
+from gpa_lsp.execution.traces.words import SPACE_WORDS, deny
+from gpa_lsp.foundation.numbers import Cell, Quantity
+from gpa_lsp.foundation.prose import NOTHING, Sentence, count, list_of, number, percent, say
+
+_NAME = "traced_memory"
+_MOST_ROWS = 20
+_MOST_FINDINGS = 3
+_LEAST_EXCESS = 0.05
+# From this share of the kernel's sectors on, the excess sectors of a line are likely to hold the kernel up
+_MATTERS = 0.1
+
+
+def _answer(analyses: TraceAnalyses) -> Answer:
+    title = f"Memory divergence ({analyses.origin})"
+    lines = list_path_accesses(analyses)
+    if not lines:
+        return Answer(
+            analysis=_NAME,
+            title=title,
+            summary=deny("do not access global memory", is_complete=analyses.is_complete),
+            is_known=False,
+        )
+    return Answer(
+        analysis=_NAME,
+        title=title,
+        summary=_summarise(analyses),
+        findings=tuple(_find(analyses, lines)),
+        tables=(_build_totals(analyses), _build_lines(analyses, lines)),
+        charts=_build_charts(analyses),
+    )
+
+
+def _summarise(analyses: TraceAnalyses) -> Sentence:
+    clauses = []
+    for kind in AccessGroupKind:
+        totals = analyses.find_global_totals(kind)
+        if totals.requests:
+            clauses.append(
+                say(
+                    "global {kind} touch {sectors} per request ({ideal} ideally)",
+                    kind=kind.value,
+                    sectors=number(totals.sectors_per_request, "sector"),
+                    ideal=number(totals.ideal_sectors_per_request),
+                )
+            )
+    return say("In {blocks}, {clauses}.", blocks=analyses.sampled_words, clauses=list_of(clauses))
+
+
+def _find(analyses: TraceAnalyses, lines: tuple[PathAccesses, ...]) -> list[Finding]:
+    whole = max(1, analyses.count_global_sectors())
+    findings: list[Finding] = []
+    for line in lines[:_MOST_FINDINGS]:
+        part = line.totals.excess_sectors / whole
+        if line.totals.excess_ratio < _LEAST_EXCESS or (findings and part < _LEAST_EXCESS):
+            continue
+        groups = _list_groups(analyses, line)
+        strides = sum_strides(groups)
+        names = list_of(say("{name}", name=name_in_words(name)) for name in line.arrays)
+        findings.append(
+            Finding(
+                text=say(
+                    "{kind}{arrays} at {place} touch {sectors} per request; {ideal} would suffice (lane pattern: {pattern}). "
+                    "The excess is {share} of all sectors of the kernel.",
+                    kind=line.kind.value.capitalize(),
+                    arrays=say(" of {names}", names=names) if names else NOTHING,
+                    place=line.place.say(analyses.short_files),
+                    sectors=number(line.totals.sectors_per_request, "sector"),
+                    ideal=number(line.totals.ideal_sectors_per_request),
+                    pattern=describe_pattern(share_patterns(groups), strides),
+                    share=percent(part),
+                ),
+                weight=Weight.HIGH if part >= _MATTERS else Weight.PLAIN,
+                remedy=find_remedy(line.kind, _sum_patterns(groups), strides),
+            )
+        )
+    local = sum(one.totals.sectors for one in analyses.accesses.instructions if one.space is Space.LOCAL)
+    if local > _LEAST_EXCESS * (whole + local):
+        findings.append(
+            Finding(
+                text=say(
+                    "Local memory takes {sectors}, {share} of all sectors of global and local memory.",
+                    sectors=count(local, "sector"),
+                    share=percent(local / (whole + local)),
+                ),
+                weight=Weight.HIGH if local > _MATTERS * (whole + local) else Weight.PLAIN,
+                remedy=say(
+                    "Index per-thread arrays by constants only (unroll the loops), or keep them in shared memory."
+                ),
+            )
+        )
+    good = say("Global accesses touch close to the fewest sectors possible.")
+    return findings or [Finding(text=good, weight=Weight.GOOD)]
+
+
+def _list_groups(analyses: TraceAnalyses, line: PathAccesses) -> list[AccessGroup]:
+    return [
+        one
+        for one in analyses.accesses.instructions
+        if one.instruction in line.instructions and one.space in GLOBAL_SPACES
+    ]
+
+
+def _sum_patterns(groups: list[AccessGroup]) -> tuple[tuple[LanePattern, int], ...]:
+    return tuple((one.pattern, one.requests) for one in share_patterns(groups))
+
+
+def _build_totals(analyses: TraceAnalyses) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    spaces = ((GLOBAL_SPACES, "global"), ((Space.LOCAL,), SPACE_WORDS[Space.LOCAL]), ((Space.CONST,), "constant"))
+    for chosen, name in spaces:
+        for kind in AccessGroupKind:
+            totals = analyses.find_totals(kind, chosen)
+            if totals.requests:
+                rows.append(
+                    (
+                        f"{name} {kind.value}", totals.requests, totals.lane_ratio, totals.lines_per_request,
+                        totals.sectors_per_request, totals.ideal_sectors_per_request, totals.excess_ratio, totals.used_ratio,
+                    )
+                )  # fmt: skip
+    return Table(
+        title="Requests",
+        columns=(
+            Column(name="requests"),
+            Column(name="number", quantity=Quantity.COUNT),
+            Column(name="lanes", quantity=Quantity.RATIO),
+            Column(name="lines each", quantity=Quantity.NUMBER),
+            Column(name="sectors each", quantity=Quantity.NUMBER),
+            Column(name="ideal", quantity=Quantity.NUMBER),
+            Column(name="excess", quantity=Quantity.RATIO),
+            Column(name="bytes used", quantity=Quantity.RATIO),
+        ),
+        rows=tuple(rows),
+        note=say(
+            "A request is one access by a warp. Lines have 128 bytes, sectors 32; both before any cache. "
+            "Ideal: what the distinct bytes of a request need."
+        ),
+    )
+
+
+def _build_lines(analyses: TraceAnalyses, lines: tuple[PathAccesses, ...]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for line in lines[:_MOST_ROWS]:
+        groups = _list_groups(analyses, line)
+        totals = line.totals
+        rows.append(
+            (
+                line.place.write(analyses.short_files), line.kind.value, ", ".join(line.arrays),
+                describe_pattern(share_patterns(groups), sum_strides(groups)), totals.requests, totals.lines_per_request,
+                totals.sectors_per_request, totals.ideal_sectors_per_request, line.share_ratio,
+            )
+        )  # fmt: skip
+    return Table(
+        title="Global memory by call path",
+        columns=(
+            Column(name="line"),
+            Column(name="kind"),
+            Column(name="array"),
+            Column(name="lanes"),
+            Column(name="requests", quantity=Quantity.COUNT),
+            Column(name="lines each", quantity=Quantity.NUMBER),
+            Column(name="sectors each", quantity=Quantity.NUMBER),
+            Column(name="ideal", quantity=Quantity.NUMBER),
+            Column(name="of all sectors", quantity=Quantity.RATIO),
+        ),
+        rows=tuple(rows),
+        note=NOTHING
+        if len(lines) <= _MOST_ROWS
+        else say(
+            "The first {shown} of {all}, most excess sectors first.", shown=count(_MOST_ROWS), all=count(len(lines))
+        ),
+    )
+
+
+def _build_charts(analyses: TraceAnalyses) -> tuple[Chart, ...]:
+    charts = []
+    for title, label, column in (
+        ("Distinct lines of 128 bytes per request", "lines", "line_histogram"),
+        ("Distinct sectors of 32 bytes per request", "sectors", "sector_histogram"),
+    ):
+        series = []
+        for kind in AccessGroupKind:
+            histogram: Integers = getattr(analyses.find_global_totals(kind), column)
+            if histogram.any():
+                shown = Counter({lines: int(requests) for lines, requests in enumerate(histogram.tolist()) if requests})
+                whole = sum(shown.values())
+                series.append(
+                    Series(
+                        label=kind.value,
+                        xs=tuple(float(lines) for lines in sorted(shown)),
+                        ys=tuple(shown[lines] / whole for lines in sorted(shown)),
+                    )
+                )
+        if series:
+            charts.append(
+                Chart(
+                    title=title, kind=ChartKind.BARS, x_label=label, y_label="of the requests", y_quantity=Quantity.RATIO,
+                    series=tuple(series),
+                )
+            )  # fmt: skip
+    return tuple(charts)
+
+
+QUESTION = TraceQuestion(name=_NAME, order=10, answer=_answer)

@@ -1,0 +1,151 @@
+"""References to lines, sectors or words, in the order in which warps are thought to make them.
+
+A warp-level request refers to each distinct unit it touches once, by ascending address: what a coalescing unit sends to a cache. Warps are
+interleaved *round robin*: each makes one request of any space in its turn; within a turn blocks go by ascending number and warps by ascending
+number. Approximation: barriers and latencies do not hold warps back, so a warp with fewer requests before a barrier runs ahead of the others.
+"""
+
+import numpy as np
+
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.execution.emulator.trace import Accesses
+from gpa_lsp.execution.traces.lane_addresses import CHUNK_ROWS, Integers, Marks, gather_lanes, split_rows
+from gpa_lsp.execution.traces.ordering import NumberedWarps, order_rows
+from gpa_lsp.execution.traces.request_columns import list_columns
+from gpa_lsp.execution.traces.segments import build_intervals, build_local_intervals, list_segments
+from gpa_lsp.foundation.native.shared_library import find_core
+from gpa_lsp.foundation.records import ColumnRecord
+
+_WARP_BITS = 16
+_LOCAL_BASE = 1 << 62  # Local memory lies above every virtual address, a frame per warp
+_FRAME_BITS = 24  # A thread has 512 KiB of local memory at most, a warp 16 MiB
+
+
+class References(ColumnRecord, frozen=True, kw_only=True):
+    """m references of some rows, in the order of the rows."""
+
+    position: Integers  # int64[m], index into the rows that were asked for, ascending
+    unit: Integers  # int64[m], address divided by the size of a unit
+    row_count: int  # rows that were looked at; fewer than were asked for where there were too many references
+
+
+def name_warps(accesses: Accesses) -> Integers:
+    """int64[n], one number per warp of the grid, ascending with block and warp."""
+    return (accesses.block.astype(np.int64) << _WARP_BITS) | accesses.warp
+
+
+def number_turns(accesses: Accesses) -> Integers:
+    """int64[n], how many requests, of any space, the row's warp had made before."""
+    warps = name_warps(accesses)
+    core = find_core()
+    if core is not None:
+        numbers = np.empty(len(warps), dtype=np.int64)
+        if core.has_done("number_by_key", warps, len(warps), numbers):
+            return numbers
+    order = np.argsort(warps, kind="stable")
+    ordered = warps[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    lengths = np.diff(starts, append=len(ordered))
+    turns = np.empty(len(warps), dtype=np.int64)
+    turns[order] = np.arange(len(warps)) - np.repeat(starts, lengths)
+    return turns
+
+
+class WarpOrders(ColumnRecord, frozen=True, kw_only=True):
+    """n rows of a trace, of which some are chosen, in the orders of their warps."""
+
+    turns: Integers  # int64[n], see :func:`number_turns`
+    by_warp: Integers  # int64[k], the chosen ones, warp by warp
+    by_block: Integers  # int64[k], the same, block by block, and round robin within one
+
+
+def order_warps(accesses: Accesses, warps: NumberedWarps, is_chosen: Marks) -> WarpOrders:
+    """Rows in the orders of their warps.
+
+    Args:
+        is_chosen: bool[n], rows of it.
+    """
+    core, count = find_core(), len(accesses)
+    if core is not None:
+        turns, by_warp, by_block = np.empty((3, count), dtype=np.int64)
+        known = warps.number, np.ascontiguousarray(is_chosen), count, warps.key, len(warps.key)
+        chosen = core.call("order_warps", *known, turns, by_warp, by_block)
+        if chosen >= 0:
+            return WarpOrders(turns=turns, by_warp=by_warp[:chosen], by_block=by_block[:chosen])
+    rows, turns = np.flatnonzero(is_chosen), number_turns(accesses)
+    block, warp = accesses.block[rows], accesses.warp[rows]
+    return WarpOrders(
+        turns=turns,
+        by_warp=rows[order_rows(block, warp)],  # those of a warp are in its order
+        by_block=rows[order_rows(block, turns[rows], warp)],
+    )
+
+
+def list_references(accesses: Accesses, rows: Integers, shift: int, most: int) -> References:
+    """The references of some rows.
+
+    Args:
+        rows: int64[n], in the order of the references; of global memory, textures and local memory.
+        shift: units are of ``2**shift`` bytes.
+    """
+    found = _list_by_core(accesses, rows, shift, most)
+    if found is not None:
+        return found
+    positions: list[Integers] = []
+    units: list[Integers] = []
+    total = done = 0
+    for chunk in split_rows(rows):
+        position, unit = _list_chunk(accesses, chunk, shift)
+        positions.append(position + done)
+        units.append(unit)
+        total += len(unit)
+        done += len(chunk)
+        if total > most:
+            break
+    none = np.empty(0, dtype=np.int64)
+    return References(
+        position=np.concatenate([none, *positions]), unit=np.concatenate([none, *units]), row_count=min(done, len(rows))
+    )
+
+
+def _list_by_core(accesses: Accesses, rows: Integers, shift: int, most: int) -> References | None:
+    """The same from the core; None where there is none, or where rows are of local memory."""
+    core = find_core()
+    if core is None or (accesses.space[rows] == Space.LOCAL).any():
+        return None
+    sizes = np.empty(len(rows), np.int64)
+    count = core.call("count_units", *list_columns(accesses, rows), CHUNK_ROWS, shift, most, sizes)
+    if count < 0:
+        return None
+    position = np.repeat(np.arange(count), sizes[:count])
+    units = np.empty(len(position), np.int64)
+    core.call("list_units", *list_columns(accesses, rows[:count]), shift, units)
+    return References(position=position, unit=units, row_count=count)
+
+
+def _list_chunk(accesses: Accesses, rows: Integers, shift: int) -> tuple[Integers, Integers]:
+    is_local = accesses.space[rows] == Space.LOCAL
+    places = np.arange(len(rows), dtype=np.int64)
+    parts = []
+    if not is_local.all():
+        outer = rows[~is_local]
+        row, unit = list_segments(build_intervals(gather_lanes(accesses, outer), accesses.bytes[outer]), shift)
+        parts.append((places[~is_local][row], unit))
+    for width in np.unique(accesses.bytes[rows[is_local]]).tolist():
+        chosen = is_local & (accesses.bytes[rows] == width)
+        inner = rows[chosen]
+        row, unit = list_segments(build_local_intervals(gather_lanes(accesses, inner), width), shift)
+        frames = (_LOCAL_BASE >> shift) + ((_number_frames(accesses, inner) << _FRAME_BITS) >> shift)
+        parts.append((places[chosen][row], unit + frames[row]))
+    if len(parts) == 1:
+        return parts[0]
+    position, unit = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    order = np.argsort(position, kind="stable")
+    return position[order], unit[order]
+
+
+def _number_frames(accesses: Accesses, rows: Integers) -> Integers:
+    """A number per warp, as small as a product of the largest block and warp allows; folded where 62 bits do not hold them."""
+    width = int(accesses.warp.max(initial=0)) + 1
+    frames: Integers = (accesses.block[rows].astype(np.int64) * max(width, 64) + accesses.warp[rows]) % (1 << 37)
+    return frames

@@ -1,0 +1,124 @@
+"""Which warp-level accesses of a piece are alike, from the compiled core: what holds for one of a kind is found once and counted for all.
+
+Warps of a loop do the same at other addresses: 98,000 accesses of a matrix times a vector are of a hundred kinds.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.execution.emulator.trace import Accesses
+from gpa_lsp.execution.traces.arrays import ArrayIndex
+from gpa_lsp.execution.traces.lane_addresses import Integers, Marks
+from gpa_lsp.execution.traces.model import OUTSIDE
+from gpa_lsp.foundation.native.shared_library import find_core
+from gpa_lsp.foundation.records import ColumnRecord
+
+Addresses = npt.NDArray[np.uint64]
+Numbers = npt.NDArray[np.int32]
+
+
+class RequestKinds(ColumnRecord, frozen=True, kw_only=True):
+    """n rows of s shapes and k kinds.
+
+    Rows of one shape have the same lanes, width and space, and the same distances between their addresses. Rows of one kind are of one shape and
+    of one instruction, and their addresses lie at the same places in their lines: they touch as many lines, sectors and banks.
+    """
+
+    shape: Numbers  # int32[n]
+    base: Addresses  # uint64[n], address of the first lane
+    kind: Numbers  # int32[n]
+    shape_rows: Integers  # int64[s], the first row of each shape
+    below: Integers  # int64[s], from the base to the lowest address; never positive
+    above: Integers  # int64[s], to the highest
+    rows: Integers  # int64[k], the first row of each kind
+    counts: Integers  # int64[k], rows of each
+    lowest: Addresses  # uint64[k], of the addresses of all rows of a kind
+    highest: Addresses  # uint64[k]
+
+    def find_arrays(self, index: ArrayIndex, chosen: Marks) -> tuple[Integers, Marks]:
+        """The array that all rows of each kind lie in, int64[k], and whether there is one, bool[k].
+
+        Args:
+            chosen: bool[k], kinds that have arrays; the others have none.
+        """
+        array = index.find(self.lowest)
+        return array, chosen & (array == index.find(self.highest)) & (array != OUTSIDE)
+
+    def find_arrays_of_rows(self, index: ArrayIndex, chosen: Marks) -> Integers:
+        """The array of each row, int64[n]; OUTSIDE where it is none, or several, and where its kind is not chosen."""
+        array, is_one = self.find_arrays(index, chosen)
+        found: Integers = np.where(is_one, array, OUTSIDE)[self.kind]
+        is_left = chosen & ~is_one
+        if is_left.any():
+            rest = np.flatnonzero(is_left[self.kind])
+            base, shape = self.base[rest].view(np.int64), self.shape[rest]
+            lowest, highest = ((base + reach[shape]).view(np.uint64) for reach in (self.below, self.above))
+            array = index.find(lowest)
+            found[rest] = np.where(array == index.find(highest), array, OUTSIDE)
+        return found
+
+
+def find_kinds(accesses: Accesses, instructions: int) -> RequestKinds | None:
+    """The kinds of all rows; None where there is no core."""
+    core, count = find_core(), len(accesses)
+    if core is None:
+        return None
+    shape, kind = np.empty((2, count), np.int32)
+    base, lowest, highest = np.empty((3, count), np.uint64)  # the system gives memory for what is written alone
+    shape_rows, below, above, rows, counts = np.empty((5, count), np.int64)
+    found = np.zeros(2, np.int64)
+    masks, first, addresses, widths, spaces, numbers = (
+        np.ascontiguousarray(getattr(accesses, name))
+        for name in ("lane_mask", "first_address", "addresses", "bytes", "space", "instruction")
+    )
+    if not core.has_done(
+        "number_requests", masks, first, addresses, len(addresses), widths, spaces, numbers, count, instructions,
+        shape, base, kind, shape_rows, below, above, rows, counts, lowest, highest, found,
+    ):  # fmt: skip
+        return None
+    shapes, kinds = found.tolist()
+    return RequestKinds(
+        shape=shape,
+        base=base,
+        kind=kind,
+        shape_rows=shape_rows[:shapes].copy(),
+        below=below[:shapes].copy(),
+        above=above[:shapes].copy(),
+        rows=rows[:kinds].copy(),
+        counts=counts[:kinds].copy(),
+        lowest=lowest[:kinds].copy(),
+        highest=highest[:kinds].copy(),
+    )
+
+
+class EqualRows(ColumnRecord, frozen=True, kw_only=True):
+    """Rows of columns that are equal have one number."""
+
+    number: Integers  # int64[n]
+    first: Integers  # int64[k], the first row of each number
+    before: Integers  # int64[n], the last row before each with the same number; -1 for none
+
+
+def find_equal_rows(*columns: "npt.NDArray[Any]") -> EqualRows:
+    """Which rows are equal in all of some columns of integers.
+
+    >>> equal = find_equal_rows(np.array([5, 6, 5]), np.array([1, 2, 1]))
+    >>> equal.number.tolist(), equal.first.tolist(), equal.before.tolist()
+    ([0, 1, 0], [0, 1], [-1, -1, 0])
+    """
+    together = np.empty((len(columns), len(columns[0])), np.int64)
+    for place, column in enumerate(columns):
+        together[place] = column.view(np.int64) if column.dtype == np.uint64 else column
+    core, count = find_core(), together.shape[1]
+    numbers, first, before = np.empty((3, count), np.int64)
+    found = -1 if core is None else core.call("number_rows", together, len(columns), count, numbers, first, before)
+    if found >= 0:
+        return EqualRows(number=numbers, first=first[:found].copy(), before=before)
+    order = np.lexsort(together[::-1])
+    is_new = np.ones(count, dtype=np.bool_)
+    is_new[1:] = (together[:, order[1:]] != together[:, order[:-1]]).any(axis=0)
+    before[order] = np.where(is_new, -1, np.roll(order, 1))
+    numbers[order] = np.cumsum(is_new) - 1
+    return EqualRows(number=numbers, first=order[is_new], before=before)

@@ -1,0 +1,221 @@
+"""GPUs as the volume model sees them: :class:`VolumeDevice`, :func:`find_device`, :func:`find_paper_device`.
+
+Most comes from :mod:`gpa_lsp.gpu.device.products` and the architecture tables; ``devices.toml`` adds bandwidths that were measured.
+"""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import tomli
+from msgspec import Struct
+
+from gpa_lsp.execution.volumes.dimensions import SECTOR_BYTES
+from gpa_lsp.foundation.errors import CatalogueError, InputError
+from gpa_lsp.foundation.prose import Sentence, percent, say
+from gpa_lsp.gpu.arch.figures import Unknown, parse_compute_capability
+from gpa_lsp.gpu.arch.lookup import find_architecture
+from gpa_lsp.gpu.arch.model import Architecture
+from gpa_lsp.gpu.device.model import OperationKind
+from gpa_lsp.gpu.device.products import Product, find_product
+from gpa_lsp.gpu.device.rates import list_operation_rates
+
+DEVICES_FILE = Path(__file__).parent / "devices.toml"
+
+_MEGA, _GIGA, _KIBI = 1e6, 1e9, 1024
+# Of the published bandwidth of DRAM that streaming kernels reach: 790 of 900 GB/s on a V100, 1,400 of 1,555 on an A100
+_DRAM_RATIO = 0.89
+_L2_RATIO = 0.33  # Of 64 bytes per SM and cycle that kernels reach: see :func:`_estimate_l2`
+_SM_L2_BYTES_PER_CYCLE = 64
+
+
+class VolumeDevice(Struct, frozen=True, kw_only=True):
+    """A GPU."""
+
+    name: str  # for people
+    compute_capability: tuple[int, int]  # (major, minor)
+    sm_count: int  # streaming multiprocessors
+    sm_hz: float  # their clock
+    l1_bytes: int  # L1 and shared memory of one SM together
+    l2_bytes: int  # L2 that the data of one SM can fill: half where L2 has two partitions, each of which keeps copies of what its SMs use
+    l2_bytes_per_s: float  # that kernels reach
+    dram_bytes_per_s: float  # that kernels reach
+    fp64_flops_per_s: float | None  # peak; None when unknown
+    fp32_flops_per_s: float | None  # peak; None when unknown
+    source: str  # citation
+    # lines that L1 looks up in a cycle in which it hands over no data; None where it is taken to do both at once, and in the published model
+    l1_tags_per_cycle: int | None = None
+    # thread blocks that can begin; None when unknown, and in the published model
+    block_starts_per_s: float | None = None
+    l2_ways: int | None = None  # of each of L2's sets; None for one set of all, and in the published model
+    # that DRAM gives at once; a sector where that is unknown, and in the published model
+    dram_fetch_bytes: int = SECTOR_BYTES
+    doubts: tuple[Sentence, ...] = ()  # what of this was assumed, one sentence each
+
+
+@cache
+def find_device(name: str) -> VolumeDevice:
+    """The device of a product's name, in any spelling :func:`gpa_lsp.gpu.device.products.find_product` knows.
+
+    Raises:
+        InputError: no product has the name, or nothing says how large its L2 is.
+
+    >>> device = find_device("v100 pcie")
+    >>> device.sm_count, device.l1_bytes, device.l2_bytes, device.dram_bytes_per_s / 1e9
+    (80, 131072, 6291456, 790.0)
+    >>> find_device("A100 SXM4 80GB").l2_bytes >> 20, find_device("RTX 3090").dram_bytes_per_s < 936e9
+    (20, True)
+    """
+    wanted = name.replace(" ", "").lower()
+    for entry in _load_document()["devices"]:
+        if "sm_count" in entry and wanted.removeprefix("nvidia") == entry["name"].replace(" ", "").lower():
+            return _build(entry, _Board(**_read_board(entry)))
+    return build_device(find_product(name))
+
+
+def build_device(product: Product) -> VolumeDevice:
+    """A product as a device.
+
+    Raises:
+        InputError: nothing says how large its L2 is.
+    """
+    entry: dict[str, Any] = next((found for found in _load_document()["devices"] if found["name"] == product.name), {})
+    l2_bytes = entry["l2_kib"] * _KIBI if "l2_kib" in entry else product.l2_bytes
+    if l2_bytes is None:
+        remedy = f"name another product, or add its l2_kib to {DEVICES_FILE.name}"
+        raise InputError(f"the L2 size of the {product.name} is unknown", remedy=remedy)
+    board = _Board(
+        name=product.name,
+        compute_capability=product.compute_capability,
+        sm_count=product.sm_count,
+        sm_hz=entry.get("sm_clock_mhz", product.sm_boost_hz / _MEGA) * _MEGA,
+        l2_bytes=l2_bytes,
+        dram_bytes_per_s=product.memory_bytes_per_s,
+        source="; ".join(product.sources),
+    )
+    return _build(entry, board)
+
+
+class _Board(Struct, frozen=True, kw_only=True):
+    """What is published of a GPU; the bandwidth of its DRAM as stated, not as reached."""
+
+    name: str
+    compute_capability: tuple[int, int]
+    sm_count: int
+    sm_hz: float
+    l2_bytes: int
+    dram_bytes_per_s: float
+    source: str
+
+
+def _read_board(entry: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": entry["name"],
+        "compute_capability": parse_compute_capability(entry["compute_capability"], DEVICES_FILE.name),
+        "sm_count": entry["sm_count"],
+        "sm_hz": entry["sm_clock_mhz"] * _MEGA,
+        "l2_bytes": entry["l2_kib"] * _KIBI,
+        "dram_bytes_per_s": entry["dram_gb_per_s"] * _GIGA,
+        "source": _load_document()["sources"][entry["source"]],
+    }
+
+
+def _build(entry: dict[str, Any], board: _Board) -> VolumeDevice:
+    architecture = find_architecture(board.compute_capability)
+    l2_bytes, l2_doubts = _share_l2(board, architecture)
+    doubts = list(l2_doubts)
+    l2_rate, dram_rate = entry.get("l2_gb_per_s"), entry.get("dram_gb_per_s")
+    if l2_rate is None:
+        doubts.append(
+            say(
+                "The L2 bandwidth of the {gpu} was not measured; it is estimated from its SMs and their clock.",
+                gpu=board.name,
+            )
+        )
+    if dram_rate is None:
+        doubts.append(
+            say(
+                "Kernels are assumed to reach {share} of the published bandwidth of the {gpu}.",
+                share=percent(_DRAM_RATIO),
+                gpu=board.name,
+            )
+        )
+    rates = list_operation_rates(architecture)
+    starts = architecture.throughput.block_starts_per_cycle.value
+    fetch = architecture.caches.dram_fetch_bytes
+    peaks = {kind: rate.per_cycle * board.sm_count * board.sm_hz for kind, rate in rates.items()}
+    return VolumeDevice(
+        name=board.name,
+        compute_capability=board.compute_capability,
+        sm_count=board.sm_count,
+        sm_hz=board.sm_hz,
+        l1_bytes=architecture.caches.unified_data_cache_bytes.value,
+        l2_bytes=l2_bytes,
+        l2_bytes_per_s=_estimate_l2(board.sm_count, board.sm_hz) if l2_rate is None else l2_rate * _GIGA,
+        dram_bytes_per_s=board.dram_bytes_per_s * _DRAM_RATIO if dram_rate is None else dram_rate * _GIGA,
+        fp64_flops_per_s=peaks.get(OperationKind.FP64),
+        fp32_flops_per_s=peaks.get(OperationKind.FP32),
+        l1_tags_per_cycle=architecture.caches.l1_tags_per_cycle.value,
+        block_starts_per_s=None if starts is None else starts * board.sm_hz,
+        l2_ways=architecture.caches.l2_ways.value,
+        dram_fetch_bytes=SECTOR_BYTES if isinstance(fetch, Unknown) else fetch.value,
+        source=_load_document()["sources"][entry["source"]] if entry else board.source,
+        doubts=tuple(doubts),
+    )
+
+
+def _estimate_l2(sm_count: int, sm_hz: float) -> float:
+    """Bytes per second that L2 hands to all SMs: about a third of 64 bytes per SM and cycle.
+
+    A V100 reaches 0.33 of it, an A100 0.41, a GH200 0.50, an A40 0.21, an L40 0.27: the factor is the one in the middle.
+    """
+    return _L2_RATIO * _SM_L2_BYTES_PER_CYCLE * sm_count * sm_hz
+
+
+def _share_l2(board: _Board, architecture: Architecture) -> tuple[int, tuple[Sentence, ...]]:
+    """L2 that one SM's data can fill: its own partition, since each partition keeps copies of what its SMs use."""
+    partitions = architecture.caches.l2_partitions
+    if isinstance(partitions, Unknown):
+        return board.l2_bytes, (
+            say("Whether the L2 of the {gpu} is partitioned is unknown; it is modelled as one.", gpu=board.name),
+        )
+    return board.l2_bytes // partitions.value, ()
+
+
+@cache
+def find_paper_device(name: str) -> VolumeDevice:
+    """The V100 or the A100 with the numbers of the published model.
+
+    Raises:
+        InputError: another one was asked for.
+
+    >>> find_paper_device("A100").l2_bytes >> 20
+    20
+    """
+    document = _load_document()
+    entry = next((found for found in document["paper"] if found["name"].lower() == name.lower()), None)
+    if entry is None:
+        known = ", ".join(found["name"] for found in document["paper"])
+        raise InputError(f"the published model has no device {name[:80]!r}", remedy=f"name one of {known}")
+    capability = parse_compute_capability(entry["compute_capability"], DEVICES_FILE.name)
+    return VolumeDevice(
+        name=entry["name"],
+        compute_capability=capability,
+        sm_count=entry["sm_count"],
+        sm_hz=entry["sm_clock_mhz"] * _MEGA,
+        l1_bytes=entry["l1_kib"] * _KIBI,
+        l2_bytes=entry["l2_kib"] * _KIBI,
+        l2_bytes_per_s=entry["l2_gb_per_s"] * _GIGA,
+        dram_bytes_per_s=entry["dram_gb_per_s"] * _GIGA,
+        fp64_flops_per_s=None,
+        fp32_flops_per_s=None,
+        source=document["sources"][entry["source"]],
+    )
+
+
+@cache
+def _load_document() -> dict[str, Any]:
+    try:
+        return tomli.loads(DEVICES_FILE.read_text(encoding="utf-8"))
+    except tomli.TOMLDecodeError as error:
+        raise CatalogueError(f"{DEVICES_FILE.name}: {error}") from error

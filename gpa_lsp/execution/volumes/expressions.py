@@ -1,0 +1,247 @@
+"""Where a kernel's threads read and write, as affine functions: :class:`AccessExpression`, all of a kernel's: :class:`KernelAccesses`.
+
+The address of an access, in bytes from its array's first one, is ::
+
+    constant + global · (block index · block size + thread index) + thread · thread index + block · block index + Σ loop · counter
+
+with one coefficient for each of x, y and z. Most accesses need only the first coefficients: they depend on the thread's global index alone, and
+keep their meaning when the block's size is changed. Tiles add the others.
+
+Source: Ernst et al., Analytical Performance Estimation during Code Generation on Modern GPUs (2022), section 1.2; their expressions have neither
+loops nor coefficients of block or thread alone.
+"""
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.prose import Sentence
+
+Triple = tuple[int, int, int]  # Of x, y and z
+
+NO_TRIPLE: Triple = (0, 0, 0)
+
+
+class LoopTerm(Struct, frozen=True, kw_only=True):
+    """A loop around an access."""
+
+    step_bytes: int  # from one iteration to the next; may be negative or 0
+    trips: int  # iterations, at least 1
+
+
+class ThreadRegion(Struct, frozen=True, kw_only=True):
+    """A box of global thread indexes."""
+
+    low: Triple  # first of x, y, z
+    high: Triple  # the one after the last
+
+    @property
+    def thread_count(self) -> int:
+        """Threads in it."""
+        return prod(max(0, high - low) for low, high in zip(self.low, self.high, strict=True))
+
+    def meet(self, other: "ThreadRegion") -> "ThreadRegion":
+        """What is in both; may be empty.
+
+        >>> ThreadRegion(low=(0, 0, 0), high=(8, 4, 1)).meet(ThreadRegion(low=(2, 0, 0), high=(9, 2, 1)))
+        ThreadRegion(low=(2, 0, 0), high=(8, 2, 1))
+        """
+        lows = [max(pair) for pair in zip(self.low, other.low, strict=True)]
+        highs = [max(low, min(pair)) for low, *pair in zip(lows, self.high, other.high, strict=True)]
+        return ThreadRegion(low=_triple(lows), high=_triple(highs))
+
+
+class AccessedArray(Struct, frozen=True, kw_only=True):
+    """An array."""
+
+    name: str  # of the argument or variable
+    size_bytes: int | None = None  # of it; None when unknown
+    base_bytes: int = 0  # address of its first byte, of which only the alignment matters
+    # distance of neighbours along each of its dimensions, the innermost first; None when they shall be found from the coefficients
+    strides_bytes: tuple[int, ...] | None = None
+
+
+class AccessExpression(Struct, frozen=True, kw_only=True):
+    """One access of one array by every thread; see the module for the address."""
+
+    array: int  # index in :attr:`KernelAccesses.arrays`
+    kind: AccessKind  # load, store, atomic or reduction
+    element_bytes: int  # that one thread accesses at once
+    constant_bytes: int  # of the address
+    global_bytes: Triple  # coefficients of the global thread index in x, y, z
+    thread_bytes: Triple = NO_TRIPLE  # further ones of the thread index within the block
+    block_bytes: Triple = NO_TRIPLE  # further ones of the block index
+    loops: tuple[LoopTerm, ...] = ()  # around it, the innermost first
+    region: ThreadRegion | None = None  # global threads that make it; None for all of the launch
+    # how often a thread makes it on average beside the loops: below 1 for what only some threads do, in no box
+    executions: float = 1.0
+    # index of the static instruction it was recovered from; None when it was written down
+    instruction: int | None = None
+    # it is a load that L1 does not keep (``.cg``, ``.cv``, volatile and the other strong ones); the published model does not look at it
+    bypasses_l1: bool = False
+
+    @property
+    def trips(self) -> int:
+        """Iterations of all loops around it."""
+        return prod(loop.trips for loop in self.loops)
+
+    @property
+    def is_load(self) -> bool:
+        """It reads; atomics do both."""
+        return self.kind in (AccessKind.LOAD, AccessKind.ATOMIC, AccessKind.REDUCTION)
+
+    @property
+    def is_store(self) -> bool:
+        """It writes."""
+        return self.kind is not AccessKind.LOAD
+
+    def count_thread_step(self, axis: int) -> int:
+        """Bytes from one thread of a block to the next along an axis."""
+        return self.global_bytes[axis] + self.thread_bytes[axis]
+
+    def count_block_step(self, axis: int, block: Triple) -> int:
+        """Bytes from one block to the next along an axis, for blocks of that size."""
+        return self.global_bytes[axis] * block[axis] + self.block_bytes[axis]
+
+
+class FirstTouched(Struct, frozen=True, kw_only=True):
+    """What an access touches that no other one of the same direction did, each counted as if it came before those behind it: of several, the sum
+    is what they touch together.
+    """
+
+    block_sectors: float  # sectors of 32 bytes one block touches, mean
+    block_lines: float  # lines of 128 bytes one block touches, mean
+    wave_sectors: float  # sectors that no other traced block touches either, of a block, mean
+    wave_pairs: float  # the same of pairs of them, 64 bytes
+
+
+class SampledAccess(Struct, frozen=True, kw_only=True):
+    """An access whose address is no affine function (a gather, a list, a tree): what was counted over the traced blocks stands for all."""
+
+    array: int | None  # index in :attr:`KernelAccesses.arrays`; None when its addresses are in no array or in several
+    kind: AccessKind  # load, store, atomic or reduction
+    element_bytes: int  # that one thread accesses at once
+    executions: float  # per thread of the launch, on average
+    sectors_per_request: float  # distinct 32-byte sectors of one warp's access, mean
+    cycles_per_request: float  # of L1's data pipe for one warp's access, mean
+    requests_per_warp: float  # warp-level accesses of one warp, mean
+    block_sectors: float  # distinct 32-byte sectors one block touches, mean
+    block_lines: float  # distinct 128-byte lines one block touches, mean
+    distinct_ratio: float  # distinct sectors of all traced blocks together, of the sum of what each touches: 1 when blocks share nothing
+    instruction: int  # index of the static instruction
+    why: Sentence  # the reason it counts as not affine, a clause
+    bypasses_l1: bool = False  # as in :class:`AccessExpression`
+    read: FirstTouched | None = None  # what of this it reads first; None for stores
+    written: FirstTouched | None = None  # what of this it writes first; None for loads
+
+
+class KernelAccesses(Struct, frozen=True, kw_only=True):
+    """What a kernel does to global memory."""
+
+    name: str  # of the kernel
+    arrays: tuple[AccessedArray, ...]  # it accesses
+    accesses: tuple[AccessExpression, ...]  # affine ones, in the order of the program
+    sampled: tuple[SampledAccess, ...] = ()  # the others
+    # floating-point operations of one thread, a multiply-add counts two; None when unknown
+    flops_per_thread: float | None = None
+    flops_are_double: bool = True  # they are in double precision
+    shared_cycles_per_warp: float = 0.0  # of L1's data pipe for one warp's accesses of shared memory, all executions
+    notes: tuple[Sentence, ...] = ()  # what a reader must know of how these were found, one sentence each
+
+
+class LaunchShape(Struct, frozen=True, kw_only=True):
+    """How the threads are laid out."""
+
+    block: Triple  # threads of a block in x, y, z
+    grid: Triple  # blocks in x, y, z
+    updates: Triple  # to be made along x, y, z; threads beyond them make none
+    fold: Triple = (1, 1, 1)  # updates one thread makes along x, y, z
+
+    @property
+    def threads_per_block(self) -> int:
+        """All of them."""
+        return prod(self.block)
+
+    @property
+    def updates_per_thread(self) -> int:
+        """Along all axes."""
+        return prod(self.fold)
+
+    @property
+    def region(self) -> ThreadRegion:
+        """Threads that have updates to make."""
+        return ThreadRegion(
+            low=NO_TRIPLE, high=_triple([-(-u // f) for u, f in zip(self.updates, self.fold, strict=True)])
+        )
+
+
+def cover_updates(updates: Triple, block: Triple, fold: Triple = (1, 1, 1)) -> LaunchShape:
+    """The launch whose grid covers so many updates.
+
+    >>> cover_updates((632, 504, 992), (32, 4, 8), (1, 2, 1)).grid
+    (20, 63, 124)
+    """
+    grid = _triple([-(-u // (b * f)) for u, b, f in zip(updates, block, fold, strict=True)])
+    return LaunchShape(block=block, grid=grid, updates=updates, fold=fold)
+
+
+def fold_accesses(kernel: KernelAccesses, fold: Triple) -> KernelAccesses:
+    """The same kernel with every thread making the updates of several neighbours; what it loads twice it loads once, from registers.
+
+    Source: Ernst et al. (2022), section 5.2, "thread folding".
+
+    Raises:
+        InputError: some addresses are no formula of the thread's place in the grid along a folded axis: nobody knows those of its neighbours.
+    """
+    _require_foldable(kernel, fold)
+    folded: dict[AccessExpression, None] = {}
+    for access in kernel.accesses:
+        coefficients = access.global_bytes
+        for place in product(*(range(count) for count in fold)):
+            shift = sum(step * index for step, index in zip(coefficients, place, strict=True))
+            steps = _triple([step * count for step, count in zip(coefficients, fold, strict=True)])
+            region = None if access.region is None else _fold_region(access.region, fold)
+            moved = replace(
+                access,
+                constant_bytes=access.constant_bytes + shift,
+                global_bytes=steps,
+                region=region,
+                instruction=None,
+            )
+            folded.setdefault(moved)
+    flops = None if kernel.flops_per_thread is None else kernel.flops_per_thread * prod(fold)
+    return replace(kernel, accesses=tuple(folded), flops_per_thread=flops)
+
+
+def _require_foldable(kernel: KernelAccesses, fold: Triple) -> None:
+    axes = [axis for axis, count in enumerate(fold) if count > 1]
+    split = any(one.thread_bytes[axis] or one.block_bytes[axis] for one in kernel.accesses for axis in axes)
+    if axes and (split or kernel.sampled):
+        message = "its addresses are no formula of the thread's place in the grid: what more elements per thread access is not known"
+        raise InputError(message, remedy="write the kernel with that many elements per thread, and describe its launch")
+
+
+def ignore_cache_operators(kernel: KernelAccesses) -> KernelAccesses:
+    """The same kernel with all its loads kept in L1."""
+    return replace(
+        kernel,
+        accesses=tuple(replace(access, bypasses_l1=False) for access in kernel.accesses),
+        sampled=tuple(replace(access, bypasses_l1=False) for access in kernel.sampled),
+    )
+
+
+def _fold_region(region: ThreadRegion, fold: Triple) -> ThreadRegion:
+    lows = _triple([low // count for low, count in zip(region.low, fold, strict=True)])
+    return ThreadRegion(
+        low=lows, high=_triple([-(-high // count) for high, count in zip(region.high, fold, strict=True)])
+    )
+
+
+def _triple(values: Sequence[int]) -> Triple:
+    x, y, z = values
+    return (x, y, z)

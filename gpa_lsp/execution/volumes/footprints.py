@@ -1,0 +1,278 @@
+"""Sectors that the threads of some blocks touch in one array, as boxes: :func:`build_boxes`."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from gpa_lsp.execution.volumes.canvas import Canvas, TooManyCellsError, measure_union
+from gpa_lsp.execution.volumes.dimensions import SECTOR_BYTES, Axis, Variable, find_strides, list_variables, place_group
+from gpa_lsp.execution.volumes.distinct import list_distinct
+from gpa_lsp.execution.volumes.expressions import LaunchShape, ThreadRegion
+from gpa_lsp.execution.volumes.groups import AccessGroup, ArrayGroups, Integers
+from gpa_lsp.execution.volumes.waves import BlockBox
+from gpa_lsp.foundation.records import ColumnRecord
+
+# Intervals that one group of accesses may be taken apart into; beyond, the hull of what is left is taken
+MOST_INTERVALS = 1 << 18
+_MOST_COPIES = 64  # Boxes that one access may be taken apart into where its threads leave gaps
+
+
+class _Reach(ColumnRecord, frozen=True):
+    """Coordinates ``low + step · 0, 1 … count-1`` of a dimension, beside each of ``shifts``."""
+
+    low: int
+    step: int
+    count: int
+    shifts: Integers
+
+
+def find_array_strides(entry: ArrayGroups, launch: LaunchShape, region: ThreadRegion) -> tuple[int, ...]:
+    """Strides of the outer dimensions: those that were given, else those found."""
+    if entry.array.strides_bytes is not None:
+        return tuple(stride for stride in entry.array.strides_bytes if stride > SECTOR_BYTES)
+    return find_strides(entry.groups, launch, region)
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """Where a footprint is taken."""
+
+    launch: LaunchShape  # blocks and grid
+    region: ThreadRegion  # threads with work
+    base_bytes: int  # the array's alignment
+    strides: tuple[int, ...] = ()  # of its outer dimensions, ascending
+
+
+class Overlaps(Struct, frozen=True, kw_only=True):
+    """What some blocks touch in one array, and how much of it blocks before them touched; all in sectors."""
+
+    current: float  # distinct sectors
+    before: tuple[float, ...]  # distinct sectors of each set before
+    shared: tuple[float, ...]  # sectors of ``current`` that this set touched and none of those listed in front of it
+
+
+def measure_overlaps(groups: Sequence[AccessGroup], place: Place, sets: Sequence[BlockBox]) -> Overlaps:
+    """Footprint of the first set of blocks, and what the others share with it, each counted once."""
+    if not groups:
+        nothing = (0,) * (len(sets) - 1)
+        return Overlaps(current=0, before=nothing, shared=nothing)
+    try:
+        boxes = _build_all_boxes(groups, place, sets)
+        if boxes is not None:
+            return _measure_intervals(boxes) if boxes[0].shape[1] == 1 else _measure(boxes)
+    except TooManyCellsError:
+        pass
+    return _measure_intervals([build_intervals(groups, place, blocks) for blocks in sets])
+
+
+def _build_all_boxes(groups: Sequence[AccessGroup], place: Place, sets: Sequence[BlockBox]) -> list[Integers] | None:
+    """The boxes of each set of blocks; None as soon as one of them has none."""
+    found = []
+    for blocks in sets:
+        boxes = build_boxes(groups, place, blocks)
+        if boxes is None:
+            return None
+        found.append(boxes)
+    return found
+
+
+def _measure(boxes: Sequence[Integers]) -> Overlaps:
+    canvas = Canvas(boxes)
+    left = canvas.paint(boxes[0])
+    current = canvas.measure(left)
+    before, shared = [], []
+    for others in boxes[1:]:
+        if not len(others):
+            before.append(0)
+            shared.append(0)
+            continue
+        mask = canvas.paint(others)
+        before.append(canvas.measure(mask))
+        shared.append(canvas.measure(left & mask))
+        left = left & ~mask
+    return Overlaps(current=current, before=tuple(before), shared=tuple(shared))
+
+
+def _measure_intervals(sets: Sequence[Integers]) -> Overlaps:
+    """The same of intervals: what several sets share follows from the sizes of unions."""
+    first, *others = [intervals[:, 0] for intervals in sets]
+    current, joined, common = measure_union(first), first[:0], 0
+    before, shared = [], []
+    for intervals in others:
+        before.append(measure_union(intervals))
+        if not len(intervals):
+            shared.append(0)
+            continue
+        joined = np.concatenate([joined, intervals])
+        known, common = common, current + measure_union(joined) - measure_union(np.concatenate([first, joined]))
+        shared.append(common - known)
+    return Overlaps(current=current, before=tuple(before), shared=tuple(shared))
+
+
+def build_boxes(groups: Sequence[AccessGroup], place: Place, blocks: BlockBox) -> Integers | None:
+    """Boxes int64[n, axes, 2] of the sectors some blocks touch; None when they are no boxes.
+
+    An outer dimension in which threads step over several places gives two axes: place within the step, and step. The last axis counts sectors.
+    """
+    placed = [
+        (
+            group,
+            place_group(
+                group, list_variables(group, place.launch, blocks, place.region), place.strides, place.base_bytes
+            ),
+        )
+        for group in groups
+    ]
+    steps = [1] * len(place.strides)
+    for index in range(len(place.strides)):
+        found = {
+            abs(variable.step_bytes)
+            for _, axes in placed
+            if axes is not None
+            for variable in axes[index].variables
+            if variable.step_bytes
+        }
+        # The smallest step: the larger ones are multiples of it or leave gaps.
+        steps[index] = min(found, default=1)
+    parts = []
+    for group, axes in placed:
+        if axes is None:
+            return None
+        built = _build_group_boxes(group, axes, steps)
+        if built is None:
+            return None
+        parts.append(built)
+    return np.concatenate(parts)
+
+
+def _build_group_boxes(group: AccessGroup, axes: Sequence[Axis], steps: Sequence[int]) -> Integers | None:
+    count = len(group.constants_bytes)
+    columns: list[Integers] = []
+    if any(variable.count == 0 for axis in axes for variable in axis.variables):
+        return np.zeros((0, sum(2 if step > 1 else 1 for step in steps) + 1, 2), dtype=np.int64)
+    copies: list[Integers] = []
+    for axis, step in zip(axes[:-1], steps, strict=True):
+        reach = _find_reach(axis.variables, 1)
+        if reach is None or (reach.count > 1 and reach.step != step):
+            return None
+        lows = axis.constants + reach.low
+        copies.append(reach.shifts)
+        columns.append(np.stack([lows, lows + reach.step * (reach.count - 1) + 1], axis=1))
+    inner = _find_reach(axes[-1].variables, SECTOR_BYTES)
+    if inner is None:
+        return None
+    lows = axes[-1].constants + inner.low
+    columns.append(np.stack([lows, lows + inner.step * (inner.count - 1) + group.element_bytes], axis=1))
+    copies.append(inner.shifts)
+    boxes = np.stack(columns, axis=1).reshape(count, len(columns), 2)
+    copied = _copy_boxes(boxes, copies)
+    return None if copied is None else _cut_steps(copied, steps)
+
+
+def _copy_boxes(boxes: Integers, copies: Sequence[Integers]) -> Integers | None:
+    """Every box at every combination of shifts."""
+    if np.prod([len(shifts) for shifts in copies], dtype=np.float64) > _MOST_COPIES:
+        return None
+    for axis, shifts in enumerate(copies):
+        if len(shifts) == 1 and shifts[0] == 0:
+            continue
+        moved = np.repeat(boxes[np.newaxis], len(shifts), axis=0)
+        moved[:, :, axis] += shifts[:, np.newaxis, np.newaxis]
+        boxes = moved.reshape(-1, *boxes.shape[1:])
+    return boxes
+
+
+def _cut_steps(boxes: Integers, steps: Sequence[int]) -> Integers:
+    """Axes of steps as two, and bytes as sectors."""
+    columns: list[Integers] = []
+    for axis, step in enumerate(steps):
+        low, high = boxes[:, axis, 0], boxes[:, axis, 1]
+        if step == 1:
+            columns.append(boxes[:, axis])
+            continue
+        place = low % step
+        columns.append(np.stack([place, place + 1], axis=1))
+        columns.append(np.stack([low // step, (high - 1) // step + 1], axis=1))
+    inner = boxes[:, -1]
+    columns.append(np.stack([inner[:, 0] // SECTOR_BYTES, (inner[:, 1] - 1) // SECTOR_BYTES + 1], axis=1))
+    return np.stack(columns, axis=1)
+
+
+def _find_reach(variables: Sequence[Variable], gap: int) -> _Reach | None:
+    """Coordinates that variables reach together; those that leave gaps become shifts."""
+    low = sum(variable.step_bytes * variable.first for variable in variables)
+    moving = sorted(
+        (v for v in variables if v.step_bytes and v.count > 1), key=lambda variable: abs(variable.step_bytes)
+    )
+    low += sum(v.step_bytes * (v.count - 1) for v in moving if v.step_bytes < 0)
+    shifts = np.zeros(1, dtype=np.int64)
+    step, length = 1, 1
+    for variable in moving:
+        size = abs(variable.step_bytes)
+        if length == 1:
+            step, length = size, variable.count
+        elif size % step == 0 and size <= max(gap, step * (length - 1) + max(step, gap)):
+            length = (step * (length - 1) + size * (variable.count - 1)) // step + 1
+        elif len(shifts) * variable.count <= _MOST_COPIES:
+            added = size * np.arange(variable.count, dtype=np.int64)
+            shifts = (shifts[:, np.newaxis] + added).ravel()
+        else:
+            return None
+        if gap > 1 and step <= gap:
+            step, length = 1, step * (length - 1) + 1
+    if gap > 1 and step > gap and length > 1:
+        if len(shifts) * length > _MOST_COPIES:
+            return None
+        added = step * np.arange(length, dtype=np.int64)
+        return _Reach(low, 1, 1, (shifts[:, np.newaxis] + added).ravel())
+    return _Reach(low, step, length, shifts)
+
+
+def build_intervals(groups: Sequence[AccessGroup], place: Place, blocks: BlockBox) -> Integers:
+    """The same as intervals of linear sectors, int64[n, 1, 2]: any affine access can be taken apart so.
+
+    Variables whose steps leave no gaps lengthen the interval; the others are enumerated, from the smallest up to :data:`MOST_INTERVALS`, beyond
+    which the hull of what is left is taken: an upper bound.
+    """
+    parts = [_build_group_intervals(group, place, blocks) for group in groups]
+    return np.concatenate(parts) if parts else np.zeros((0, 1, 2), dtype=np.int64)
+
+
+def count_exactly(groups: Sequence[AccessGroup], place: Place, blocks: BlockBox) -> int | None:
+    """Distinct sectors of some blocks, wherever rows of the array begin; None where too many intervals would have to be looked at.
+
+    Boxes take it that all rows begin at the same place of a sector, which they do not where the pitch is no whole number of sectors.
+    """
+    most = sum(len(group.constants_bytes) * count_starts(group, place, blocks) for group in groups)
+    return None if most > MOST_INTERVALS else measure_union(build_intervals(groups, place, blocks)[:, 0])
+
+
+def count_starts(group: AccessGroup, place: Place, blocks: BlockBox) -> int:
+    """Places from which an access goes on without a gap, at most."""
+    starts = 1
+    for variable in list_variables(group, place.launch, blocks, place.region):
+        if abs(variable.step_bytes) > SECTOR_BYTES:
+            starts *= max(1, variable.count)
+    return starts
+
+
+def _build_group_intervals(group: AccessGroup, place: Place, blocks: BlockBox) -> Integers:
+    variables = list_variables(group, place.launch, blocks, place.region)
+    if any(variable.count == 0 for variable in variables):
+        return np.zeros((0, 1, 2), dtype=np.int64)
+    start = place.base_bytes + sum(variable.step_bytes * variable.first for variable in variables)
+    starts, length = list_distinct(group.constants_bytes) + start, group.element_bytes
+    moving = sorted(
+        (v for v in variables if v.step_bytes and v.count > 1), key=lambda variable: abs(variable.step_bytes)
+    )
+    for variable in moving:
+        size, extent = abs(variable.step_bytes), abs(variable.step_bytes) * (variable.count - 1)
+        if variable.step_bytes < 0:
+            starts = starts - extent
+        if size <= max(SECTOR_BYTES, length) or len(starts) * variable.count > MOST_INTERVALS:
+            length += extent
+            continue
+        added = size * np.arange(variable.count, dtype=np.int64)
+        starts = (starts[:, np.newaxis] + added).ravel()
+    sectors = np.stack([starts // SECTOR_BYTES, (starts + length - 1) // SECTOR_BYTES + 1], axis=1)
+    return sectors[:, np.newaxis, :]

@@ -1,0 +1,355 @@
+"""Expressions from a few traced blocks: :func:`recover_expressions`, :func:`list_probe_blocks`.
+
+Every lane's address is known together with its thread, its block and how often its warp had executed the instruction. Integer coefficients are
+solved from some of these rows and verified on all; only what gives every address exactly is extrapolated to other blocks. The rest (gathers,
+lists, data-dependent strides) stands for itself by what was counted: :class:`~gpa_lsp.execution.volumes.expressions.SampledAccess`.
+
+Source: Ernst et al. (2022), section 1.2, take expressions from a code generator; this finds them for compiled code.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.static_instructions import StaticInstruction
+from gpa_lsp.execution.emulator.trace import MOST_BLOCKS, Trace
+from gpa_lsp.execution.traces.cache_operators import bypasses_l1
+from gpa_lsp.execution.traces.ordering import order_rows
+from gpa_lsp.execution.traces.piece_rows import PieceRows
+from gpa_lsp.execution.traces.request_kinds import RequestKinds
+from gpa_lsp.execution.volumes.affine import find_independent, find_trips, pick_examples, solve_affine
+from gpa_lsp.execution.volumes.continuing import Continuation, continue_sampled, count_growth
+from gpa_lsp.execution.volumes.expressions import (
+    AccessedArray,
+    AccessExpression,
+    KernelAccesses,
+    LaunchShape,
+    LoopTerm,
+    SampledAccess,
+    Triple,
+)
+from gpa_lsp.execution.volumes.groups import Integers
+from gpa_lsp.execution.volumes.lane_rows import VARIABLE_NAMES, LaneRows, RowLanes
+from gpa_lsp.execution.volumes.regions import Activity, find_region
+from gpa_lsp.execution.volumes.trace_sampling import (
+    count_shared_cycles,
+    find_touched,
+    sample_instruction,
+    share_sectors,
+)
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.numbers import format_count
+from gpa_lsp.foundation.prose import Sentence, list_of, say
+from gpa_lsp.foundation.records import ColumnRecord
+
+_WHO = 6
+
+
+def list_probe_blocks(grid: Triple) -> tuple[int, ...]:
+    """Blocks whose traces tell every coefficient: the first and its neighbours along each axis, one in the middle, and those at the ends.
+
+    Of a grid with more blocks than have a number in a trace, only those that have one are among them.
+
+    >>> list_probe_blocks((4, 1, 1)), len(list_probe_blocks((79, 63, 124)))
+    ((0, 1, 2, 3), 9)
+    """
+    whole_x, whole_y = grid[0], grid[1]
+    grid = _cut_grid(grid)
+    middle = tuple(count // 2 for count in grid)
+    last = tuple(count - 1 for count in grid)
+    places = {(0, 0, 0), middle, last}
+    for axis in range(3):
+        if grid[axis] > 1:
+            places.add(tuple(1 if other == axis else 0 for other in range(3)))
+            places.add(tuple(last[other] if other == axis else middle[other] for other in range(3)))
+    corner = {(last[0], 0, 0)} if grid[1] == grid[2] == 1 else set()
+    return tuple(sorted((z * whole_y + y) * whole_x + x for x, y, z in places | corner))
+
+
+def list_fewest_probe_blocks(grid: Triple) -> tuple[int, ...]:
+    """Of :func:`list_probe_blocks` those that tell coefficients, but nothing of the ends of the grid: for blocks that take long.
+
+    >>> list_fewest_probe_blocks((4, 1, 1)), list_fewest_probe_blocks((32, 32, 1))
+    ((0, 1), (0, 1, 32))
+    """
+    steps = (1, grid[0], grid[0] * grid[1])
+    cut = _cut_grid(grid)
+    return (0, *(steps[axis] for axis in range(3) if cut[axis] > 1))
+
+
+def _cut_grid(grid: Triple) -> Triple:
+    """The part of a grid whose blocks all have a number in a trace: whole layers, or whole rows where not one layer is left.
+
+    >>> _cut_grid((2147483647, 65535, 65535)), _cut_grid((65536, 32768, 5)), _cut_grid((79, 63, 124))
+    ((2147483647, 2, 1), (65536, 32768, 2), (79, 63, 124))
+    """
+    x, y, z = grid
+    return x, min(y, max(1, MOST_BLOCKS // x)), min(z, max(1, MOST_BLOCKS // (x * y)))
+
+
+def recover_expressions(
+    trace: Trace,
+    *,
+    flops_per_thread: float | None = None,
+    flops_are_double: bool = True,
+    piece: PieceRows | None = None,
+    continuation: Continuation | None = None,
+) -> KernelAccesses:
+    """What a kernel does to global memory, from some of its blocks.
+
+    Args:
+        trace: of whole blocks, with all their accesses or the first ones of each; :func:`list_probe_blocks` says of which.
+
+    Raises:
+        InputError: no block was traced.
+    """
+    if not len(trace.traced_blocks):
+        raise InputError("the trace holds no block", remedy="trace a few blocks of the launch")
+    found = trace.accesses
+    rows = np.flatnonzero((found.space == int(Space.GLOBAL)) | (found.space == int(Space.TEXTURE)))
+    order = rows[order_rows(found.instruction[rows])]
+    ordered = found.instruction[order].astype(np.int64)
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    kinds = (PieceRows(trace) if piece is None else piece).kinds
+    arrays = tuple(
+        AccessedArray(name=buffer.name, size_bytes=buffer.size_bytes, base_bytes=buffer.base)
+        for buffer in trace.buffers
+    )
+    context = _Context(trace=trace, kinds=kinds, patterns={}, touched={}, continuation=continuation, growths={})
+    accesses: list[AccessExpression] = []
+    sampled: list[SampledAccess] = []
+    parts = np.split(order, starts[1:])  # of no rows, one part without rows, and no instruction
+    for index, part in zip(ordered[starts].tolist(), parts, strict=False):
+        result = _recover(context, trace.instructions[index], part)
+        accesses.extend(result.accesses)
+        sampled.extend(result.sampled)
+    shared = share_sectors(sampled, context.touched, len(trace.traced_blocks))
+    if continuation is not None:
+        shared = continue_sampled(shared, continuation, context.growths, arrays)
+    return KernelAccesses(
+        name=trace.kernel,
+        arrays=arrays,
+        accesses=tuple(accesses),
+        sampled=shared,
+        flops_per_thread=flops_per_thread,
+        flops_are_double=flops_are_double,
+        shared_cycles_per_warp=count_shared_cycles(trace, None if continuation is None else continuation.ratios),
+        notes=tuple(_list_notes(trace, continuation)),
+    )
+
+
+def _list_notes(trace: Trace, continuation: Continuation | None) -> Iterator[Sentence]:
+    if np.any(trace.accesses.space == int(Space.LOCAL)):
+        yield say("Accesses to local memory are not counted.")
+    if continuation is not None:
+        yield say(
+            "Of each access, at most the first {count} of a warp were followed and the others counted; loops are taken to go on as they began.",
+            count=format_count(continuation.most_executions),
+        )
+    elif not trace.is_complete:
+        yield say("The trace is incomplete; what is missing is not counted.")
+
+
+def find_launch_shape(kernel: KernelAccesses, block: Triple, grid: Triple, fold: Triple = (1, 1, 1)) -> LaunchShape:
+    """The launch, with as many updates as there are threads that access anything: what lies behind a guard of all accesses has no work."""
+    high = tuple(count * size for count, size in zip(grid, block, strict=True))
+    regions = [access.region for access in kernel.accesses]
+    if regions and all(region is not None for region in regions):
+        high = tuple(max(region.high[axis] for region in regions if region is not None) for axis in range(3))
+    x, y, z = (extent * count for extent, count in zip(high, fold, strict=True))
+    return LaunchShape(block=block, grid=grid, updates=(x, y, z), fold=fold)
+
+
+class _Pattern(ColumnRecord, frozen=True, kw_only=True):
+    """What instructions that the same lanes execute in the same order have in common."""
+
+    lanes: RowLanes  # of each
+    examples: tuple[Integers, Integers]  # rows and lanes to solve from
+    columns: Integers  # of the examples
+    kept: list[int]  # columns that tell something
+    activity: Activity  # which threads execute them
+    trips: float  # executions per thread, mean
+    has_equal_trips: bool  # every thread executes them equally often
+    solved: "dict[bytes, _Solution]"  # what gives their addresses, by the distances of these from the first one
+
+
+class _Context(ColumnRecord, frozen=True, kw_only=True):
+    trace: Trace
+    kinds: RequestKinds | None
+    patterns: dict[bytes, _Pattern]
+    touched: dict[int, Integers]
+    continuation: Continuation | None
+    growths: dict[int, float]
+
+
+class _Recovered(Struct, frozen=True, kw_only=True):
+    accesses: tuple[AccessExpression, ...] = ()
+    sampled: tuple[SampledAccess, ...] = ()
+
+
+def _recover(context: _Context, instruction: StaticInstruction, rows: npt.NDArray[np.intp]) -> _Recovered:
+    trace = context.trace
+    pattern = _find_pattern(context, rows)
+    lanes = LaneRows(trace=trace, rows=rows, lanes=pattern.lanes)
+    ends = lanes.find_ends(context.kinds)
+    array = _find_array(trace, *ends)
+    if array is None or instruction.kind is None:
+        return _sample(context, instruction, lanes, None, say("its addresses lie in several arrays"))
+    unseen = _list_unseen(trace, pattern.kept)
+    solved = _solve(context, lanes, trace.buffers[array].base, pattern)
+    if solved is None:
+        return _sample(
+            context, instruction, lanes, array, say("its address is not an affine function of thread, block and loop")
+        )
+    if pattern.activity.ratio < 1.0:
+        why = say("only some threads make it, and these do not lie side by side")
+        return _sample(context, instruction, lanes, array, why)
+    if unseen:
+        return _sample(
+            context,
+            instruction,
+            lanes,
+            array,
+            say("the traced blocks do not show its stride along {axes}", axes=list_of(unseen)),
+        )
+    constant, steps, trips = solved
+    if not pattern.has_equal_trips:
+        return _sample(context, instruction, lanes, array, say("trip counts of its loops differ between threads"))
+    if context.continuation is not None:
+        longer = context.continuation.lengthen(instruction.index, trips, pattern.trips)
+        further = steps[_WHO + len(trips) - 1] * (longer[-1] - trips[-1])
+        if _find_array(trace, ends[0] + min(0, further), ends[1] + max(0, further)) != array:
+            return _sample(context, instruction, lanes, array, say("its loops do not go on as they began"))
+        trips = longer
+    loops = tuple(
+        LoopTerm(step_bytes=step, trips=count) for step, count in zip(steps[_WHO:], trips, strict=True) if count > 1
+    )
+    of_all, own, of_block = _name_steps(steps, trace.block_threads)
+    access = AccessExpression(
+        array=array,
+        kind=instruction.kind,
+        element_bytes=max(1, int(trace.accesses.bytes[rows[0]])),  # of a texel, not of the registers it fills
+        constant_bytes=constant,
+        loops=loops,
+        region=pattern.activity.region,
+        instruction=instruction.index,
+        bypasses_l1=bypasses_l1(instruction),
+        global_bytes=of_all,
+        thread_bytes=own,
+        block_bytes=of_block,
+    )
+    return _Recovered(accesses=(access,))
+
+
+def _name_steps(steps: Sequence[int], block: Triple) -> tuple[Triple, Triple, Triple]:
+    """Coefficients of the global index where a block's step is its size times a thread's, and of each alone elsewhere."""
+    of_all, own, of_block = [0, 0, 0], [0, 0, 0], [0, 0, 0]
+    for axis in range(3):
+        thread, whole = steps[axis], steps[axis + 3]
+        if block[axis] == 1:
+            of_all[axis] = whole
+        elif whole == thread * block[axis]:
+            of_all[axis] = thread
+        else:
+            own[axis], of_block[axis] = thread, whole
+    return _triple(of_all), _triple(own), _triple(of_block)
+
+
+_Solution = tuple[int, list[int], tuple[int, ...]] | None  # Constant, steps and trips
+
+
+def _solve(context: _Context, lanes: LaneRows, base: int, pattern: _Pattern) -> _Solution:
+    """What gives the addresses of an instruction within an array.
+
+    What differs by a constant from an instruction that was solved has the same steps: loops that a compiler unrolled.
+    """
+    kinds = context.kinds
+    if kinds is None:
+        return _solve_lanes(context, lanes, base, pattern)
+    bases = kinds.base[lanes.rows].astype(np.int64)
+    first = int(bases[0])
+    key = kinds.shape[lanes.rows].tobytes() + (bases - first).tobytes()
+    if key not in pattern.solved:
+        pattern.solved[key] = _solve_lanes(context, lanes, first, pattern)
+    solved = pattern.solved[key]
+    return None if solved is None else (solved[0] + first - base, *solved[1:])
+
+
+def _solve_lanes(context: _Context, lanes: LaneRows, base: int, pattern: _Pattern) -> _Solution:
+    """The same without looking at other instructions; loops within each other are tried where one counter does not explain the addresses."""
+    whole = round(pattern.trips) or 1
+    relative = lanes.read(*pattern.examples) - base
+    solved = solve_affine(pattern.columns, relative, pattern.kept)
+    if solved is not None and lanes.are_given(context.kinds, base, *solved):
+        return solved[0], solved[1].tolist(), (max(1, whole),)
+    if whole == 1 and int(lanes.lanes.execution.max()) == 0:
+        return None
+    trips = find_trips(
+        lanes.read(*lanes.lanes.list_thread(int(lanes.lanes.executions.argmax()))) - base,
+        is_cut=context.continuation is not None,
+    )
+    if trips is None or len(trips) < 2:
+        return None
+    columns = lanes.lanes.list_columns(*pattern.examples, trips)
+    solved = solve_affine(columns, relative, find_independent(columns))
+    if solved is None or not lanes.are_given(context.kinds, base, *solved, trips=trips):
+        return None
+    return solved[0], solved[1].tolist(), trips
+
+
+def _find_pattern(context: _Context, rows: npt.NDArray[np.intp]) -> _Pattern:
+    found = context.trace.accesses
+    parts = (found.block[rows], found.warp[rows], found.execution[rows], found.lane_mask[rows])
+    key = b"".join(part.tobytes() for part in parts)
+    if key not in context.patterns:
+        context.patterns[key] = _build_pattern(context, rows)
+    return context.patterns[key]
+
+
+def _build_pattern(context: _Context, rows: npt.NDArray[np.intp]) -> _Pattern:
+    lanes = RowLanes(context.trace, rows)
+    examples = lanes.pick(pick_examples(lanes.count))
+    columns = lanes.list_columns(*examples)
+    counts = lanes.executions[lanes.executions > 0]
+    return _Pattern(
+        lanes=lanes,
+        examples=examples,
+        columns=columns,
+        kept=find_independent(columns),
+        activity=find_region(lanes, context.trace),
+        trips=float(counts.mean()),
+        has_equal_trips=int(counts.min()) == int(counts.max()),
+        solved={},
+    )
+
+
+def _find_array(trace: Trace, low: int, high: int) -> int | None:
+    """The array that all addresses from the lowest to the highest are in; None when there are several, or none."""
+    for index, buffer in enumerate(trace.buffers):
+        if buffer.base <= low and high < buffer.base + buffer.size_bytes:
+            return index
+    return None
+
+
+def _list_unseen(trace: Trace, kept: Sequence[int]) -> list[str]:
+    """Variables that vary in the launch, but not (or not by themselves) in the traced blocks."""
+    extents = (*trace.block_threads, *trace.grid)
+    return [VARIABLE_NAMES[index] for index in range(_WHO) if extents[index] > 1 and index not in kept]
+
+
+def _sample(
+    context: _Context, instruction: StaticInstruction, lanes: LaneRows, array: int | None, why: Sentence
+) -> _Recovered:
+    context.touched[instruction.index] = find_touched(context.trace, lanes)
+    if context.continuation is not None:
+        whole = len(context.touched[instruction.index])
+        context.growths[instruction.index] = count_growth(lanes, context.continuation, instruction.index, whole)
+    return _Recovered(sampled=(sample_instruction(context.trace, instruction, lanes, array, why),))
+
+
+def _triple(values: Sequence[int]) -> Triple:
+    x, y, z = values
+    return (x, y, z)

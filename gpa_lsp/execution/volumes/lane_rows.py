@@ -1,0 +1,207 @@
+"""A trace's warp-level accesses by lane, with who made each: :class:`RowLanes`, and what each accessed: :class:`LaneRows`."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.traces.request_kinds import RequestKinds, find_equal_rows
+from gpa_lsp.execution.volumes.affine import gives_all, split_executions
+from gpa_lsp.execution.volumes.block_volumes import WARP_THREADS
+from gpa_lsp.execution.volumes.groups import Integers
+from gpa_lsp.foundation.native.shared_library import find_core
+from gpa_lsp.foundation.records import ColumnRecord
+
+VARIABLE_NAMES = ("thread x", "thread y", "thread z", "block x", "block y", "block z")
+_LANE_BITS = WARP_THREADS.bit_length() - 1
+
+
+class RowLanes:
+    """The n lanes of some warp-level accesses, row by row by ascending lane, and who they are; what they access is no part of it.
+
+    Args:
+        trace: the rows are of.
+        rows: of its accesses.
+
+    Attributes:
+        masks: uint32[rows], the lanes of each.
+        count: n.
+        slot: int64[rows], place of the row's block among those the rows are of.
+        warp: int64[rows], within its block.
+        execution: int64[rows], how often the warp had executed the instruction before.
+    """
+
+    def __init__(self, trace: Trace, rows: npt.NDArray[np.intp]) -> None:
+        found = trace.accesses
+        self._block_threads, self._grid = trace.block_threads, trace.grid
+        self.masks = np.ascontiguousarray(found.lane_mask[rows], dtype="<u4")
+        self._ends = np.cumsum(np.bitwise_count(self.masks), dtype=np.int64)
+        self.count = int(self._ends[-1]) if len(rows) else 0
+        self._blocks, self.slot = np.unique(found.block[rows].astype(np.int64), return_inverse=True)
+        self.warp = found.warp[rows].astype(np.int64)
+        self.execution = found.execution[rows].astype(np.int64)
+
+    @cached_property
+    def request(self) -> Integers:
+        """int64[n], place of the row of each lane."""
+        return self._places >> _LANE_BITS
+
+    @cached_property
+    def lane(self) -> Integers:
+        """int64[n], 0..31."""
+        return self._places & (WARP_THREADS - 1)
+
+    @cached_property
+    def _places(self) -> Integers:
+        return np.flatnonzero(np.unpackbits(self.masks.view(np.uint8), bitorder="little"))
+
+    @cached_property
+    def columns(self) -> Integers:
+        """int64[n, 7], see :meth:`list_columns`."""
+        return self.list_columns(self.request, self.lane)
+
+    @property
+    def thread(self) -> Integers:
+        """int64[n], see :meth:`number_threads`."""
+        return self.number_threads(self.request, self.lane)
+
+    @cached_property
+    def executions(self) -> Integers:
+        """Of each thread, by its number: how many of the lanes are its own."""
+        warps_per_block = -(-prod(self._block_threads) // WARP_THREADS)
+        warps = self.slot * warps_per_block + self.warp
+        pairs, times = np.unique(warps << WARP_THREADS | self.masks, return_counts=True)
+        masks = (pairs & 0xFFFF_FFFF).astype("<u4")
+        place = np.flatnonzero(np.unpackbits(masks.view(np.uint8), bitorder="little"))
+        pair, lane = place >> _LANE_BITS, place & (WARP_THREADS - 1)
+        slot, warp = np.divmod(pairs[pair] >> WARP_THREADS, warps_per_block)
+        thread = slot * prod(self._block_threads) + (warp << _LANE_BITS) + lane
+        found: Integers = np.bincount(thread, weights=times[pair]).astype(np.int64)
+        return found
+
+    def number_threads(self, request: Integers, lane: Integers) -> Integers:
+        """Numbers of the threads of some lanes: place of the block among those the rows are of · threads of a block + thread."""
+        return self.slot[request] * prod(self._block_threads) + (self.warp[request] << _LANE_BITS) + lane
+
+    def place_threads(self, thread: Integers) -> tuple[Integers, ...]:
+        """Index in its block and index of its block in x, y and z, of threads by number."""
+        slot, own = np.divmod(thread, prod(self._block_threads))
+        return *split_index(own, self._block_threads), *split_index(self._blocks[slot], self._grid)
+
+    def list_columns(self, request: Integers, lane: Integers, trips: Sequence[int] = (1,)) -> Integers:
+        """What the addresses of some lanes may be a function of, int64[k, 6 + loops]: thread and block, and how often the warp had executed the
+        instruction before, as counters of loops."""
+        who = np.stack(self.place_threads(self.number_threads(request, lane)), axis=1)
+        return np.concatenate([who, split_executions(self.execution[request], trips)], axis=1)
+
+    def pick(self, places: Integers) -> tuple[Integers, Integers]:
+        """Row and lane of some of the n lanes."""
+        request = np.searchsorted(self._ends, places, side="right")
+        rank = places - (self._ends[request] - np.bitwise_count(self.masks[request]))
+        is_there = np.unpackbits(self.masks[request].view(np.uint8).reshape(-1, 4), axis=1, bitorder="little")
+        return request, np.argmax(np.cumsum(is_there, axis=1) > rank[:, np.newaxis], axis=1)
+
+    def list_thread(self, thread: int) -> tuple[Integers, Integers]:
+        """Rows and lanes of one thread, by its number."""
+        slot, own = divmod(thread, prod(self._block_threads))
+        warp, lane = divmod(own, WARP_THREADS)
+        request = np.flatnonzero((self.slot == slot) & (self.warp == warp) & (self.masks >> np.uint32(lane) & 1 == 1))
+        return request, np.full(len(request), lane, dtype=np.int64)
+
+    @cached_property
+    def first_lane(self) -> Integers:
+        """int64[rows], the first lane of each row."""
+        masks = self.masks.astype(np.int64)
+        found: Integers = np.bitwise_count((masks & -masks) - 1).astype(np.int64)
+        return found
+
+    @cached_property
+    def first_columns(self) -> Integers:
+        """int64[rows, 7], what the address of the first lane of each row may be a function of."""
+        return self.list_columns(np.arange(len(self.masks)), self.first_lane)
+
+    def rank(self, request: Integers, lane: Integers) -> Integers:
+        """Place of some lanes among those of their rows."""
+        below = self.masks[request].astype(np.int64) & ((1 << lane) - 1)
+        found: Integers = np.bitwise_count(below).astype(np.int64)
+        return found
+
+
+class LaneRows(ColumnRecord, frozen=True, kw_only=True):
+    """What one instruction accesses."""
+
+    trace: Trace  # the rows are of
+    rows: npt.NDArray[np.intp]  # intp[requests], its warp-level accesses
+    lanes: RowLanes  # who makes them; other instructions may have the same
+
+    def read(self, request: Integers, lane: Integers) -> Integers:
+        """Addresses of some lanes, int64: first byte of each."""
+        found = self.trace.accesses
+        places = found.first_address[self.rows[request]].astype(np.int64) + self.lanes.rank(request, lane)
+        addresses: Integers = found.addresses[places].astype(np.int64)
+        return addresses
+
+    def read_all(self) -> Integers:
+        """Addresses of all lanes, in their order."""
+        found, core, count = self.trace.accesses, find_core(), self.lanes.count
+        if core is not None:
+            joined = np.empty(count, np.int64)
+            columns = (np.ascontiguousarray(one) for one in (found.lane_mask, found.first_address, found.addresses))
+            chosen = np.ascontiguousarray(self.rows, np.int64)
+            if core.call("join_addresses", *columns, len(found.addresses), chosen, len(chosen), joined, count) == count:
+                return joined
+        return self.read(self.lanes.request, self.lanes.lane)
+
+    def find_ends(self, kinds: RequestKinds | None) -> tuple[int, int]:
+        """The lowest and the highest of all addresses."""
+        if kinds is None:
+            addresses = self.read_all()
+            return int(addresses.min()), int(addresses.max())
+        chosen = np.zeros(len(kinds.rows), dtype=np.bool_)
+        chosen[kinds.kind[self.rows]] = True  # those of one instruction, whose rows these all are
+        return int(kinds.lowest[chosen].min()), int(kinds.highest[chosen].max())
+
+    def are_given(
+        self, kinds: RequestKinds | None, base: int, constant: int, steps: Integers, trips: Sequence[int] = (1,)
+    ) -> bool:
+        """Whether a constant and coefficients give every address: of all lanes, or of the first lane of each row, and of all lanes of one row for
+        each shape and warp, as the others differ from these by thread alone.
+
+        Args:
+            steps: int64[6 + loops].
+        """
+        lanes = self.lanes
+        if kinds is None:
+            columns = lanes.columns if len(trips) == 1 else lanes.list_columns(lanes.request, lanes.lane, trips)
+            return gives_all(columns, self.read_all() - base, constant, steps)
+        every = np.arange(len(self.rows))
+        columns = lanes.first_columns if len(trips) == 1 else lanes.list_columns(every, lanes.first_lane, trips)
+        if not gives_all(columns, kinds.base[self.rows].astype(np.int64) - base, constant, steps):
+            return False
+        chosen = find_equal_rows(kinds.shape[self.rows], lanes.warp).first
+        masks = lanes.masks[chosen]
+        place = np.flatnonzero(np.unpackbits(masks.view(np.uint8), bitorder="little"))
+        request, lane = chosen[place >> _LANE_BITS], place & (WARP_THREADS - 1)
+        return gives_all(lanes.list_columns(request, lane, trips), self.read(request, lane) - base, constant, steps)
+
+
+def fill_requests(trace: Trace, rows: npt.NDArray[np.intp]) -> Integers:
+    """Addresses int64[requests, 32] of some rows; lanes that were not there repeat the first one's."""
+    found = trace.accesses
+    rank = np.arange(WARP_THREADS, dtype=np.int64)
+    is_there = rank < np.bitwise_count(found.lane_mask[rows])[:, np.newaxis]
+    places = found.first_address[rows].astype(np.int64)[:, np.newaxis] + rank * is_there
+    addresses: Integers = found.addresses[places].astype(np.int64)
+    return addresses
+
+
+def split_index(index: Integers, size: tuple[int, int, int]) -> tuple[Integers, Integers, Integers]:
+    """Linear indexes, x fastest, as x, y, z.
+
+    >>> [column.tolist() for column in split_index(np.array([0, 5, 11]), (4, 2, 2))]
+    [[0, 1, 3], [0, 1, 0], [0, 0, 1]]
+    """
+    return index % size[0], index // size[0] % size[1], index // (size[0] * size[1])

@@ -1,0 +1,223 @@
+"""What is predicted: :class:`VolumePrediction`. Volumes are in bytes per update unless a name says otherwise."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from gpa_lsp.execution.volumes.devices import VolumeDevice
+from gpa_lsp.execution.volumes.expressions import LaunchShape
+from gpa_lsp.execution.volumes.waves import Wave
+from gpa_lsp.foundation.prose import Sentence
+from gpa_lsp.foundation.records import ColumnRecord
+
+
+class VolumeMode(StrEnum):
+    """Which model."""
+
+    PAPER = "paper"  # As published: what its authors' program of 2022 computes, slips included
+    CORRECTED = "corrected"  # Its slips mended, its rules replaced by later ones where measurements ask for it
+
+
+class Limiter(StrEnum):
+    """What can hold a kernel up; the values are words for people."""
+
+    FLOPS = "floating-point operations"
+    BLOCKS = "starting blocks"
+    L1 = "L1"
+    L2 = "L2"
+    DRAM = "DRAM"
+
+
+class SharedLoads(Struct, frozen=True, kw_only=True):
+    """What blocks load of an array that their neighbours along an axis of the grid load too, in bytes per update."""
+
+    axis: str  # ``x``, ``y`` or ``z``
+    spacing_blocks: float  # blocks that start from one to its neighbour
+    apart_bytes: float  # loaded when neighbours share nothing
+    together_bytes: float  # loaded when each sector is loaded once
+    # how much later in its program a neighbour loads what both load, as a part of the program; negative for earlier
+    delay_ratio: float = 0.0
+
+    @property
+    def again_bytes(self) -> float:
+        """What a neighbour loads that another has loaded."""
+        return self.apart_bytes - self.together_bytes
+
+
+class Rewrites(Struct, frozen=True, kw_only=True):
+    """Stores to where the same threads stored before, as a sum kept in memory is."""
+
+    block_bytes: float  # distinct sectors of each warp's store, summed over a block, without the first time
+    traffic_ratio: float  # the part of a block's traffic that passes between one time and the next
+
+
+class Counts(Struct, frozen=True, kw_only=True):
+    """What was counted, before any fit. Bytes are sectors (lines for ``block_line_bytes``) times their size."""
+
+    l1_cycles_per_warp: float  # for one thread of each lane, all its updates
+    # distinct lines one block loads through L1 in one iteration of its loops: what it allocates there
+    block_line_bytes: float
+    block_request_bytes: float  # distinct sectors of each warp's load, summed over a block: what L1 hands out
+    block_bypassing_bytes: float  # of ``block_request_bytes`` what loads that L1 does not keep ask for, all of it of L2; 0 in the published model
+    warp_load_bytes: float  # distinct sectors of all loads of one warp through L1 together, summed over a block
+    block_load_bytes: float  # distinct sectors one block loads through L1
+    # distinct sectors of each warp's atomics and reductions, summed over a block; 0 in the published model
+    block_atomic_bytes: float
+    block_store_bytes: float  # distinct sectors of each warp's store, summed over a block: L1 writes through
+    block_written_bytes: float  # distinct sectors that one block writes; in the published model ``block_store_bytes``
+    # of ``block_store_bytes`` what goes again where it went before; empty in the published model
+    rewrites: tuple[Rewrites, ...]
+    # distinct sectors that the whole launch reads: DRAM gives them once at least; 0 in the published model
+    launch_load_bytes: float
+    # distinct sectors that the whole launch writes: DRAM takes them once at least; 0 in the published model
+    launch_store_bytes: float
+    # of each array, what blocks load that their neighbours load too; empty in the published model, which looks at waves
+    shared_loads: tuple[SharedLoads, ...]
+    # per update that is loaded when all of ``shared_loads`` is loaded once; 0 in the published model
+    once_load_bytes: float
+    fetched_bytes: float  # per update that DRAM gives along with ``once_load_bytes``; 0 in the published model
+    load_iterations: int  # of the longest loop through memory, 1 without any
+    loads_per_thread: int  # in its program; of a loop those of one iteration
+    wave_load_bytes: float  # distinct sectors a wave loads
+    wave_store_bytes: float  # distinct sectors a wave stores
+    before_bytes: tuple[float, float, float]  # distinct sectors that the sets before the wave touched: along x, y and z
+    # of ``wave_load_bytes`` what these sets touched, each counted once, along x, y and z
+    shared_load_bytes: tuple[float, float, float]
+    shared_store_bytes: tuple[float, float, float]  # the same of ``wave_store_bytes``
+    wave_threads: int  # threads of the wave with work
+    wave_pages: int  # distinct pages of 2 MiB of a wave, by array
+    working_ratio: float  # threads with work of all that are launched; 1 in the published model, which does not look at the grid's ends
+    # rows that one thread's loads of an array span, at most over the arrays; None where rows share nothing
+    row_span: int | None
+    layer_span: int | None  # layers that they span; None where layers share nothing
+
+
+class LayerReuse(Struct, frozen=True, kw_only=True):
+    """Reuse of what earlier blocks loaded along one axis: the layer condition."""
+
+    axis: str  # ``y`` for rows (blocks of the same row included), ``z`` for layers
+    overlap: float  # bytes per update that those blocks had loaded already
+    hit: float  # of it, bytes per update that L2 still holds
+    # what L2 must hold for all of it: what those blocks touched; in the corrected model what passes through L2 from a block to its neighbour along
+    # the axis
+    needed_bytes: float
+    oversubscription: float  # ``needed_bytes`` over the size of L2
+    hit_ratio: float  # of the overlap; 1 when the condition holds well
+    # rows (or layers) that one thread's loads span, all of which must stay in L2; None where neighbours share nothing
+    layers_needed: int | None
+    # length of a row (side of a square layer) of updates at which what is needed fills L2; None where neighbours share nothing
+    transition_updates: float | None
+
+    @property
+    def holds(self) -> bool:
+        """At least half of the overlap hits."""
+        return self.hit_ratio >= 0.5
+
+
+class Volumes(Struct, frozen=True, kw_only=True):
+    """Volumes by level and cause, in bytes per update."""
+
+    l1_load: float  # L1 to registers: distinct sectors of each warp's loads
+    l2_load_compulsory: float  # L2 to L1: what a block loads, once
+    l2_load_capacity: float  # loaded again since L1 had dropped it
+    l2_load_bypassing: float  # loads that L1 does not keep: distinct sectors of each warp's
+    l2_store: float  # L1 to L2
+    dram_load_footprint: float  # what blocks load, each sector once for a block; in the published model once for a wave
+    dram_load_reused: float  # of it what L2 still holds from other blocks
+    dram_load_fetched: float  # that come along, since DRAM gives more than a sector at once
+    dram_load_partial: float  # read to complete sectors that were written in part
+    dram_store_compulsory: float  # what a wave stores, once
+    dram_store_partial: float  # stored again since L2 had dropped a sector that was written in part
+    dram_store_again: float  # stored again since L2 had dropped a sector before the same threads wrote it once more
+
+    @property
+    def l2_load(self) -> float:
+        """All loads of L1 from L2."""
+        return self.l2_load_compulsory + self.l2_load_capacity + self.l2_load_bypassing
+
+    @property
+    def dram_load(self) -> float:
+        """All loads of L2 from DRAM."""
+        return self.dram_load_footprint - self.dram_load_reused + self.dram_load_fetched + self.dram_load_partial
+
+    @property
+    def dram_store(self) -> float:
+        """All stores of L2 to DRAM."""
+        return self.dram_store_compulsory + self.dram_store_partial + self.dram_store_again
+
+
+class Bound(Struct, frozen=True, kw_only=True):
+    """What one limiter alone would allow."""
+
+    limiter: Limiter  # which
+    updates_per_s: float  # at most
+    load: float  # what an update asks of it: flops, cycles of an SM's L1 for a warp's worth of updates, or bytes
+    capacity_per_s: float  # what the device gives: flops, L1 cycles of all SMs, or bytes per second
+
+
+class Rule(StrEnum):
+    """What every prediction keeps to; the values are words for people."""
+
+    NOTHING_NEGATIVE = "no volume is negative"
+    LEVELS = "a level is asked for no less than it asks the next one for"
+    COMPULSORY = "what is touched is moved once at least"
+    COUNTED = "what was counted is what is predicted"
+
+
+class Contradiction(Struct, frozen=True, kw_only=True):
+    """Two numbers of one prediction that cannot both be true: a defect of ours. The first must not be more than the second, and is."""
+
+    rule: Rule  # that is broken
+    low_name: str  # what the first is of
+    low_bytes: float  # of the launch, or of the traced blocks where they are counted
+    high_name: str  # what the second is of
+    high_bytes: float  # in the unit of ``low_bytes``
+
+
+class VolumePrediction(ColumnRecord, frozen=True, kw_only=True):
+    """A launch, predicted."""
+
+    kernel: str  # its name
+    device: VolumeDevice  # for which
+    mode: VolumeMode  # the model
+    launch: LaunchShape  # how the threads are laid out
+    blocks_per_sm: int  # resident at once
+    wave: Wave  # blocks that run at once
+    counts: Counts  # before fits
+    volumes: Volumes  # bytes per update by level and cause
+    l1_oversubscription: float  # lines that share an L1, over its size
+    l2_oversubscription: float  # what a wave touches, over the size of L2
+    # bytes per update that SMs load again within a wave and L2 has dropped, by the published model's fourth version; it is in no volume, since the
+    # third version without it is nearer to measurements
+    l2_capacity_estimate: float
+    reuse: tuple[LayerReuse, ...]  # of rows and of layers
+    bounds: tuple[Bound, ...]  # what each limiter would allow, lowest first; limiters without load are left out
+    # expected; in the published model the lowest bound, in the corrected one less, since limiters do not overlap perfectly. 0 when nothing limits it.
+    updates_per_s: float
+    notes: tuple[Sentence, ...] = ()  # approximations that matter here, one sentence each
+    # defects; where there are any, no number of the prediction may be shown
+    contradictions: tuple[Contradiction, ...] = ()
+
+    @property
+    def limiter(self) -> Limiter | None:
+        """The lowest; None when there is none."""
+        return self.bounds[0].limiter if self.bounds else None
+
+    @property
+    def update_count(self) -> int:
+        """Updates of the whole launch."""
+        x, y, z = self.launch.updates
+        return x * y * z
+
+    @property
+    def duration_ns(self) -> float | None:
+        """Of the whole launch, without what launching costs; None when nothing limits it."""
+        return self.update_count / self.updates_per_s * 1e9 if self.updates_per_s else None
+
+    def scale_to_thread(self, bytes_per_update: float) -> float:
+        """Bytes per update as bytes per thread."""
+        return bytes_per_update * self.launch.updates_per_thread
+
+    def scale_to_launch(self, bytes_per_update: float) -> float:
+        """Bytes per update as bytes of the whole launch."""
+        return bytes_per_update * self.update_count

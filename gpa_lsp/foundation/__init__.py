@@ -1,0 +1,1 @@
+"""Errors, numbers, prose, catalogues, the cache and child processes: what every wing stands on and none of it knows of GPUs."""

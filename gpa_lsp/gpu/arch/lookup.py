@@ -1,0 +1,413 @@
+"""Find the architecture of a compute capability.
+
+The tables lie in ``tables/``, one per architecture and complete in itself. A capability without a table is an error that lists those there
+are: numbers of another architecture would look just as good and be wrong.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin
+
+import msgspec.structs
+import tomli
+
+from gpa_lsp.foundation.errors import CatalogueError, UnknownArchitectureError
+from gpa_lsp.gpu.arch.convert_value import (
+    check_bounds,
+    to_bool,
+    to_cycles,
+    to_float,
+    to_int,
+    to_ints,
+    to_pair,
+    to_string,
+    to_strings,
+)
+from gpa_lsp.gpu.arch.figures import Figure, Status, Unknown, parse_compute_capability
+from gpa_lsp.gpu.arch.hazards import HazardMatrix, HazardRow, LatencyClass
+from gpa_lsp.gpu.arch.model import Architecture
+from gpa_lsp.gpu.arch.opcodes import OpcodeClasses, ProducerGroup
+from gpa_lsp.gpu.arch.sections import (
+    Caches,
+    IssueCosts,
+    MemoryHierarchy,
+    OccupancyRules,
+    Producer,
+    ScoreboardKind,
+    Simulation,
+    Stalls,
+    StreamingMultiprocessor,
+    Throughput,
+)
+
+# Read a table: TOML → :class:`~gpa_lsp.gpu.arch.model.Architecture`, checked to the last key.
+#
+# A value is written ``{ value = 64, documented = "guide" }``: the key beside ``value`` is its status and names its sources, ``note`` and
+# ``spread`` may follow. ``{ unknown = "why" }`` is no value. A row of a hazard matrix holds lower bounds in ``value`` and, where they differ,
+# upper bounds in ``high``, one per entry of the matrix's ``readers``, ``"?"`` where the sources give none.
+#
+# The tables are part of this package, so what is wrong with one is a :class:`~gpa_lsp.foundation.errors.CatalogueError`.
+
+Section = TypeVar("Section")
+Plain = TypeVar("Plain")
+Key = TypeVar("Key", bound=StrEnum)
+Convert = Callable[[Any], Any]
+
+_STATUSES = {status.value: status for status in Status}
+_TOP_KEYS = {
+    *("name", "compute_capability", "family", "examples", "sources"),
+    *(
+        "sm",
+        "occupancy",
+        "caches",
+        "hierarchy",
+        "throughput",
+        "issue",
+        "producers",
+        "scoreboard",
+        "stalls",
+        "simulation",
+    ),
+    *("register_latency", "predicate_latency", "uniform_latency", "uniform_predicate_latency"),
+}
+
+
+def read_architecture(path: Path, opcodes: OpcodeClasses, wanted: tuple[int, int]) -> Architecture:
+    """Read one architecture table.
+
+    Args:
+        opcodes: what :func:`read_opcode_classes` returned.
+        wanted: the compute capability asked for: the table's own, or one of its ``also``.
+
+    Raises:
+        CatalogueError: the table is malformed or incomplete, cites a source it does not list, or does not serve ``wanted``.
+    """
+    document = _load(path)
+    table_of = parse_compute_capability(str(document.get("compute_capability")), path.name)
+    also = _take_also(document, path.name)
+    unlike = _find_differences(also, wanted, path.name) if wanted != table_of else {}
+    _check_keys(document, _TOP_KEYS, path.name)
+    reader = _Reader(file=path.name, sources=document["sources"], unlike=unlike)
+    for entry in also:
+        reader.read_sources(entry["source"], "also")
+    architecture = Architecture(
+        name=reader.read_plain(document["name"], to_string, "name"),
+        compute_capability=wanted,
+        table_of=table_of,
+        family=reader.read_plain(document["family"], to_string, "family"),
+        examples=reader.read_plain(document["examples"], to_strings, "examples"),
+        sm=reader.read_section(document["sm"], StreamingMultiprocessor, "sm"),
+        occupancy=reader.read_section(document["occupancy"], OccupancyRules, "occupancy"),
+        caches=reader.read_section(document["caches"], Caches, "caches"),
+        hierarchy=reader.read_section(document["hierarchy"], MemoryHierarchy, "hierarchy"),
+        throughput=reader.read_section(document["throughput"], Throughput, "throughput"),
+        issue=reader.read_section(document["issue"], IssueCosts, "issue"),
+        stalls=reader.read_section(document["stalls"], Stalls, "stalls"),
+        simulation=reader.read_section(document["simulation"], Simulation, "simulation"),
+        register_latency=reader.read_matrix(document["register_latency"], "register_latency"),
+        predicate_latency=reader.read_matrix(document["predicate_latency"], "predicate_latency"),
+        uniform_latency=reader.read_matrix(document["uniform_latency"], "uniform_latency"),
+        uniform_predicate_latency=reader.read_matrix(
+            document["uniform_predicate_latency"], "uniform_predicate_latency"
+        ),
+        scoreboard=reader.read_by_key(document["scoreboard"], LatencyClass, "scoreboard", (to_bool, True)),
+        producers={
+            group: reader.read_section(entry, Producer, f"producers.{group}")
+            for group, entry in reader.take_all(document["producers"], ProducerGroup, "producers")
+        },
+        opcodes=opcodes,
+        sources=document["sources"],
+    )
+    reader.check_all_used()
+    return architecture
+
+
+def read_opcode_classes(path: Path) -> OpcodeClasses:
+    """Read the table that says which class and group an opcode is in.
+
+    Raises:
+        CatalogueError: the table is malformed, cites a source it does not list, or puts one entry into two classes.
+    """
+    document = _load(path)
+    _check_keys(document, {"latency_classes", "producers", "sources"}, path.name)
+    reader = _Reader(file=path.name, sources=document["sources"], unlike={})
+    kind = (to_strings, False)
+    classes = reader.read_by_key(document["latency_classes"], LatencyClass, "latency_classes", kind)
+    producers = reader.read_by_key(document["producers"], ProducerGroup, "producers", kind)
+    reader.check_all_used()
+    return OpcodeClasses(
+        latency_classes=classes,
+        producers=producers,
+        sources=document["sources"],
+        class_by_opcode=_turn_round(classes, path.name),
+        producer_by_opcode=_turn_round(producers, path.name),
+    )
+
+
+class _Reader:
+    """Turns entries into figures, and keeps count of the citations used and the differences applied."""
+
+    def __init__(self, *, file: str, sources: object, unlike: dict[str, str]) -> None:
+        self._file = file
+        self._unlike = unlike
+        self._cited: set[str] = set()
+        self._applied: set[str] = set()
+        if not isinstance(sources, dict) or not all(isinstance(text, str) and text for text in sources.values()):
+            raise self._error("sources", "is a table in which every source has its citation")
+        self._sources: dict[str, str] = sources
+
+    def read_plain(self, value: object, convert: Callable[[object], Plain], place: str) -> Plain:
+        """A value that is no figure: a name."""
+        try:
+            return convert(value)
+        except (TypeError, ValueError) as error:
+            raise self._error(place, str(error)) from error
+
+    def read_section(self, table: dict[str, Any], kind: type[Section], place: str) -> Section:
+        """One section dataclass; every field must be there, and nothing else."""
+        dataclass_type: Any = kind
+        spec = _field_kinds(dataclass_type)
+        _check_keys(table, spec.keys(), f"{self._file}: {place}")
+        return kind(**{name: self._read(table[name], of, f"{place}.{name}") for name, of in spec.items()})
+
+    def read_by_key(
+        self, table: dict[str, Any], keys: type[Key], place: str, kind: tuple[Convert, bool]
+    ) -> dict[Key, Any]:
+        """Figures of one kind under every member of an enumeration."""
+        return {key: self._read(entry, kind, f"{place}.{key}") for key, entry in self.take_all(table, keys, place)}
+
+    def take_all(self, table: dict[str, Any], keys: type[Key], place: str) -> list[tuple[Key, Any]]:
+        """The entry of every member of an enumeration."""
+        _check_keys(table, {key.value for key in keys}, f"{self._file}: {place}")
+        return [(key, table[key.value]) for key in keys]
+
+    def read_matrix(self, table: dict[str, Any], place: str) -> HazardMatrix:
+        """A hazard matrix: ``readers`` and one row per writer."""
+        if not isinstance(table, dict):
+            raise self._error(place, "not a table")
+        readers = self.read_plain(table.get("readers"), to_strings, f"{place}.readers")
+        kind = (lambda row: row, True)
+        rows = {
+            writer: self._to_row(self._read(row, kind, f"{place}.{writer}"), row, len(readers), f"{place}.{writer}")
+            for writer, row in table.items()
+            if writer != "readers"
+        }
+        return HazardMatrix(readers=readers, rows=rows)
+
+    def check_all_used(self) -> None:
+        """No citation without a value, no difference without a figure: either would be a slip of the pen."""
+        idle = sorted(self._sources.keys() - self._cited)
+        if idle:
+            raise self._error("sources", f"cited nowhere: {', '.join(idle)}")
+        lost = sorted(self._unlike.keys() - self._applied)
+        if lost:
+            raise self._error("also", f"no such figures: {', '.join(lost)}")
+
+    def read_sources(self, names: object, place: str) -> tuple[str, ...]:
+        """The keys a value cites, each of which must be listed."""
+        keys = (names,) if isinstance(names, str) else self.read_plain(names, to_strings, place)
+        if not keys:
+            raise self._error(place, "cites no source")
+        for key in keys:
+            if key not in self._sources:
+                raise self._error(place, f"source {key!r} is not listed in [sources]")
+        self._cited.update(keys)
+        return keys
+
+    def _read(self, entry: object, kind: tuple[Convert, bool], place: str) -> Any:
+        convert, may_be_unknown = kind
+        if not isinstance(entry, dict):
+            raise self._error(place, "not a table with a value or a reason why it is unknown")
+        if "unknown" in entry:
+            return self._read_unknown(entry, place, may_be_unknown=may_be_unknown)
+        found = [key for key in entry if key in _STATUSES]
+        if "value" not in entry or len(found) != 1 or entry.keys() - {"value", "high", "spread", "note", found[0]}:
+            raise self._error(place, "needs value and exactly one of measured, documented, fitted and assumed")
+        try:
+            value = convert(entry["value"])
+            spread = to_pair(entry.get("spread"))
+        except (TypeError, ValueError) as error:
+            raise self._error(place, str(error)) from error
+        sources = self.read_sources(entry[found[0]], place)
+        if place in self._unlike:
+            self._applied.add(place)
+            return self._read_unknown({"unknown": self._unlike[place]}, place, may_be_unknown=may_be_unknown)
+        return Figure(value=value, sources=sources, status=_STATUSES[found[0]], note=entry.get("note"), spread=spread)
+
+    def _read_unknown(self, entry: dict[str, Any], place: str, *, may_be_unknown: bool) -> Unknown:
+        if not may_be_unknown:
+            raise self._error(place, "must be known in every table")
+        if len(entry) != 1 or not isinstance(entry["unknown"], str) or not entry["unknown"]:
+            raise self._error(place, "an unknown value has its reason and nothing else")
+        return Unknown(why=entry["unknown"])
+
+    def _to_row(self, figure: Any, entry: dict[str, Any], width: int, place: str) -> Any:
+        if isinstance(figure, Unknown):
+            return figure
+        try:
+            low_cycles = to_cycles(figure.value, width)
+            high_cycles = to_cycles(entry["high"], width) if "high" in entry else low_cycles
+            check_bounds(low_cycles, high_cycles)
+        except (TypeError, ValueError) as error:
+            raise self._error(place, str(error)) from error
+        row = HazardRow(low_cycles=low_cycles, high_cycles=high_cycles)
+        return Figure(value=row, sources=figure.sources, status=figure.status, note=figure.note)
+
+    def _error(self, place: str, message: str) -> CatalogueError:
+        return CatalogueError(f"{self._file}: {place}: {message}")
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        return tomli.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError) as error:
+        raise CatalogueError(f"{path.name}: {error}") from error
+
+
+def _check_keys(table: object, wanted: Any, place: str) -> None:
+    if not isinstance(table, dict):
+        raise CatalogueError(f"{place}: not a table")
+    if table.keys() == wanted:
+        return
+    missing, extra = sorted(wanted - table.keys()), sorted(table.keys() - wanted)
+    raise CatalogueError(
+        f"{place}: missing {', '.join(missing) or 'nothing'}; not known {', '.join(extra) or 'nothing'}"
+    )
+
+
+def _take_also(document: dict[str, Any], file: str) -> list[dict[str, Any]]:
+    """The entries that say which other capabilities the table serves, taken out of the document."""
+    also = document.pop("also", [])
+    if not isinstance(also, list):
+        raise CatalogueError(f"{file}: also: not an array of tables")
+    for entry in also:
+        _check_keys(entry, {"compute_capability", "source", "why", "unlike"}, f"{file}: also")
+        if not isinstance(entry["unlike"], list) or not all(isinstance(place, str) for place in entry["unlike"]):
+            raise CatalogueError(f"{file}: also: unlike is not a list of names of figures")
+    return also
+
+
+def _find_differences(also: list[dict[str, Any]], wanted: tuple[int, int], file: str) -> dict[str, str]:
+    """Place of a figure → why it is unknown, for the capability that is served by another's table."""
+    for entry in also:
+        if parse_compute_capability(str(entry["compute_capability"]), file) == wanted:
+            name = f"{wanted[0]}.{wanted[1]}"
+            return dict.fromkeys(entry["unlike"], f"differs on {name}, whose table this is not")
+    raise CatalogueError(f"{file}: is not a table for {wanted[0]}.{wanted[1]}")
+
+
+def _turn_round(classes: Mapping[Key, Figure[tuple[str, ...]]], file: str) -> dict[str, Key]:
+    found: dict[str, Key] = {}
+    for key, figure in classes.items():
+        for opcode in figure.value:
+            if opcode in found:
+                raise CatalogueError(f"{file}: {opcode} is both in {found[opcode]} and {key}")
+            found[opcode] = key
+    return found
+
+
+@cache
+def _field_kinds(kind: Any) -> dict[str, tuple[Convert, bool]]:
+    """Field name → how to convert its value, and whether it may be unknown; read off the field's annotation."""
+    return {field.name: _read_annotation(field.type) for field in msgspec.structs.fields(kind)}
+
+
+def _read_annotation(annotation: Any) -> tuple[Convert, bool]:
+    if isinstance(annotation, UnionType) or get_origin(annotation) is not Figure:
+        members = [member for member in get_args(annotation) if member is not Unknown]
+        return _read_annotation(members[0])[0], True
+    return _CONVERSIONS[get_args(annotation)[0]], False
+
+
+_CONVERSIONS: dict[Any, Convert] = {
+    int: to_int,
+    float: to_float,
+    bool: to_bool,
+    str: to_string,
+    tuple[int, ...]: to_ints,
+    tuple[str, ...]: to_strings,
+    ScoreboardKind: ScoreboardKind,
+}
+
+
+TABLES = Path(__file__).parent / "tables"
+
+# The capability a table is of, and after it those it also serves; matched in the text because a whole table takes longer to parse
+_CAPABILITY = re.compile(r'^compute_capability = "([^"]*)"', re.MULTILINE)
+
+
+@cache
+def find_architecture(compute_capability: tuple[int, int]) -> Architecture:
+    """The architecture of a compute capability.
+
+    Args:
+        compute_capability: (major, minor), e.g. (8, 6).
+
+    Returns:
+        The same object for the same capability.
+
+    Raises:
+        UnknownArchitectureError: there is no table for it; the message lists those there are.
+        CatalogueError: its table is malformed.
+
+    >>> find_architecture((7, 5)).occupancy.max_warps_per_sm.value
+    32
+    >>> find_architecture((12, 1)).table_of
+    (12, 0)
+    """
+    path = _find_table(compute_capability)
+    if path is None:
+        known = ", ".join(f"{major}.{minor}" for major, minor in list_architectures())
+        raise UnknownArchitectureError(
+            f"compute capability {compute_capability[0]}.{compute_capability[1]} is not supported; supported are {known}",
+            remedy="profile on a GPU of one of these",
+        )
+    return read_architecture(path, load_opcode_classes(), compute_capability)
+
+
+@cache
+def list_architectures() -> tuple[tuple[int, int], ...]:
+    """Every compute capability :func:`find_architecture` knows, ascending.
+
+    >>> (9, 0) in list_architectures()
+    True
+    """
+    return tuple(sorted(capability for path in list_tables() for capability in _read_capabilities(path)))
+
+
+@cache
+def load_opcode_classes() -> OpcodeClasses:
+    """Latency classes and producer groups of opcodes, which are the same on every architecture.
+
+    Raises:
+        CatalogueError: their table is malformed.
+
+    >>> load_opcode_classes().find_latency_class("IMAD.WIDE.U32").value
+    'imad_wide'
+    """
+    return read_opcode_classes(TABLES / "opcode_classes.toml")
+
+
+def list_tables() -> tuple[Path, ...]:
+    """The architecture tables, by file name."""
+    return tuple(sorted(TABLES.glob("sm_*.toml")))
+
+
+def _find_table(compute_capability: tuple[int, int]) -> Path | None:
+    major, minor = compute_capability
+    own = TABLES / f"sm_{major}{minor}.toml"
+    if own in list_tables():
+        return own
+    return next((path for path in list_tables() if compute_capability in _read_capabilities(path)), None)
+
+
+@cache
+def _read_capabilities(path: Path) -> tuple[tuple[int, int], ...]:
+    found = _CAPABILITY.findall(path.read_text(encoding="utf-8"))
+    if not found:
+        raise CatalogueError(f"{path.name}: compute_capability is missing")
+    return tuple(parse_compute_capability(text, path.name) for text in found)

@@ -1,0 +1,185 @@
+"""What a machine can do at most: :class:`Machine`, peaks by type of operation and bandwidths by level of the memory.
+
+A roof is a rate per cycle of some clock times that clock. Both factors are kept: a launch that ran at the base clock is put under the roofs of
+the base clock, and never under those of the boost clock.
+"""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+# Bits per pin and cycle of the memory clock that device attributes and ``dram__cycles`` count: on HBM2 to HBM3e, GDDR6, GDDR6X and GDDR7 alike. 9,751
+# MHz of an RTX 3090 are its 19.5 Gbit/s, 877 MHz of a V100 its 1.75.
+TRANSFERS_PER_CLOCK = 2
+
+# No memory reaches 100 % of its peak for long, so each level has a *ceiling*: the share of its peak that it sustains.
+
+# Stacked memory (HBM). STREAM triad on a GH200 moved 3.31 of 4.02 TB/s, 0.82 (UoB-HPC/BabelStream, issue 194); Jia et al., "Dissecting the NVIDIA
+# Volta GPU Architecture via Microbenchmarking" (arXiv:1804.06826), read 750 of a V100's 900 GB/s, 0.83; kernels of published reports reached 0.81 on
+# a V100 and 0.83 on a GH200, others 0.894 and 0.907: the highest seen is what counts.
+HBM_CEILING = 0.91
+
+# Graphics memory (GDDR): kernels of published reports reached 0.96 on an A40 and 0.95 on an RTX 3070
+GDDR_CEILING = 0.95
+
+# A bus wider than this is stacked memory: one stack alone has 1,024 bits, products two or more, and graphics memory at most 512
+NARROWEST_HBM_BITS = 1025
+
+# The busiest published reports have 0.913 and 0.934 of the peak (RTX 4080 Laptop GPU). The same study reads 2,155 GB/s from the L2 of a V100, 0.76 of
+# its 2,048 bytes per cycle.
+L2_CEILING = 0.94
+
+# A kernel of a published report kept the L1 of an A100 at 0.97 of its peak while its SMs were active. Shared memory is the same array.
+L1_CEILING = 0.97
+
+
+class OperationKind(StrEnum):
+    """A type of operation with a peak of its own; the values are names for people. A multiply-add counts two."""
+
+    FP64 = "FP64"
+    FP32 = "FP32"
+    FP16 = "FP16"  # On pairs of halves, bfloat16 included: the counters do not tell the two apart
+    INT32 = "INT32"
+    SPECIAL = "special functions"  # Reciprocal, square root, sine, exponential: the MUFU unit
+    TENSOR_FP64 = "FP64 tensor"
+    TENSOR_TF32 = "TF32 tensor"
+    TENSOR_FP16 = "FP16 tensor"
+    TENSOR_BF16 = "BF16 tensor"
+    TENSOR_FP8 = "FP8 tensor"
+    TENSOR_FP4 = "FP4 tensor"
+    TENSOR_INT8 = "INT8 tensor"
+
+    @property
+    def is_integer(self) -> bool:
+        """Counted in integer operations (IOP), not in floating-point ones (FLOP)."""
+        return self in (OperationKind.INT32, OperationKind.TENSOR_INT8)
+
+    @property
+    def operation(self) -> str:
+        """What one operation is called: ``FLOP``, ``IOP``, or ``OP`` for special functions, which nobody counts among floating-point ones."""
+        if self is OperationKind.SPECIAL:
+            return "OP"
+        return "IOP" if self.is_integer else "FLOP"
+
+    @property
+    def is_tensor(self) -> bool:
+        """Done by the tensor cores, dense."""
+        return self.name.startswith("TENSOR_")
+
+
+class MemoryLevel(StrEnum):
+    """A level of the memory; the values are names for people."""
+
+    SHARED = "shared memory"
+    L1 = "L1"
+    L2 = "L2"
+    DRAM = "DRAM"
+
+
+class ClockBasis(StrEnum):
+    """Which clocks the roofs hold at."""
+
+    MEASURED = "as measured"  # The clocks the launch ran at, by its own counters
+    BASE = "base"
+    BOOST = "boost"  # The highest the vendor states
+    UNKNOWN = "unknown"
+
+
+class RoofOrigin(StrEnum):
+    """Where a roof comes from."""
+
+    COUNTERS = "counters"  # The report states the peak per cycle
+    DEVICE = "device"  # Attributes of the device, with the architecture's rates per cycle
+    PRODUCT = "product"  # Published figures of a product, looked up by name
+    EMPIRICAL = "empirical"  # Measured by a benchmark
+
+
+class Clocks(Struct, frozen=True, kw_only=True):
+    """Clocks in Hz; None where unknown."""
+
+    basis: ClockBasis  # which clocks these are
+    sm_hz: float | None  # of the SMs, their L1 and shared memory
+    l2_hz: float | None  # of the L2 slices
+    dram_hz: float | None  # of the memory, as ``dram__cycles`` counts; bytes per cycle below are of this clock
+    source: str  # where they come from, one clause
+
+
+class Peak(Struct, frozen=True, kw_only=True):
+    """The most operations of one type."""
+
+    kind: OperationKind  # the type
+    # of the whole GPU, per SM cycle; a multiply-add is two. None where only the rate was measured.
+    ops_per_cycle: float | None
+    ops_per_s: float | None  # at the machine's clocks; None when the clock is unknown
+    origin: RoofOrigin  # where it comes from
+    source: str  # citation or counter, one clause
+    is_certain: bool = True  # False where the architecture's table only assumes the rate
+
+    @property
+    def citation(self) -> str:
+        """The source, and that the rate is only assumed where it is."""
+        return _cite(self.source, is_certain=self.is_certain)
+
+
+class Bandwidth(Struct, frozen=True, kw_only=True):
+    """The most bytes of one level."""
+
+    level: MemoryLevel  # which
+    bytes_per_cycle: float | None  # of the whole GPU, per cycle of ``clock_hz``; None where only the rate is known
+    # the clock it runs on: of the SMs for shared memory and L1, of L2 or DRAM for these; None when unknown
+    clock_hz: float | None
+    bytes_per_s: float | None  # at that clock; None when unknown
+    origin: RoofOrigin  # where it comes from
+    source: str  # citation or counter, one clause
+    is_certain: bool = True  # False where a table only assumes the rate
+
+    @property
+    def citation(self) -> str:
+        """The source, and that the rate is only assumed where it is."""
+        return _cite(self.source, is_certain=self.is_certain)
+
+
+class Machine(Struct, frozen=True, kw_only=True):
+    """A GPU's roofs."""
+
+    name: str  # the device's
+    compute_capability: tuple[int, int] | None  # None when unknown
+    sm_count: int | None  # None when unknown
+    clocks: Clocks  # at which the theoretical roofs hold
+    peaks: tuple[Peak, ...]  # at most one per type; types the GPU lacks are missing
+    bandwidths: tuple[Bandwidth, ...]  # at most one per level
+    issue_per_cycle: float | None  # warp instructions the whole GPU can issue per SM cycle; None when unknown
+    # what a reader must know (a clock that had to be assumed, a rate that is), one sentence each
+    doubts: tuple[str, ...] = ()
+
+    def find_peak(self, kind: OperationKind) -> Peak | None:
+        """The peak of a type; None when the GPU lacks it or nothing is known."""
+        return next((peak for peak in self.peaks if peak.kind is kind), None)
+
+    def find_bandwidth(self, level: MemoryLevel) -> Bandwidth | None:
+        """The bandwidth of a level; None when nothing is known."""
+        return next((bandwidth for bandwidth in self.bandwidths if bandwidth.level is level), None)
+
+    @property
+    def issue_per_s(self) -> float | None:
+        """Warp instructions per second at most; None when unknown."""
+        if self.issue_per_cycle is None or self.clocks.sm_hz is None:
+            return None
+        return self.issue_per_cycle * self.clocks.sm_hz
+
+
+def _cite(source: str, *, is_certain: bool) -> str:
+    return source if is_certain else f"{source} (assumed)"
+
+
+def find_dram_ceiling(bus_bits: object) -> float:
+    """The share of its peak that the DRAM sustains, by the width of its bus; that of stacked memory when the width is not known.
+
+    Args:
+        bus_bits: as a device attribute states it; anything but a positive number is unknown.
+
+    >>> find_dram_ceiling(5120), find_dram_ceiling(384), find_dram_ceiling(None)
+    (0.91, 0.95, 0.91)
+    """
+    is_graphics_memory = isinstance(bus_bits, int | float) and 0 < bus_bits < NARROWEST_HBM_BITS
+    return GDDR_CEILING if is_graphics_memory else HBM_CEILING

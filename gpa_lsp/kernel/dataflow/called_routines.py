@@ -1,0 +1,115 @@
+"""The functions that a kernel calls instead of holding their code: where from, how large, and whether they could be inlined at all."""
+
+import re
+
+import numpy as np
+from msgspec import Struct
+
+from gpa_lsp.code.control_flow.depth_first import find_cyclic_nodes
+from gpa_lsp.kernel.calls import find_callee
+from gpa_lsp.kernel.dataflow.arithmetic.patterns import recognise_routine
+from gpa_lsp.kernel.model import KernelRows
+from gpa_lsp.kernel.scopes import find_scopes
+
+# How the names of routines begin that the compiler adds by itself, or takes from its libraries; ``__global__`` code cannot be named so
+_COMPILER_PREFIXES = ("__cuda", "__internal_", "__nv")
+
+_NAME_PART = re.compile(r"(\d+)")
+
+
+class CalledRoutine(Struct, frozen=True, kw_only=True):
+    """A routine with at least one direct call."""
+
+    symbol: str  # its linkage name, as the image has it
+    rows: range  # of its code, what fills the section's end included
+    scope: int  # number of its scope
+    instructions: int  # how many of its instructions control can reach
+    sites: tuple[int, ...]  # rows of the instructions that call it, ascending
+    is_recursive: bool  # a chain of calls leads back to it
+    is_internal: bool  # the compiler's own, for an operation without an instruction (a division, a root, a shuffle of unknown threads)
+    # it has a section of its own: it was compiled apart from its callers, or may be called from elsewhere
+    is_separate: bool
+
+    @property
+    def name(self) -> str:
+        """As its author calls it, as far as that is plain to see."""
+        return read_function_name(self.symbol)
+
+
+def find_called_routines(kernel: KernelRows) -> tuple[CalledRoutine, ...]:
+    """The routines of a kernel that are called directly and whose code is at hand, by address."""
+    sites: dict[range, list[int]] = {}
+    symbols: dict[range, str] = {}
+    for number, function in enumerate(kernel.functions):
+        for call in function.graph.calls if function.graph is not None else ():
+            symbol, rows = find_callee(kernel, number, call)
+            if len(rows):
+                symbols[rows] = symbol
+                sites.setdefault(rows, []).append(int(kernel.first_rows[number]) + call.instruction)
+    ordered = sorted(symbols, key=lambda rows: rows.start)
+    cyclic = _find_recursive(kernel, ordered, sites)
+    return tuple(
+        CalledRoutine(
+            symbol=symbols[rows],
+            rows=rows,
+            scope=find_scopes(kernel).routine_of(rows.start),
+            instructions=_count_reachable(kernel, rows),
+            sites=tuple(sorted(sites[rows])),
+            is_recursive=is_cyclic,
+            is_internal=is_compiler_routine(symbols[rows]),
+            is_separate=rows.start in kernel.first_rows,
+        )
+        for rows, is_cyclic in zip(ordered, cyclic, strict=True)
+    )
+
+
+def _find_recursive(kernel: KernelRows, ordered: list[range], sites: dict[range, list[int]]) -> list[bool]:
+    """For each routine whether it can come to call itself."""
+    routine_of = find_scopes(kernel).routine_of
+    of_scope = {routine_of(rows.start): number for number, rows in enumerate(ordered)}
+    successors: list[list[int]] = [[] for _ in ordered]
+    for callee, rows in enumerate(ordered):
+        for site in sites[rows]:
+            caller = of_scope.get(routine_of(site))
+            if caller is not None:
+                successors[caller].append(callee)
+    return find_cyclic_nodes(successors)
+
+
+def _count_reachable(kernel: KernelRows, rows: range) -> int:
+    function = kernel.function_of(rows.start)
+    first = kernel.index_of(rows.start)
+    if function.graph is None:
+        return len(rows)
+    blocks = function.graph.block_of_instruction[first : first + len(rows)]
+    return int(np.count_nonzero(function.graph.is_reachable[blocks]))
+
+
+def is_compiler_routine(symbol: str) -> bool:
+    """Whether a routine is not the kernel author's.
+
+    >>> is_compiler_routine("$__internal_0_$__cuda_sm70_shflsync_bfly_p"), is_compiler_routine("$kernel$_Z5blendf")
+    (True, False)
+    """
+    name = symbol.rpartition("$")[2]
+    return name.startswith(_COMPILER_PREFIXES) or recognise_routine(symbol) is not None
+
+
+def read_function_name(symbol: str) -> str:
+    """The plain name in a linkage name, namespaces included, parameters and template arguments left out; the symbol itself where there is none.
+
+    >>> read_function_name("$kernel$_Z5blendfff"), read_function_name("_ZN3lib4math5limitEff"), read_function_name("my_function")
+    ('blend', 'lib::math::limit', 'my_function')
+    """
+    name = symbol.rpartition("$")[2].partition("@")[0]
+    if not name.startswith("_Z"):
+        return name or symbol
+    rest = name.removeprefix("_Z").removeprefix("N").removeprefix("K").removeprefix("L")
+    parts = []
+    while found := _NAME_PART.match(rest):
+        end = found.end() + int(found[1])
+        parts.append(rest[found.end() : end])
+        rest = rest[end:]
+        if not name.startswith("_ZN"):
+            break
+    return "::".join(parts) or name

@@ -1,0 +1,295 @@
+"""Where values of one function come from and go to, close by: what matching small patterns of instructions needs.
+
+The patterns are straight-line code of some tens of instructions, so everything here looks at *windows*: the instructions that come before (or
+after) one on every path, in the order of their addresses. Within a window, which write a read sees is exact but for loops: a register that
+is written again later in a loop body is not followed round the loop.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache, reduce
+from operator import or_
+
+from gpa_lsp.code.binary.model import Instructions
+from gpa_lsp.code.binary.opcodes import Opcode, describe_mnemonic
+from gpa_lsp.code.binary.operands import parse_operand
+from gpa_lsp.code.binary.sass import read_operands
+from gpa_lsp.code.control_flow.model import FlowGraph
+from gpa_lsp.kernel.model import KernelRows
+
+LONGEST_WINDOW = 400  # Instructions looked at before or after one
+
+_LATER_READERS = 60  # Instructions after a chain in which other readers of its inputs are looked for
+
+_MOST_CLIMBS = 64  # Dominators looked at around one instruction
+
+_DEEPEST = 8  # Defs that an address is followed through
+_MOST_BETWEEN = 400  # Instructions between a def and its use, where other writers are looked for
+
+# Instructions whose result depends on nothing but their operands; constants and special registers other than clocks stay as they are
+_PURE = frozenset(
+    {
+        *("MOV", "IMAD", "IADD3", "IADD", "VIADD", "LEA", "SHF", "LOP3", "PRMT", "SEL", "I2I", "IABS", "IMNMX", "VIMNMX"),
+        *("UMOV", "ULDC", "LDC", "LDCU", "UIADD3", "UIMAD", "ULEA", "ULOP3", "USHF", "USEL", "R2UR", "CS2R", "S2R", "S2UR"),
+        "IADD64", "UIADD64", "MOV32I",
+    }
+)  # fmt: skip
+
+_CHANGING = ("CLOCK", "GLOBALTIMER", "SR_PM", "ERRORSTATUS")
+
+
+@lru_cache(maxsize=8192)
+def _make_mask(resources: tuple[int, ...]) -> int:
+    """Resource numbers as the bits of a number."""
+    return reduce(or_, (1 << resource for resource in resources), 0)
+
+
+class FunctionFlow:
+    """One function section of a kernel. Rows are instruction numbers of the function; ``first_row + row`` is the kernel's row.
+
+    Attributes:
+        kernel: whose function.
+        index: into ``kernel.functions``.
+        first_row: the kernel's row of instruction 0.
+        graph: its blocks.
+    """
+
+    def __init__(self, kernel: KernelRows, index: int, instructions: Instructions, graph: FlowGraph) -> None:
+        self.kernel = kernel
+        self.index = index
+        self.first_row = int(kernel.first_rows[index])
+        self.graph = graph
+        self._instructions = instructions
+        self._reads = instructions.reads.split()
+        self._writes = instructions.writes.split()
+        self._read_masks = list(map(_make_mask, self._reads))
+        self._write_masks = list(map(_make_mask, self._writes))
+        self._guard: list[int] = instructions.guard.tolist()
+        self._mnemonic_index: list[int] = instructions.mnemonic_index.tolist()
+        self._opcodes = [describe_mnemonic(one) for one in instructions.mnemonics]
+        self._block_of: list[int] = graph.block_of_instruction.tolist()
+        self._first: list[int] = graph.first_instruction.tolist()
+        self._last: list[int] = graph.last_instruction.tolist()
+        self._procedure_of: list[int] = graph.procedure_of_block.tolist()
+        self._is_reachable: list[bool] = graph.is_reachable.tolist()
+        self._dominator: list[int] = graph.immediate_dominator.tolist()
+        self._chains: list[int] = kernel.functions[index].chain_index.tolist()
+        self._operands: dict[int, tuple[str, ...]] = {}
+        self._written_in_loop: dict[int, frozenset[int]] = {}
+        self._before: tuple[int, int, list[int]] = (-1, 0, [])
+
+    def __len__(self) -> int:
+        return len(self._mnemonic_index)
+
+    def mnemonic(self, row: int) -> str:
+        """Opcode with modifiers."""
+        return self._instructions.mnemonics[self._mnemonic_index[row]]
+
+    def opcode(self, row: int) -> Opcode:
+        """Facts of the opcode."""
+        return self._opcodes[self._mnemonic_index[row]]
+
+    def reads(self, row: int) -> tuple[int, ...]:
+        """Resource numbers read, the guard's included."""
+        return self._reads[row]
+
+    def writes(self, row: int) -> tuple[int, ...]:
+        """Resource numbers written."""
+        return self._writes[row]
+
+    def guard(self, row: int) -> int:
+        """Resource number of the guard; -1 without one."""
+        return self._guard[row]
+
+    def operands(self, row: int) -> tuple[str, ...]:
+        """Operands as written, without reuse flags."""
+        found = self._operands.get(row)
+        if found is None:
+            text = self._instructions.texts[row].replace(".reuse", "")
+            found = self._operands[row] = read_operands(text)
+        return found
+
+    def block_of(self, row: int) -> int:
+        """Its block."""
+        return self._block_of[row]
+
+    def rows_of_block(self, block: int) -> range:
+        """Rows of a block."""
+        return range(self._first[block], self._last[block] + 1)
+
+    def written_in_loop(self, loop: int) -> frozenset[int]:
+        """Resource numbers that some instruction of a loop writes."""
+        found = self._written_in_loop.get(loop)
+        if found is None:
+            blocks = self.graph.blocks_of_loop(loop).tolist()
+            rows = (row for block in blocks for row in self.rows_of_block(block))
+            found = self._written_in_loop[loop] = frozenset(resource for row in rows for resource in self.writes(row))
+        return found
+
+    def is_same_place(self, row: int, other: int) -> bool:
+        """Both come from one source line, through the same inlined calls; False where a line is not known."""
+        return self._chains[row] >= 0 and self._chains[row] == self._chains[other]
+
+    def has_place(self, row: int) -> bool:
+        """A source line is known."""
+        return self._chains[row] >= 0
+
+    def rows_before(self, row: int, limit: int = LONGEST_WINDOW) -> Sequence[int]:
+        """Up to ``limit`` rows that come before ``row`` on every path, ascending; the nearest ones."""
+        known_row, known_limit, known = self._before
+        if (known_row, known_limit) == (row, limit):
+            return known
+        found: list[int] = []
+        block = self._block_of[row]
+        found.extend(range(row - 1, max(self._first[block], row - limit) - 1, -1))
+        for _ in range(_MOST_CLIMBS):
+            block = self._dominator[block]
+            if block < 0 or len(found) >= limit:
+                break
+            found.extend(reversed(self.rows_of_block(block)[-limit:]))
+        found = sorted(found[:limit])
+        # Matchers ask again and again about the same branch.
+        self._before = (row, limit, found)
+        return found
+
+    def rows_after(self, row: int, limit: int = LONGEST_WINDOW) -> list[int]:
+        """The rows among the next ``limit`` addresses that ``row`` comes before on every path, ascending."""
+        home = self._block_of[row]
+        found: list[int] = []
+        start, end = row + 1, min(row + 1 + limit, len(self))
+        while start < end:
+            block = self._block_of[start]
+            if self._procedure_of[block] != self._procedure_of[home]:
+                break
+            stop = min(self._last[block] + 1, end)
+            if block == home or self._is_dominated(block, home):
+                found.extend(range(start, stop))
+            start = stop
+        return found
+
+    def _is_dominated(self, block: int, by: int) -> bool:
+        if not self._is_reachable[block]:
+            return False
+        for _ in range(_MOST_CLIMBS + 1):
+            if block in (by, -1):
+                return block == by
+            block = self._dominator[block]
+        return block == by
+
+    def find_def(self, row: int, resource: int, window: Sequence[int]) -> int | None:
+        """The last row of a window before ``row`` that writes a resource; None when none does."""
+        for other in reversed(window):
+            if other < row and resource in self.writes(other):
+                return other
+        return None
+
+    def follow(self, seeds: Collection[int], window: Sequence[int], accepts: Callable[[int], bool]) -> list[int]:
+        """The rows of a window that depend on the results of ``seeds`` through accepted rows, ascending, seeds included.
+
+        Args:
+            seeds: rows of the window, or before it.
+            window: ascending.
+            accepts: told a row that reads a dependent value, says whether it belongs to the chain.
+        """
+        found = sorted(set(seeds).difference(window))
+        tainted: dict[int, set[int]] = {resource: set() for row in found for resource in self.writes(row)}
+        for row in window:
+            block = self._block_of[row]
+            if row in seeds or (self._reads_any(row, block, tainted) and accepts(row)):
+                found.append(row)
+                tainted.update({resource: set() for resource in self.writes(row)})
+            elif self.guard(row) < 0:
+                for resource in self.writes(row):
+                    if resource in tainted:
+                        tainted[resource].add(block)
+        return found
+
+    def _reads_any(self, row: int, block: int, tainted: Mapping[int, Collection[int]]) -> bool:
+        """A row reads one of some values; each comes with the blocks that overwrite it, which hides it where they come on every path."""
+        values = [tainted[resource] for resource in self._reads[row] if resource in tainted]
+        return bool(values) and any(not any(self._is_dominated(block, by) for by in blocks) for blocks in values)
+
+    def find_feeders(self, members: Collection[int], window: Sequence[int], accepts: Callable[[int], bool]) -> set[int]:
+        """Accepted rows of a window whose results only members (and such rows) read.
+
+        Args:
+            members: rows of the chain; not empty.
+            window: ascending; rows before or among the members.
+            accepts: says which rows may be feeders.
+        """
+        inside, candidates = set(members), set(window).difference(members)
+        found: set[int] = set()
+        read_inside = read_outside = 0  # values that rows behind the one looked at read, as masks of resource numbers
+        for row in sorted({*window, *members, *self.rows_after(max(members), _LATER_READERS)}, reverse=True):
+            results = self._write_masks[row]
+            if row in candidates and results & read_inside and not results & read_outside and accepts(row):
+                inside.add(row)
+                found.add(row)
+            read_inside &= ~results
+            read_outside &= ~results
+            if row in inside:
+                read_inside |= self._read_masks[row]
+            else:
+                read_outside |= self._read_masks[row]
+        return found
+
+
+def build_flow(kernel: KernelRows, index: int) -> FunctionFlow | None:
+    """The flow of one function, made once for all who match patterns in it; None where it has no instructions."""
+    flows = kernel.once(_find_known_flows)
+    if index not in flows:
+        flows[index] = _build_flow(kernel, index)
+    return flows[index]
+
+
+def _find_known_flows(_kernel: KernelRows) -> dict[int, FunctionFlow | None]:
+    return {}
+
+
+def _build_flow(kernel: KernelRows, index: int) -> FunctionFlow | None:
+    function = kernel.functions[index]
+    if function.instructions is None or function.graph is None or not len(function.instructions):
+        return None
+    return FunctionFlow(kernel, index, function.instructions, function.graph)
+
+
+def is_invariant_address(flow: FunctionFlow, row: int, address: str, loop: int) -> bool:
+    """The registers of an address hold the same in every turn of a loop.
+
+    Args:
+        flow: of the function.
+        row: the instruction that uses the address, in the loop.
+        address: as written, e.g. ``[R2.64]``.
+        loop: number of the loop.
+
+    False where that cannot be seen: definitions under a guard, or that some paths pass by.
+    """
+    return all(_is_invariant(flow, row, resource, loop, 0) for resource in parse_operand(address).expand(2))
+
+
+def _is_invariant(flow: FunctionFlow, row: int, resource: int, loop: int, depth: int) -> bool:
+    if resource not in flow.written_in_loop(loop):
+        return True
+    if depth == _DEEPEST:
+        return False
+    window = flow.rows_before(row)
+    definition = flow.find_def(row, resource, window)
+    if definition is None or loop not in flow.graph.loops_around(flow.block_of(definition)):
+        return False
+    if flow.guard(definition) >= 0 or not _is_pure(flow, definition):
+        return False
+    if not _is_only_writer(flow, definition, row, resource, frozenset(window)):
+        return False
+    return all(_is_invariant(flow, definition, one, loop, depth + 1) for one in flow.reads(definition))
+
+
+def _is_pure(flow: FunctionFlow, row: int) -> bool:
+    if flow.mnemonic(row).split(".")[0] not in _PURE:
+        return False
+    return not any(word in operand for operand in flow.operands(row) for word in _CHANGING)
+
+
+def _is_only_writer(flow: FunctionFlow, definition: int, row: int, resource: int, window: frozenset[int]) -> bool:
+    """No branch between writes it too; code is laid out in the order it runs, but for loops."""
+    if row - definition > _MOST_BETWEEN or row < definition:
+        return False
+    return not any(resource in flow.writes(other) for other in range(definition + 1, row) if other not in window)

@@ -1,0 +1,179 @@
+"""Where a kernel's launches ran and what they counted there: address maps, counters by our names, and the refusal of samples of other code."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Cubin
+from gpa_lsp.foundation.distinct import find_distinct
+from gpa_lsp.foundation.errors import MismatchError
+from gpa_lsp.foundation.numbers import format_count
+from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.kernel.address_map import AddressMap, build_address_map
+from gpa_lsp.profile.instruction_counts import InstructionCounts, read_instruction_counts
+from gpa_lsp.profile.model import Launch, Metric, Module, Profile
+
+# How far behind the module's last function an address still counts as an overrun of that function and not as foreign code
+_OVERRUN_BYTES = 4096
+
+COUNTERS: dict[str, tuple[str, ...]] = {
+    "thread_executions": ("thread_inst_executed",),
+    "thread_executions_true": ("thread_inst_executed_true",),
+    "divergent_branch_targets": ("smsp__branch_targets_threads_divergent",),
+    "global_tag_requests": ("memory_l1_tag_requests_global", "memory_l1_sectors_global"),
+    "global_sectors": ("memory_l2_theoretical_sectors_global", "memory_l2_sectors_global"),
+    "global_sectors_ideal": ("memory_l2_theoretical_sectors_global_ideal", "memory_l2_sectors_global_ideal"),
+    "local_sectors": ("memory_l2_theoretical_sectors_local", "memory_l2_sectors_local"),
+    "shared_wavefronts": ("memory_l1_wavefronts_shared", "memory_l1_sectors_shared"),
+    "shared_wavefronts_ideal": ("memory_l1_wavefronts_shared_ideal", "memory_l1_sectors_shared_ideal"),
+}
+"""Our name → the profiler's names of the metric, newest first; the first that a launch has is read.
+
+* ``thread_executions``: threads that executed the instruction; ``thread_executions_true``: of these, those whose guard held.
+* ``divergent_branch_targets``: executions of a branch whose threads parted.
+* ``global_tag_requests``: 128-byte lines that global accesses asked of L1, per warp and instruction.
+* ``global_sectors``: 32-byte sectors that global accesses asked of L2 if L1 held none of them, and the least that could do (``_ideal``).
+* ``local_sectors``: the same for local memory.
+* ``shared_wavefronts``: passes through shared memory, and the least that could do.
+
+Source: metric names of real reports, 2020.3 to 2026.2. In 13 reports the sectors of all instructions add up to the four
+``l1tex__t_sectors_pipe_lsu_mem_global_op_…`` aggregates: exactly from compute capability 8.0 on, within 12 % on 7.0 and where copies to shared
+memory or code that spins is among them. 2020.3 calls lines and wavefronts sectors: one per shared access of 32 neighbouring words.
+"""
+
+
+class PlacedLaunch(ColumnRecord, frozen=True, kw_only=True):
+    """One launch with its addresses understood."""
+
+    launch: Launch  # as read
+    addresses: AddressMap  # where the module's functions were during this launch
+    # uint64[m], addresses of ``inst_executed``; empty where it was not collected
+    executed_addresses: npt.NDArray[np.uint64]
+    executions: npt.NDArray[np.int64]  # int64[m], warp-level executions of each
+    # name of :mod:`gpa_lsp.kernel.place` → its addresses and counts; those that were not collected are missing
+    counters: Mapping[str, InstructionCounts]
+
+    def list_touched(self) -> npt.NDArray[np.uint64]:
+        """Addresses with a sample or an execution, ascending, unique."""
+        samples = self.launch.samples
+        sampled = samples.addresses if samples is not None else np.zeros(0, dtype=np.uint64)
+        return find_distinct(np.concatenate([sampled, self.executed_addresses[self.executions > 0]]))
+
+
+class PlacedKernel(Struct, frozen=True, kw_only=True):
+    """A kernel before anything of its code is decoded."""
+
+    mangled_name: str  # of the kernel
+    # all of one kernel; a module can be loaded again between them, so each has its own addresses. Empty for code without a profile.
+    launches: tuple[PlacedLaunch, ...]
+    module: Module | None  # the loaded image; None when the profile has none
+    cubin: Cubin | None  # the decoded image; None when there is none
+    needed: tuple[str, ...]  # mangled names of the functions with anything sampled or executed, the kernel included
+
+    @property
+    def is_split(self) -> bool:
+        """Whether every launch with samples tells those without issue from the others; of some of them the sum would say nothing."""
+        sampled = [one.launch.samples for one in self.launches if one.launch.samples is not None]
+        return all(samples.latency_samples is not None or not samples.total_samples for samples in sampled)
+
+
+def place_kernel(group: tuple[Launch, ...], profile: Profile, cubins: Mapping[int, Cubin]) -> PlacedKernel:
+    """Understand the addresses of the launches of one kernel.
+
+    Args:
+        group: launches of one kernel, at least one.
+
+    Raises:
+        MismatchError: the samples cannot have been taken on this cubin.
+    """
+    module_id = group[0].module_id
+    module = profile.modules.get(module_id) if module_id is not None else None
+    cubin = cubins.get(module_id) if module_id is not None else None
+    # An aggregate knows the mean of its launches; beside other launches it would weigh as one of them.
+    launches = tuple(
+        _place_launch(launch, module, cubin, with_counters=launch.aggregate is None or len(group) == 1)
+        for launch in group
+    )
+    needed = {group[0].mangled_name}
+    for placed in launches:
+        _refuse_misfit(placed, cubin)
+        located = placed.addresses.locate(placed.list_touched())
+        needed.update(placed.addresses.names[index] for index in find_distinct(located[located >= 0]).tolist())
+    return PlacedKernel(
+        mangled_name=group[0].mangled_name,
+        launches=launches,
+        module=module,
+        cubin=cubin,
+        needed=tuple(sorted(needed)),
+    )
+
+
+def _place_launch(launch: Launch, module: Module | None, cubin: Cubin | None, *, with_counters: bool) -> PlacedLaunch:
+    executed = read_instruction_counts(launch.metrics, "inst_executed") if with_counters else None
+    addresses, executions = executed or (np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64))
+    return PlacedLaunch(
+        launch=launch,
+        addresses=build_address_map(launch, module, cubin),
+        executed_addresses=addresses,
+        executions=executions,
+        counters=read_counters(launch.metrics) if with_counters else {},
+    )
+
+
+def _lies_between_instructions(placed: PlacedLaunch, touched: npt.NDArray[np.uint64], cubin: Cubin) -> bool:
+    """Whether any address in a function whose code is known is not one of its instructions', callees included."""
+    with_code = np.array([name in cubin.functions for name in placed.addresses.names], dtype=np.bool_)
+    located = placed.addresses.locate(touched)
+    known = located >= 0
+    known[known] = with_code[located[known]]
+    offsets = touched[known] - placed.addresses.starts[located[known]]
+    return bool((offsets % np.uint64(INSTRUCTION_BYTES)).any())
+
+
+def _refuse_misfit(placed: PlacedLaunch, cubin: Cubin | None) -> None:
+    """Refuse samples that cannot have been taken on this code.
+
+    Three facts give a foreign cubin away: instructions start every 16 bytes; nothing runs between the end of the kernel and the start of the
+    module's next function; and a launch gets at least the registers its kernel was compiled for (more where a callee needs more, or below the
+    allocation's minimum of 16). Samples far outside the module are legitimate (driver code) and kept.
+    """
+    launch, names = placed.launch, placed.addresses.names
+    if cubin is None or launch.mangled_name not in names:
+        return
+    position = names.index(launch.mangled_name)
+    start, end = int(placed.addresses.starts[position]), int(placed.addresses.ends[position])
+    touched = placed.list_touched()
+    inside = touched[(touched >= start) & (touched < end)]
+    place = f"launch {launch.index}, kernel {launch.mangled_name}"
+    remedy = "the cubin and the samples are not of the same build; record the report again"
+    if _lies_between_instructions(placed, touched, cubin):
+        raise MismatchError("samples lie between instructions of the cubin", place=place, remedy=remedy)
+    following = int(placed.addresses.starts[position + 1]) if position + 1 < len(names) else end + _OVERRUN_BYTES
+    beyond = touched[(touched >= end) & (touched < following)]
+    if len(beyond):
+        reach = int(beyond.max()) - start
+        message = f"samples lie up to {reach} bytes into a kernel that the cubin says is {end - start} bytes long"
+        raise MismatchError(message, place=place, remedy=remedy)
+    launched, compiled = (
+        launch.read_number("launch__registers_per_thread"),
+        cubin.functions[launch.mangled_name].registers,
+    )
+    if launched is not None and compiled is not None and launched < compiled:
+        message = (
+            f"launched with {format_count(launched)} registers per thread, but the cubin's kernel needs {compiled}"
+        )
+        raise MismatchError(message, place=place, remedy=remedy)
+    if launch.samples is not None and launch.samples.total_samples and not len(inside):
+        raise MismatchError("no sample lies in the kernel that was measured", place=place, remedy=remedy)
+
+
+def read_counters(metrics: Mapping[str, Metric]) -> dict[str, InstructionCounts]:
+    """The counters a launch has, by our names."""
+    found = {}
+    for name, aliases in COUNTERS.items():
+        columns = next((read_instruction_counts(metrics, alias) for alias in aliases if alias in metrics), None)
+        if columns is not None:
+            found[name] = columns
+    return found

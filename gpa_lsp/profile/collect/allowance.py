@@ -1,0 +1,182 @@
+"""Which commands the user has confirmed, and for which workspaces.
+
+A command comes out of settings, and settings may come out of a repository that somebody else wrote. So nothing runs before the user has said
+yes to these very words in this very folder. What is remembered lies in the user's data folder, readable and writable by nobody else.
+"""
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.whole_files import atomic_write
+from gpa_lsp.profile.collect.variables import Command
+
+logger = logging.getLogger(__name__)
+
+SCHEMA = "gpa-lsp/allowed/1"
+
+FOLDER_VARIABLE = "GPA_LSP_DATA_DIR"  # Environment variable that takes the place of the platform's data folder
+
+_FILE_NAME = "allowed.json"
+_MAX_BYTES = 8 << 20
+_MAX_ENTRIES = 1_000
+_TRIES = 5
+
+
+class Allowed(Struct, frozen=True, kw_only=True):
+    """A confirmed pair."""
+
+    workspace: str  # the folder, links resolved
+    build: Command | None  # the command before; None when there is none
+    profile: Command  # the command that measures; both with their variables
+    allowed_unix_s: int  # when, in seconds since 1970
+
+    @property
+    def digest(self) -> str:
+        """What tells it from every other pair."""
+        return make_digest(self.workspace, self.build, self.profile)
+
+
+def make_digest(workspace: str, build: Command | None, profile: Command) -> str:
+    """SHA-256 of a workspace and its commands, with no two of them written alike.
+
+    >>> make_digest("/w", None, ("a b",)) == make_digest("/w", None, ("a", "b"))
+    False
+    """
+    words = [SCHEMA, workspace, list(build) if build is not None else None, list(profile)]
+    return hashlib.sha256(json.dumps(words, ensure_ascii=True, separators=(",", ":")).encode()).hexdigest()
+
+
+class Allowance:
+    """What is confirmed, on disk.
+
+    Args:
+        file: where; None for the user's own.
+    """
+
+    def __init__(self, file: Path | None = None) -> None:
+        self.file = file if file is not None else find_allowance_file()
+
+    def is_allowed(self, workspace: Path, build: Command | None, profile: Command) -> bool:
+        """Whether the user has confirmed these commands for this workspace."""
+        digest = make_digest(_resolve(workspace), build, profile)
+        return any(entry.digest == digest for entry in self.list_entries())
+
+    def allow(self, workspace: Path, build: Command | None, profile: Command) -> Allowed:
+        """Remember that the user has confirmed a pair.
+
+        Raises:
+            InputError: it cannot be written.
+        """
+        entry = Allowed(workspace=_resolve(workspace), build=build, profile=profile, allowed_unix_s=int(time.time()))
+        # Another process may write between our reading and our writing; then ours, or theirs, is missing, and the next try puts ours in again.
+        for _ in range(_TRIES):
+            others = [known for known in self.list_entries() if known.digest != entry.digest]
+            self._write([*others, entry][-_MAX_ENTRIES:])
+            if any(known.digest == entry.digest for known in self.list_entries()):
+                break
+        return entry
+
+    def forget(self, entries: Iterable[Allowed]) -> None:
+        """Take confirmations back.
+
+        Raises:
+            InputError: the rest cannot be written.
+        """
+        digests = {entry.digest for entry in entries}
+        self._write([known for known in self.list_entries() if known.digest not in digests])
+
+    def list_entries(self) -> tuple[Allowed, ...]:
+        """Everything confirmed, oldest first; nothing when the file is not there, not ours alone, or damaged (it is then moved aside)."""
+        try:
+            status = self.file.stat()
+        except OSError:
+            return ()
+        if os.name == "posix" and (status.st_uid != os.geteuid() or status.st_mode & 0o022):
+            logger.warning("%s can be written by others and is not believed; chmod 600 it", self.file)
+            return ()
+        try:
+            if status.st_size > _MAX_BYTES:
+                raise ValueError("too large")
+            return _read_entries(json.loads(self.file.read_bytes()))
+        except OSError as error:
+            logger.warning("%s cannot be read: %s", self.file, error)
+            return ()
+        except (ValueError, RecursionError) as error:
+            self._set_aside(error)
+            return ()
+
+    def _set_aside(self, error: Exception) -> None:
+        logger.warning("%s is damaged (%s) and is set aside; commands have to be confirmed again", self.file, error)
+        with contextlib.suppress(OSError):
+            self.file.replace(self.file.with_suffix(".damaged.json"))
+
+    def _write(self, entries: Sequence[Allowed]) -> None:
+        document = {"schema": SCHEMA, "allowed": [_make_row(entry) for entry in entries]}
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with atomic_write(self.file, mode=0o600) as stream:
+                json.dump(document, stream, indent=1)
+        except OSError as error:
+            message = f"cannot be written: {error.strerror or error}"
+            raise InputError(message, path=self.file, remedy=f"set {FOLDER_VARIABLE} to a folder of yours") from error
+
+
+def find_allowance_file() -> Path:
+    """The user's file; it may not exist."""
+    chosen = os.environ.get(FOLDER_VARIABLE)
+    if chosen:
+        return Path(chosen).expanduser() / _FILE_NAME
+    from platformdirs import user_data_path  # only where it is needed: it costs start-up time
+
+    return user_data_path("gpa-lsp", appauthor=False) / _FILE_NAME
+
+
+def _resolve(workspace: Path) -> str:
+    return os.path.realpath(workspace)
+
+
+def _make_row(entry: Allowed) -> dict[str, Any]:
+    return {
+        "workspace": entry.workspace,
+        "build": None if entry.build is None else list(entry.build),
+        "profile": list(entry.profile),
+        "allowed_unix_s": entry.allowed_unix_s,
+        "sha256": entry.digest,
+    }
+
+
+def _read_entries(document: Any) -> tuple[Allowed, ...]:
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA or not isinstance(document["allowed"], list):
+        raise ValueError(f"no document of schema {SCHEMA}")
+    return tuple(_read_row(row) for row in document["allowed"])
+
+
+def _read_row(row: Any) -> Allowed:
+    if not isinstance(row, dict):
+        raise ValueError("an entry is not an object")
+    profile = _read_command(row.get("profile"))
+    workspace, when = row.get("workspace"), row.get("allowed_unix_s")
+    if profile is None or not isinstance(workspace, str) or not isinstance(when, int):
+        raise ValueError("an entry lacks its command, workspace or time")
+    entry = Allowed(workspace=workspace, build=_read_command(row.get("build")), profile=profile, allowed_unix_s=when)
+    if row.get("sha256") != entry.digest:
+        raise ValueError("an entry was changed")
+    return entry
+
+
+def _read_command(words: Any) -> Command | None:
+    if words is None:
+        return None
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+        raise ValueError("a command is not a list of words")
+    return tuple(words)

@@ -1,0 +1,264 @@
+"""The Nsight Compute command line that collects what the advisor reads, and not much more."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import tomli
+from msgspec import Struct
+
+from gpa_lsp.profile.collect.variables import Command
+
+Version = tuple[int, int]  # Year and number of a release of Nsight Compute
+
+Capability = tuple[int, int]  # Compute capability
+
+_LAST_CAPABILITY: Capability = (99, 0)
+
+
+class SometimesRead(Struct, frozen=True, kw_only=True):
+    """Metrics that a section brings in some versions or on some GPUs."""
+
+    metrics: tuple[str, ...]  # their names
+    since: Version | None = None  # the first version; None where all do
+    until: Version | None = None  # the last version; None where all later ones do
+    # ranges of compute capabilities that have them, first and last; empty where all do
+    capabilities: tuple[tuple[Capability, Capability], ...] = ()
+
+    def holds(self, version: Version, capability: Capability) -> bool:
+        """Whether a version brings them on a compute capability.
+
+        >>> SometimesRead(metrics=("a.sum",), since=(2024, 1), capabilities=(((7, 0), (9, 0)),)).holds((2025, 1), (8, 6))
+        True
+        """
+        return (
+            (self.since is None or version >= self.since)
+            and (self.until is None or version <= self.until)
+            and (not self.capabilities or any(first <= capability <= last for first, last in self.capabilities))
+        )
+
+
+class CollectedSection(Struct, frozen=True, kw_only=True):
+    """A section that is asked for."""
+
+    name: str  # its identifier
+    purpose: str  # what it is for
+    reads: tuple[str, ...]  # the metrics this package reads of it wherever it is collected
+    # those it brings only in some versions or on some GPUs; a metric may be in several of them, of which one is enough
+    sometimes: tuple[SometimesRead, ...] = ()
+
+    @property
+    def metrics(self) -> frozenset[str]:
+        """Every metric this package reads of it."""
+        return frozenset(self.reads).union(*(one.metrics for one in self.sometimes))
+
+
+@cache
+def read_sections() -> tuple[CollectedSection, ...]:
+    """The sections that are asked for unless everything is."""
+    return tuple(_build_section(table) for table in _read_file()["section"])
+
+
+@cache
+def read_roofline_sections() -> tuple[CollectedSection, ...]:
+    """The sections of ``--roofline``."""
+    return tuple(_build_section(table) for table in _read_file()["roofline"])
+
+
+@cache
+def read_metrics() -> tuple[str, ...]:
+    """The metrics that are asked for beside sections."""
+    return tuple(name for table in _read_file()["metric"] for name in table["names"])
+
+
+def _build_section(table: Mapping[str, Any]) -> CollectedSection:
+    return CollectedSection(
+        name=table["name"],
+        purpose=table["for"],
+        reads=tuple(table["reads"]),
+        sometimes=tuple(
+            SometimesRead(
+                metrics=tuple(one["reads"]),
+                since=_read_pair(one["since"]) if "since" in one else None,
+                until=_read_pair(one["until"]) if "until" in one else None,
+                capabilities=tuple(_read_range(text) for text in one.get("on", ())),
+            )
+            for one in table.get("sometimes", ())
+        ),
+    )
+
+
+def _read_range(text: str) -> tuple[Capability, Capability]:
+    first, is_range, last = text.partition("-")
+    lowest = _read_pair(first)
+    if not is_range:
+        return lowest, lowest
+    return lowest, _read_pair(last) if last else _LAST_CAPABILITY
+
+
+def _read_pair(text: str) -> tuple[int, int]:
+    major, minor = text.split(".")
+    return int(major), int(minor)
+
+
+@cache
+def _read_file() -> Mapping[str, Any]:
+    return tomli.loads(Path(__file__).with_name("recipe.toml").read_text(encoding="utf-8"))
+
+
+DEFAULT_LAUNCHES = 3  # Launches of a kernel that are measured: two more than one needs, to see the noise between them
+
+
+class ReplayMode(Enum):
+    """How the passes of a measurement are made."""
+
+    KERNEL = "kernel"  # Each launch is repeated, with memory saved and restored in between
+    APPLICATION = "application"  # The whole program is started once per pass
+    RANGE = "range"  # What lies between cudaProfilerStart and cudaProfilerStop is repeated
+    APPLICATION_RANGE = "app-range"
+
+
+class ClockControl(Enum):
+    """What is done to the GPU's clocks meanwhile."""
+
+    # Nothing: the times are those the program has. Needs no permission, and leaves nothing behind when the profiler is killed.
+    NONE = "none"
+    BASE = "base"  # Locked at the base clock: the same from run to run, and slower
+    BOOST = "boost"  # Locked at the boost clock (2026.1 and later)
+
+
+class CacheControl(Enum):
+    """What is done to the caches before each pass."""
+
+    ALL = "all"  # Emptied: every pass sees the same
+    NONE = "none"  # Left as the launches before left them
+
+
+class Recipe(Struct, frozen=True, kw_only=True):
+    """What to measure, and how."""
+
+    output: Path | None = None  # the report; None leaves the results to the console
+    # part of the readable name of the kernels to measure, as everywhere in this package, or of the mangled one when it starts with ``_Z``; empty for
+    # all
+    kernel: str = ""
+    # launches measured of each kernel and launch configuration, or of all kernels together when ``kernel`` names some; 0 for all
+    launches: int = DEFAULT_LAUNCHES
+    skipped_launches: int = 0  # matching launches passed over before the first one that is measured
+    # everything Nsight Compute knows of (``--set full``), which takes longer: series over time, links, rooflines
+    is_full: bool = False
+    has_rooflines: bool = False  # rooflines per data type and level of memory
+    sections: tuple[str, ...] = ()  # more of them
+    metrics: tuple[str, ...] = ()  # more of them
+    has_metrics: bool = True  # whether the recipe's own metrics are asked for
+    replay_mode: ReplayMode = ReplayMode.KERNEL  # see there
+    clock_control: ClockControl = ClockControl.NONE  # see there
+    cache_control: CacheControl = CacheControl.ALL  # see there
+    sampling_interval: int | None = None  # a sample is taken every 2^(5 + n) cycles; None lets the profiler choose
+    # for samples on the GPU; None for the profiler's 32 MiB, which hold 3.7 million samples
+    sampling_buffer_bytes: int | None = None
+    source_folders: tuple[str, ...] = ()  # where sources are looked for that are not at the place they were compiled at
+    nvtx_ranges: tuple[str, ...] = ()  # only launches inside of these
+    starts_enabled: bool = True  # measure from the start of the program on, and not only after cudaProfilerStart
+    options: tuple[str, ...] = ()  # handed to Nsight Compute as they are
+
+
+def build_command(
+    recipe: Recipe, application: Sequence[str], *, ncu: str = "ncu", sampling_prefix: str = "warp-sampling"
+) -> Command:
+    """The command line.
+
+    Args:
+        recipe: what to measure.
+        application: program and arguments.
+        ncu: Nsight Compute's program.
+        sampling_prefix: how its version spells the options of the sampler (:func:`read_sampling_prefix`).
+
+    >>> words = build_command(Recipe(output=Path("saxpy.ncu-rep"), kernel="saxpy(float*)"), ["./app", "1024"])
+    >>> words[0], words[-2:]
+    ('ncu', ('./app', '1024'))
+    >>> words[words.index("--kernel-name") + 1]
+    'regex:saxpy\\\\(float\\\\*\\\\)'
+    """
+    return (
+        ncu,
+        *_list_collected(recipe),
+        *_list_filters(recipe),
+        *("--target-processes", "all"),
+        *("--replay-mode", recipe.replay_mode.value),
+        *("--clock-control", recipe.clock_control.value),
+        *("--cache-control", recipe.cache_control.value),
+        *_list_sampling(recipe, sampling_prefix),
+        *_list_sources(recipe),
+        *recipe.options,
+        *(() if recipe.output is None else ("--force-overwrite", "--export", str(recipe.output))),
+        *application,
+    )
+
+
+def _list_collected(recipe: Recipe) -> Iterator[str]:
+    if recipe.is_full:
+        yield from ("--set", "full")
+    sections = [] if recipe.is_full else [section.name for section in read_sections()]
+    if recipe.has_rooflines:
+        sections += [section.name for section in read_roofline_sections()]
+    for name in dict.fromkeys((*sections, *recipe.sections)):
+        yield from ("--section", name)
+    metrics = tuple(dict.fromkeys((*(read_metrics() if recipe.has_metrics else ()), *recipe.metrics)))
+    if metrics:
+        yield from ("--metrics", ",".join(metrics))
+
+
+def _list_filters(recipe: Recipe) -> Iterator[str]:
+    if recipe.kernel:
+        base = "mangled" if recipe.kernel.startswith("_Z") else "demangled"
+        yield from ("--kernel-name-base", base, "--kernel-name", f"regex:{escape_expression(recipe.kernel)}")
+    if recipe.skipped_launches:
+        yield from ("--launch-skip", str(recipe.skipped_launches))
+    if recipe.launches and (recipe.kernel or recipe.skipped_launches):
+        yield from ("--launch-count", str(recipe.launches))
+    elif recipe.launches:
+        # Context, stream and name are left open; the number counts launches with the same name, grid, block and shared memory.
+        yield from ("--kernel-id", ":::" + "|".join(str(number) for number in range(1, recipe.launches + 1)))
+    if recipe.nvtx_ranges:
+        yield "--nvtx"
+    for nvtx_range in recipe.nvtx_ranges:
+        yield from ("--nvtx-include", nvtx_range)
+    if not recipe.starts_enabled:
+        yield from ("--profile-from-start", "off")
+
+
+def _list_sampling(recipe: Recipe, prefix: str) -> Iterator[str]:
+    if recipe.sampling_interval is not None:
+        yield from (f"--{prefix}-interval", str(recipe.sampling_interval))
+    if recipe.sampling_buffer_bytes is not None:
+        yield from (f"--{prefix}-buffer-size", str(recipe.sampling_buffer_bytes))
+
+
+def _list_sources(recipe: Recipe) -> Iterator[str]:
+    yield from ("--import-source", "yes")
+    if recipe.source_folders:
+        yield from ("--source-folders", ",".join(recipe.source_folders))
+
+
+def escape_expression(text: str) -> str:
+    r"""A regular expression that matches a text, in the dialects of Python and C++ alike.
+
+    >>> escape_expression("void f<int>(float*)")
+    'void f<int>\\(float\\*\\)'
+    """
+    return re.sub(r"([\\^$.|?*+()\[\]{}])", r"\\\1", text)
+
+
+def read_sampling_prefix(help_text: str) -> str:
+    """How a version of Nsight Compute spells the options of its sampler, from what it prints with ``--help``.
+
+    >>> read_sampling_prefix("  --sampling-interval arg (=auto)")
+    'sampling'
+    >>> read_sampling_prefix("  --warp-sampling-interval arg (=auto)")
+    'warp-sampling'
+    """
+    is_old = "--sampling-interval" in help_text and "--warp-sampling-interval" not in help_text
+    return "sampling" if is_old else "warp-sampling"

@@ -1,0 +1,311 @@
+"""The rows that the injected library wrote: a file for each process, which may end anywhere.
+
+A file begins with eight bytes that name the format. Records follow: kind, length and CRC-32 (begun with the kind), then what they hold, as
+``injection/rows.h`` has it. A process that was killed leaves a record half written at most; everything before it counts.
+"""
+
+import mmap
+import struct
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct, field
+
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.records import ColumnRecord
+
+MAGIC = b"GPAROWS1"
+_HEAD = struct.Struct("<III")
+_PROCESS = struct.Struct("<IIQiI")
+_CONTEXT = struct.Struct("<10I")
+_FUNCTION = struct.Struct("<IIQ")
+_MODULE = struct.Struct("<QQII")
+_TROUBLE = struct.Struct("<Ii")
+_PATH = struct.Struct("<III")
+_SAMPLES = struct.Struct("<IIQQQ")
+_PAIR = struct.Struct("<II")
+
+
+class Record(IntEnum):
+    """Kinds, as in ``injection/rows.h``."""
+
+    PROCESS = 1
+    TEXT = 2
+    CONTEXT = 3
+    REASONS = 4
+    MODULE = 5
+    FUNCTION = 6
+    SAMPLES = 7
+    LAUNCH = 8
+    KERNEL = 9
+    PATH = 11
+    TROUBLE = 12
+    END = 13
+
+
+class TroubleKind(IntEnum):
+    """What went wrong, as in ``injection/rows.h``."""
+
+    NO_CUPTI = 1
+    SUBSCRIBER = 2
+    ENABLE = 3
+    CONFIGURE = 4
+    DRAIN = 5
+    BUFFER_FULL = 6
+    ROWS = 7
+    ACTIVITY = 8
+    PATHS = 9
+    LATE = 10
+
+
+class Mode(IntEnum):
+    """How a context is measured."""
+
+    TIMING = 0
+    SERIALIZED = 1
+    CONTINUOUS = 2
+
+
+FLAG_GRAPH, FLAG_SAMPLED = 1, 2
+
+LAUNCH_ROW = np.dtype(
+    [
+        ("correlation", "<u4"), ("outer", "<u4"), ("context", "<u4"), ("path", "<u4"), ("flags", "<u4"), ("kernel", "<u4"),
+        ("grid", "<u4", 3), ("block", "<u4", 3), ("shared_bytes", "<u4"), ("thread", "<u4"), ("time_ns", "<u8"),
+    ]
+)  # fmt: skip
+KERNEL_ROW = np.dtype(
+    [
+        ("correlation", "<u4"), ("device", "<u4"), ("context", "<u4"), ("stream", "<u4"), ("kernel", "<u4"), ("registers", "<u4"),
+        ("grid", "<i4", 3), ("block", "<i4", 3), ("static_bytes", "<i4"), ("dynamic_bytes", "<i4"),
+        ("local_bytes", "<u4"), ("unused", "<u4"), ("start_ns", "<u8"), ("end_ns", "<u8"),
+    ]
+)  # fmt: skip
+SAMPLE_ROW = np.dtype(
+    [("function", "<u4"), ("correlation", "<u4"), ("offset", "<u4"), ("reason", "<u4"), ("samples", "<u4")]
+)
+_NATIVE_ROW = np.dtype([("image", "<u8"), ("offset", "<u8")])
+_PYTHON_ROW = np.dtype([("file", "<u4"), ("function", "<u4"), ("line", "<u4")])
+
+
+class Trouble(Struct, frozen=True, kw_only=True):
+    """Something that did not work."""
+
+    kind: TroubleKind | None  # None for one that a later version writes
+    number: int  # CUPTI's result, or the system's
+    where: str  # the function, or the thing
+
+
+class CollectedContext(Struct, frozen=True, kw_only=True):
+    """A CUDA context."""
+
+    number: int  # CUPTI's
+    mode: Mode  # what was done, whatever was asked for
+    capability: tuple[int, int] | None  # compute capability; None when not known
+    sm_count: int  # 0 when not known
+    clock_khz: int  # 0 when not known
+    period_exponent: int  # 2 to its power are the cycles between two samples; 0 when not known
+    device: str  # name of the GPU
+
+
+class CollectedFunction(Struct, frozen=True, kw_only=True):
+    """A device function in which samples were taken."""
+
+    name: str  # mangled
+    module: int  # hash of its cubin
+
+
+class CollectedPath(Struct, frozen=True, kw_only=True):
+    """A calling context, innermost frame first."""
+
+    # image and offset of each return address; the image is empty where nobody knows
+    native: tuple[tuple[str, int], ...] = ()
+    python: tuple[tuple[str, str, int], ...] = ()  # file, function and line of each Python frame of the thread
+
+
+class SampleBatch(ColumnRecord, frozen=True, kw_only=True):
+    """What one visit fetched."""
+
+    context: int  # number of the context
+    total: int  # the collector's own count
+    dropped: int  # lost in the GPU
+    foreign: int  # of code that is not the user's
+    rows: npt.NDArray[np.void]  # of :data:`SAMPLE_ROW`
+
+
+class CollectedProcess(Struct):
+    """What is known of one process; see :class:`Record`."""
+
+    path: Path  # the file
+    process_id: int = 0  # of the system; 0 when the file ends before it is said
+    api_version: int = 0  # CUPTI's
+    unix_ns: int = 0  # when it began
+    cupti: str = ""  # the library that was used
+    is_complete: bool = False  # it ended by itself
+    lost_bytes: int = 0  # at the end of the file, which are no whole record
+    texts: dict[int, str] = field(default_factory=dict)
+    contexts: dict[int, CollectedContext] = field(default_factory=dict)
+    reasons: dict[int, dict[int, str]] = field(default_factory=dict)
+    modules: dict[int, int] = field(default_factory=dict)
+    functions: dict[int, CollectedFunction] = field(default_factory=dict)
+    paths: dict[int, CollectedPath] = field(default_factory=dict)
+    troubles: list[Trouble] = field(default_factory=list)
+    samples: list[tuple[int, int]] = field(default_factory=list)  # place and length of each batch in the file
+    launches: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, LAUNCH_ROW))
+    kernels: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, KERNEL_ROW))
+
+    def read_batches(self) -> Iterator[SampleBatch]:
+        """The samples, batch by batch; no more than one is in memory."""
+        if not self.samples:
+            return
+        with _map_file(self.path) as content:
+            for start, size in self.samples:
+                context, count, total, dropped, foreign = _SAMPLES.unpack_from(content, start)
+                held = min(count, (size - _SAMPLES.size) // SAMPLE_ROW.itemsize)
+                begin = start + _SAMPLES.size
+                rows = np.frombuffer(bytes(content[begin : begin + held * SAMPLE_ROW.itemsize]), SAMPLE_ROW)
+                yield SampleBatch(context=context, total=total, dropped=dropped, foreign=foreign, rows=rows)
+
+
+def read_processes(folder: Path) -> list[CollectedProcess]:
+    """All processes that wrote rows into a folder, in the order in which they began."""
+    found = [read_process(path) for path in sorted(folder.glob("process-*.rows"))]
+    return sorted(found, key=lambda process: (process.unix_ns, process.process_id))
+
+
+def read_process(path: Path) -> CollectedProcess:
+    """What one process wrote.
+
+    Raises:
+        InputError: it is not such a file.
+    """
+    process = CollectedProcess(path=path)
+    if path.stat().st_size == 0:
+        return process  # killed before anything was handed over
+    with _map_file(path) as content:
+        if content[: len(MAGIC)] != MAGIC[: len(content)]:
+            raise InputError("is not a file of collected rows", path=path, remedy="measure again")
+        _Reader(process, content).read()
+    return process
+
+
+@contextmanager
+def _map_file(path: Path) -> Iterator[mmap.mmap]:
+    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        yield content
+
+
+class _Reader:
+    """Goes through a file once."""
+
+    def __init__(self, process: CollectedProcess, content: mmap.mmap) -> None:
+        self._process = process
+        self._content = content
+        self._launches = bytearray()
+        self._kernels = bytearray()
+
+    def read(self) -> None:
+        at, end = len(MAGIC), len(self._content)
+        while at + _HEAD.size <= end:
+            kind, size, checksum = _HEAD.unpack_from(self._content, at)
+            begin = at + _HEAD.size
+            if begin + size > end or zlib.crc32(self._content[begin : begin + size], kind) != checksum:
+                break
+            at = begin + size
+            try:
+                self._take(kind, begin, size)
+            except (struct.error, ValueError):
+                self._process.troubles.append(Trouble(kind=None, number=kind, where="record"))
+        self._process.lost_bytes = end - at
+        self._process.launches = np.frombuffer(bytes(self._launches), LAUNCH_ROW)
+        self._process.kernels = np.frombuffer(bytes(self._kernels), KERNEL_ROW)
+
+    def _take(self, kind: int, begin: int, size: int) -> None:
+        if kind == Record.SAMPLES:
+            if size >= _SAMPLES.size:
+                self._process.samples.append((begin, size))
+            return
+        content = self._content[begin : begin + size]
+        if kind == Record.LAUNCH and size == LAUNCH_ROW.itemsize:
+            self._launches += content
+        elif kind == Record.KERNEL and size == KERNEL_ROW.itemsize:
+            self._kernels += content
+        elif kind == Record.END:
+            self._process.is_complete = True
+        elif (take := _TAKERS.get(kind)) is not None:
+            take(self, content)
+
+    def take_process(self, content: bytes) -> None:
+        process = self._process
+        process.process_id, process.api_version, process.unix_ns, _, _ = _PROCESS.unpack_from(content)
+        process.cupti = _decode(content[_PROCESS.size :])
+
+    def take_text(self, content: bytes) -> None:
+        (number,) = struct.unpack_from("<I", content)
+        self._process.texts[number] = _decode(content[4:])
+
+    def take_context(self, content: bytes) -> None:
+        number, _, mode, major, minor, sm_count, clock_khz, period, name, _ = _CONTEXT.unpack_from(content)
+        self._process.contexts[number] = CollectedContext(
+            number=number,
+            mode=Mode(mode),
+            capability=(major, minor) if major else None,
+            sm_count=sm_count,
+            clock_khz=clock_khz,
+            period_exponent=period,
+            device=self._process.texts.get(name, ""),
+        )
+
+    def take_reasons(self, content: bytes) -> None:
+        context, count = _PAIR.unpack_from(content)
+        words = np.frombuffer(content, "<u4", count * 2, _PAIR.size)
+        names = [self._process.texts.get(int(number), "") for number in words[count:]]
+        self._process.reasons[context] = dict(zip(words[:count].tolist(), names, strict=True))
+
+    def take_module(self, content: bytes) -> None:
+        digest, size, _, _ = _MODULE.unpack_from(content)
+        self._process.modules[digest] = size
+
+    def take_function(self, content: bytes) -> None:
+        number, _, module = _FUNCTION.unpack_from(content)
+        name = _decode(content[_FUNCTION.size :])
+        self._process.functions[number] = CollectedFunction(name=name, module=module)
+
+    def take_path(self, content: bytes) -> None:
+        number, native_count, python_count = _PATH.unpack_from(content)
+        native = np.frombuffer(content, _NATIVE_ROW, native_count, _PATH.size)
+        python = np.frombuffer(content, _PYTHON_ROW, python_count, _PATH.size + native_count * _NATIVE_ROW.itemsize)
+        texts: Mapping[int, str] = self._process.texts
+        self._process.paths[number] = CollectedPath(
+            native=tuple((texts.get(image, ""), offset) for image, offset in native.tolist()),
+            python=tuple(
+                (texts.get(file, ""), texts.get(function, ""), line) for file, function, line in python.tolist()
+            ),
+        )
+
+    def take_trouble(self, content: bytes) -> None:
+        kind, number = _TROUBLE.unpack_from(content)
+        known = TroubleKind(kind) if kind in TroubleKind._value2member_map_ else None
+        where = _decode(content[_TROUBLE.size :])
+        self._process.troubles.append(Trouble(kind=known, number=number, where=where))
+
+
+_TAKERS: Mapping[int, Callable[[_Reader, bytes], None]] = {
+    Record.PROCESS: _Reader.take_process,
+    Record.TEXT: _Reader.take_text,
+    Record.CONTEXT: _Reader.take_context,
+    Record.REASONS: _Reader.take_reasons,
+    Record.MODULE: _Reader.take_module,
+    Record.FUNCTION: _Reader.take_function,
+    Record.PATH: _Reader.take_path,
+    Record.TROUBLE: _Reader.take_trouble,
+}
+
+
+def _decode(content: bytes) -> str:
+    return content.decode("utf-8", "replace")

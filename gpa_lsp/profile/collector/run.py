@@ -1,0 +1,139 @@
+"""A program with the collector in it, from its start to a profile."""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from gpa_lsp.foundation.errors import GpaError, InputError
+from gpa_lsp.foundation.kept_files import find_cache_folder
+from gpa_lsp.foundation.processes.python_children import PythonChild
+from gpa_lsp.foundation.processes.time_limits import TimeLimits
+from gpa_lsp.foundation.processes.watched_command import TEMPORARY, CommandEnd, WatchedCommand
+from gpa_lsp.profile.collector.choosing import Selection
+from gpa_lsp.profile.collector.document import CollectedProfile, make_profile, write_profile
+from gpa_lsp.profile.collector.library import Cupti, build_library
+from gpa_lsp.profile.collector.records import CollectedProcess, Mode, read_processes
+from gpa_lsp.profile.collector.troubles import is_forbidden
+
+NO_LIMIT_S = 10.0 * 365 * 24 * 3600
+_MOST_ROW_BYTES = 4 << 30
+
+
+class CollectorSettings(Struct, frozen=True, kw_only=True):
+    """How a program is measured."""
+
+    mode: Mode = Mode.SERIALIZED  # serialized, launch by launch; continuous, added up by kernel; or timing alone
+    duty_percent: int = 100  # of the time in which continuous sampling is on
+    period_exponent: int | None = None  # 2 to its power are the cycles between two samples; None lets CUPTI choose
+    limit_s: float = NO_LIMIT_S  # after which the program and all it started are ended
+
+
+class CollectedRun(Struct, frozen=True, kw_only=True):
+    """What became of a run."""
+
+    end: CommandEnd  # how the program ended
+    profile: CollectedProfile | None  # what was measured; None when no process of it used CUDA with the collector
+    is_forbidden: bool  # the driver did not let us sample
+
+
+def make_environment(
+    settings: CollectorSettings, cupti: Cupti, library: Path, folder: Path, environment: Mapping[str, str]
+) -> dict[str, str]:
+    """The environment in which a program is measured."""
+    found = {
+        **environment,
+        "CUDA_INJECTION64_PATH": str(library),
+        "GPA_LSP_COLLECTOR_FOLDER": str(folder),
+        "GPA_LSP_COLLECTOR_MODE": settings.mode.name.lower(),
+        "GPA_LSP_COLLECTOR_DUTY_PERCENT": str(settings.duty_percent),
+        "GPA_LSP_COLLECTOR_LIMIT_BYTES": str(_MOST_ROW_BYTES),
+    }
+    if cupti.library is not None:
+        found["GPA_LSP_COLLECTOR_CUPTI"] = str(cupti.library)
+    if settings.period_exponent is not None:
+        found["GPA_LSP_COLLECTOR_PERIOD"] = str(settings.period_exponent)
+    return found
+
+
+def collect(
+    command: Sequence[str] | PythonChild,
+    settings: CollectorSettings,
+    cupti: Cupti,
+    output: Path,
+    selection: Selection,
+    *,
+    streams: tuple[int, int, int],
+    tell_ended: Callable[[], None] = lambda: None,
+) -> CollectedRun:
+    """Run a program, and write what was measured of it.
+
+    Args:
+        command: program and arguments, with an environment of its own where it is Python of ours; no shell looks at them.
+        settings: how it is measured.
+        cupti: with which CUPTI.
+        output: the profile.
+        selection: of its launches.
+        streams: descriptors that become its standard input, output and error.
+        tell_ended: called when the program has ended, before its profile is made.
+
+    Raises:
+        GpaError: the library cannot be made, or the profile cannot be written.
+        KeyboardInterrupt: the user interrupted it; what was measured until then is written.
+    """
+    with _make_folder() as folder:
+        try:
+            library = build_library(cupti, folder)
+        except OSError as error:
+            raise GpaError(f"the library cannot be written to {folder}: {error.strerror or error}") from error
+        words, own = command if isinstance(command, PythonChild) else (command, os.environ)
+        environment = make_environment(settings, cupti, library, folder, own)
+        is_interrupted = False
+        try:
+            running = WatchedCommand(
+                words, folder=Path.cwd(), environment=environment, limits=TimeLimits.by_clock(settings.limit_s), take=lambda piece: None,
+                streams=streams, temporary=folder,
+            )  # fmt: skip
+        except OSError as error:
+            raise GpaError(f"{words[0]} cannot be started: {error.strerror or error}") from error
+        try:
+            end = running.future.result()
+        except KeyboardInterrupt:
+            is_interrupted = True
+            running.cancel()
+            end = running.future.result()
+        tell_ended()
+        processes = read_processes(folder)
+        profile = _write(processes, folder, output, selection)
+        if is_interrupted:
+            raise KeyboardInterrupt
+        return CollectedRun(end=end, profile=profile, is_forbidden=is_forbidden(processes))
+
+
+def _write(
+    processes: list[CollectedProcess], folder: Path, output: Path, selection: Selection
+) -> CollectedProfile | None:
+    if not processes:
+        return None
+    profile = make_profile(processes, folder, output, selection)
+    if profile.launches:
+        write_profile(profile, output)
+    return profile
+
+
+@contextmanager
+def _make_folder() -> Iterator[Path]:
+    """A folder that nobody else can look into, in the user's cache: rows may be larger than what /tmp has room for."""
+    parent = find_cache_folder() / "collecting"
+    try:
+        parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        made = tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=parent, ignore_cleanup_errors=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot be written to ({error.strerror or error})", path=parent, remedy="set GPA_LSP_CACHE_DIR"
+        ) from error
+    with made as name:
+        yield Path(name)

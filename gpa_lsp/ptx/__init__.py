@@ -1,1 +1,0 @@
-"""PARSE: PTX text → :class:`~gpa_lsp.ptx.model.PtxModule`."""

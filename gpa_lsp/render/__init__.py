@@ -1,1 +1,0 @@
-"""RENDER: a report → terminal text, SARIF, GitHub annotations, SASS listing. Rounds and scales; computes nothing."""

@@ -1,0 +1,190 @@
+"""What a gate judges and what it says: :class:`GateKernel`, :class:`GateRow`, :class:`GateResult`."""
+
+from collections.abc import Mapping
+from enum import Enum, StrEnum
+
+from msgspec import Struct
+
+from gpa_lsp.foundation.locations import SourceLine
+from gpa_lsp.foundation.numbers import Quantity
+from gpa_lsp.foundation.prose import NOTHING, Sentence
+from gpa_lsp.report.changes import MeasuredWork, TimeChange
+from gpa_lsp.report.differences import Trait
+from gpa_lsp.report.model import KernelReport
+
+
+class Metric(StrEnum):
+    """What a budget can be about; the values are its name in configurations."""
+
+    TIME = "time"
+    INSTRUCTIONS = "instructions"
+    REGISTERS = "registers"
+    OCCUPANCY = "occupancy"
+    SPILLS = "spills"
+    LOCAL_ACCESSES = "local_accesses"
+    SECTORS = "sectors"
+
+    @property
+    def words(self) -> str:
+        """Its name for people."""
+        trait = TRAITS.get(self)
+        return trait.value if trait is not None else _WORDS[self]
+
+    @property
+    def quantity(self) -> Quantity:
+        """What its values are; of times nanoseconds."""
+        return _QUANTITIES.get(self, Quantity.COUNT)
+
+    @property
+    def is_better_high(self) -> bool:
+        """More of it is better."""
+        return self is Metric.OCCUPANCY
+
+
+# The metrics that comparisons of reports know as well, by the same names
+TRAITS: Mapping[Metric, Trait] = {
+    Metric.INSTRUCTIONS: Trait.EXECUTED,
+    Metric.REGISTERS: Trait.REGISTERS,
+    Metric.OCCUPANCY: Trait.OCCUPANCY,
+    Metric.LOCAL_ACCESSES: Trait.LOCAL_ACCESSES,
+    Metric.SECTORS: Trait.GLOBAL_SECTORS,
+}
+
+_WORDS: Mapping[Metric, str] = {Metric.TIME: "time per launch", Metric.SPILLS: "spilled registers per thread"}
+_QUANTITIES: Mapping[Metric, Quantity] = {
+    Metric.TIME: Quantity.NS,
+    Metric.OCCUPANCY: Quantity.RATIO,
+    Metric.SPILLS: Quantity.BYTES,
+    Metric.SECTORS: Quantity.NUMBER,
+}
+
+
+class Origin(StrEnum):
+    """Where a figure comes from, the surest first; the values are words for people. Figures of different origins are never compared."""
+
+    MEASURED = "measured"
+    SIMULATED = "simulated"
+    EMULATED = "emulated"
+    STATIC = "in the code"
+
+
+class Figure(Struct, frozen=True, kw_only=True):
+    """One value of one kernel."""
+
+    value: float  # in the unit of its metric
+    line: SourceLine | None = None  # as compiled, that has most part in it; None where no line has
+
+
+class GateKernel(Struct, frozen=True, kw_only=True):
+    """One side of a kernel, whatever it was read from."""
+
+    mangled_name: str  # linkage name
+    name: str  # readable name
+    figures: Mapping[tuple[Metric, Origin], Figure]  # what is known, but for times
+    work: MeasuredWork | None  # its times, and what they were measured on; None where nothing was measured
+    body: SourceLine | None = None  # the first line of its own body; None for code without lines
+    report: KernelReport | None = None  # None for one that is remembered only
+
+    @property
+    def time_origin(self) -> Origin:
+        """Where its times come from: a measurement, or a model."""
+        return Origin.SIMULATED if self.report is not None and self.report.is_simulated else Origin.MEASURED
+
+
+class LimitKind(Enum):
+    """How a limit is meant."""
+
+    CHANGE = "change"  # A share of what there was before: ``+3 %``
+    DIFFERENCE = "difference"  # So much more than before: ``+8``
+    FACTOR = "factor"  # So many times what there was before: ``1.05x``
+    VALUE = "value"  # So much, whatever there was before: ``64``
+
+
+class Limit(Struct, frozen=True, kw_only=True):
+    """How far a metric may go."""
+
+    kind: LimitKind  # how it is meant
+    amount: float  # a ratio for changes and factors, else in the unit of the metric
+
+    def find_bound(self, before: float | None) -> float | None:
+        """The last value that is within the limit; None where it depends on a value before that is unknown."""
+        if self.kind is LimitKind.VALUE:
+            return self.amount
+        if before is None:
+            return None
+        if self.kind is LimitKind.DIFFERENCE:
+            return before + self.amount
+        return before * (1 + self.amount if self.kind is LimitKind.CHANGE else self.amount)
+
+
+class Budget(Struct, frozen=True, kw_only=True):
+    """What one metric of some kernels may be."""
+
+    metric: Metric  # what is limited
+    limit: Limit  # how far it may go
+    text: str  # the limit as it was written
+    kernel: str = "*"  # pattern of shell wildcards for the kernel's readable, short or linkage name
+
+
+class Budgets(Struct, frozen=True, kw_only=True):
+    """A gate's configuration."""
+
+    budgets: tuple[Budget, ...]  # of those of one metric the first that names a kernel decides for it
+    fails_on_missing: bool = False  # kernels that are new or gone, and figures that are unknown, fail the gate
+    source: str = ""  # the file it was read from; empty for the default
+
+
+class Outcome(Enum):
+    """What became of a budget; the values are words for people."""
+
+    KEPT = "kept"
+    EXCEEDED = "exceeded"
+    WITHIN_NOISE = "within the noise"  # Beyond the limit, and not more than the measurement can tell
+    SAME_CODE = "same code"  # A time beyond the limit, of the same instructions launched the same way
+    UNKNOWN = "unknown"  # One of the figures it needs is not known, or the two were measured on other work
+
+
+class GateRow(Struct, frozen=True, kw_only=True):
+    """One budget of one kernel."""
+
+    kernel: GateKernel  # after the change
+    base: GateKernel  # before it
+    budget: Budget  # that decides
+    outcome: Outcome  # what became of it
+    origin: Origin | None = None  # of both figures; None where one is unknown
+    before: float | None = None  # None where unknown
+    after: float | None = None  # None where unknown
+    bound: float | None = None  # the last value within the limit; None where unknown
+    time: TimeChange | None = None  # of a time, with its range; None for others, and where one of the two has none
+    # why the two are not compared, or what may differ besides the code; empty where nothing is known to
+    note: Sentence = NOTHING
+    line: SourceLine | None = None  # to look at, as compiled after the change; None where no line is known
+
+
+class GateResult(Struct, frozen=True, kw_only=True):
+    """What a gate says."""
+
+    rows: tuple[GateRow, ...]  # kernel by kernel, longest time before first; budgets in the order of :class:`Metric`
+    new: tuple[GateKernel, ...]  # kernels that are after the change only
+    gone: tuple[GateKernel, ...]  # kernels that were before it only
+    budgets: Budgets  # that were asked
+
+    @property
+    def exceeded(self) -> tuple[GateRow, ...]:
+        """The budgets that were not kept."""
+        return tuple(row for row in self.rows if row.outcome is Outcome.EXCEEDED)
+
+    @property
+    def is_judged(self) -> bool:
+        """At least one budget of one kernel could be judged."""
+        return any(row.outcome is not Outcome.UNKNOWN for row in self.rows)
+
+    @property
+    def has_missing(self) -> bool:
+        """A kernel has no partner, or a figure is unknown."""
+        return bool(self.new or self.gone) or any(row.outcome is Outcome.UNKNOWN for row in self.rows)
+
+    @property
+    def has_failed(self) -> bool:
+        """The change is to be stopped."""
+        return bool(self.exceeded) or (self.budgets.fails_on_missing and self.has_missing)

@@ -1,0 +1,219 @@
+"""What is remembered of a measurement, and what changed since.
+
+These objects cross the pipe from the server's worker process and are there before any report is, so this module imports nothing heavy.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from gpa_lsp.foundation.prose import NOTHING, Sentence
+from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.report.changes import LaunchTimes, MeasuredWork, PartChange, TimeChange, Verdict, explain_missing_stalls
+from gpa_lsp.report.time_course import Commit, TimeCourse
+
+Place = tuple[str, int]  # File as compiled, and line
+
+
+class KernelKey(Struct, frozen=True, kw_only=True):
+    """Which measurements are measurements of the same thing."""
+
+    mangled_name: str  # linkage name
+    # the file the kernel's body is in: its local path, links resolved, where it was found on this machine, else as compiled. For code without lines
+    # the folder of its profile.
+    home: str
+    device: str  # name of the GPU; empty when unknown
+    compute_capability: tuple[int, int] | None  # None when unknown
+
+
+class RememberedLaunch(Struct, frozen=True, kw_only=True):
+    """How the longest launch was configured."""
+
+    grid: tuple[int, int, int] | None  # blocks in x, y, z; None when unknown
+    block: tuple[int, int, int] | None  # threads in x, y, z; None when unknown
+    registers_per_thread: int | None  # None when unknown
+    shared_static_bytes: int | None  # per block; None when unknown
+    shared_dynamic_bytes: int | None  # per block; None when unknown
+
+
+class RememberedAdvice(Struct, frozen=True, kw_only=True):
+    """A piece of advice that was given."""
+
+    optimizer: str  # name in the catalogue
+    title: str  # a few words
+    speedup: float  # its estimate, run time before / run time after
+
+
+class RememberedPlace(Struct, frozen=True, kw_only=True):
+    """The launches from one place of the host program."""
+
+    name: str  # file and line, or function, by which the places of a measurement differ
+    function: str  # of the frame; empty when unknown
+    launches: int | None  # how many; None when unknown
+    duration_ns: float  # their mean
+
+
+class Measurement(Struct, frozen=True, kw_only=True):
+    """One measurement of one kernel, over all its launches in one profile."""
+
+    key: KernelKey  # of which kernel
+    name: str  # readable name
+    measured_ns: int  # when, since 1970
+    profile: str | None  # path of the profile; None when it came from no file
+    session: str  # what all kernels of one reading of one profile share; measurements of one session are variants, not one another's past
+    launch: RememberedLaunch  # configuration of the longest launch
+    duration_ns: float | None  # mean over launches; None when unknown
+    times: LaunchTimes  # per launch
+    total_samples: int  # over all launches
+    latency_samples: int | None  # of these, those without issue; None when unknown
+    # stall reason → all samples and those without issue (None when unknown), most samples first
+    by_reason: Mapping[str, tuple[int, int | None]]
+    executed_instructions: float | None  # warp instructions per launch; None where not counted
+    # of instructions, control codes and launch: equal digests are the same code launched the same way. None where the instructions are unknown.
+    code_digest: str | None
+    advice: tuple[RememberedAdvice, ...]  # best first, a few at most
+    commit: Commit | None = None  # what was checked out here when it was measured; None where unknown
+    places: tuple[RememberedPlace, ...] = ()  # where it was launched from, where that is known and there are several
+
+    @property
+    def work(self) -> MeasuredWork:
+        """All that tells what work was measured."""
+        return MeasuredWork(
+            times=self.times,
+            device=self.key.device,
+            grid=self.launch.grid,
+            block=self.launch.block,
+            executed_instructions=self.executed_instructions,
+            code_digest=self.code_digest,
+        )
+
+
+class Run(Struct, frozen=True, kw_only=True):
+    """A measurement as it is kept."""
+
+    run_id: int  # what commands call it by (``@12``); never given twice
+    measurement: Measurement  # what was measured
+    recorded_ns: int  # when it was first read, since 1970
+    is_baseline: bool  # pinned, as what later ones are compared with
+    number: int = 1  # among the runs of its kernel, by the time they were measured; the oldest is 1
+
+
+class RememberedFile(Struct, frozen=True, kw_only=True):
+    """A file with lines of a kernel."""
+
+    compiled_path: str  # as the compiler wrote it
+    local_path: str | None  # the file here, links resolved; None when it was not found
+    text: str | None  # as it was measured; None when nobody knows, or it is not ours to keep
+    read_ns: int  # until when the file is known to have held the text, since 1970: when it was read, or for a copy in the profile, when that was made
+
+    @property
+    def identity(self) -> str:
+        """What the same file is called in every measurement."""
+        return self.local_path or self.compiled_path
+
+
+class RememberedLine(Struct, frozen=True, kw_only=True):
+    """Samples of one line."""
+
+    file: str  # as compiled
+    line: int  # 1-based
+    samples: int  # with this line anywhere in their inline chain
+    latency_samples: int | None  # of these, without issue; None when unknown
+    called_samples: float  # estimate for functions called from here, not contained in ``samples``
+    # stalls that would go if this line were free, wherever they were taken; None where nobody was blamed
+    caused_samples: float | None
+    reason: str  # most frequent reason among ``samples``; empty without samples
+
+    @property
+    def cost_samples(self) -> float:
+        """With everything inlined into the line and called from it."""
+        return self.samples + self.called_samples
+
+
+class RememberedLines(Struct, frozen=True, kw_only=True):
+    """The hottest lines of a measurement and the files they are in."""
+
+    files: tuple[RememberedFile, ...]  # those of the lines, and the one of the kernel's body
+    lines: tuple[RememberedLine, ...]  # hottest first
+    is_whole: bool  # every line with samples is among them
+
+
+class Recording(Struct, frozen=True, kw_only=True):
+    """A measurement on its way into the history."""
+
+    measurement: Measurement  # what was measured
+    identity: str  # the same for every reading of the same measurement
+    content: RememberedLines  # its lines and files
+
+
+class PlaceChange(Struct, frozen=True, kw_only=True):
+    """What became of the launches from one place."""
+
+    name: str  # of the place, as it is now, or as it was where nothing is launched from it any more
+    before_ns: float | None  # mean time; None where nothing was launched from it
+    after_ns: float | None  # the same, of the later run
+
+
+class RunChange(ColumnRecord, frozen=True, kw_only=True):
+    """Two measurements of one kernel."""
+
+    before: Run  # the earlier one
+    after: Run  # the later one
+    verdict: Verdict  # what became of the time
+    time: TimeChange | None  # None when one of the two has none, or they did not do the same work
+    instructions_ratio: float | None  # executed warp instructions after / before; None where not counted
+    reasons: tuple[PartChange, ...]  # by stall reason, largest change first; empty where one of the two has no samples
+    # line after → what became of it, under the file's local path where it has one; only lines one of the two keeps samples of. Empty, as ``gone`` is,
+    # where one of the two has no samples, or they did not do the same work.
+    lines: Mapping[Place, PartChange]
+    gone: tuple[PartChange, ...]  # lines before that are not there any more, largest first
+    # where it was launched from, and what became of the launches from there; empty where one of the two knows of one place only
+    places: tuple[PlaceChange, ...] = ()
+    # why the two are not compared, or what may differ besides the code; empty where nothing is known to
+    note: Sentence = NOTHING
+
+    @property
+    def no_stalls(self) -> Sentence:
+        """Why nothing is said of stalls; empty where both have samples."""
+        return explain_missing_stalls(self.before.measurement.total_samples, self.after.measurement.total_samples)
+
+
+class KernelHistory(Struct, frozen=True, kw_only=True):
+    """What the editor keeps of a kernel's past."""
+
+    run: Run  # the measurement that is shown
+    # since the last one before it on the same GPU that did the same work, or where none did, since the last one; None when there is none
+    previous: RunChange | None = None
+    baseline: RunChange | None = None  # since the pinned one; None when none is pinned, or it is this one
+    run_count: int = 1  # measurements of this kernel on this GPU, this one included
+    # the GPU of the latest earlier measurement, where there is none on this one; None otherwise
+    other_device: str | None = None
+    course: TimeCourse | None = None  # the last runs up to this one; None where this is the first
+
+    @property
+    def is_baseline(self) -> bool:
+        """What is shown is itself the pinned measurement."""
+        return self.run.is_baseline
+
+    def find_line_change(self, place: Place) -> PartChange | None:
+        """What became of a line since the last measurement; None when it is not known."""
+        return None if self.previous is None else self.previous.lines.get(place)
+
+
+class RunFilter(Struct, frozen=True, kw_only=True):
+    """Which runs to list; the default lists all."""
+
+    paths: tuple[str, ...] = ()  # home or profile is one of these, or below it; empty for any
+    name: str | None = None  # part of the kernel's name; None for any
+
+
+class HistoryLimits(Struct, frozen=True, kw_only=True):
+    """How much is kept."""
+
+    database_bytes: int = 64 << 20  # of the whole file; pinned runs are kept even beyond it
+    runs_per_kernel: int = 200  # of one kernel on one GPU
+    lines_per_run: int = 400  # hottest lines of one measurement
+    source_bytes: int = 2 << 20  # longest source text that is kept
+
+
+DEFAULT_LIMITS = HistoryLimits()

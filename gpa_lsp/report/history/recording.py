@@ -1,0 +1,419 @@
+"""From a kernel's report to what is remembered of it."""
+
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gpa_lsp.foundation.file_stamps import Stamp, read_stamp
+from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.report.compare import count_executed, digest_code, measure_times
+from gpa_lsp.report.history.model import (
+    DEFAULT_LIMITS,
+    HistoryLimits,
+    KernelKey,
+    Measurement,
+    Place,
+    Recording,
+    RememberedAdvice,
+    RememberedFile,
+    RememberedLaunch,
+    RememberedLine,
+    RememberedLines,
+    RememberedPlace,
+)
+from gpa_lsp.report.history.rows import make_storable, make_storable_time
+from gpa_lsp.report.kernel_lines import LineCauses, find_body
+from gpa_lsp.report.launch_places import list_launch_places
+from gpa_lsp.report.measured_files import MeasuredFile
+from gpa_lsp.report.model import KernelReport, ReasonCounts
+from gpa_lsp.report.source_paths import parse_compiled_path
+from gpa_lsp.report.time_course import Commit
+
+# Which commit was checked out when something was measured, from git's own log of that; git itself is not run.
+#
+# The log is what `git reflog` prints. It is private to a working tree, so that linked ones and submodules have theirs; a measurement from before
+# its
+# first entry (a clone that came later) belongs to no commit anybody knows.
+#
+# Source: git, "gitrepository-layout" (gitfile, logs/HEAD), and "git-reflog".
+
+_MOST_FOLDERS = 64
+_MOST_LINK_BYTES = 4096
+_MOST_LOG_BYTES = 1 << 20  # Of the end of the log: thousands of entries
+
+_MOST_SUBJECT_CHARS = 120
+_SECOND_NS = 1_000_000_000
+
+_ENTRY = re.compile(rb"[0-9a-f]{40,64} ([0-9a-f]{40,64}) [^\t\n]*? (\d{1,12}) [-+]\d{4}(?:\t([^\n]*))?")
+_SUBJECT = re.compile(r"(?:commit(?: \([a-z]+\))?|cherry-pick|rebase(?: -i)? \((?:pick|reword)\)): (.*)")
+
+
+class _Entry(Struct, frozen=True, kw_only=True):
+    """What became the checked out commit."""
+
+    digest: str  # of the commit
+    begun_s: int  # since when, since 1970
+    message: str  # what git did
+
+
+def find_commit(path: Path, measured_ns: int) -> Commit | None:
+    """What was checked out in the working tree of a file or folder at a moment.
+
+    Returns:
+        None outside of working trees, and where the log does not reach back that far.
+    """
+    folder = _find_repository(path)
+    if folder is None:
+        return None
+    log = folder / "logs" / "HEAD"
+    stamp = read_stamp(log)
+    if stamp is None:
+        return None
+    try:
+        entries = _read_log(log, stamp)
+    except OSError:
+        return None
+    measured_s = measured_ns // _SECOND_NS
+    entry = next((one for one in reversed(entries) if one.begun_s <= measured_s), None)
+    if entry is None or not entry.digest.strip("0"):
+        return None
+    return Commit(digest=entry.digest, subject=_find_subject(entries, entry.digest))
+
+
+def _find_repository(path: Path) -> Path | None:
+    """The folder git keeps of the working tree: ``.git``, or where a file of that name says it is."""
+    for folder in (path, *path.parents)[:_MOST_FOLDERS]:
+        found = folder / ".git"
+        try:
+            if found.is_dir():
+                return found
+            if not found.exists():
+                continue
+            text = _read_end(found, _MOST_LINK_BYTES).decode("utf-8", "surrogateescape")
+        except (OSError, ValueError):
+            return None
+        target = text.partition("\n")[0].removeprefix("gitdir: ").rstrip("\r")
+        return folder / target if text.startswith("gitdir: ") and "\0" not in target else None
+    return None
+
+
+@lru_cache(maxsize=8)
+def _read_log(log: Path, stamp: Stamp) -> tuple[_Entry, ...]:
+    """The entries of a log, oldest first: of a state of the file, since a profile has many kernels."""
+    del stamp
+    found = (_ENTRY.fullmatch(line) for line in _read_end(log, _MOST_LOG_BYTES).split(b"\n"))
+    return tuple(
+        _Entry(
+            digest=entry[1].decode("ascii"), begun_s=int(entry[2]), message=(entry[3] or b"").decode("utf-8", "replace")
+        )
+        for entry in found
+        if entry is not None
+    )
+
+
+def _read_end(path: Path, most_bytes: int) -> bytes:
+    """The end of a file, opened without blocking: nothing of what is no regular file, such as a pipe without a writer.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags)
+    try:
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode):
+            return b""
+        os.lseek(descriptor, max(0, facts.st_size - most_bytes), os.SEEK_SET)
+        return os.read(descriptor, most_bytes)
+    finally:
+        os.close(descriptor)
+
+
+def _find_subject(entries: tuple[_Entry, ...], digest: str) -> str:
+    """The first line of a commit's message, where it was made in this working tree."""
+    for entry in reversed(entries):
+        found = _SUBJECT.fullmatch(entry.message) if entry.digest == digest else None
+        if found is not None:
+            return found[1][:_MOST_SUBJECT_CHARS]
+    return ""
+
+
+_MOST_ADVICE = 5
+_LEAST_PLACES = 2
+_MOST_PLACES = 32
+_MOST_REASONS = 64
+_MOST_SOURCES_BYTES = 8 << 20  # Source texts of one measurement, together
+
+
+def is_measured(kernel: KernelReport) -> bool:
+    """There is something to remember: code without a profile, launches that failed and models say nothing about the future."""
+    return (
+        bool(kernel.launches)
+        and not kernel.is_simulated
+        and (kernel.total_samples > 0 or kernel.duration_ns is not None)
+    )
+
+
+class Surroundings(ColumnRecord, frozen=True, kw_only=True):
+    """Where and when a profile was read."""
+
+    measured_ns: int  # when the kernel was measured, since 1970
+    read_ns: int  # when ``files`` were read
+    files: Mapping[str, MeasuredFile]  # path as compiled → what was found here
+    body: str | None  # path as compiled of the file the kernel's body is in; None when unknown
+    roots: tuple[Path, ...] = ()  # texts of files below these are kept; of others only what the profile itself carries
+    # line → stalls that would go if it were free; None where nobody was blamed
+    caused_samples: Mapping[Place, float] | None = None
+    commit: Commit | None = None  # what was checked out where the kernel's body is; None where unknown
+
+
+def describe_surroundings(
+    kernel: KernelReport,
+    files: Iterable[MeasuredFile],
+    causes: Mapping[Place, LineCauses],
+    *,
+    measured_ns: int,
+    read_ns: int,
+    roots: Sequence[Path],
+) -> Surroundings:
+    """Where and when a kernel was read.
+
+    Args:
+        kernel: with its instructions.
+        files: of its profile, as found on this machine.
+        causes: of its lines; empty where nothing was blamed.
+        measured_ns: when it was measured, since 1970.
+        read_ns: when the files were read.
+        roots: texts of files below these are kept.
+    """
+    body = find_body(kernel)
+    found = {file.compiled_path: file for file in files}
+    body_file = None if body is None else found.get(body[0])
+    return Surroundings(
+        measured_ns=measured_ns,
+        read_ns=read_ns,
+        files=found,
+        body=None if body is None else body[0],
+        commit=_find_commit(kernel, body_file, measured_ns),
+        roots=tuple(Path(os.path.realpath(root)) for root in roots),
+        caused_samples={place: one.caused_samples for place, one in causes.items()} or None,
+    )
+
+
+def _find_commit(kernel: KernelReport, body: MeasuredFile | None, measured_ns: int) -> Commit | None:
+    """Of the working tree the body is in; of the profile's where nobody allowed us to look at the body, or it is not here."""
+    if body is not None and not body.is_outside:
+        return find_commit(Path(body.local_path), measured_ns)
+    if kernel.profile_path is None:
+        return None
+    return find_commit(Path(os.path.realpath(kernel.profile_path)), measured_ns)
+
+
+def build_recording(
+    kernel: KernelReport, surroundings: Surroundings, limits: HistoryLimits = DEFAULT_LIMITS
+) -> Recording:
+    """What is remembered of a kernel."""
+    lines, is_whole = _choose_lines(kernel, surroundings.caused_samples, limits.lines_per_run)
+    body = surroundings.body
+    wanted = dict.fromkeys([*([body] if body else []), *(line.file for line in lines)])
+    files = _read_files(kernel, wanted, surroundings, limits)
+    stored = tuple(replace(line, file=make_storable(line.file)) for line in lines)
+    return Recording(
+        measurement=_describe(kernel, surroundings),
+        identity=identify(kernel),
+        content=RememberedLines(files=files, lines=stored, is_whole=is_whole),
+    )
+
+
+def _describe(kernel: KernelReport, surroundings: Surroundings) -> Measurement:
+    launch = kernel.configuration
+    advice = kernel.advice.advice if kernel.advice is not None else ()
+    reasons = list(kernel.by_reason.items())[:_MOST_REASONS]
+    profile = None if kernel.profile_path is None else make_storable(os.path.abspath(kernel.profile_path))  # noqa: PTH100
+    return Measurement(
+        key=KernelKey(
+            mangled_name=make_storable(kernel.mangled_name),
+            home=make_storable(_find_home(kernel, surroundings)),
+            device=make_storable(kernel.device.name or ""),
+            compute_capability=kernel.device.compute_capability,
+        ),
+        name=make_storable(kernel.name),
+        measured_ns=make_storable_time(surroundings.measured_ns),
+        profile=profile,
+        session=_name_session(kernel, surroundings.measured_ns),
+        launch=RememberedLaunch(
+            grid=launch.grid,
+            block=launch.block,
+            registers_per_thread=launch.registers_per_thread,
+            shared_static_bytes=launch.shared_static_bytes,
+            shared_dynamic_bytes=launch.shared_dynamic_bytes,
+        ),
+        duration_ns=kernel.duration_ns,
+        times=measure_times(kernel),
+        total_samples=kernel.total_samples,
+        latency_samples=kernel.latency_samples,
+        by_reason={make_storable(name): (count.all_samples, count.latency_samples) for name, count in reasons},
+        executed_instructions=count_executed(kernel),
+        code_digest=digest_code(kernel),
+        advice=tuple(
+            RememberedAdvice(optimizer=piece.optimizer, title=piece.title, speedup=piece.speedup.estimate)
+            for piece in advice[:_MOST_ADVICE]
+        ),
+        commit=_make_storable_commit(surroundings.commit),
+        places=_list_places(kernel),
+    )
+
+
+def _list_places(kernel: KernelReport) -> tuple[RememberedPlace, ...]:
+    """The places a kernel was launched from, where there are several: their mean alone would hide what became of each."""
+    places = list_launch_places(kernel)
+    if len(places) < _LEAST_PLACES:
+        return ()
+    return tuple(
+        RememberedPlace(
+            name=make_storable(place.name),
+            function=make_storable(place.function),
+            launches=place.launches,
+            duration_ns=place.duration_ns,
+        )
+        for place in places[:_MOST_PLACES]
+        if place.duration_ns is not None
+    )
+
+
+def _make_storable_commit(commit: Commit | None) -> Commit | None:
+    return None if commit is None else replace(commit, subject=make_storable(commit.subject))
+
+
+def _find_home(kernel: KernelReport, surroundings: Surroundings) -> str:
+    body = surroundings.body
+    if body is not None and body in surroundings.files:
+        return surroundings.files[body].local_path
+    if body is not None and parse_compiled_path(body).anchor:
+        return body
+    folder = "" if kernel.profile_path is None else os.path.realpath(kernel.profile_path.parent)
+    return "/".join(part for part in (folder, body) if part)
+
+
+def identify(kernel: KernelReport) -> str:
+    """A digest of what the profile says, and of nothing that depends on where it lies or who reads it."""
+    launches = [
+        [launch.duration_ns, sorted((name, count.all_samples) for name, count in launch.by_reason.items())]
+        for launch in kernel.launches
+    ]
+    facts = [
+        kernel.mangled_name,
+        kernel.device.name,
+        kernel.device.compute_capability,
+        kernel.measured_unix_s,
+        launches,
+    ]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def _name_session(kernel: KernelReport, measured_ns: int) -> str:
+    """The same for all kernels of one profile as it is now, different when it was written again."""
+    path = kernel.profile_path
+    if path is None:
+        return str(measured_ns)
+    try:
+        facts = path.stat()
+        stamp = [facts.st_mtime_ns, facts.st_size]
+    except OSError:
+        stamp = [measured_ns]  # deleted since: its kernels were measured at about one time
+    return hashlib.sha256(json.dumps([os.path.realpath(path), *stamp]).encode()).hexdigest()
+
+
+def _choose_lines(
+    kernel: KernelReport, caused_samples: Mapping[Place, float] | None, most: int
+) -> tuple[tuple[RememberedLine, ...], bool]:
+    """The lines that suffer or cause most, and whether these are all."""
+    found: dict[Place, RememberedLine] = {}
+    for row in kernel.lines:
+        if row.file is None or row.line is None:
+            continue
+        found[(row.file, row.line)] = RememberedLine(
+            file=row.file,
+            line=row.line,
+            samples=row.inclusive_samples,
+            latency_samples=row.inclusive_latency_samples,
+            called_samples=row.called_samples,
+            caused_samples=None if caused_samples is None else caused_samples.get((row.file, row.line), 0.0),
+            reason=_find_top_reason(row.inclusive_by_reason),
+        )
+    for (file, line), caused in (caused_samples or {}).items():
+        if caused > 0 and (file, line) not in found:
+            found[(file, line)] = RememberedLine(
+                file=file,
+                line=line,
+                samples=0,
+                latency_samples=None if kernel.latency_samples is None else 0,
+                called_samples=0.0,
+                caused_samples=caused,
+                reason="",
+            )
+    ranked = sorted(
+        found.values(), key=lambda line: (-max(line.cost_samples, line.caused_samples or 0.0), line.file, line.line)
+    )
+    return tuple(ranked[:most]), len(ranked) <= most
+
+
+def _find_top_reason(counts: ReasonCounts) -> str:
+    if not counts:
+        return ""
+    return make_storable(max(counts, key=lambda name: counts[name].all_samples))
+
+
+def _read_files(
+    kernel: KernelReport, wanted: Iterable[str], surroundings: Surroundings, limits: HistoryLimits
+) -> tuple[RememberedFile, ...]:
+    """The files with kept lines, with their texts as long as there is room, hottest first."""
+    left_bytes = _MOST_SOURCES_BYTES
+    found = []
+    for path in wanted:
+        file = surroundings.files.get(path)
+        text, read_ns = _find_text(kernel, path, surroundings)
+        size_bytes = 0 if text is None else len(text.encode("utf-8", "backslashreplace"))
+        if size_bytes > min(limits.source_bytes, left_bytes):
+            text, size_bytes = None, 0
+        left_bytes -= size_bytes
+        found.append(
+            RememberedFile(
+                compiled_path=make_storable(path),
+                local_path=None if file is None else make_storable(file.local_path),
+                text=text,
+                read_ns=make_storable_time(read_ns),
+            )
+        )
+    return tuple(found)
+
+
+def _find_text(kernel: KernelReport, path: str, surroundings: Surroundings) -> tuple[str | None, int]:
+    """A file's text as measured, and until when it is known to have been that."""
+    embedded = kernel.embedded_sources.get(path)
+    if embedded is not None:
+        return embedded, surroundings.measured_ns
+    file = surroundings.files.get(path)
+    if file is None or file.lines is None or not file.is_verified:
+        return None, surroundings.measured_ns
+    local_path = Path(file.local_path)
+    if not any(local_path.is_relative_to(root) for root in surroundings.roots):
+        return None, surroundings.measured_ns
+    held_ns = surroundings.read_ns if _is_untouched(local_path, surroundings.measured_ns) else surroundings.measured_ns
+    return "\n".join(file.lines), held_ns
+
+
+def _is_untouched(path: Path, measured_ns: int) -> bool:
+    """The file itself still holds what was measured; else the text is a copy somebody kept, and says nothing about the time since."""
+    try:
+        return path.stat().st_mtime_ns <= measured_ns
+    except OSError:
+        return False

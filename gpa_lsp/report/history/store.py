@@ -1,0 +1,415 @@
+"""The :class:`History`: measurements of this user on this machine, found again by kernel.
+
+with History.open() as history:
+    run = history.record(recording)
+    previous = history.find_previous(run)
+"""
+
+import hashlib
+import json
+import math
+import sqlite3
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from msgspec.structs import replace
+
+from gpa_lsp.foundation.errors import InputError, Problem
+from gpa_lsp.report.families import find_family
+from gpa_lsp.report.history import queries
+from gpa_lsp.report.history.database import Database, read_number
+from gpa_lsp.report.history.location import find_database
+from gpa_lsp.report.history.model import (
+    DEFAULT_LIMITS,
+    HistoryLimits,
+    KernelKey,
+    Measurement,
+    Recording,
+    RememberedFile,
+    RememberedLines,
+    Run,
+    RunFilter,
+)
+from gpa_lsp.report.history.predecessors import find_baseline_of, find_previous, list_predecessors
+from gpa_lsp.report.history.rows import (
+    DamagedRowError,
+    make_storable_time,
+    pack_text,
+    read_commit,
+    write_facts,
+    write_lines,
+)
+from gpa_lsp.report.line_map import split_lines
+from gpa_lsp.report.time_course import Commit
+
+
+def add_recording(connection: sqlite3.Connection, recording: Recording, now_ns: int) -> tuple[int, bool]:
+    """Insert a measurement, or bring the details of one that is there up to date.
+
+    Read again, a measurement keeps its number, its times and the source texts it came with: what the files hold now may be something else. Its
+    figures follow the new reading, unless that lacks the instructions the first one had.
+    """
+    measurement, content = recording.measurement, recording.content
+    kernel_id = _add_kernel(connection, measurement)
+    known = connection.execute(
+        "SELECT id, facts, lines FROM run WHERE kernel_id = ? AND identity = ?", (kernel_id, recording.identity)
+    ).fetchone()
+    positions = {file.compiled_path: position for position, file in enumerate(content.files)}
+    if known is not None and (commit := _read_commit(known[1])) is not None:
+        measurement = replace(measurement, commit=commit)  # told when the log of git was fresh
+    facts = write_facts(measurement)
+    lines = write_lines(content.lines, positions, is_whole=content.is_whole)
+    if known is None:
+        added = connection.execute(
+            "INSERT INTO run (kernel_id, identity, session, measured_ns, recorded_ns, profile, facts, lines) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                kernel_id,
+                recording.identity,
+                measurement.session,
+                make_storable_time(measurement.measured_ns),
+                make_storable_time(now_ns),
+                measurement.profile,
+                facts,
+                lines,
+            ),
+        )
+        run_id = int(added.lastrowid or 0)
+        _add_files(connection, run_id, content.files)
+        return run_id, True
+    run_id = int(known[0])
+    connection.execute(
+        "UPDATE run SET profile = ? WHERE id = ? AND profile IS NOT ?",
+        (measurement.profile, run_id, measurement.profile),
+    )
+    is_poorer = measurement.code_digest is None and _knows_code(known[1])
+    if (known[1], known[2]) != (facts, lines) and not is_poorer:
+        _replace_details(connection, run_id, recording, facts, lines)
+    return run_id, False
+
+
+def _replace_details(
+    connection: sqlite3.Connection, run_id: int, recording: Recording, facts: str, lines: bytes
+) -> None:
+    try:
+        old = {file.compiled_path: file for file in queries.list_files(connection, run_id)}
+    except DamagedRowError:
+        old = {}  # the rows are written again
+    files = [_keep_text(file, old.get(file.compiled_path)) for file in recording.content.files]
+    connection.execute("DELETE FROM run_file WHERE run_id = ?", (run_id,))
+    _add_files(connection, run_id, files)
+    connection.execute("UPDATE run SET facts = ?, lines = ? WHERE id = ?", (facts, lines, run_id))
+    connection.execute(
+        "DELETE FROM source WHERE id NOT IN (SELECT source_id FROM run_file WHERE source_id IS NOT NULL)"
+    )
+
+
+def _keep_text(file: RememberedFile, before: RememberedFile | None) -> RememberedFile:
+    if before is None or before.text is None:
+        return file
+    return replace(file, text=before.text, read_ns=before.read_ns)
+
+
+def _knows_code(facts: str) -> bool:
+    try:
+        return json.loads(facts)["code_digest"] is not None
+    except (ValueError, TypeError, KeyError):
+        return False
+
+
+def _read_commit(facts: str) -> Commit | None:
+    try:
+        return read_commit(json.loads(facts))
+    except (ValueError, TypeError, AttributeError):
+        return None
+
+
+def _add_kernel(connection: sqlite3.Connection, measurement: Measurement) -> int:
+    key = measurement.key
+    family = find_family(measurement.name, key.home).name
+    connection.execute(
+        "INSERT INTO kernel (mangled_name, home, device, capability, family) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (*queries.bind_key(key), family),
+    )
+    (kernel_id,) = connection.execute(
+        f"SELECT id FROM kernel WHERE {queries.IS_KERNEL}", queries.bind_key(key)
+    ).fetchone()
+    return int(kernel_id)
+
+
+def _add_files(connection: sqlite3.Connection, run_id: int, files: Sequence[RememberedFile]) -> None:
+    for position, file in enumerate(files):
+        source_id = None if file.text is None else _add_source(connection, file.text)
+        connection.execute(
+            "INSERT INTO run_file (run_id, position, compiled_path, local_path, source_id, read_ns) VALUES (?, ?, ?, ?, ?, ?)",
+            (run_id, position, file.compiled_path, file.local_path, source_id, make_storable_time(file.read_ns)),
+        )
+
+
+def _add_source(connection: sqlite3.Connection, text: str) -> int:
+    """Every text is there once, however many measurements need it."""
+    digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+    known = connection.execute("SELECT id FROM source WHERE digest = ?", (digest,)).fetchone()
+    if known is not None:
+        return int(known[0])
+    added = connection.execute("INSERT INTO source (digest, packed) VALUES (?, ?)", (digest, pack_text(text)))
+    return int(added.lastrowid or 0)
+
+
+_BATCH_SHARE = 0.05  # Runs thrown out before it is looked again whether there is room now
+
+_KEEP_SHARE = 0.9  # What is left of a full history, so that not every new measurement throws one out
+
+_EVICTABLE = "id != ? AND id NOT IN (SELECT baseline_id FROM kernel WHERE baseline_id IS NOT NULL)"
+
+
+def trim(connection: sqlite3.Connection, limits: HistoryLimits, kept_run_id: int) -> None:
+    """Throw out what is too much, within the transaction that added a run."""
+    removed = _trim_kernel(connection, limits.runs_per_kernel, kept_run_id)
+    if removed:
+        remove_orphans(connection)
+    if count_used_bytes(connection) <= limits.database_bytes:
+        return
+    goal_bytes = int(limits.database_bytes * _KEEP_SHARE)
+    while count_used_bytes(connection) > goal_bytes and _remove_oldest(connection, kept_run_id):
+        remove_orphans(connection)
+
+
+def remove_orphans(connection: sqlite3.Connection) -> None:
+    """Remove sources no run needs and kernels that have no runs."""
+    connection.execute(
+        "DELETE FROM source WHERE id NOT IN (SELECT source_id FROM run_file WHERE source_id IS NOT NULL)"
+    )
+    connection.execute("DELETE FROM kernel WHERE id NOT IN (SELECT kernel_id FROM run)")
+
+
+def count_used_bytes(connection: sqlite3.Connection) -> int:
+    """The database without the pages nothing is in."""
+    pages, free, size = (read_number(connection, name) for name in ("page_count", "freelist_count", "page_size"))
+    return (pages - free) * size
+
+
+def _trim_kernel(connection: sqlite3.Connection, most_runs: int, kept_run_id: int) -> int:
+    (kernel_id,) = connection.execute("SELECT kernel_id FROM run WHERE id = ?", (kept_run_id,)).fetchone()
+    (count,) = connection.execute("SELECT count(*) FROM run WHERE kernel_id = ?", (kernel_id,)).fetchone()
+    if count <= most_runs:
+        return 0
+    removed = connection.execute(
+        f"DELETE FROM run WHERE id IN (SELECT id FROM run WHERE kernel_id = ? AND {_EVICTABLE} ORDER BY measured_ns, id LIMIT ?)",
+        (kernel_id, kept_run_id, count - most_runs),
+    )
+    return removed.rowcount
+
+
+def _remove_oldest(connection: sqlite3.Connection, kept_run_id: int) -> int:
+    """How many runs went; 0 when only pinned ones are left."""
+    (count,) = connection.execute(f"SELECT count(*) FROM run WHERE {_EVICTABLE}", (kept_run_id,)).fetchone()
+    removed = connection.execute(
+        f"DELETE FROM run WHERE id IN (SELECT id FROM run WHERE {_EVICTABLE} ORDER BY measured_ns, id LIMIT ?)",
+        (kept_run_id, math.ceil(count * _BATCH_SHARE)),
+    )
+    return removed.rowcount
+
+
+class History:
+    """The history in one database file. For one thread; any number of processes may have it open.
+
+    Every method raises :class:`~gpa_lsp.foundation.errors.InputError` where the file cannot be read or written any more. A damaged file is
+    replaced by a
+    new one and kept under another name; :attr:`problems` then says so.
+
+    Args:
+        database: open.
+        limits: how much is kept.
+    """
+
+    def __init__(self, database: Database, limits: HistoryLimits = DEFAULT_LIMITS) -> None:
+        self._database = database
+        self.limits = limits
+
+    @classmethod
+    def open(cls, path: Path | None = None, *, limits: HistoryLimits = DEFAULT_LIMITS) -> "History":
+        """Open the history, or begin one.
+
+        Args:
+            path: the file; None for the user's.
+            limits: how much is kept.
+
+        Raises:
+            InputError: it cannot be written, is no history, or a newer version's; the message says what to do.
+        """
+        return cls(Database(path or find_database()), limits)
+
+    def __enter__(self) -> "History":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._database.close()
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._database.path
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What was wrong with the file and has been dealt with."""
+        return tuple(self._database.problems)
+
+    def record(self, recording: Recording) -> Run:
+        """Keep a measurement. One that is there already is not kept twice: its details are brought up to date."""
+
+        def add(connection: sqlite3.Connection) -> Run:
+            run_id, is_new = add_recording(connection, recording, time.time_ns())
+            if is_new:
+                trim(connection, self.limits, run_id)
+            return queries.expect_run(connection, run_id)
+
+        run = self._database.write(add)
+        self._database.give_back_space(self.limits.database_bytes)
+        return run
+
+    def find_run(self, run_id: int) -> Run | None:
+        """A run by its row; None when there is none."""
+        return self._database.read(lambda connection: queries.find_run(connection, run_id))
+
+    def expect_run(self, run_id: int) -> Run:
+        """A run by its row.
+
+        Raises:
+            InputError: there is none.
+        """
+
+        def find(connection: sqlite3.Connection) -> Run:
+            self._expect(connection, run_id)
+            return queries.expect_run(connection, run_id)
+
+        return self._database.read(find)
+
+    def read_lines(self, run: Run) -> RememberedLines:
+        """The lines and files of a run; without any when it is gone by now."""
+        return self._database.read(lambda connection: queries.read_content(connection, run.run_id))
+
+    def find_previous(self, run: Run) -> Run | None:
+        """The latest earlier measurement of the same kernel on the same GPU; None when there is none.
+
+        Where one profile holds several variants of a kernel (an autotuner's), the one with the same code, else the one with the same launch;
+        None when neither tells them apart. A kernel whose name has changed with its template arguments or with the line its directive is on is
+        still the same, where nothing else could be meant. All kernels of the run's profile should have been recorded.
+        """
+        return self._database.read(lambda connection: find_previous(connection, run))
+
+    def list_predecessors(self, run: Run, most: int) -> tuple[Run, ...]:
+        """The run before, as :meth:`find_previous` finds it, the one before that, and so on: at most so many, newest first."""
+        return self._database.read(lambda connection: list_predecessors(connection, run, most))
+
+    def find_recorded(self, mangled_name: str, identity: str) -> Run | None:
+        """The run that a measurement was recorded as; None when it was not.
+
+        Args:
+            mangled_name: of its kernel.
+            identity: as its :class:`~gpa_lsp.report.history.model.Recording` has it.
+        """
+        return self._database.read(lambda connection: queries.find_recorded(connection, mangled_name, identity))
+
+    def find_baseline_of(self, run: Run) -> Run | None:
+        """The pinned run of a run's kernel, or of what it was called before; it may be the run itself."""
+        return self._database.read(lambda connection: find_baseline_of(connection, run))
+
+    def find_other_device(self, run: Run) -> str | None:
+        """The GPU of the latest earlier measurement of the same kernel on another one; None when there is none."""
+        return self._database.read(lambda connection: queries.find_other_device(connection, run))
+
+    def find_baseline(self, key: KernelKey) -> Run | None:
+        """The pinned run of a kernel."""
+        return self._database.read(lambda connection: queries.find_baseline(connection, key))
+
+    def count_runs(self, key: KernelKey) -> int:
+        """Measurements of a kernel."""
+        return self._database.read(lambda connection: queries.count_runs(connection, key))
+
+    def list_runs(self, wanted: RunFilter | None = None) -> tuple[Run, ...]:
+        """Runs, newest measurement first; rows that are damaged are left out."""
+        return self._database.read(lambda connection: queries.list_runs(connection, wanted or RunFilter()))
+
+    def find_source(self, local_path: str, measured_ns: int) -> tuple[str, ...] | None:
+        """What a file held when something was measured, as far as a measurement then or before tells.
+
+        Args:
+            local_path: links resolved.
+            measured_ns: when, since 1970.
+
+        Returns:
+            Lines without their ends; None when nobody knows.
+        """
+        text = self._database.read(lambda connection: queries.find_source(connection, local_path, measured_ns))
+        return None if text is None else split_lines(text)
+
+    def pin(self, run_id: int) -> Run:
+        """Make a run its kernel's baseline, in place of any other.
+
+        Raises:
+            InputError: there is no such run.
+        """
+
+        def set_baseline(connection: sqlite3.Connection) -> Run:
+            self._expect(connection, run_id)
+            connection.execute(
+                "UPDATE kernel SET baseline_id = ? WHERE id = (SELECT kernel_id FROM run WHERE id = ?)",
+                (run_id, run_id),
+            )
+            return queries.expect_run(connection, run_id)
+
+        return self._database.write(set_baseline)
+
+    def unpin(self, key: KernelKey) -> bool:
+        """Forget which run is a kernel's baseline; the run stays. False when none was."""
+
+        def clear(connection: sqlite3.Connection) -> bool:
+            changed = connection.execute(
+                f"UPDATE kernel SET baseline_id = NULL WHERE baseline_id IS NOT NULL AND {queries.IS_KERNEL}",
+                queries.bind_key(key),
+            )
+            return changed.rowcount > 0
+
+        return self._database.write(clear)
+
+    def delete(self, run_ids: Iterable[int]) -> None:
+        """Forget some runs, pinned or not.
+
+        Raises:
+            InputError: one of them is not there; then none is forgotten.
+        """
+        wanted: Sequence[int] = tuple(dict.fromkeys(run_ids))
+
+        def remove(connection: sqlite3.Connection) -> None:
+            for run_id in wanted:
+                self._expect(connection, run_id)
+                connection.execute("DELETE FROM run WHERE id = ?", (run_id,))
+            remove_orphans(connection)
+
+        self._database.write(remove)
+        self._database.give_back_space(0)
+
+    def clear(self) -> int:
+        """Forget everything; says how many runs that were."""
+
+        def remove(connection: sqlite3.Connection) -> int:
+            removed = connection.execute("DELETE FROM run").rowcount
+            remove_orphans(connection)
+            return removed
+
+        count = self._database.write(remove)
+        self._database.give_back_space(0)
+        return count
+
+    def _expect(self, connection: sqlite3.Connection, run_id: int) -> None:
+        if not queries.has_run(connection, run_id):
+            raise InputError(f"there is no run {run_id} in the history", remedy="gpa-lsp history lists the runs")

@@ -1,0 +1,288 @@
+"""The whole flow on one page: profiles in, report out. Computes nothing itself.
+
+A file that was analysed before, by this version and in this way, comes from the user's cache; readers, analyses and advice are imported only for one
+that was not.
+"""
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from gpa_lsp.code.binary.disassembly_cache import identify_tool
+from gpa_lsp.code.binary.tool_location import find_tool
+from gpa_lsp.diagnosis.blame import DEFAULT_BLAMER
+from gpa_lsp.foundation.errors import GpaError, InputError, Problem
+from gpa_lsp.foundation.kept_files import identify_program
+from gpa_lsp.foundation.regular_files import open_regular_file, read_head
+from gpa_lsp.kernel.names import list_named
+from gpa_lsp.report.model import Report
+from gpa_lsp.report.pipeline.way import Progress, TakeKernel, Way
+from gpa_lsp.report.profiled_sources import ProfiledSources
+from gpa_lsp.report.saved.kept_reports import KeptReport, load_kept, open_kept_reports, store_kept
+from gpa_lsp.report.source_paths import SourceLocator
+
+if TYPE_CHECKING:
+    from gpa_lsp.foundation.kept_files import KeptFiles
+    from gpa_lsp.gpu.device.kept_roofs import KeptRoofs
+    from gpa_lsp.report.model import KernelReport
+
+_KEPT_FORMAT = 5
+# larger files are digested only if their header is that of an input: a second of work for each GiB
+_PROMPT_BYTES = 64 << 20
+# larger ones never are, and so not kept: what reads them reads a part at a time
+_MOST_DIGESTED_BYTES = 4 << 30
+
+
+def load(paths: Sequence[Path], *, kernel_filter: str | None = None, **options: Any) -> Report:
+    """Analyse profiles and read saved reports, whichever each path is.
+
+    Args:
+        paths: as :func:`analyse` takes them, or reports saved as JSON, which keep the attribution they were saved with.
+        kernel_filter: as in :class:`Way`; of several files a whole name wins over a part of one.
+        options: for :func:`analyse`.
+
+    Returns:
+        One report of all, the kernels that took longest first. An input that cannot be used becomes a problem in it, and the others go on.
+    """
+    from gpa_lsp.report.saved.schema import is_saved_report
+
+    saved = [path for path in paths if path.is_file() and is_saved_report(path)]
+    profiles = [path for path in paths if path not in saved]
+    reports = [_read_saved(path) for path in saved]
+    if profiles:
+        reports.append(analyse(profiles, kernel_filter=kernel_filter, **options))
+    kernels = [found for report in reports for found in report.kernels]
+    if kernel_filter is not None:
+        kernels = list_named(kernel_filter, kernels, lambda one: (one.mangled_name, one.name))
+    if len(reports) > 1:
+        kernels.sort(key=lambda found: (*found.rank, str(found.profile_path)))
+    return Report(problems=tuple(problem for report in reports for problem in report.problems), kernels=tuple(kernels))
+
+
+def _read_saved(path: Path) -> Report:
+    from gpa_lsp.report.saved.store import read_report
+
+    try:
+        return read_report(path)
+    except GpaError as error:
+        return Report(problems=(Problem.from_error(error),), kernels=())
+
+
+def analyse(
+    paths: Sequence[Path],
+    *,
+    kernel_filter: str | None = None,
+    disassemble: bool = True,
+    answers: bool = True,
+    blamer: str | None = DEFAULT_BLAMER,
+    locator: SourceLocator | None = None,
+    roofs: "KeptRoofs | None" = None,
+    progress: Progress | None = None,
+    take: TakeKernel | None = None,
+) -> Report:
+    """Read, decode, join, blame, analyse, advise and gather.
+
+    Args:
+        paths: profiles, folders in which profiles are looked for, or files with device code (cubins, fat binaries, programs), whose kernels
+            come without samples.
+        kernel_filter: as in :class:`Way`.
+        disassemble: as in :class:`Way`.
+        answers: as in :class:`Way`; a report that is kept with them is taken where they are not asked for, too.
+        blamer: as in :class:`Way`.
+        locator: finds sources on this machine, for hints that name expressions; None uses those in the profile only.
+        roofs: finds measured roofs; None puts kernels under theoretical ones.
+        progress: told (what, done, total) as the work goes on.
+        take: told the kernels of files that were not analysed before, one by one, as they will stand in the report.
+
+    Returns:
+        A report. An input that cannot be used becomes a problem in it, and the others go on.
+    """
+    way = Way(kernel_filter=kernel_filter, disassemble=disassemble, answers=answers, blamer=blamer)
+    means = _Means(way=way, locator=locator, roofs=roofs, kept=open_kept_reports())
+    problems: list[Problem] = []
+    files = _drop_repeated(_list_profiles(paths, problems))
+    reports = []
+    for number, path in enumerate(files):
+        if progress is not None:
+            progress(f"reading {path.name}", number, len(files))
+        reports.append(_analyse_file(path, means, progress, take))
+    roof_problems = roofs.problems if roofs is not None else ()
+    kernels = [kernel for report in reports for kernel in report.kernels]
+    kernels.sort(key=lambda kernel: (*kernel.rank, str(kernel.profile_path)))
+    found = [problem for report in reports for problem in report.problems]
+    return Report(problems=(*problems, *found, *roof_problems), kernels=tuple(kernels))
+
+
+class _Means(Struct, frozen=True, kw_only=True):
+    """What files are analysed with."""
+
+    way: Way
+    locator: SourceLocator | None
+    roofs: "KeptRoofs | None"
+    kept: "KeptFiles"
+
+
+def _analyse_file(
+    path: Path, means: _Means, progress: Progress | None = None, take: TakeKernel | None = None
+) -> Report:
+    """The report of one file: the one that is kept, or a new one, which is kept then."""
+    sources = ProfiledSources(means.locator)
+
+    def still_holds(seen: Mapping[Any, Any]) -> bool:
+        return all(_ask(question, path, sources, means.roofs) == answer for question, answer in seen.items())
+
+    before = _look_at(path)
+    keys = _make_keys(path, means)
+    for key in keys.holding:
+        found = load_kept(means.kept, key, still_holds)
+        if found is not None:
+            return found.rename(path)
+    lacking = None if keys.lacking is None else load_kept(means.kept, keys.lacking, still_holds)
+    from gpa_lsp.report.pipeline.judge import judge_file  # brings the readers, the analyses and the optimizers
+
+    try:
+        judged = judge_file(
+            path,
+            means.way,
+            sources,
+            means.roofs,
+            known=_list_faultless(lacking, path),
+            progress=progress,
+            take=take,
+        )
+    except GpaError as error:
+        problem = Problem.from_error(error.at(path) if isinstance(error, InputError) else error)
+        return Report(problems=(problem,), kernels=())
+    report = judged.report
+    is_whole = not any(problem.is_passing for problem in report.problems)
+    if keys.holding and is_whole and before == _look_at(path):
+        names = {kernel.device.name for kernel in report.kernels} if means.roofs is not None else set()
+        questions: list[tuple[Any, ...]] = [("file", name) for name in judged.other_files]
+        questions.extend(("roofs", name) for name in names)
+        seen = dict(lacking.seen) if lacking is not None else {}
+        seen |= {question: _ask(question, path, sources, means.roofs) for question in questions}
+        seen |= {("source", *question): answer for question, answer in sources.answers.items()}
+        store_kept(means.kept, keys.holding[0], KeptReport(path=path, seen=seen, report=report), judged.packed)
+        if lacking is not None and keys.lacking is not None:
+            means.kept.remove(keys.lacking)
+        means.kept.trim()
+    return report
+
+
+def _list_faultless(kept: KeptReport | None, path: Path) -> tuple["KernelReport", ...]:
+    """The kernels of a report that lacks analyses, where nothing is known to be wrong with any; what is would have to be told again."""
+    if kept is None:
+        return ()
+    from gpa_lsp.report.gather import assemble_report  # brings what reads profiles
+
+    report = kept.rename(path)
+    return report.kernels if assemble_report(report.kernels).problems == report.problems else ()
+
+
+def _ask(question: tuple[Any, ...], path: Path, sources: ProfiledSources, roofs: "KeptRoofs | None") -> str | None:
+    """What an analysis may look at beside its file, as a text that changes when the answer does."""
+    kind, *what = question
+    if kind == "source":
+        file, measured_unix_s, stamp = what
+        return sources.ask((file, measured_unix_s, stamp))
+    if kind == "roofs":
+        return repr(roofs.find(what[0])) if roofs is not None else None
+    return _digest_file(path.parent / what[0])
+
+
+def _look_at(path: Path) -> tuple[int, int] | None:
+    """What changes when a file is written to."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+class _Keys(Struct, frozen=True, kw_only=True):
+    """Where the report of a file is kept."""
+
+    # under its own name, or, behind it, with more than is asked for; empty where the file cannot be read, or this program cannot be told from another
+    holding: tuple[str, ...] = ()
+    lacking: str | None = None  # where one without analyses is, when they are asked for
+
+
+def _make_keys(path: Path, means: _Means) -> _Keys:
+    content = _digest_file(path)
+    program = identify_program()
+    if content is None or program is None:
+        return _Keys()
+    way = means.way
+    parts: list[object] = [
+        _KEPT_FORMAT,
+        program,
+        sys.version_info[:2],
+        content,
+        path.suffixes[-2:],  # a format may be told by its ending
+        [way.kernel_filter, way.disassemble, way.blamer, means.locator is not None, means.roofs is not None],
+        [identify_tool(find_tool(name)) for name in ("nvdisasm", "cuobjdump")],
+    ]
+    without, complete = (
+        hashlib.sha256(json.dumps([*parts, answers]).encode()).hexdigest() for answers in (False, True)
+    )
+    return _Keys(holding=(complete,), lacking=without) if way.answers else _Keys(holding=(without, complete))
+
+
+def _digest_file(path: Path) -> str | None:
+    """The digest of a file; None for one that cannot be read, or is so large that its header must first say what it is."""
+    try:
+        stream, size_bytes = open_regular_file(path)
+        with stream:
+            if size_bytes > _MOST_DIGESTED_BYTES or (size_bytes > _PROMPT_BYTES and not _begins_as_input(path)):
+                return None
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except (OSError, GpaError):
+        return None
+
+
+def _begins_as_input(path: Path) -> bool:
+    """Whether a file's first bytes, whatever its name, are those of a profile or of device code."""
+    from gpa_lsp.code.binary.containers import recognise_container
+    from gpa_lsp.profile.read import find_readers
+
+    head = read_head(path)
+    return recognise_container(path) is not None or any(one.recognises(head, Path("file")) for one in find_readers())
+
+
+def _drop_repeated(paths: Iterable[Path]) -> list[Path]:
+    """Each file once, whatever its name: a file given twice would count twice."""
+    first: dict[str, Path] = {}
+    for path in paths:
+        first.setdefault(os.path.realpath(path), path)
+    return list(first.values())
+
+
+def _walk(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
+    """Files of these names in a folder and below it; what cannot be listed, or goes away meanwhile, is passed over."""
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            file = Path(parent, name)
+            if name.endswith(suffixes) and file.is_file():
+                yield file
+
+
+def _list_profiles(paths: Sequence[Path], problems: list[Problem]) -> Iterator[Path]:
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        from gpa_lsp.profile.read import list_suffixes  # asks the readers
+
+        suffixes = list_suffixes()
+        found = sorted(_walk(path, suffixes))
+        if not found:
+            message = "no profile in this folder"
+            remedy = f"give a file, or a folder with files ending in {', '.join(suffixes)}"
+            problems.append(Problem.from_error(InputError(message, path=path, remedy=remedy)))
+        yield from found

@@ -1,0 +1,491 @@
+"""From one file to its report: read, decode, join, blame, analyse, advise, gather."""
+
+import os
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import lru_cache, partial
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gpa_lsp.code.binary.containers import find_cubins, recognise_container
+from gpa_lsp.diagnosis.advice.advise import advise_kernel
+from gpa_lsp.diagnosis.advice.find_statics import find_access_findings
+from gpa_lsp.diagnosis.advice.launch_contexts import combine_advice
+from gpa_lsp.diagnosis.advice.model import KernelAdvice
+from gpa_lsp.diagnosis.analyses.analyse_kernel import analyse_kernel, judge_kernel
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
+from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.blame.model import KernelBlame
+from gpa_lsp.foundation.errors import Problem, ToolError
+from gpa_lsp.gpu.device.kept_roofs import KeptRoofs
+from gpa_lsp.kernel.join import disassemble_ahead, join_profile
+from gpa_lsp.kernel.launch_contexts import group_contexts
+from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.kernel.names import choose_by_name, list_named
+from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
+from gpa_lsp.profile.model import Launch, LaunchOutline, OpenedProfile, Profile
+from gpa_lsp.profile.read import open_profile, read_profile
+from gpa_lsp.report.gather import AnalysedKernel, KernelGatherer, assemble_report, gather_report
+from gpa_lsp.report.model import KernelReport, Report
+from gpa_lsp.report.pipeline.way import Progress, TakeKernel, Way
+from gpa_lsp.report.profiled_sources import ProfiledSources, SourceQuestion
+from gpa_lsp.report.saved.kept_reports import PackedKernels, pack_kernels
+
+MOST_TOGETHER = 32  # Kernels of a profile that are read, joined and judged together
+
+_PARTS_HERE = 1
+_FEWEST_SHARED = 121  # Kernels; another process takes half a second to start, and its results have to be sent
+
+_MOST_PROCESSES = 8
+
+_FEWEST_TOGETHER = 8  # Of the first ones, because somebody waits for the longest kernel, and of the last ones
+
+# Of the kernels that are left a part has one in so many at most: no process works alone for long at the end
+_LAST_PARTS = 8
+
+
+def judge_file(
+    path: Path,
+    way: Way,
+    sources: ProfiledSources,
+    roofs: KeptRoofs | None,
+    *,
+    known: Sequence[KernelReport] = (),
+    progress: Progress | None = None,
+    take: TakeKernel | None = None,
+) -> "JudgedFile":
+    """Analyse a file.
+
+    Args:
+        roofs: finds measured roofs; None puts kernels under theoretical ones.
+
+    Raises:
+        GpaError: the file cannot be used.
+    """
+    if way.blamer is None:
+        kernels, problems, other_files = _load(path, way, progress)
+        report = gather_report([AnalysedKernel(kernel=kernel) for kernel in kernels], problems)
+        return JudgedFile(report=report, other_files=other_files)
+    judge = _Judge(way, sources, roofs, take, known)
+    # Which kernels a name means is known when all are: a whole name wins over a part of one.
+    if way.kernel_filter is None and recognise_container(path) is None:
+        with open_profile(path) as opened:
+            found = None if opened is None else _judge_in_parts(path, opened, way, judge, progress)
+        if found is not None:
+            return JudgedFile(report=found, packed=tuple(judge.packed))
+    kernels, problems, other_files = _load(path, way, progress)
+    return JudgedFile(
+        report=judge.report(kernels, problems, progress), other_files=other_files, packed=tuple(judge.packed)
+    )
+
+
+class JudgedFile(Struct, frozen=True, kw_only=True):
+    """What became of a file."""
+
+    report: Report  # of all its kernels
+    other_files: tuple[str, ...] = ()  # the files beside it that were read, by their paths from its folder
+    packed: tuple[PackedKernels, ...] = ()  # kernels that other processes judged, as they came from there
+
+
+def _judge_in_parts(
+    path: Path, opened: OpenedProfile, way: Way, judge: "_Judge", progress: Progress | None
+) -> Report | None:
+    """The report of a profile with many kernels, a few of which are in memory at a time; None where it has to be read as a whole.
+
+    Where there are many, other processes judge them; but the longest are judged here meanwhile where somebody waits for those.
+    """
+    progress = progress or _tell_nobody
+    done, total = 0, len(opened.launches)
+    count = min(_MOST_PROCESSES, _count_cores())
+    is_shared = count > 1 and len({launch.mangled_name for launch in opened.launches}) >= _FEWEST_SHARED
+    parts = _divide(opened.launches, shrinks=is_shared)
+    here = parts[: _PARTS_HERE if judge.is_awaited else 0] if is_shared else parts
+    for number, part in enumerate(here):
+        if number == 1 and way.disassemble:
+            _disassemble_parts(opened, here[1:])
+        if not judge.judge_part(opened, part, way):
+            return None  # in which order problems are told is for those to say who see all launches
+        done += len(part)
+        progress("finding causes", done, total)
+    if is_shared:
+        try:
+            for result in _judge_elsewhere(path, opened, parts[len(here) :], judge, count):
+                if result is None:
+                    return None
+                judge.adopt(result)
+                done += len(result.numbers)
+                progress("finding causes", done, total)
+        except ToolError:
+            return None  # what is left is judged here
+    return judge.report_judged()
+
+
+def _tell_nobody(words: str, done: int, total: int) -> None:
+    del words, done, total
+
+
+def _judge_elsewhere(
+    path: Path, opened: OpenedProfile, parts: Sequence[Sequence[int]], judge: "_Judge", count: int
+) -> "Iterator[_Result | None]":
+    """What other processes find out about some parts of a profile, as it is known. While they start, all the code is disassembled.
+
+    Raises:
+        ToolError: one of them died.
+    """
+    from gpa_lsp.foundation.processes.worker_pool import (
+        PartWorkers,  # most profiles have few kernels, and it costs start-up time
+    )
+
+    prepare = partial(_open_ahead, path)
+    with PartWorkers(judge_apart, count=count, title="analysis process", prepare=prepare) as workers:
+        if judge.way.disassemble:
+            _disassemble_parts(opened, parts)
+        yield from workers.run([judge.share(path, part) for part in parts])
+
+
+def _disassemble_parts(opened: OpenedProfile, parts: Sequence[Sequence[int]]) -> None:
+    """Have the code of some parts disassembled in one run."""
+    names = {launch.index: launch.mangled_name for launch in opened.launches}
+    disassemble_ahead(opened.read(()), dict.fromkeys(names[number] for part in parts for number in part))
+
+
+class _Task(Struct, frozen=True, kw_only=True):
+    """Some launches of a profile for another process, and what is known of their kernels."""
+
+    path: Path
+    numbers: Sequence[int]
+    way: Way
+    locator: bytes  # pickled, so that the process sees that it is the same in all tasks
+    roofs: KeptRoofs | None
+    known: tuple[KernelReport, ...] = ()
+
+
+class _Result(Struct, frozen=True, kw_only=True):
+    """What another process found."""
+
+    numbers: tuple[int, ...]  # the first launch of each kernel
+    packed: bytes  # the kernels in that order; see :class:`PackedKernels`
+    problems: tuple[tuple[Problem, ...], ...]  # of each
+    answers: Mapping[SourceQuestion, str | None]  # what the sources were asked
+
+
+def judge_apart(task: _Task) -> _Result | None:
+    """Judge some kernels in a process for that; None where something is wrong with their launches."""
+    _, opened = _keep_open(task.path, _look_at(task.path))
+    sources = _keep_sources(task.path, _look_at(task.path), task.locator)
+    judge = _Judge(task.way, sources, task.roofs, None, task.known)
+    if opened is None or not judge.judge_part(opened, task.numbers, task.way):
+        return None
+    return _Result(
+        numbers=tuple(judge.judged),
+        packed=pack_kernels(one.report for one in judge.judged.values()),
+        problems=tuple(one.problems for one in judge.judged.values()),
+        answers=sources.answers,
+    )
+
+
+def _open_ahead(path: Path) -> None:
+    _keep_open(path, _look_at(path))
+
+
+def _look_at(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
+
+
+@lru_cache(maxsize=1)
+def _keep_open(path: Path, seen: tuple[int, int]) -> tuple[ExitStack, OpenedProfile | None]:
+    """A profile that stays open for further parts of it, as it was seen; whoever shares its parts out has opened it before."""
+    del seen
+    stack = ExitStack()
+    return stack, stack.enter_context(open_profile(path, is_known_sound=True))
+
+
+@lru_cache(maxsize=1)
+def _keep_sources(path: Path, seen: tuple[int, int], locator: bytes) -> ProfiledSources:
+    """The sources of a profile as it was seen: found and read once for all its parts."""
+    del path, seen
+    return ProfiledSources(pickle.loads(locator))
+
+
+def _count_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _divide(launches: Sequence[LaunchOutline], *, shrinks: bool = False) -> list[list[int]]:
+    """Which launches are read together: all of a kernel, and the longest kernels first, in parts that grow, and perhaps shrink at the end.
+
+    >>> twice = [LaunchOutline(index=index, mangled_name=f"k{index % 130}", duration_ns=index) for index in range(260)]
+    >>> [len(part) // 2 for part in _divide(twice)]
+    [8, 16, 32, 32, 32, 10]
+    >>> [len(part) // 2 for part in _divide(twice, shrinks=True)]
+    [8, 15, 13, 11, 10, 9, 8, 8, 8, 8, 8, 8, 8, 8]
+    """
+    groups: dict[str, list[LaunchOutline]] = {}
+    for launch in launches:
+        groups.setdefault(launch.mangled_name, []).append(launch)
+    ranked = sorted(groups.values(), key=lambda group: -sum(launch.duration_ns or 0.0 for launch in group))
+    parts: list[list[int]] = []
+    most = _FEWEST_TOGETHER
+    while ranked:
+        count = min(most, max(_FEWEST_TOGETHER, len(ranked) // _LAST_PARTS)) if shrinks else most
+        parts.append([launch.index for group in ranked[:count] for launch in group])
+        ranked, most = ranked[count:], min(2 * most, MOST_TOGETHER)
+    return parts
+
+
+class _Judged(Struct, frozen=True, kw_only=True):
+    report: KernelReport
+    problems: tuple[Problem, ...]
+
+
+class _Judge:
+    """Judges kernels, each once.
+
+    Args:
+        way: how; with a blamer.
+        sources: the texts they were compiled from.
+        roofs: finds measured roofs; None puts them under theoretical ones.
+        take: told each.
+        known: kernels that lack analyses alone.
+
+    Attributes:
+        way: how.
+        judged: what was judged, by the kernel's first launch.
+        packed: of these, what other processes judged.
+    """
+
+    def __init__(
+        self,
+        way: Way,
+        sources: ProfiledSources,
+        roofs: KeptRoofs | None,
+        take: TakeKernel | None,
+        known: Sequence[KernelReport] = (),
+    ) -> None:
+        self.way = way
+        self._sources = sources
+        self._roofs = roofs
+        self._take = take
+        self._gatherer = KernelGatherer()
+        self._known = {one.launches[0].index: one for one in known if one.launches}
+        self.judged: dict[int, _Judged] = {}
+        self.packed: list[PackedKernels] = []
+
+    @property
+    def is_awaited(self) -> bool:
+        """Somebody is told each kernel when it is judged."""
+        return self._take is not None
+
+    def judge_part(self, opened: OpenedProfile, numbers: Sequence[int], way: Way) -> bool:
+        """Judge the kernels of some launches; False, and nothing judged, where something is wrong with a launch."""
+        profile = opened.read(numbers)
+        kernels, problems = join_profile(profile, with_text=way.disassemble)
+        if problems or profile.problems:
+            return False
+        for kernel in kernels:
+            self.judge(kernel)
+        return True
+
+    def share(self, path: Path, numbers: Sequence[int]) -> _Task:
+        """The same for another process."""
+        known = tuple(self._known[number] for number in numbers if number in self._known)
+        locator = pickle.dumps(self._sources.locator)
+        return _Task(path=path, numbers=numbers, way=self.way, locator=locator, roofs=self._roofs, known=known)
+
+    def adopt(self, result: _Result) -> None:
+        """Take what another process found for what was found here."""
+        self._sources.answers.update(result.answers)
+        packed = PackedKernels.unpack(result.packed)
+        self.packed.append(packed)
+        for number, report, problems in zip(result.numbers, packed.kernels, result.problems, strict=True):
+            self.judged[number] = _Judged(report=report, problems=problems)
+            if self._roofs is not None:
+                self._roofs.find(report.device.name)  # what is wrong with them is told by who looked here
+            if self._take is not None:
+                self._take(report)
+
+    def judge(self, kernel: Kernel) -> _Judged:
+        """The report of a kernel, and the problems met; a kernel is known by its first launch."""
+        number = kernel.launches[0].index if kernel.launches else None
+        before = None if number is None else self.judged.get(number)
+        if before is not None:
+            return before
+        problems: list[Problem] = []
+        known = None if number is None else self._known.get(number)
+        if known is None or known.mangled_name != kernel.mangled_name:
+            report = self._gatherer.gather(_judge_kernel(kernel, self.way, self._sources, self._roofs, problems))
+        else:
+            report = _complete(known, kernel, self.way, self._roofs, problems)
+        kernel.rows.forget()
+        found = _Judged(report=report, problems=tuple(problems))
+        if number is not None:
+            self.judged[number] = found
+        if self._take is not None:
+            self._take(found.report)
+        return found
+
+    def report(self, kernels: Sequence[Kernel], problems: Sequence[Problem], progress: Progress | None) -> Report:
+        """The report of all kernels of a file, in order of their first launches; the longest are judged first."""
+        judged: dict[int, _Judged] = {}
+        for done, number in enumerate(sorted(range(len(kernels)), key=lambda one: -_measure(kernels[one]))):
+            if progress is not None:
+                progress("finding causes", done, len(kernels))
+            judged[number] = self.judge(kernels[number])
+        return _assemble([judged[number] for number in range(len(kernels))], problems)
+
+    def report_judged(self) -> Report:
+        """The report of what was judged so far."""
+        return _assemble([self.judged[number] for number in sorted(self.judged)], ())
+
+
+def _assemble(judged: Sequence[_Judged], problems: Sequence[Problem]) -> Report:
+    met = [problem for one in judged for problem in one.problems]
+    return assemble_report([one.report for one in judged], [*problems, *met])
+
+
+def _measure(kernel: Kernel) -> float:
+    """How long it took, of what is known."""
+    return sum(launch.read_number("gpu__time_duration.sum") or 0.0 for launch in kernel.launches)
+
+
+def _judge_kernel(
+    kernel: Kernel, way: Way, sources: ProfiledSources, roofs: KeptRoofs | None, problems: list[Problem]
+) -> AnalysedKernel:
+    """Without samples there is nothing to attribute, but questions and counters all the same; without a launch no advice either."""
+    assert way.blamer is not None
+    moved = _blame(kernel, way)
+    blame = moved if kernel.total_samples else None
+    read_source = sources.reader_for(kernel)
+    parts = [_Context(one, way, read_source, roofs, problems) for one in kernel.contexts]
+    facts = KernelFacts(kernel, blame, _place(kernel, roofs), parts[0].facts if parts else None)
+    analyses = analyse_kernel(facts) if way.answers else None
+    limiter, doubts = judge_kernel(facts)
+    problems.extend((*(analyses.problems if analyses is not None else ()), *doubts))
+    found, failed = ((), ()) if kernel.library else find_access_findings(kernel, read_source)
+    problems.extend(failed)
+    if moved is None:
+        return AnalysedKernel(kernel=kernel, analyses=analyses, limiter=limiter, code_findings=found)
+    problems.extend(moved.problems)
+    contexts = tuple(part.advise() for part in parts)
+    return AnalysedKernel(
+        kernel=kernel,
+        blame=blame,
+        advice=_advise(facts, moved, contexts, read_source, problems),
+        analyses=analyses,
+        limiter=limiter,
+        code_findings=found,
+        contexts=contexts,
+    )
+
+
+def _blame(kernel: Kernel, way: Way) -> KernelBlame | None:
+    assert way.blamer is not None
+    return blame_kernel(kernel, way.blamer) if kernel.total_samples or kernel.longest_launch is not None else None
+
+
+def _advise(
+    facts: KernelFacts,
+    moved: KernelBlame,
+    contexts: Sequence[AnalysedKernel],
+    read_source: Callable[[str], str | None],
+    problems: list[Problem],
+) -> KernelAdvice:
+    """The advice on a kernel; where its launches are of several contexts, that on them together."""
+    kernel = facts.kernel
+    if not contexts:
+        advice, met = advise_kernel(kernel, moved, read_source, facts.roofline, facts)
+        problems.extend(met)
+        return advice
+    ratios = [ratio for _, ratio in group_contexts(kernel.launches)]
+    parts = [(ratio, one.advice) for ratio, one in zip(ratios, contexts, strict=False) if one.advice is not None]
+    dropped = sum(launch.sampling.dropped_samples or 0 for launch in kernel.launches)
+    return combine_advice(parts, find_limiter(facts), kernel.total_samples, dropped)
+
+
+class _Context:
+    """A launch context of a kernel, judged by itself.
+
+    Args:
+        kernel: of its launches alone.
+        way: how.
+        read_source: gives the texts it was compiled from.
+        roofs: finds measured roofs.
+        problems: what goes wrong is added here.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        way: Way,
+        read_source: Callable[[str], str | None],
+        roofs: KeptRoofs | None,
+        problems: list[Problem],
+    ) -> None:
+        self._moved = _blame(kernel, way)
+        self._read_source, self._problems = read_source, problems
+        blame = self._moved if kernel.total_samples else None
+        self.facts = KernelFacts(kernel, blame, _place(kernel, roofs))
+
+    def advise(self) -> AnalysedKernel:
+        """What limits it, and what to do."""
+        kernel, moved = self.facts.kernel, self._moved
+        limiter, doubts = judge_kernel(self.facts)
+        assert moved is not None  # a context has launches
+        advice, met = advise_kernel(kernel, moved, self._read_source, self.facts.roofline, self.facts)
+        self._problems.extend(one for one in (*doubts, *met) if one not in self._problems)
+        return AnalysedKernel(kernel=kernel, limiter=limiter, advice=advice)
+
+
+def _complete(
+    known: KernelReport, kernel: Kernel, way: Way, roofs: KeptRoofs | None, problems: list[Problem]
+) -> KernelReport:
+    """A kernel that was judged before, with the answers that nobody asked for then."""
+    main = kernel.contexts[0] if kernel.contexts else None
+    first = None if main is None else KernelFacts(main, _blame(main, way), _place(main, roofs))
+    analyses = analyse_kernel(KernelFacts(kernel, known.blame, _place(kernel, roofs), first))
+    problems.extend(analyses.problems)
+    return replace(known, analyses=analyses)
+
+
+def _place(kernel: Kernel, roofs: KeptRoofs | None) -> KernelRoofline | None:
+    return place_kernel(kernel, None if roofs is None else roofs.find(kernel.device.name))
+
+
+def _load(path: Path, way: Way, progress: Progress | None) -> tuple[list[Kernel], list[Problem], tuple[str, ...]]:
+    if recognise_container(path) is not None:
+        kernels, problems = _load_code(path, way)
+        return kernels, problems, ()
+    profile = read_profile(path)
+    found, met = join_profile(
+        profile, kernel_filter=_make_filter(profile, way.kernel_filter), with_text=way.disassemble, progress=progress
+    )
+    return list(found), [*profile.problems, *met], profile.other_files
+
+
+def _load_code(path: Path, way: Way) -> tuple[list[Kernel], list[Problem]]:
+    """The kernels of a cubin, fat binary or program, with nothing measured."""
+    kernels: list[Kernel] = []
+    problems: list[Problem] = []
+    choose = choose_by_name(way.kernel_filter)
+    for cubin in find_cubins(path):
+        found, met = list_unmeasured_kernels(cubin, choose=choose, with_text=way.disassemble)
+        kernels.extend(found)
+        problems.extend(met)
+    return kernels, problems
+
+
+def _make_filter(profile: Profile, text: str | None) -> Callable[[Launch], bool] | None:
+    if text is None:
+        return None
+    names = dict.fromkeys((launch.mangled_name, launch.display_name) for launch in profile.launches)
+    wanted = set(list_named(text, names, lambda one: one))
+    return lambda launch: (launch.mangled_name, launch.display_name) in wanted

@@ -1,0 +1,229 @@
+"""The instructions of a report as JSON rows, and back into columns that add up to their kernel's samples."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+from msgspec import Struct
+
+from gpa_lsp.foundation.figures import sum_known
+from gpa_lsp.foundation.json_records import WRITTEN_ONLY, Layout, RowsOf, Shared, StandIn
+from gpa_lsp.foundation.json_values import InScope, MisfitError, Whole
+from gpa_lsp.foundation.locations import Frame, InlineChain
+from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.report.model import InstructionColumns, KernelReport, ReasonCount, ReasonCounts
+
+File = Annotated[str, Shared("files")]
+Function = Annotated[str, Shared("functions")]
+Chain = Annotated[tuple[Annotated[Frame, Shared("frames")], ...], Shared("chains")]
+Barrier = Annotated[int, Whole(0, 6)]
+
+Columns = Mapping[str, Sequence[Any]]
+
+_NO_BARRIER = 7
+_MAX_REASONS = 64  # Real profiles have about twenty; the columns take memory for every reason on every instruction
+
+
+class Control(Struct, frozen=True, kw_only=True):
+    """Scheduling bits of an instruction."""
+
+    stall_cycles: Annotated[int, Whole(0, 15)]  # cycles until the warp's next instruction may issue
+    yields: bool  # the scheduler may switch to another warp
+    write_barrier: Barrier | None  # scoreboard released when the result is written; null for none
+    read_barrier: Barrier | None  # scoreboard released when the operands are read; null for none
+    wait_mask: Annotated[int, Whole(0, 255)]  # bit b set: waits for scoreboard b before it issues
+
+
+class InstructionPlace(Struct, frozen=True, kw_only=True):
+    """An instruction, readable without the rest of the report. Repeats ``instructions``; not read back."""
+
+    function: Function  # mangled name of the function section
+    pc_offset: int  # bytes from the section's start
+    text: str  # disassembly; empty where there is none
+    file: File | None  # of the innermost frame, as compiled; null without a line
+    line: int | None  # of the innermost frame
+    inline: Chain  # the whole inline chain, innermost frame first; empty without a line
+
+
+class InstructionRow(Struct, frozen=True, kw_only=True):
+    """One instruction, in function order and address order within."""
+
+    function: Function  # mangled name of the function section
+    pc_offset: int  # bytes from the section's start; the absolute address for foreign code
+    # with modifiers, without guard and operands; null where there is no disassembly. Not read back.
+    opcode: Annotated[str | None, WRITTEN_ONLY]
+    text: str  # disassembly; empty where there is none
+    # of the innermost frame, as compiled; null without a line. Not read back.
+    file: Annotated[File | None, WRITTEN_ONLY]
+    line: Annotated[int | None, WRITTEN_ONLY]  # of the innermost frame. Not read back.
+    inline: Chain  # the whole inline chain, innermost frame first; empty without a line
+    samples: Annotated[int, WRITTEN_ONLY]  # all samples. Not read back.
+    # of these, samples taken when the scheduler issued nothing. Not read back.
+    latency_samples: Annotated[int | None, WRITTEN_ONLY]
+    by_reason: ReasonCounts  # samples per stall reason, most samples first
+    executions: int | None  # by warps, summed over launches; null where not collected
+    # loops the instruction is in; 0 outside loops and where there is no disassembly
+    loop_depth: Annotated[int, Whole(0, (1 << 16) - 1)]
+    control: Control | None  # scheduling bits; null when unknown
+
+
+class Instructions(ColumnRecord, frozen=True, kw_only=True):
+    """The instructions of a kernel."""
+
+    reasons: tuple[str, ...]  # every stall reason the profile measured, also those without a sample
+    # every instruction of the kernel's functions, sampled or not
+    instructions: Annotated[Columns, RowsOf(InstructionRow)]
+
+
+def place_instruction(row: int | None, kernel: KernelReport) -> InstructionPlace | None:
+    """A row of the kernel's instructions as it is shown elsewhere."""
+    if row is None:
+        return None
+    columns = kernel.instructions
+    chain = _find_chain(columns, row)
+    return InstructionPlace(
+        function=columns.functions[columns.function_index[row]],
+        pc_offset=int(columns.pc_offsets[row]),
+        text=columns.texts[row],
+        file=chain[0].file if chain else None,
+        line=chain[0].line if chain else None,
+        inline=chain,
+    )
+
+
+def read_opcode(text: str) -> str | None:
+    """The opcode with its modifiers, of a disassembled instruction; None when there is no text.
+
+    >>> read_opcode("@!P0 LDG.E.64 R2, [R4.64]")
+    'LDG.E.64'
+    """
+    words = text.split(maxsplit=2)
+    if words and words[0].startswith("@"):
+        words = words[1:]
+    return words[0] if words else None
+
+
+def _find_chain(columns: InstructionColumns, row: int) -> InlineChain:
+    number = int(columns.chain_index[row])
+    return columns.chains[number] if number >= 0 else ()
+
+
+def _make_instructions(columns: InstructionColumns, kernel: KernelReport) -> Instructions:
+    del kernel
+    inlines = [columns.chains[number] if number >= 0 else () for number in columns.chain_index.tolist()]
+    every = columns.all_samples.tolist()
+    unknown = [None] * len(columns.reasons)
+    quiets = [unknown] * len(every) if columns.latency_samples is None else columns.latency_samples.tolist()
+    table = {
+        "function": [columns.functions[number] for number in columns.function_index.tolist()],
+        "pc_offset": columns.pc_offsets.tolist(),
+        "opcode": [read_opcode(text) for text in columns.texts],
+        "text": columns.texts,
+        "file": [chain[0].file if chain else None for chain in inlines],
+        "line": [chain[0].line if chain else None for chain in inlines],
+        "inline": inlines,
+        "samples": [sum(row) for row in every],
+        "latency_samples": [sum_known(row) for row in quiets],
+        "by_reason": [_list_reasons(columns.reasons, *row) for row in zip(every, quiets, strict=True)],
+        "executions": [count if count >= 0 else None for count in columns.executions.tolist()],
+        "loop_depth": columns.loop_depths.tolist(),
+        "control": _list_controls(columns),
+    }
+    return Instructions(reasons=columns.reasons, instructions=table)
+
+
+def _list_reasons(reasons: Sequence[str], every: Sequence[int], quiets: Sequence[int | None]) -> ReasonCounts:
+    found = [row for row in zip(reasons, every, quiets, strict=True) if row[1]]
+    found.sort(key=lambda row: (-row[1], row[0]))
+    return {reason: ReasonCount(all_samples=count, latency_samples=quiet) for reason, count, quiet in found}
+
+
+def _list_controls(columns: InstructionColumns) -> list[Control | None]:
+    names = ("has_control", "stall_cycles", "yield_flag", "write_barrier", "read_barrier", "wait_mask")
+    rows = list(zip(*(getattr(columns, name).tolist() for name in names), strict=True))
+    made = {
+        (known, stall, yields, write, read, mask): Control(
+            stall_cycles=stall,
+            yields=bool(yields),
+            write_barrier=None if write == _NO_BARRIER else write,
+            read_barrier=None if read == _NO_BARRIER else read,
+            wait_mask=mask,
+        )
+        if known
+        else None
+        for known, stall, yields, write, read, mask in set(rows)
+    }
+    return [made[row] for row in rows]
+
+
+def _restore_instructions(found: Instructions, scope: InScope) -> InstructionColumns:
+    reasons, rows = found.reasons, found.instructions
+    if len(set(reasons)) != len(reasons):
+        raise MisfitError("names a reason twice").within("reasons")
+    if len(reasons) > _MAX_REASONS:
+        raise MisfitError(f"has {len(reasons)} reasons, more than {_MAX_REASONS}").within("reasons")
+    is_split = scope["latency_samples"] is not None
+    every, latency = _fill_samples(rows["by_reason"], reasons, is_split)
+    functions: dict[str, int] = {}
+    chains: dict[InlineChain, int] = {}
+    known = {id(chain): chain for chain in rows["inline"]}
+    numbers = {key: chains.setdefault(chain, len(chains)) if chain else -1 for key, chain in known.items()}
+    control = np.array([_list_bits(one) for one in rows["control"]], dtype=np.uint8).reshape(-1, 6)
+    return InstructionColumns(
+        function_index=np.array(
+            [functions.setdefault(name, len(functions)) for name in rows["function"]], dtype=np.int32
+        ),
+        functions=tuple(functions),
+        pc_offsets=np.array(rows["pc_offset"], dtype=np.int64),
+        texts=tuple(rows["text"]),
+        chains=tuple(chains),
+        chain_index=np.array([numbers[id(chain)] for chain in rows["inline"]], dtype=np.int32),
+        reasons=reasons,
+        all_samples=every,
+        latency_samples=latency if is_split else None,
+        executions=np.array([-1 if count is None else count for count in rows["executions"]], dtype=np.int64),
+        loop_depths=np.array(rows["loop_depth"], dtype=np.uint16),
+        has_control=control[:, 0].astype(np.bool_),
+        stall_cycles=control[:, 1].copy(),
+        yield_flag=control[:, 2].copy(),
+        write_barrier=control[:, 3].copy(),
+        read_barrier=control[:, 4].copy(),
+        wait_mask=control[:, 5].copy(),
+    )
+
+
+def _fill_samples(rows: Sequence[ReasonCounts], reasons: Sequence[str], is_split: bool) -> tuple[Any, Any]:
+    """int64[n, k] each: samples and, of these, those without issue."""
+    number_of = {reason: number for number, reason in enumerate(reasons)}
+    every = np.zeros((len(rows), len(reasons)), dtype=np.int64)
+    latency = np.zeros_like(every)
+    for position, counts in enumerate(rows):
+        for reason, count in counts.items():
+            if reason not in number_of:
+                message = f"has the reason {reason[:40]!r}, which the kernel's reasons do not list"
+                raise MisfitError(message).within("by_reason", position, "instructions")
+            if (count.latency_samples is not None) != is_split:
+                message = "has not-issued samples where the kernel has none, or the other way round"
+                raise MisfitError(message).within("by_reason", position, "instructions")
+            every[position, number_of[reason]] = count.all_samples
+            latency[position, number_of[reason]] = count.latency_samples or 0
+    return every, latency
+
+
+def _list_bits(control: Control | None) -> tuple[int, ...]:
+    """Known, stall cycles, yield, write barrier, read barrier, wait mask."""
+    if control is None:
+        return 0, 0, 0, _NO_BARRIER, _NO_BARRIER, 0
+    write, read = (
+        _NO_BARRIER if barrier is None else barrier for barrier in (control.write_barrier, control.read_barrier)
+    )
+    return 1, control.stall_cycles, control.yields, write, read, control.wait_mask
+
+
+INSTRUCTION_LAYOUTS: Mapping[Any, Layout | StandIn] = {
+    Control: Layout(names={"yields": "yield"}),
+    InstructionPlace: Layout(),
+    InstructionRow: Layout(),
+    Instructions: Layout(scoped=("reasons",)),
+    InstructionColumns: StandIn(Instructions, _make_instructions, _restore_instructions),
+}

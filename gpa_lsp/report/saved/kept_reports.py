@@ -1,0 +1,142 @@
+"""Reports of single files in the user's cache, so that what was analysed once is loaded.
+
+An entry is a row of compressed pickles: they keep columns as they are and load ten times as fast as JSON is parsed. They run no code, whoever wrote
+them (:mod:`gpa_lsp.foundation.packed_records`), and are read only after the entry's digest was found right (:mod:`gpa_lsp.foundation.kept_files`).
+
+The first says what was looked at beside the file, the second what stands in the report beside its kernels, and each other one holds some kernels:
+another process that judged them has written them, and the same bytes come over its pipe and into the entry.
+"""
+
+import logging
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gpa_lsp.foundation.errors import Problem
+from gpa_lsp.foundation.kept_files import KeptFiles, find_cache_folder
+from gpa_lsp.foundation.packed_records import pack_records, unpack_records
+from gpa_lsp.report.model import KernelReport, Report
+
+_LOG = logging.getLogger(__name__)
+
+LIMIT_BYTES = 256 << 20  # Of the folder of reports. A report of one kernel takes 0.05 to 0.4 MB.
+
+_LARGEST_BYTES = 1 << 30  # An entry that unpacks to more is not loaded
+
+_LENGTH = struct.Struct("<Q")
+
+
+class KeptReport(Struct, frozen=True, kw_only=True):
+    """A report as it is kept."""
+
+    path: Path  # the file it was made from, as it was named then
+    # what was looked at beside the file: question → answer. The report holds as long as the answers are the same.
+    seen: Mapping[Any, Any]
+    report: Report  # of this file alone
+
+    def rename(self, path: Path) -> Report:
+        """The report of the same content under another name."""
+        if path == self.path:
+            return self.report
+        kernels = (
+            replace(kernel, profile_path=path) if kernel.profile_path == self.path else kernel
+            for kernel in self.report.kernels
+        )
+        return Report(
+            problems=tuple(self._rename_problem(problem, path) for problem in self.report.problems),
+            kernels=tuple(kernels),
+        )
+
+    def _rename_problem(self, problem: Problem, path: Path) -> Problem:
+        return replace(problem, path=path) if problem.path == self.path else problem
+
+
+def open_kept_reports() -> KeptFiles:
+    """The user's own."""
+    return KeptFiles(find_cache_folder() / "reports", limit_bytes=LIMIT_BYTES)
+
+
+def load_kept(files: KeptFiles, key: str, still_holds: Callable[[Mapping[Any, Any]], bool]) -> KeptReport | None:
+    """The report under a key.
+
+    Returns:
+        None when there is none, it cannot be used, or what was seen has changed.
+    """
+    entry = files.load(key)
+    if entry is None:
+        return None
+    try:
+        parts = _unpack_parts(entry)
+        seen = next(parts)
+        if not still_holds(seen):
+            return None
+        path, problems, order = next(parts)
+        kernels = [kernel for part in parts for kernel in part]
+        report = Report(problems=problems, kernels=tuple(kernels[number] for number in order))
+        return KeptReport(path=path, seen=seen, report=report) if _is_sound(report) else None
+    except Exception as error:  # whatever a damaged entry can lead to: the file is analysed instead
+        _LOG.debug("kept report %s is not used: %s", key, error)
+        return None
+
+
+def _unpack_parts(entry: bytes) -> Iterator[Any]:
+    left = _LARGEST_BYTES
+    start = 0
+    while start < len(entry):
+        (length,) = _LENGTH.unpack_from(entry, start)
+        start += _LENGTH.size + length
+        content = zlib.decompressobj().decompress(entry[start - length : start], left)
+        left = max(left - len(content), 1)
+        yield unpack_records(content)
+
+
+def _is_sound(report: Report) -> bool:
+    """Whether somebody who writes other types into an entry would be found out only when they are shown."""
+    return all(isinstance(one, KernelReport) for one in report.kernels) and all(
+        isinstance(one, Problem) for one in report.problems
+    )
+
+
+class PackedKernels(Struct, frozen=True, kw_only=True):
+    """Some kernels as they are kept."""
+
+    kernels: tuple[KernelReport, ...]  # theirs
+    content: bytes  # the same, pickled and compressed
+
+    @classmethod
+    def unpack(cls, content: bytes) -> "PackedKernels":
+        """Of what :func:`pack_kernels` gave."""
+        kernels = unpack_records(zlib.decompress(content))
+        return cls(kernels=kernels, content=content)
+
+
+def pack_kernels(kernels: Iterable[KernelReport]) -> bytes:
+    """Some kernels as they are kept."""
+    return _pack(tuple(kernels))
+
+
+def _pack(part: object) -> bytes:
+    return zlib.compress(pack_records(part), 1)
+
+
+def store_kept(files: KeptFiles, key: str, kept: KeptReport, packed: Sequence[PackedKernels] = ()) -> None:
+    """Keep a report.
+
+    Args:
+        key: see :func:`load_kept`.
+    """
+    known = [kernel for pack in packed for kernel in pack.kernels]
+    numbers = {id(kernel): number for number, kernel in enumerate(known)}
+    others = [kernel for kernel in kept.report.kernels if id(kernel) not in numbers]
+    numbers.update({id(kernel): number for number, kernel in enumerate(others, start=len(known))})
+    order = [numbers[id(kernel)] for kernel in kept.report.kernels]
+    contents = [_pack(dict(kept.seen)), _pack((kept.path, kept.report.problems, order))]
+    contents.extend(pack.content for pack in packed)
+    if others:
+        contents.append(pack_kernels(others))
+    files.store(key, b"".join(part for content in contents for part in (_LENGTH.pack(len(content)), content)))
