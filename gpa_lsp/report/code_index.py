@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.binary.model import Flow, ResourceLists
-from gpa_lsp.code.control_flow.depth_first import walk_depth_first
-from gpa_lsp.code.control_flow.loops import find_loops
+from gpa_lsp.code.control_flow.graph import RootedGraph
 from gpa_lsp.foundation.distinct import find_distinct_rows
 from gpa_lsp.report.code import KernelCode
 
@@ -289,11 +288,9 @@ def _find_turned_headers(code: KernelCode) -> list[int]:
         return [-1] * count
     starts, predecessors = code.predecessor_starts.tolist(), code.predecessors.tolist()
     turned = [predecessors[low:high] for low, high in pairwise(starts)]
-    turned.append(np.flatnonzero(code.may_end).tolist())
-    tree = walk_depth_first(turned, count)
-    forest = find_loops(tree, tree.predecessor_ranks(turned))
+    forest = RootedGraph(turned, np.flatnonzero(code.may_end).tolist()).find_loops()
     headers = [loop.header for loop in forest.loops]
-    return [headers[loop] if loop >= 0 else -1 for loop in forest.innermost[:count]]
+    return [headers[loop] if loop >= 0 else -1 for loop in forest.innermost]
 
 
 def _list_edges(

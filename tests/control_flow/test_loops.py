@@ -3,7 +3,6 @@
 from gpa_lsp.code.control_flow.build import build_flow_graph
 from gpa_lsp.code.control_flow.model import FlowGraph
 from tests.control_flow.assembly import assemble
-from tests.control_flow.dominance import list_dominators
 
 
 def build(listing: str) -> FlowGraph:
@@ -62,7 +61,7 @@ def test_nested_loops():
 def test_dominators_climb_to_the_entry():
     graph = build(NESTED)
     inner_body = int(graph.block_of_instruction[3])
-    assert first_instructions(graph, list(list_dominators(graph, inner_body))) == [3, 2, 1, 0]
+    assert first_instructions(graph, list(graph.dominators_of(inner_body))) == [3, 2, 1, 0]
     # Both ways out of 6 lead to 7 in the end.
     assert first_instructions(graph, list(graph.post_dominators_of(inner_body))) == [3, 4, 6, 7, 9, 10]
 

@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 
 from gpa_lsp.code.binary.model import Flow, Function, Instructions, ResourceLists
 from gpa_lsp.code.control_flow.build import build_flow_graph
-from gpa_lsp.code.control_flow.depth_first import find_cyclic_nodes, walk_depth_first
-from gpa_lsp.code.control_flow.dominators import find_immediate_dominators
-from gpa_lsp.code.control_flow.loops import find_loops
+from gpa_lsp.code.control_flow.graph import RootedGraph
 from gpa_lsp.code.control_flow.model import FlowGraph
 from tests.control_flow.assembly import assemble, make_function
 
@@ -96,13 +94,7 @@ def reverse(edges: Edges) -> Edges:
 @given(graphs(), st.sets(st.integers(0, 8), min_size=1, max_size=3))
 def test_dominators_are_what_cannot_be_left_out(edges: Edges, picks: set[int]):
     roots = {pick % len(edges) for pick in picks}
-    assert_dominators(find_immediate_dominators(edges, sorted(roots)), edges, roots)
-
-
-@given(graphs())
-def test_cyclic_nodes_reach_themselves(edges: Edges):
-    expected = [node in reach(edges, set(edges[node])) for node in range(len(edges))]
-    assert find_cyclic_nodes(edges) == expected
+    assert_dominators(RootedGraph(edges, sorted(roots)).find_dominators(), edges, roots)
 
 
 def natural_loop(edges: Edges, reached: set[int], header: int, sources: set[int]) -> set[int]:
@@ -122,10 +114,8 @@ def test_loops_are_what_loops_are(edges: Edges, picks: set[int]):
     roots = {pick % len(edges) for pick in picks}
     reached = reach(edges, roots)
     dominators = dominator_sets(edges, roots)
-    rooted = [*edges, sorted(roots)]
-    tree = walk_depth_first(rooted, len(edges))
-    forest = find_loops(tree, tree.predecessor_ranks(rooted))
-    members = [set(forest.order[loop.order_start : loop.order_start + loop.block_count]) for loop in forest.loops]
+    forest = RootedGraph(edges, sorted(roots)).find_loops()
+    members = [set(one) for one in forest.list_members()]
 
     for loop, inside in zip(forest.loops, members, strict=True):
         within = [
@@ -158,6 +148,7 @@ def test_loops_are_what_loops_are(edges: Edges, picks: set[int]):
         assert forest.innermost[node] == max(around, key=lambda number: forest.loops[number].depth, default=-1)
         on_cycle = node in reached and node in reach(edges, set(edges[node]))
         assert bool(around) == on_cycle
+        assert set(forest.list_around(node)) == set(around)
         if node in reached:
             assert all(target in headers for target in edges[node] if target in dominators[node])
 

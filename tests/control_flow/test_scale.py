@@ -10,11 +10,10 @@ import pytest
 
 from gpa_lsp.code.binary.model import ControlCodes, Flow, Instructions, LineTable, ResourceLists
 from gpa_lsp.code.control_flow.build import build_flow_graph
-from gpa_lsp.code.control_flow.depth_first import find_cyclic_nodes
+from gpa_lsp.code.control_flow.graph import RootedGraph
 from gpa_lsp.code.control_flow.model import FlowGraph
 from gpa_lsp.foundation.locations import Frame
 from tests.control_flow.assembly import make_function
-from tests.control_flow.dominance import list_dominators
 from tests.patience import in_bounded_time
 
 BLOCKS = 30_000
@@ -88,10 +87,11 @@ def test_a_deep_nest_is_nested_to_its_full_depth_with_lines():
 
 def test_a_long_straight_chain_of_jumps():
     graph = build_in_time(make_section(np.append(np.arange(1, BLOCKS), -1), guarded=False))
-    assert sum(1 for _ in list_dominators(graph, BLOCKS - 1)) == BLOCKS
+    assert sum(1 for _ in graph.dominators_of(BLOCKS - 1)) == BLOCKS
     assert sum(1 for _ in graph.post_dominators_of(0)) == BLOCKS
 
 
 def test_long_cycles_of_calls():
     with in_bounded_time():
-        assert all(find_cyclic_nodes([[(node + 1) % BLOCKS] for node in range(BLOCKS)]))
+        forest = RootedGraph([[(node + 1) % BLOCKS] for node in range(BLOCKS)], range(BLOCKS)).find_loops()
+        assert [loop.block_count for loop in forest.loops] == [BLOCKS]

@@ -11,7 +11,6 @@ from gpa_lsp.code.binary.opcodes import describe_mnemonic
 from gpa_lsp.kernel.dataflow.reordering.effects import SIDE_CODE, find_steps
 from gpa_lsp.kernel.dataflow.value_flow import FunctionFlow, build_flow
 from tests.blame.programs import programs
-from tests.control_flow.dominance import list_dominators
 from tests.rows.written import write_kernel
 
 _LATER_READERS = 60
@@ -31,7 +30,7 @@ def list_dominated(flow: FunctionFlow, row: int, limit: int) -> list[int]:
         block = flow.block_of(other)
         if flow.graph.procedure_of_block[block] != flow.graph.procedure_of_block[home]:
             break
-        if block == home or home in list_dominators(flow.graph, block):
+        if block == home or home in flow.graph.dominators_of(block):
             found.append(other)
     return found
 

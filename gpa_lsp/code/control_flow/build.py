@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow, Function, Instructions, LineTable, ResourceKind
 from gpa_lsp.code.control_flow.cfg import (
@@ -17,9 +18,7 @@ from gpa_lsp.code.control_flow.cfg import (
     find_flow,
     find_procedure_starts,
 )
-from gpa_lsp.code.control_flow.depth_first import walk_depth_first
-from gpa_lsp.code.control_flow.dominators import list_dominators
-from gpa_lsp.code.control_flow.loops import LoopForest, LoopShape, find_loops
+from gpa_lsp.code.control_flow.graph import LoopForest, RootedGraph
 from gpa_lsp.code.control_flow.model import CallSite, DivergenceRegion, FlowGraph, Loop, LoopLines, Procedure
 from gpa_lsp.foundation.errors import Problem, ProblemSeverity
 from gpa_lsp.foundation.locations import Frame, InlineChain
@@ -92,21 +91,14 @@ class _LoopLocator:
         inside = np.arange(self.starts[-1]) - np.repeat(self.starts[:-1] - first, sizes)
         self.order = self.chain_of[inside]
 
-    def locate(self, shape: LoopShape) -> Loop:
+    def locate(self, shape: Loop) -> Loop:
         header_chain = self._find_first_chain(shape.header)
         closing = shape.back_edge_sources[-1]
         branch_chain = self._find_chain(int(self.blocks.last_instruction[closing]))
         condition = find_condition(self.instructions, self.blocks, self.dominators, closing)
         condition_chain = self._find_chain(condition) if condition is not None else None
-        return Loop(
-            header=shape.header,
-            back_edge_sources=shape.back_edge_sources,
-            parent=shape.parent,
-            depth=shape.depth,
-            last_inner=shape.last_inner,
-            order_start=shape.order_start,
-            block_count=shape.block_count,
-            is_irreducible=shape.is_irreducible,
+        return replace(
+            shape,
             header_chain=header_chain,
             branch_chain=branch_chain,
             condition_chain=condition_chain,
@@ -124,7 +116,7 @@ class _LoopLocator:
         known = np.flatnonzero(self.chain_of[first : last + 1] >= 0)
         return self._find_chain(first + int(known[0])) if len(known) else None
 
-    def _find_lines(self, shape: LoopShape, header: Chain, branch: Chain, condition: Chain) -> LoopLines | None:
+    def _find_lines(self, shape: Loop, header: Chain, branch: Chain, condition: Chain) -> LoopLines | None:
         members = self._count_chains(shape)
         if not members:
             return None
@@ -135,7 +127,7 @@ class _LoopLocator:
         path = find_own_path((*opening, deciding)[0], deciding, members)
         return summarise_lines(path, closing, opening, members)
 
-    def _count_chains(self, shape: LoopShape) -> list[_CountedChain]:
+    def _count_chains(self, shape: Loop) -> list[_CountedChain]:
         start, end = self.starts[shape.order_start], self.starts[shape.order_start + shape.block_count]
         numbers, counts = np.unique(self.order[start:end], return_counts=True)
         return [
@@ -334,7 +326,7 @@ def build_flow_graph(function: Function, instructions: Instructions, lines: Line
         immediate_dominator=paths.immediate_dominator,
         immediate_post_dominator=paths.immediate_post_dominator,
         loops=locate_loops(paths.forest, blocks, paths.immediate_dominator, instructions, lines),
-        innermost_loop=np.array(paths.forest.innermost[:-1], dtype=np.int32),
+        innermost_loop=np.array(paths.forest.innermost, dtype=np.int32),
         loop_order=np.array(paths.forest.order, dtype=np.int32),
         divergence_regions=find_divergence_regions(instructions, flow, blocks),
         calls=find_call_sites(function, instructions, flow, starts),
@@ -354,22 +346,16 @@ class _Paths(ColumnRecord, frozen=True, kw_only=True):
 
 
 def _find_paths(blocks: Blocks, entries: list[int], may_end: npt.NDArray[np.bool_]) -> _Paths:
-    """Walk the graph from a virtual root in front of all entries, and backwards from one behind all ends; either is node number b."""
-    root = len(may_end)
     successors = _list_neighbours(blocks.edge_target, blocks.successor_starts)
-    successors.append(entries)
-    tree = walk_depth_first(successors, root)
-    before = tree.predecessor_ranks(successors)
+    forward = RootedGraph(successors, entries)
     predecessors = _list_neighbours(blocks.edge_source[blocks.predecessor_edges], blocks.predecessor_starts)
-    predecessors.append(np.flatnonzero(may_end).tolist())
-    backward_tree = walk_depth_first(predecessors, root)
-    behind = backward_tree.predecessor_ranks(predecessors)
+    backward = RootedGraph(predecessors, np.flatnonzero(may_end).tolist())
     return _Paths(
-        is_reachable=np.array(tree.rank_of_node[:root], dtype=np.int32) >= 0,
-        reaches_end=np.array(backward_tree.rank_of_node[:root], dtype=np.int32) >= 0,
-        immediate_dominator=np.array(list_dominators(tree, before), dtype=np.int32),
-        immediate_post_dominator=np.array(list_dominators(backward_tree, behind), dtype=np.int32),
-        forest=find_loops(tree, before),
+        is_reachable=np.array(forward.is_reached, dtype=np.bool_),
+        reaches_end=np.array(backward.is_reached, dtype=np.bool_),
+        immediate_dominator=np.array(forward.find_dominators(), dtype=np.int32),
+        immediate_post_dominator=np.array(backward.find_dominators(), dtype=np.int32),
+        forest=forward.find_loops(),
     )
 
 

@@ -4,7 +4,7 @@ Blocks, edges and everything that has one value per block are numpy columns; a f
 numbered in address order, so that block numbers compare like addresses.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 
 import numpy as np
@@ -82,13 +82,23 @@ class Loop(Struct, frozen=True, kw_only=True):
     # the loop can be entered past its header; then the header is only the first entry in depth-first order
     is_irreducible: bool
     # inline chain of the header's first instruction that has one; None without line information
-    header_chain: InlineChain | None
+    header_chain: InlineChain | None = None
     # inline chain of the branch that closes the loop, the last one of the last back edge source; None when it has none
-    branch_chain: InlineChain | None
+    branch_chain: InlineChain | None = None
     # inline chain of the comparison that decides that branch (:func:`~gpa_lsp.code.control_flow.build.find_condition`); None when it has none
-    condition_chain: InlineChain | None
+    condition_chain: InlineChain | None = None
     # where the loop is written; None without line information, and in nests deeper than :data:`~gpa_lsp.code.control_flow.build.DEEPEST_NEST`
-    lines: LoopLines | None
+    lines: LoopLines | None = None
+
+
+def list_loops_outward(loops: Sequence[Loop], innermost: int) -> tuple[int, ...]:
+    """Numbers of a loop and those around it, innermost first; none for -1."""
+    found = []
+    number: int | None = innermost if innermost >= 0 else None
+    while number is not None:
+        found.append(number)
+        number = loops[number].parent
+    return tuple(found)
 
 
 class DivergenceRegion(Struct, frozen=True, kw_only=True):
@@ -179,6 +189,10 @@ class FlowGraph(ColumnRecord, frozen=True, kw_only=True):
             return (index - 1,)
         return tuple(self.last_instruction[self.predecessors(block)].tolist())
 
+    def dominators_of(self, block: int) -> Iterator[int]:
+        """The blocks on every path from an entry to ``block``: itself first, then outwards; of an unreachable block itself alone."""
+        return _climb(self.immediate_dominator, block)
+
     def post_dominators_of(self, block: int) -> Iterator[int]:
         """The blocks on every path from ``block`` to the end: itself first, then onwards. Nothing where no path reaches the end."""
         return _climb(self.immediate_post_dominator, block) if self.reaches_end[block] else iter(())
@@ -193,12 +207,7 @@ class FlowGraph(ColumnRecord, frozen=True, kw_only=True):
 
     def loops_around(self, block: int) -> tuple[int, ...]:
         """Numbers of the loops that hold ``block``, innermost first."""
-        found = []
-        loop: int | None = int(self.innermost_loop[block])
-        while loop is not None and loop >= 0:
-            found.append(loop)
-            loop = self.loops[loop].parent
-        return tuple(found)
+        return list_loops_outward(self.loops, int(self.innermost_loop[block]))
 
 
 def _climb(parents: npt.NDArray[np.int32], block: int) -> Iterator[int]:

@@ -1,13 +1,13 @@
 """Basic blocks of a PTX function: control flow, in which order to run, which registers live."""
 
 from collections.abc import Sequence
-from heapq import heappop, heappush
+from functools import reduce
+from operator import or_
 
 import numpy as np
 from msgspec import Struct
 
-from gpa_lsp.code.control_flow.depth_first import DepthFirstTree, walk_depth_first
-from gpa_lsp.code.control_flow.loops import LoopForest, find_loops
+from gpa_lsp.code.control_flow.graph import RootedGraph, UnsolvedError, solve_backwards
 from gpa_lsp.code.ptx.model import PtxFunction, PtxInstruction
 from gpa_lsp.code.ptx.registers_used import list_reads, list_writes
 from gpa_lsp.foundation.shared_facts import Remembered
@@ -33,51 +33,26 @@ def find_live_in(
     answer would take seconds or gigabytes, all registers that occur are given for every block: more than needed, never too few.
 
     Source:
-        The usual backward data-flow equations, in = use ∪ (out − def); sets are Python integers. The block that stands last in the
-        text is looked at first.
+        The usual backward data-flow equations, in = use ∪ (out − def); sets are Python integers.
     """
     uses, kills = _summarise(instructions, first, last)
     everything = 0
     for block in range(len(first)):
         everything |= uses[block] | kills[block]
     words = everything.bit_length() // 64 + 1
-    live = None
     if words * len(first) <= _MOST_WORDS:
-        live = _solve(uses, kills, successors, most_steps=min(_MOST_STEPS * len(first), 100 * _MOST_WORDS // words))
-    if live is None or sum(bits.bit_count() for bits in live) > _MOST_SLOTS:
-        return (_list_bits(everything),) * len(first)
-    return tuple(_list_bits(bits) for bits in live)
-
-
-def _solve(
-    uses: Sequence[int], kills: Sequence[int], successors: Sequence[Sequence[int]], *, most_steps: int
-) -> list[int] | None:
-    """The smallest solution of the equations; None where it is not found in so many steps."""
-    predecessors: list[list[int]] = [[] for _ in uses]
-    for block, following in enumerate(successors):
-        for other in following:
-            predecessors[other].append(block)
-    live = list(uses)
-    # The last block of the text comes first: what follows a block is mostly behind it.
-    waiting = [-block for block in range(len(uses) - 1, -1, -1)]
-    is_waiting = [True] * len(uses)
-    for _ in range(most_steps):
-        if not waiting:
-            return live
-        block = -heappop(waiting)
-        is_waiting[block] = False
-        out = 0
-        for other in successors[block]:
-            out |= live[other]
-        found = uses[block] | (out & ~kills[block])
-        if found == live[block]:
-            continue
-        live[block] = found
-        for other in predecessors[block]:
-            if not is_waiting[other]:
-                is_waiting[other] = True
-                heappush(waiting, -other)
-    return None if waiting else live
+        try:
+            live = solve_backwards(
+                successors,
+                lambda block, after: uses[block] | reduce(or_, after, 0) & ~kills[block],
+                0,
+                most_steps=min(_MOST_STEPS * len(first), 100 * _MOST_WORDS // words),
+            )
+        except UnsolvedError:
+            live = [everything] * len(first)
+        if sum(bits.bit_count() for bits in live) <= _MOST_SLOTS:
+            return tuple(_list_bits(bits) for bits in live)
+    return (_list_bits(everything),) * len(first)
 
 
 def _summarise(
@@ -129,10 +104,7 @@ def rank_blocks(successors: Sequence[Sequence[int]]) -> tuple[int, ...]:
     if not successors:
         return ()
     count = len(successors)
-    graph = [*successors, [0]]
-    tree = walk_depth_first(graph, count)
-    forest = find_loops(tree, tree.predecessor_ranks(graph))
-    order = _Orderer(graph, tree, forest).order()
+    order = _Orderer(successors).order()
     ranks = [-1] * count
     for rank, block in enumerate(order):
         ranks[block] = rank
@@ -150,21 +122,21 @@ class _Orderer:
     A node of a *level* is a block directly in a loop (or in none), or an inner loop as a whole: number of blocks + its number.
     """
 
-    def __init__(self, graph: Sequence[Sequence[int]], tree: DepthFirstTree, forest: LoopForest) -> None:
-        self._count = len(graph) - 1
+    def __init__(self, successors: Sequence[Sequence[int]]) -> None:
+        self._count = len(successors)
+        graph = RootedGraph(successors, [0])
+        forest = graph.find_loops()
         self._loops = forest.loops
         self._chains: dict[int, tuple[int, ...]] = {-1: ()}
         for number, loop in enumerate(forest.loops):
             above = self._chains[-1 if loop.parent is None else loop.parent]
             self._chains[number] = (*above, number) if len(above) < _DEEPEST else above
         self._innermost = forest.innermost
-        self._reached = [rank >= 0 for rank in tree.rank_of_node[: self._count]]
         self._edges: dict[int, dict[int, list[int]]] = {}
         """Level (loop's number, -1 for none) → node → following nodes of that level."""
-        for block in range(self._count):
-            if self._reached[block]:
-                for other in graph[block]:
-                    self._add_edge(block, other)
+        for block, is_reached in enumerate(graph.is_reached):
+            for other in successors[block] if is_reached else ():
+                self._add_edge(block, other)
 
     def _add_edge(self, block: int, other: int) -> None:
         """Put an edge into the innermost loop that holds both ends, each represented by what it is there."""

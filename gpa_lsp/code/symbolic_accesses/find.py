@@ -7,7 +7,6 @@ from math import gcd
 import numpy as np
 from msgspec import Struct
 
-from gpa_lsp.code.control_flow.dominators import find_immediate_dominators
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind, describe_instruction
 from gpa_lsp.code.symbolic_accesses.block_shape import MOST_THREADS, Shape, ThreadIndexes, count_threads
@@ -351,7 +350,7 @@ def _follow(
         found = parting | solver.find_parting(first.branches)
         if found == parting:
             break
-        parting = found if number < _MOST_ROUNDS - 1 else frozenset(range(len(regions.loops)))
+        parting = found if number < _MOST_ROUNDS - 1 else frozenset(range(len(regions.headers)))
     second = Walk(function, regions, table, indexes, added=added, parting=parting)
     second.go()
     return table, indexes, second.seen
@@ -404,7 +403,6 @@ def _points_to_parameter(table: SymbolTable, address: Form) -> bool:
 def _list_branches(
     function: PtxFunction, regions: Regions, table: SymbolTable, seen: list[Seen]
 ) -> Iterator[DividingBranch]:
-    reverse: list[list[int]] | None = None
     for one in seen:
         instruction = function.instructions[one.index]
         condition = one.condition
@@ -413,9 +411,7 @@ def _list_branches(
         division = _find_division(table, condition, one)
         if division is None:
             continue
-        if reverse is None:
-            reverse = _find_post_dominators(regions)
-        join = reverse[0][one.block]
+        join = regions.post_dominators[one.block]
         sides = _find_sides(regions, one.block, join)
         if sides is None:
             continue
@@ -429,7 +425,7 @@ def _list_branches(
             lanes=lanes,
             sides=(_measure_side(regions, first), _measure_side(regions, second)),
             has_loops=(_has_loop(regions, first, one.block), _has_loop(regions, second, one.block)),
-            is_in_loop=regions.innermost[one.block] >= 0,
+            is_in_loop=regions.forest.innermost[one.block] >= 0,
         )
 
 
@@ -446,18 +442,6 @@ def _find_division(table: SymbolTable, condition: Predicate, one: Seen) -> Divis
         if is_remainder and not table.has_varying(atom.difference) and not table.is_uniform(atom.difference):
             return Division.REMAINDER
     return None
-
-
-def _find_post_dominators(regions: Regions) -> list[list[int]]:
-    count = len(regions.successors)
-    predecessors: list[list[int]] = [[] for _ in range(count)]
-    ends = []
-    for block, following in enumerate(regions.successors):
-        for other in following:
-            predecessors[other].append(block)
-        if not following:
-            ends.append(block)
-    return [find_immediate_dominators(predecessors, ends)]
 
 
 def _find_sides(regions: Regions, block: int, join: int) -> tuple[set[int], set[int]] | None:
@@ -487,5 +471,5 @@ def _measure_side(regions: Regions, side: set[int]) -> int:
 
 def _has_loop(regions: Regions, side: set[int], block: int) -> bool:
     """Whether a side holds a loop that is not around the branch, too."""
-    loops = {regions.innermost[one] for one in side}
+    loops = {regions.forest.innermost[one] for one in side}
     return any(loop >= 0 and block not in regions.members[loop] for loop in loops)

@@ -6,12 +6,14 @@ Most of a kernel computes values that nobody has to know; what is left is a few 
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 
 from msgspec import Struct
 
 from gpa_lsp.code.binary.model import Flow, Instructions, ResourceKind, encode_resource
 from gpa_lsp.code.binary.sass import take_apart
+from gpa_lsp.code.control_flow.graph import solve_backwards
 
 LOADS = frozenset({"LD", "LDG", "LDL", "LDS"})
 STORES = frozenset({"ST", "STG", "STL", "STS"})
@@ -43,10 +45,15 @@ def slice_machine_code(instructions: Instructions) -> tuple[MachineBlock, ...]:
         _list_successors(flows[last], targets[last], instructions.texts[last], block, block_at)
         for block, last in enumerate(lasts)
     ]
-    needed = _solve(rows, starts, lasts, successors)
+    kept: list[dict[int, int]] = [{} for _ in starts]
+
+    def go_back(block: int, after: Sequence[int]) -> int:
+        alive, kept[block] = _go_back(rows, starts[block], lasts[block], reduce(or_, after, 0))
+        return alive
+
+    solve_backwards(successors, go_back, 0)
     return tuple(
-        MachineBlock(first=first, last=last, kept=_list_kept(rows, first, last, _join(needed, following)))
-        for first, last, following in zip(starts, lasts, successors, strict=True)
+        MachineBlock(first=first, last=last, kept=one) for first, last, one in zip(starts, lasts, kept, strict=True)
     )
 
 
@@ -139,39 +146,8 @@ def _list_successors(flow: int, target: int, text: str, block: int, block_at: di
     return [one for one in found if one < len(block_at)]
 
 
-def _solve(
-    rows: Sequence[_Row | None], starts: Sequence[int], lasts: Sequence[int], successors: Sequence[Sequence[int]]
-) -> list[int]:
-    """What is needed where each block begins."""
-    before: list[list[int]] = [[] for _ in starts]
-    for block, following in enumerate(successors):
-        for other in following:
-            before[other].append(block)
-    needed = [0] * len(starts)
-    waiting = dict.fromkeys(range(len(starts)))
-    while waiting:
-        block, _ = waiting.popitem()
-        alive = _join(needed, successors[block])
-        for row in reversed(rows[starts[block] : lasts[block] + 1]):
-            if row is None:
-                continue
-            if alive & row.writes:
-                alive = (alive if row.is_guarded else alive & ~row.writes) | row.reads
-            alive |= row.always
-        if alive != needed[block]:
-            needed[block] = alive
-            waiting.update(dict.fromkeys(before[block]))
-    return needed
-
-
-def _join(needed: Sequence[int], blocks: Sequence[int]) -> int:
-    found = 0
-    for block in blocks:
-        found |= needed[block]
-    return found
-
-
-def _list_kept(rows: Sequence[_Row | None], first: int, last: int, alive: int) -> dict[int, int]:
+def _go_back(rows: Sequence[_Row | None], first: int, last: int, alive: int) -> tuple[int, dict[int, int]]:
+    """What is needed where a block begins, by what is needed behind it; and the rows that are kept."""
     found: dict[int, int] = {}
     for number in range(last, first - 1, -1):
         row = rows[number]
@@ -183,4 +159,4 @@ def _list_kept(rows: Sequence[_Row | None], first: int, last: int, alive: int) -
         if written:
             alive = (alive if row.is_guarded else alive & ~row.writes) | row.reads
         alive |= row.always
-    return dict(sorted(found.items()))
+    return alive, dict(sorted(found.items()))

@@ -3,9 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from gpa_lsp.code.control_flow.depth_first import walk_depth_first
-from gpa_lsp.code.control_flow.dominators import find_immediate_dominators
-from gpa_lsp.code.control_flow.loops import LoopForest, find_loops
+from gpa_lsp.code.control_flow.graph import RootedGraph, reverse_edges, solve_backwards
 from gpa_lsp.code.ptx.blocks import PtxBlocks, find_blocks
 from gpa_lsp.code.ptx.model import Address, PtxFunction, PtxInstruction, Register
 from gpa_lsp.code.ptx.registers_used import list_reads, list_writes
@@ -37,19 +35,14 @@ class Regions:
         self.followed_in, self.followed = _follow(function, blocks)
         self.block_of = blocks.block_of
         count = len(blocks.first)
-        graph = [*blocks.successors, [0]]
-        tree = walk_depth_first(graph, count)
-        forest: LoopForest = find_loops(tree, tree.predecessor_ranks(graph))
-        self.loops = forest.loops
-        self.innermost = forest.innermost
-        self.headers = tuple(loop.header for loop in forest.loops)
-        self.loop_of_header = {loop.header: number for number, loop in enumerate(forest.loops)}
-        self.members = tuple(
-            frozenset(forest.order[loop.order_start : loop.order_start + loop.block_count]) for loop in forest.loops
-        )
-        self.order = sorted(
-            (block for block in range(count) if tree.rank_of_node[block] >= 0), key=blocks.ranks.__getitem__
-        )
+        self._graph = RootedGraph(blocks.successors, [0] if blocks.successors else [])
+        self.forest = self._graph.find_loops()
+        self.headers = tuple(loop.header for loop in self.forest.loops)
+        self.loop_of_header = {header: number for number, header in enumerate(self.headers)}
+        self.members = self.forest.list_members()
+        self.order = [
+            block for block in sorted(range(count), key=blocks.ranks.__getitem__) if self._graph.is_reached[block]
+        ]
         self.forward: list[list[int]] = [[] for _ in range(count)]
         self.back_edges: list[list[int]] = [[] for _ in range(count)]
         for block in self.order:
@@ -60,7 +53,13 @@ class Regions:
 
     @cached_property
     def _dominators(self) -> list[int]:
-        return find_immediate_dominators(self.successors, [0])
+        return self._graph.find_dominators()
+
+    @cached_property
+    def post_dominators(self) -> list[int]:
+        """The immediate post-dominator of each block; -1 where only the end itself is common to all paths."""
+        ends = [block for block, following in enumerate(self.successors) if not following]
+        return RootedGraph(reverse_edges(self.successors), ends).find_dominators()
 
     @cached_property
     def _written(self) -> tuple[frozenset[int], ...]:
@@ -77,7 +76,7 @@ class Regions:
 
     def list_left(self, source: int, block: int) -> list[int]:
         """Loops that a jump leaves."""
-        return [number for number in self._list_around(source) if block not in self.members[number]]
+        return [number for number in self.forest.list_around(source) if block not in self.members[number]]
 
     def list_deciding(self, block: int, *, is_back: bool = False) -> list[int] | None:
         """Blocks whose branches decide by which jump a block is reached: two ways that share nothing lead from them to it.
@@ -91,14 +90,16 @@ class Regions:
         key = (block, is_back)
         if key not in self._deciding:
             ends = [(self.back_edges if is_back else self.forward)[block]]
-            self._deciding[key] = self._find_deciding(ends, start, frozenset(self._list_around(block)))
+            self._deciding[key] = self._find_deciding(ends, start, frozenset(self.forest.list_around(block)))
         return self._deciding[key]
 
     def list_leaving(self, loop: int) -> list[int] | None:
         """Blocks whose branches decide whether an iteration is a loop's last; None where it has too many blocks."""
         members, header = self.members[loop], self.headers[loop]
         leaving = [one for one in members if not members.issuperset(self.successors[one])]
-        return self._find_deciding([leaving, self.back_edges[header]], header, frozenset(self._list_around(header)))
+        return self._find_deciding(
+            [leaving, self.back_edges[header]], header, frozenset(self.forest.list_around(header))
+        )
 
     def _find_deciding(self, ends: Sequence[Sequence[int]], start: int, around: frozenset[int]) -> list[int] | None:
         """Blocks whose branches decide how ways end that lead from a block on, within one iteration of the loops around them."""
@@ -117,11 +118,8 @@ class Regions:
                     back = () if source in repeated else self.back_edges[source]
                     waiting.append((numbers[source], (*forward, *back)))
                 before[number].append(numbers[source])
-        after: list[set[int]] = [set() for _ in before]
-        for number, nodes in enumerate(before):
-            for node in nodes:
-                after[node].add(number)
-        meetings = find_immediate_dominators(before, [0])
+        after = reverse_edges(before)
+        meetings = RootedGraph(before, [0]).find_dominators()
 
         def find_last(number: int) -> int:
             while meetings[number] > 0:
@@ -130,28 +128,16 @@ class Regions:
 
         return [one for one, number in numbers.items() if len({*map(find_last, after[number])} - {number}) > 1]
 
-    def _list_around(self, block: int) -> Iterator[int]:
-        number: int | None = self.innermost[block]
-        while number is not None and number >= 0:
-            yield number
-            number = self.loops[number].parent
-
 
 def _follow(function: PtxFunction, blocks: PtxBlocks) -> tuple[tuple[frozenset[int], ...], frozenset[int]]:
     """Registers at the beginning of each block, and instructions: liveness where only addresses and jumps use anything by themselves."""
     instructions = function.instructions
     reads, writes = [list_reads(one) for one in instructions], [list_writes(one) for one in instructions]
     looked_at = [tuple(_list_looked_at(one)) for one in instructions]
-    before: list[list[int]] = [[] for _ in blocks.first]
-    for block, successors in enumerate(blocks.successors):
-        for following in successors:
-            before[following].append(block)
-    found: list[frozenset[int]] = [frozenset()] * len(blocks.first)
     followed: set[int] = set()
-    waiting = dict.fromkeys(range(len(blocks.first)))
-    while waiting:
-        block, _ = waiting.popitem()
-        alive = set().union(*(found[following] for following in blocks.successors[block]))
+
+    def go_back(block: int, after: Sequence[frozenset[int]]) -> frozenset[int]:
+        alive = set().union(*after)
         for index in range(blocks.last[block], blocks.first[block] - 1, -1):
             if not alive.isdisjoint(writes[index]):
                 followed.add(index)
@@ -159,9 +145,9 @@ def _follow(function: PtxFunction, blocks: PtxBlocks) -> tuple[tuple[frozenset[i
                     alive.difference_update(writes[index])
                 alive.update(reads[index])
             alive.update(looked_at[index])
-        if len(alive) > len(found[block]):
-            found[block] = frozenset(alive)
-            waiting.update(dict.fromkeys(before[block]))
+        return frozenset(alive)
+
+    found = solve_backwards(blocks.successors, go_back, frozenset[int]())
     return tuple(found), frozenset(followed)
 
 

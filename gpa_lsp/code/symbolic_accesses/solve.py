@@ -60,7 +60,7 @@ class LoopSolver:
     def find_parting(self, branches: Mapping[int, Predicate]) -> frozenset[int]:
         """Loops that threads of a warp leave at different times; after :meth:`solve`."""
         found = set()
-        for loop in range(len(self._regions.loops)):
+        for loop in range(len(self._regions.headers)):
             leaving = self._regions.list_leaving(loop)
             conditions = (
                 [UNKNOWN_PREDICATE] if leaving is None else [branches[one] for one in leaving if one in branches]

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from gpa_lsp.code.control_flow.depth_first import walk_depth_first
-from gpa_lsp.code.control_flow.loops import find_loops
+from gpa_lsp.code.control_flow.graph import RootedGraph
 from gpa_lsp.foundation.errors import InputError
 
 MOST_NODES = 4_000  # Blocks of a kernel; the paths between all of them are kept
@@ -51,20 +50,16 @@ def build_search_graph(successors: Sequence[Sequence[int]]) -> SearchGraph:
         raise InputError(f"it has {count} basic blocks, more than the {MOST_NODES} that are searched")
     edges = [list(following) or [count] for following in successors]
     edges.append([])
-    rooted = [*edges, [0]]
-    tree = walk_depth_first(rooted, count + 1)
-    forest = find_loops(tree, tree.predecessor_ranks(rooted))
+    graph = RootedGraph(edges, [0])
+    forest = graph.find_loops()
     if any(loop.is_irreducible for loop in forest.loops):
         raise InputError(
             "a loop of it is entered in its middle: the paper takes it that loops lie in or beside each other"
         )
-    if tree.rank_of_node[count] < 0:
+    if not graph.is_reached[count]:
         raise InputError("no way leads through it to its end")
-    chains = [_list_loops(forest.innermost[node], [one.parent for one in forest.loops]) for node in range(count + 1)]
+    chains = [forest.list_around(node) for node in range(count + 1)]
     headers = tuple(loop.header for loop in forest.loops)
-    members = tuple(
-        frozenset(forest.order[one.order_start : one.order_start + one.block_count]) for one in forest.loops
-    )
     back: list[tuple[int, ...]] = []
     forward: list[tuple[int, ...]] = []
     for node, following in enumerate(edges):
@@ -72,25 +67,16 @@ def build_search_graph(successors: Sequence[Sequence[int]]) -> SearchGraph:
         back.append(tuple(sorted((one for one in following if one in closing), key=closing.__getitem__)))
         stays = {one: len(set(chains[node]) & set(chains[one])) for one in following if one not in closing}
         forward.append(tuple(sorted(stays, key=lambda one: -stays[one])))
-    reaches, reached_by = _find_reach(forward, [tree.rank_of_node[node] >= 0 for node in range(count + 1)])
+    reaches, reached_by = _find_reach(forward, graph.is_reached)
     return SearchGraph(
         back=tuple(back),
         forward=tuple(forward),
         loops=tuple(chains),
         headers=headers,
-        members=members,
+        members=forest.list_members(),
         reaches=tuple(reaches),
         reached_by=tuple(reached_by),
     )
-
-
-def _list_loops(innermost: int, parents: Sequence[int | None]) -> tuple[int, ...]:
-    found: list[int] = []
-    number: int | None = innermost
-    while number is not None and number >= 0:
-        found.append(number)
-        number = parents[number]
-    return tuple(found)
 
 
 def _find_reach(forward: Sequence[Sequence[int]], is_there: Sequence[bool]) -> tuple[list[int], list[int]]:

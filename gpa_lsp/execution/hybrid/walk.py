@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.code.control_flow.dominators import find_immediate_dominators
+from gpa_lsp.code.control_flow.graph import RootedGraph, reverse_edges
 from gpa_lsp.code.ptx.blocks import PtxBlocks, find_blocks
 from gpa_lsp.code.ptx.model import PtxFunction, PtxInstruction
 from gpa_lsp.code.ptx.registers_used import list_reads, list_writes
@@ -118,11 +118,12 @@ class _Walk:
         """Node → number of its last visit."""
         self._visits = 0
         self._slices: dict[int, tuple[_Part, ...]] = {}
-        self._dominators = find_immediate_dominators(self._blocks.successors, [0])
+        self._dominators = RootedGraph(self._blocks.successors, [0]).find_dominators()
         self._headers = frozenset(self.graph.headers)
         self._is_repeated: set[int] = set()
         self._assumed: set[int] = set()
-        self._meetings = find_immediate_dominators(_reverse(self.graph), [self.graph.exit])
+        edges = [back + forward for back, forward in zip(self.graph.back, self.graph.forward, strict=True)]
+        self._meetings = RootedGraph(reverse_edges(edges), [self.graph.exit]).find_dominators()
         self._unsure: dict[int, dict[frozenset[int], Marks]] = {}
         """Where ways meet that were both taken → registers written on either, and the threads that took both."""
         self._aside: dict[int, tuple[int, int, frozenset[int], Marks]] = {}
@@ -351,14 +352,6 @@ class _Walk:
             unknown_ratio=self._unknown / max(1, self._transactions),
             assumed=tuple(sorted(self._assumed)),
         )
-
-
-def _reverse(graph: SearchGraph) -> list[list[int]]:
-    found: list[list[int]] = [[] for _ in graph.back]
-    for node, (back, forward) in enumerate(zip(graph.back, graph.forward, strict=True)):
-        for one in (*back, *forward):
-            found[one].append(node)
-    return found
 
 
 def _find_transactions(address: Value, active: Marks, line_bytes: int) -> Access:

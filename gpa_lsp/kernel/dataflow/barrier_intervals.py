@@ -142,11 +142,12 @@ class _Search:
     def _count_reaching(self, block: int, spans: dict[int, tuple[int, int]], reaching: dict[int, float]) -> None:
         """Fewest executions among a block and its dominators in the interval, remembered for all on the way."""
         path: list[int] = []
-        current = block
-        while current >= 0 and current in spans and current not in reaching:
+        fewest = float("inf")
+        for current in self._graph.dominators_of(block):
+            if current not in spans or current in reaching:
+                fewest = reaching.get(current, fewest)
+                break
             path.append(current)
-            current = int(self._graph.immediate_dominator[current])
-        fewest = reaching.get(current, float("inf"))
         for one in reversed(path):
             fewest = min(fewest, self._count_executions(spans[one]))
             reaching[one] = fewest

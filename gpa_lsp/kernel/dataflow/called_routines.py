@@ -5,7 +5,7 @@ import re
 import numpy as np
 from msgspec import Struct
 
-from gpa_lsp.code.control_flow.depth_first import find_cyclic_nodes
+from gpa_lsp.code.control_flow.graph import RootedGraph
 from gpa_lsp.kernel.calls import find_callee
 from gpa_lsp.kernel.dataflow.arithmetic.patterns import recognise_routine
 from gpa_lsp.kernel.model import KernelRows
@@ -73,7 +73,8 @@ def _find_recursive(kernel: KernelRows, ordered: list[range], sites: dict[range,
             caller = of_scope.get(routine_of(site))
             if caller is not None:
                 successors[caller].append(callee)
-    return find_cyclic_nodes(successors)
+    loops = RootedGraph(successors, range(len(successors))).find_loops()
+    return [loop >= 0 for loop in loops.innermost]
 
 
 def _count_reachable(kernel: KernelRows, rows: range) -> int:

@@ -5,7 +5,7 @@ whatever happens, with *side code* between them (branches, inner loops) as one s
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 import numpy as np
 import numpy.typing as npt
@@ -136,12 +136,8 @@ def _walk_up(graph: FlowGraph, number: int, loop: Loop, source: int) -> list[int
 
 def _find_outermost_inside(graph: FlowGraph, number: int, block: int) -> int | None:
     """The loop directly inside loop ``number`` that holds the block; None when it is in no inner loop."""
-    inner: int | None = int(graph.innermost_loop[block])
-    found = None
-    while inner is not None and inner >= 0 and inner != number:
-        found = inner
-        inner = graph.loops[inner].parent
-    return found
+    inner = tuple(takewhile(lambda loop: loop != number, graph.loops_around(block)))
+    return inner[-1] if inner else None
 
 
 def _group_sides(graph: FlowGraph, number: int, spine: Sequence[int]) -> dict[int, list[int]]:
@@ -151,11 +147,12 @@ def _group_sides(graph: FlowGraph, number: int, spine: Sequence[int]) -> dict[in
     sides: dict[int, list[int]] = {block: [] for block in spine}
     for block in members:
         path = []
-        at = block
-        while at >= 0 and at not in nearest:
+        owner = spine[0]
+        for at in graph.dominators_of(block):
+            if at in nearest:
+                owner = nearest[at]
+                break
             path.append(at)
-            at = int(graph.immediate_dominator[at])
-        owner = nearest[at] if at >= 0 else spine[0]
         nearest.update((passed, owner) for passed in path)
         if block not in sides:
             sides[owner].append(block)
