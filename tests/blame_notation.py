@@ -3,21 +3,23 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from gpa_lsp.code.binary.model import ResourceKind, name_resource
-from gpa_lsp.diagnosis.blame.edge_list import Edge, Lost, build_edges, build_unattributed
 from gpa_lsp.diagnosis.blame.model import (
     BlameCategory,
     Dependency,
     IssueCounts,
     KernelBlame,
     SingleDependencyCoverage,
+    Unattributed,
     UnattributedCause,
     WaitCheck,
 )
 from gpa_lsp.report.model import InstructionColumns
+from tests.advice.subjects import build_edges
 
 PAIR = re.compile(r"(?P<use>\S+)\s+<-\s+(?P<def>\S+)\s+(?P<rest>.*)")
 ROW = re.compile(r"(?:(?:(?P<function>\S+)\+)?0x(?P<offset>[0-9a-f]+)|(?P<number>\d+))")
@@ -95,7 +97,7 @@ def parse_blame(text: str, columns: InstructionColumns, kernel: str) -> KernelBl
     """The blame a text describes; samples it does not mention stay with the instruction they were taken at."""
     rows = Rows(columns, kernel)
     moved: list[tuple[int, int, Words]] = []
-    lost: list[Lost] = []
+    lost: list[tuple[float, ...]] = []
     left = {
         (row, reason): [*map(float, rows.samples(row, reason))]
         for row in range(len(columns))
@@ -114,7 +116,7 @@ def parse_blame(text: str, columns: InstructionColumns, kernel: str) -> KernelBl
             raise ValueError(f"{line!r} takes more samples than the instruction has")
         if found["def"] == "?":
             cause = UnattributedCause.NO_PRODUCER if words.cause is None else words.cause
-            lost.append(Lost(use, columns.reasons.index(words.reason), cause, every, latency))
+            lost.append((use, columns.reasons.index(words.reason), cause, every, latency))
         else:
             moved.append((use, rows.find(found["def"]), words))
     edges = list(_make_edges(moved, left, rows))
@@ -123,7 +125,7 @@ def parse_blame(text: str, columns: InstructionColumns, kernel: str) -> KernelBl
     return KernelBlame(
         blamer="scoreboard",
         edges=build_edges(edges),
-        unattributed=build_unattributed(lost),
+        unattributed=Unattributed.from_rows(lost).sort_by("row", "reason", "cause"),
         issue_counts=IssueCounts(
             counts=counts.astype(np.float64), is_exact=False, why="no execution counts", chi_square_per_row=None
         ),
@@ -141,44 +143,44 @@ def parse_blame(text: str, columns: InstructionColumns, kernel: str) -> KernelBl
 
 def _make_edges(
     moved: Sequence[tuple[int, int, Words]], left: dict[tuple[int, str], list[float]], rows: Rows
-) -> Iterator[Edge]:
+) -> Iterator[dict[str, Any]]:
     group = max((words.group for _, _, words in moved if words.group is not None), default=-1)
     for use, cause, words in moved:
         every, latency = count_samples(words, rows.samples(use, words.reason))
         if words.group is None:
             group += 1
-        yield Edge(
-            use_row=use,
-            def_row=cause,
-            reason=rows.columns.reasons.index(words.reason),
-            category=choose_category(words.reason, words.category),
-            dependency=_choose_dependency(words, is_itself=use == cause),
-            resource=words.resource,
-            group=group if words.group is None else words.group,
-            all_samples=every,
-            latency_samples=latency,
-            distance_cycles=0 if use == cause else words.cycles,
-            distance_instructions=0 if use == cause else words.instructions,
-        )
+        yield {
+            "use_row": use,
+            "def_row": cause,
+            "reason": rows.columns.reasons.index(words.reason),
+            "category": choose_category(words.reason, words.category),
+            "dependency": _choose_dependency(words, is_itself=use == cause),
+            "resource": words.resource,
+            "group": group if words.group is None else words.group,
+            "all_samples": every,
+            "latency_samples": latency,
+            "distance_cycles": 0 if use == cause else words.cycles,
+            "distance_instructions": 0 if use == cause else words.instructions,
+        }
     for (row, reason), (every, latency) in left.items():
         if every < 1e-6:
             if latency > 1e-6:
                 raise ValueError(f"instruction {row} has latency samples of {reason} left, and no others")
             continue
         group += 1
-        yield Edge(
-            use_row=row,
-            def_row=row,
-            reason=rows.columns.reasons.index(reason),
-            category=choose_category(reason, None),
-            dependency=Dependency.ITSELF,
-            resource=-1,
-            group=group,
-            all_samples=every,
-            latency_samples=latency,
-            distance_cycles=0,
-            distance_instructions=0,
-        )
+        yield {
+            "use_row": row,
+            "def_row": row,
+            "reason": rows.columns.reasons.index(reason),
+            "category": choose_category(reason, None),
+            "dependency": Dependency.ITSELF,
+            "resource": -1,
+            "group": group,
+            "all_samples": every,
+            "latency_samples": latency,
+            "distance_cycles": 0,
+            "distance_instructions": 0,
+        }
 
 
 def choose_category(reason: str, category: BlameCategory | None) -> BlameCategory:

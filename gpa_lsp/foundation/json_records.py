@@ -69,6 +69,7 @@ class RowsOf(Struct, frozen=True, eq=False):
     """Columns, by the names of a dataclass' fields, written as an array with an object of it per row."""
 
     kind: type
+    layout: "Layout | None" = None  # of a row, where the fields of the dataclass are the columns themselves
 
 
 WRITTEN_ONLY = object()  # A field that repeats what stands elsewhere: not read back
@@ -252,8 +253,6 @@ class RowsCodec(Codec):
         return found
 
 
-# The codec of each type.
-
 _PLAIN_CODECS: Mapping[Any, Codec] = {bool: Flag(), str: Text(), Path: PathText(), Sentence: SentenceText()}
 
 
@@ -308,7 +307,7 @@ class Codecs:
         if isinstance(mark, StandIn):
             return StandInCodec(mark, self.find(mark.hint))
         if isinstance(mark, RowsOf):
-            row = self._make_record(mark.kind)
+            row = self._make_record(mark.kind, mark.layout)
             assert isinstance(row, RecordCodec)
             return RowsCodec(row)
         inner = self.find(hint, is_laid_out=is_laid_out)
@@ -328,8 +327,8 @@ class Codecs:
             raise TypeError(f"no reader tells {parts} apart")
         return OrNull(inner) if len(kept) < len(parts) else inner
 
-    def _make_record(self, kind: Any) -> Codec:
-        layout = self._layouts.get(kind)
+    def _make_record(self, kind: Any, layout: Layout | StandIn | None = None) -> Codec:
+        layout = layout or self._layouts.get(kind)
         if isinstance(layout, StandIn):
             return StandInCodec(layout, self.find(layout.hint))
         if not (isinstance(kind, type) and issubclass(kind, Struct)):

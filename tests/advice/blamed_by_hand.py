@@ -3,15 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from msgspec.structs import replace
 
 from gpa_lsp.code.binary.opcodes import describe_mnemonic
 from gpa_lsp.diagnosis.advice.subject import Subject, build_subject
 from gpa_lsp.diagnosis.blame.categories import find_category
-from gpa_lsp.diagnosis.blame.edge_list import Edge, build_edges, build_unattributed
-from gpa_lsp.diagnosis.blame.model import Dependency, IssueCounts, KernelBlame, SingleDependencyCoverage
+from gpa_lsp.diagnosis.blame.model import Dependency
 from gpa_lsp.kernel.model import Kernel
+from tests.advice.subjects import build_edges, make_blame
 from tests.rows.written import write_kernel
 
 Causes = Mapping[tuple[int, str], Sequence[int]]
@@ -27,7 +26,7 @@ def write_subject(text: str, causes: Causes, **kernel: Any) -> Subject:
 
 def blame_by_hand(kernel: Kernel, causes: Causes) -> Subject:
     """The subject of a kernel whose blame is given."""
-    edges: list[Edge] = []
+    edges: list[dict[str, Any]] = []
     first = groups = 0
     for function in kernel.functions:
         for local, samples in enumerate(function.all_samples.tolist()):
@@ -46,17 +45,7 @@ def blame_by_hand(kernel: Kernel, causes: Causes) -> Subject:
                         )
                     )
         first += len(function.pc_offsets)
-    blame = KernelBlame(
-        blamer="by hand",
-        edges=build_edges(edges),
-        unattributed=build_unattributed(()),
-        issue_counts=IssueCounts(counts=np.zeros(first), is_exact=False, why="not counted", chi_square_per_row=None),
-        coverage=SingleDependencyCoverage(
-            before_ratio=None, after_ratio=None, nodes=0, group_ratio=None, group_samples=0, explained_ratio=None
-        ),
-        wait_check=None,
-    )
-    return build_subject(kernel, blame)
+    return build_subject(kernel, make_blame(kernel, build_edges(edges)))
 
 
 def forget_code(subject: Subject) -> Subject:
@@ -67,7 +56,7 @@ def forget_code(subject: Subject) -> Subject:
 
 def _make_edge(
     kernel: Kernel, use_row: int, def_row: int, column: int, *, samples: float, latency: float, group: int
-) -> Edge:
+) -> dict[str, Any]:
     reason = kernel.reasons[column]
     dependency = Dependency.READ_AFTER_WRITE
     if reason in _AT_BARRIERS:
@@ -75,19 +64,19 @@ def _make_edge(
     elif use_row == def_row:
         dependency = Dependency.ITSELF
     opcode = describe_mnemonic(_find_mnemonic(kernel, def_row))
-    return Edge(
-        use_row=use_row,
-        def_row=def_row,
-        reason=column,
-        category=find_category(opcode, dependency, reason),
-        dependency=dependency,
-        resource=-1,
-        group=group,
-        all_samples=samples,
-        latency_samples=latency,
-        distance_cycles=0 if use_row == def_row else 10,
-        distance_instructions=0 if use_row == def_row else abs(use_row - def_row),
-    )
+    return {
+        "use_row": use_row,
+        "def_row": def_row,
+        "reason": column,
+        "category": find_category(opcode, dependency, reason),
+        "dependency": dependency,
+        "resource": -1,
+        "group": group,
+        "all_samples": samples,
+        "latency_samples": latency,
+        "distance_cycles": 0 if use_row == def_row else 10,
+        "distance_instructions": 0 if use_row == def_row else abs(use_row - def_row),
+    }
 
 
 def _find_mnemonic(kernel: Kernel, row: int) -> str:

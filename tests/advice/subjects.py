@@ -1,23 +1,53 @@
-"""Blame and subjects for tests, without a blamer."""
+"""Blame and subjects for tests, without a blamer, and edges as rows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
 from gpa_lsp.diagnosis.advice.subject import Subject, build_subject
-from gpa_lsp.diagnosis.blame.edge_list import Edge, build_edges, build_unattributed
-from gpa_lsp.diagnosis.blame.model import IssueCounts, KernelBlame, SingleDependencyCoverage
+from gpa_lsp.diagnosis.blame.edges import EdgeBuilder
+from gpa_lsp.diagnosis.blame.model import (
+    BlameCategory,
+    BlameEdges,
+    Dependency,
+    IssueCounts,
+    KernelBlame,
+    SingleDependencyCoverage,
+    Unattributed,
+    UnattributedCause,
+)
 from gpa_lsp.kernel.model import Kernel
 
+_ENUMS = {"category": BlameCategory, "dependency": Dependency, "cause": UnattributedCause}
+NO_EDGES, NOTHING_LOST = BlameEdges.from_rows(), Unattributed.from_rows()
 
-def make_blame(kernel: Kernel, edges: Iterable[Edge] = ()) -> KernelBlame:
+
+def build_edges(rows: Iterable[Mapping[str, Any]]) -> BlameEdges:
+    """The sorted edges of some rows, each with the values of all columns."""
+    builder = EdgeBuilder()
+    for row in rows:
+        builder.add(**row)
+    return builder.build()
+
+
+def list_rows(table: BlameEdges | Unattributed) -> list[Any]:
+    """Rows with the columns as attributes, in their order."""
+    columns = {name: getattr(table, name).tolist() for name in table.__struct_fields__}
+    for name in _ENUMS.keys() & columns.keys():
+        columns[name] = list(map(_ENUMS[name], columns[name]))
+    return [SimpleNamespace(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+
+
+def make_blame(kernel: Kernel, edges: BlameEdges = NO_EDGES, unattributed: Unattributed = NOTHING_LOST) -> KernelBlame:
     """A blame of the given edges; none are needed where an optimizer looks at the launch alone."""
-    rows = len(kernel.rows)
+    counts = np.zeros(len(kernel.rows))
     return KernelBlame(
         blamer="test",
-        edges=build_edges(edges),
-        unattributed=build_unattributed(()),
-        issue_counts=IssueCounts(counts=np.zeros(rows), is_exact=False, why="a test has none", chi_square_per_row=None),
+        edges=edges,
+        unattributed=unattributed,
+        issue_counts=IssueCounts(counts=counts, is_exact=False, why="a test has none", chi_square_per_row=None),
         coverage=SingleDependencyCoverage(
             before_ratio=None, after_ratio=None, nodes=0, group_ratio=None, group_samples=0, explained_ratio=None
         ),
@@ -25,6 +55,6 @@ def make_blame(kernel: Kernel, edges: Iterable[Edge] = ()) -> KernelBlame:
     )
 
 
-def make_subject(kernel: Kernel, edges: Iterable[Edge] = ()) -> Subject:
+def make_subject(kernel: Kernel) -> Subject:
     """A subject of a written kernel."""
-    return build_subject(kernel, make_blame(kernel, edges))
+    return build_subject(kernel, make_blame(kernel))

@@ -1,14 +1,9 @@
 """How hints name places."""
 
-import numpy as np
-
 from gpa_lsp.diagnosis.advice.naming import describe_line, describe_place, describe_scope
-from gpa_lsp.diagnosis.advice.subject import Subject, build_subject
-from gpa_lsp.diagnosis.blame.edge_list import build_edges, build_unattributed
-from gpa_lsp.diagnosis.blame.model import IssueCounts, KernelBlame, SingleDependencyCoverage
 from gpa_lsp.foundation.prose import Code, Place
-from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.kernel.scopes import Scope, ScopeKind
+from tests.advice.subjects import make_subject
 from tests.rows.written import write_kernel
 
 SOURCE = """void k(float* x, float* y) {
@@ -28,23 +23,6 @@ TEXT = """
     RED.E.ADD [R6.64], R3    # src/k.cu:4
     ATOMG.E.ADD PT, R2, [R6.64], R3
 """
-
-
-def make_subject(kernel: Kernel) -> Subject:
-    rows = sum(len(function.pc_offsets) for function in kernel.functions)
-    coverage = SingleDependencyCoverage(
-        before_ratio=None, after_ratio=None, nodes=0, group_ratio=None, group_samples=0, explained_ratio=None
-    )
-    counts = IssueCounts(counts=np.zeros(rows), is_exact=False, why="made up", chi_square_per_row=None)
-    blame = KernelBlame(
-        blamer="none",
-        edges=build_edges([]),
-        unattributed=build_unattributed([]),
-        issue_counts=counts,
-        coverage=coverage,
-        wait_check=None,
-    )
-    return build_subject(kernel, blame)
 
 
 SUBJECT = make_subject(write_kernel(TEXT, sources={"src/k.cu": SOURCE}))

@@ -4,20 +4,18 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp.code.binary.model import name_resource
 from gpa_lsp.diagnosis.blame.calls import carry_to_callers
 from gpa_lsp.diagnosis.blame.conservation import check_conservation
-from gpa_lsp.diagnosis.blame.edge_columns import blame_themselves
-from gpa_lsp.diagnosis.blame.edge_list import Lost, build_unattributed, join_edges
+from gpa_lsp.diagnosis.blame.edges import blame_themselves, join_edges, lose_samples
 from gpa_lsp.diagnosis.blame.fixed_latency import find_wait_causes
 from gpa_lsp.diagnosis.blame.issue_counts import count_issues
 from gpa_lsp.diagnosis.blame.model import (
     BlameCategory,
     BlameEdges,
     Dependency,
-    KernelBlame,
-    SingleDependencyCoverage,
     Unattributed,
     UnattributedCause,
 )
@@ -25,6 +23,7 @@ from gpa_lsp.diagnosis.blame.view import view_function
 from gpa_lsp.diagnosis.blame.walk_back import find_other_causes
 from gpa_lsp.diagnosis.blame.work import WorkBudget
 from gpa_lsp.kernel.model import Kernel
+from tests.advice.subjects import make_blame
 from tests.rows.written import write_kernel
 
 SCOREBOARDS = ("long_scoreboard", "short_scoreboard")
@@ -54,33 +53,20 @@ def blame(kernel: Kernel) -> tuple[BlameEdges, Unattributed]:
         assert view is not None
         budget = WorkBudget.for_function(size)
         others, lost = find_other_causes(view, budget)
+        waits = []
         for reason in (kernel.reasons.index(name) for name in SCOREBOARDS if name in kernel.reasons):
-            for row in np.flatnonzero(function.all_samples[:, reason]).tolist():
-                pair = (float(function.all_samples[row, reason]), float(function.latency_samples[row, reason]))
-                lost.append(Lost(row, reason, UnattributedCause.NO_PRODUCER, *pair))
+            rows = np.flatnonzero(function.all_samples[:, reason]).tolist()
+            waits += [(row, reason, UnattributedCause.NO_PRODUCER) for row in rows]
         parts += [(find_wait_causes(view, budget), first), (others, first)]
-        losses += [Lost(one.row + first, one.reason, one.cause, one.all_samples, one.latency_samples) for one in lost]
+        losses += [replace(one, row=one.row + first) for one in (lost, lose_samples(view, waits))]
         first += size
-    return join_edges(parts), build_unattributed(losses)
+    return join_edges(parts), Unattributed.join(losses).sort_by("row", "reason")
 
 
 def carry(kernel: Kernel) -> tuple[list[Blamed], list[tuple[int, str, float]]]:
     """The edges between functions, and what is lost; nothing has got lost on the way."""
     edges, unattributed = carry_to_callers(kernel, *blame(kernel), count_issues(kernel))
-    coverage = SingleDependencyCoverage(
-        before_ratio=None, after_ratio=None, nodes=0, group_ratio=None, group_samples=0, explained_ratio=None
-    )
-    check_conservation(
-        kernel,
-        KernelBlame(
-            blamer="test",
-            edges=edges,
-            unattributed=unattributed,
-            issue_counts=count_issues(kernel),
-            coverage=coverage,
-            wait_check=None,
-        ),
-    )
+    check_conservation(kernel, make_blame(kernel, edges, unattributed))
     starts = np.cumsum([len(function.pc_offsets) for function in kernel.functions])
     of = [int(np.searchsorted(starts, row, side="right")) for row in range(int(starts[-1]))]
     found = [
@@ -281,13 +267,7 @@ def test_functions_that_call_each_other_come_to_an_end() -> None:
 def test_losses_for_other_causes_are_left_alone() -> None:
     kernel = write_kernel(CALLS)
     edges, unattributed = blame(kernel)
-    bounded = Unattributed(
-        row=unattributed.row,
-        reason=unattributed.reason,
-        cause=np.full(len(unattributed), UnattributedCause.WORK_BOUND, dtype=np.uint8),
-        all_samples=unattributed.all_samples,
-        latency_samples=unattributed.latency_samples,
-    )
+    bounded = replace(unattributed, cause=np.full(len(unattributed), UnattributedCause.WORK_BOUND, dtype=np.uint8))
     _, kept = carry_to_callers(kernel, edges, bounded, count_issues(kernel))
     assert len(kept) == len(bounded)
 
@@ -298,5 +278,5 @@ def test_a_wait_that_has_a_cause_is_left_alone() -> None:
     assert view is not None
     selected = blame_themselves(view, [kernel.reasons.index("selected")])
     edges = join_edges([(selected, 7)])
-    carried, _ = carry_to_callers(kernel, edges, build_unattributed([]), count_issues(kernel))
+    carried, _ = carry_to_callers(kernel, edges, Unattributed.from_rows(), count_issues(kernel))
     assert carried is edges

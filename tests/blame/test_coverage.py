@@ -2,6 +2,7 @@
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,10 +10,16 @@ import pytest
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.diagnosis.blame.blamers import DependencyGraph
 from gpa_lsp.diagnosis.blame.coverage import measure_coverage
-from gpa_lsp.diagnosis.blame.edge_list import Edge, Lost, build_edges, build_unattributed
-from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency, SingleDependencyCoverage, UnattributedCause
+from gpa_lsp.diagnosis.blame.model import (
+    BlameCategory,
+    Dependency,
+    SingleDependencyCoverage,
+    Unattributed,
+    UnattributedCause,
+)
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.read import read_profile
+from tests.advice.subjects import NOTHING_LOST, build_edges
 from tests.conftest import find_corpus
 from tests.rows.written import write_kernel
 
@@ -29,19 +36,22 @@ ISSUES = np.ones(7)
 REASONS = {reason: number for number, reason in enumerate(KERNEL.reasons)}
 
 
-def edge(use: int, definition: int, reason: str, samples: float, group: int) -> Edge:
+def edge(use: int, definition: int, reason: str, samples: float, group: int) -> dict[str, Any]:
     dependency = Dependency.ITSELF if use == definition else Dependency.READ_AFTER_WRITE
-    return Edge(
-        use_row=use, def_row=definition, reason=REASONS[reason], category=BlameCategory.MISC, dependency=dependency,
-        resource=-1, group=group, all_samples=samples, latency_samples=0.0, distance_cycles=1, distance_instructions=1,
-    )  # fmt: skip
+    return {
+        "use_row": use, "def_row": definition, "reason": REASONS[reason], "category": BlameCategory.MISC, "dependency": dependency,
+        "resource": -1, "group": group, "all_samples": samples, "latency_samples": 0.0, "distance_cycles": 1, "distance_instructions": 1,
+    }  # fmt: skip
 
 
 def measure(
-    edges: list[Edge], before: list[tuple[int, int]], after: list[tuple[int, int]], lost: list[Lost] | None = None
+    edges: list[dict[str, Any]],
+    before: list[tuple[int, int]],
+    after: list[tuple[int, int]],
+    lost: Unattributed = NOTHING_LOST,
 ) -> SingleDependencyCoverage:
     graph = DependencyGraph(before=tuple(before), after=tuple(after))
-    return measure_coverage(KERNEL, build_edges(edges), build_unattributed(lost or []), [(graph, 0)], ISSUES)
+    return measure_coverage(KERNEL, build_edges(edges), lost, [(graph, 0)], ISSUES)
 
 
 def test_a_node_is_single_with_one_source_of_each_class():
@@ -61,7 +71,7 @@ def test_two_memory_sources_or_two_others_make_a_node_multiple():
 
 def test_functions_are_laid_one_after_the_other():
     graph = DependencyGraph(before=((2, 0), (2, 1)), after=())
-    found = measure_coverage(KERNEL, build_edges([]), build_unattributed([]), [(graph, 2)], ISSUES)
+    found = measure_coverage(KERNEL, build_edges([]), NOTHING_LOST, [(graph, 2)], ISSUES)
     assert found.before_ratio == pytest.approx(4 / 5)  # the pairs are (4, 2) and (4, 3)
     assert found.nodes == 5
 
@@ -98,29 +108,23 @@ def test_a_wait_for_several_groups_counts_as_often_as_it_has_one(issues, ratio):
         edge(4, row, "long_scoreboard", samples, group) for row, samples, group in ((0, 5, 1), (1, 4, 1), (2, 1, 2))
     ]
     counts = np.array([*issues, 1, 1], dtype=np.float64)
-    found = measure_coverage(KERNEL, build_edges(edges), build_unattributed([]), [], counts)
+    found = measure_coverage(KERNEL, build_edges(edges), NOTHING_LOST, [], counts)
     assert found.group_ratio == pytest.approx(ratio)
 
 
 def test_staying_with_the_instruction_or_getting_lost_explains_nothing():
-    lost = Lost(
-        row=4,
-        reason=REASONS["long_scoreboard"],
-        cause=UnattributedCause.NO_PRODUCER,
-        all_samples=10.0,
-        latency_samples=9.0,
-    )
-    found = measure([edge(4, 4, "short_scoreboard", 4, 0)], [], [], [lost])
+    lost = Unattributed.from_rows([(4, REASONS["long_scoreboard"], UnattributedCause.NO_PRODUCER, 10.0, 9.0)])
+    found = measure([edge(4, 4, "short_scoreboard", 4, 0)], [], [], lost)
     assert found.explained_ratio == 0
     assert found.group_ratio == pytest.approx(4 / 14)
 
 
 def test_without_anything_to_count_there_is_no_ratio():
     kernel = write_kernel("EXIT  # selected=1")
-    found = measure_coverage(kernel, build_edges([]), build_unattributed([]), [], ISSUES[:1])
+    found = measure_coverage(kernel, build_edges([]), NOTHING_LOST, [], ISSUES[:1])
     assert (found.before_ratio, found.nodes) == (1, 1)
     assert (found.group_ratio, found.explained_ratio, found.group_samples) == (None, None, 0)
-    silent = measure_coverage(write_kernel("EXIT"), build_edges([]), build_unattributed([]), [], ISSUES[:1])
+    silent = measure_coverage(write_kernel("EXIT"), build_edges([]), NOTHING_LOST, [], ISSUES[:1])
     assert silent.before_ratio is silent.after_ratio is None
 
 

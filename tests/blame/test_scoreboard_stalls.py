@@ -8,11 +8,11 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
-from gpa_lsp.diagnosis.blame.edge_list import Edge
-from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency, KernelBlame, UnattributedCause
+from gpa_lsp.diagnosis.blame.model import BlameCategory, BlameEdges, Dependency, KernelBlame, UnattributedCause
 from gpa_lsp.diagnosis.blame.scoreboard_stalls import ScoreboardBlame, blame_scoreboards
 from gpa_lsp.diagnosis.blame.view import FunctionView
 from gpa_lsp.diagnosis.blame.work import WorkBudget
+from tests.advice.subjects import list_rows
 from tests.blame.listings import sections
 from tests.blame.written_views import view_text
 from tests.rows.written import write_kernel
@@ -27,7 +27,7 @@ def blame_text(text: str, compute_capability: tuple[int, int] = (8, 6)) -> Score
 
 
 def list_shares(found: ScoreboardBlame) -> list[tuple[int, int, float]]:
-    return [(edge.use_row, edge.def_row, edge.all_samples) for edge in found.edges]
+    return [(edge.use_row, edge.def_row, edge.all_samples) for edge in list_rows(found.edges)]
 
 
 def test_a_load_is_blamed_for_its_use() -> None:
@@ -36,8 +36,9 @@ def test_a_load_is_blamed_for_its_use() -> None:
         B-:R-:W-:-:S04  IADD3 R8, R8, 0x1, RZ
         B0:R-:W-:-:S04  FADD R3, R2, R3         # long_scoreboard=60/50
     """)
-    assert found.edges == [Edge(2, 0, 0, BlameCategory.MEMORY_GLOBAL, Dependency.READ_AFTER_WRITE, 2, 0, 60, 50, 6, 2)]
-    assert found.lost == []
+    row = (2, 0, 0, 60, 50, BlameCategory.MEMORY_GLOBAL, Dependency.READ_AFTER_WRITE, 2, 0, 6, 2)
+    assert found.edges == BlameEdges.from_rows([row])
+    assert len(found.unattributed) == 0
     assert found.pending_pairs == [(2, 0)]
 
 
@@ -51,8 +52,8 @@ TWO_LOADS = """
 def test_the_loads_behind_one_counter_are_one_group_divided_by_sectors() -> None:
     found = blame_text(TWO_LOADS)
     assert list_shares(found) == [(2, 0, 45), (2, 1, 15)]
-    assert [edge.latency_samples for edge in found.edges] == [30, 10]
-    assert [edge.group for edge in found.edges] == [0, 0]
+    assert [edge.latency_samples for edge in list_rows(found.edges)] == [30, 10]
+    assert [edge.group for edge in list_rows(found.edges)] == [0, 0]
 
 
 @pytest.mark.parametrize("less", [" | global_sectors=30", " | global_sectors=10"])
@@ -74,7 +75,7 @@ def test_counters_that_are_waited_for_as_often_are_groups_of_equal_weight() -> N
         B01:R-:W-:-:S04 FFMA R3, R2, R3, R8     # long_scoreboard=60
     """)
     assert list_shares(found) == [(3, 0, 15), (3, 1, 15), (3, 2, 30)]
-    assert [edge.group for edge in found.edges] == [0, 0, 1]
+    assert [edge.group for edge in list_rows(found.edges)] == [0, 0, 1]
 
 
 LOOP_WITH_PROLOGUE = """
@@ -100,9 +101,9 @@ loop:
 def test_counters_share_by_how_often_they_are_waited_for(issues: list[float], shares: list[float]) -> None:
     """What is loaded in front of a loop is waited for in its first iteration; no counter more often than the wait issues."""
     found = blame(view_text(LOOP_WITH_PROLOGUE, issue_counts=issues))
-    assert [edge.def_row for edge in found.edges] == [0, 1, 2, 4]
-    assert [edge.all_samples for edge in found.edges] == pytest.approx(shares)
-    assert [edge.group for edge in found.edges] == [0, 1, 1, 2]
+    assert [edge.def_row for edge in list_rows(found.edges)] == [0, 1, 2, 4]
+    assert [edge.all_samples for edge in list_rows(found.edges)] == pytest.approx(shares)
+    assert [edge.group for edge in list_rows(found.edges)] == [0, 1, 1, 2]
 
 
 def test_what_never_issued_is_not_blamed() -> None:
@@ -110,7 +111,7 @@ def test_what_never_issued_is_not_blamed() -> None:
     assert list_shares(found) == [(3, 4, 528)]
     found = blame(view_text(LOOP_WITH_PROLOGUE, issue_counts=[5, 5, 0, 64, 0, 64, 1]))
     assert list_shares(found) == [(3, 0, 264), (3, 1, 264)]
-    assert [edge.group for edge in found.edges] == [0, 1]
+    assert [edge.group for edge in list_rows(found.edges)] == [0, 1]
 
 
 def test_where_nothing_issued_the_parts_are_equal() -> None:
@@ -213,7 +214,7 @@ def test_the_reason_tells_the_kinds_behind_one_counter_apart() -> None:
     """Both hold SB1 until they have read their operands, and R12 is overwritten: the conversion would show as short."""
     found = blame_text(ONE_COUNTER_OF_BOTH_KINDS, (8, 0))
     assert list_shares(found) == [(2, 0, 539), (2, 1, 1)]
-    assert [(edge.category, edge.dependency, edge.group) for edge in found.edges] == [
+    assert [(edge.category, edge.dependency, edge.group) for edge in list_rows(found.edges)] == [
         (BlameCategory.WRITE_AFTER_READ, Dependency.SCOREBOARD, 0),
         (BlameCategory.WRITE_AFTER_READ, Dependency.WRITE_AFTER_READ, 1),
     ]
@@ -221,7 +222,7 @@ def test_the_reason_tells_the_kinds_behind_one_counter_apart() -> None:
 
 
 def test_groups_are_unique_in_a_function() -> None:
-    groups = {(edge.use_row, edge.reason): edge.group for edge in blame_text(MIXED + MIXED).edges}
+    groups = {(edge.use_row, edge.reason): edge.group for edge in list_rows(blame_text(MIXED + MIXED).edges)}
     assert sorted(groups.values()) == [0, 1, 2, 3]
 
 
@@ -247,10 +248,12 @@ def test_who_is_ruled_out_was_pending_all_the_same() -> None:
 
 
 def test_a_store_is_blamed_until_it_has_read_its_operands() -> None:
-    (edge,) = blame_text("""
+    (edge,) = list_rows(
+        blame_text("""
         B-:R0:W-:-:S02  STG.E [R4.64], R2
         B0:R-:W-:-:S04  IADD3 R2, R2, 0x1, RZ   # long_scoreboard=8
     """).edges
+    )
     assert (edge.category, edge.dependency, edge.resource) == (
         BlameCategory.WRITE_AFTER_READ,
         Dependency.WRITE_AFTER_READ,
@@ -260,22 +263,26 @@ def test_a_store_is_blamed_until_it_has_read_its_operands() -> None:
 
 def test_a_scoreboard_needs_no_register() -> None:
     """GPA Figure 3: the branch waits for a load whose register it does not read."""
-    (edge,) = blame_text("""
+    (edge,) = list_rows(
+        blame_text("""
         B-:R-:W0:-:S02  LDG.E R2, [R4.64]
         B0:R-:W-:-:S05  BRA next                # long_scoreboard=8
     next:
         EXIT
     """).edges
+    )
     assert (edge.category, edge.dependency, edge.resource) == (BlameCategory.MEMORY_GLOBAL, Dependency.SCOREBOARD, -1)
 
 
 def test_operands_may_be_waited_for_without_a_register_too() -> None:
-    (edge,) = blame_text("""
+    (edge,) = list_rows(
+        blame_text("""
         B-:R0:W1:-:S02  LDG.E R2, [R4.64]
         B0:R-:W-:-:S05  BRA next                # long_scoreboard=8
     next:
         EXIT
     """).edges
+    )
     assert (edge.category, edge.dependency) == (BlameCategory.WRITE_AFTER_READ, Dependency.SCOREBOARD)
 
 
@@ -287,7 +294,7 @@ def test_a_load_waited_for_in_both_ways_is_one_cause(barriers: str) -> None:
         B01:R-:W-:-:S04 IADD3 R4, R2, R4, RZ    # long_scoreboard=8
     """)
     assert list_shares(found) == [(1, 0, 8)]
-    assert found.edges[0].dependency == Dependency.READ_AFTER_WRITE
+    assert found.edges.dependency[0] == Dependency.READ_AFTER_WRITE
 
 
 COPIES = """
@@ -308,9 +315,9 @@ def test_a_dependency_barrier_is_suffered_by_the_next_instruction_and_caused_by_
     """The first of the two groups is waited for: the copy before the loop, or that of the last turn; and the older second ones."""
     found = blame_text(COPIES)
     assert sorted(list_shares(found)) == [(5, 0, 8), (5, 2, 24), (5, 6, 8)]
-    assert {edge.dependency for edge in found.edges} == {Dependency.SCOREBOARD}
-    assert {edge.category for edge in found.edges} == {BlameCategory.MEMORY_GLOBAL}
-    nearest = {edge.def_row: (edge.distance_cycles, edge.distance_instructions) for edge in found.edges}
+    assert {edge.dependency for edge in list_rows(found.edges)} == {Dependency.SCOREBOARD}
+    assert {edge.category for edge in list_rows(found.edges)} == {BlameCategory.MEMORY_GLOBAL}
+    nearest = {edge.def_row: (edge.distance_cycles, edge.distance_instructions) for edge in list_rows(found.edges)}
     assert nearest == {
         0: (2 + 2 + 2 + 2 + 4, 5),
         2: (2 + 2 + 4 + 5 + 2 + 5 + 2 + 2 + 2 + 4, 10),
@@ -333,7 +340,8 @@ def test_a_group_ends_where_the_one_before_was_closed() -> None:
 
 
 def test_a_copy_that_two_instructions_may_have_tied_counts_once_and_from_the_nearer() -> None:
-    (edge,) = blame_text("""
+    (edge,) = list_rows(
+        blame_text("""
         B-:R3:W-:-:S02  LDGSTS.E [R2], [R6.64]
         B-:R-:W-:-:S05  @P0 BRA other
         B-:R-:W-:-:S15  NOP
@@ -345,6 +353,7 @@ def test_a_copy_that_two_instructions_may_have_tied_counts_once_and_from_the_nea
         B-:R-:W-:-:S04  DEPBAR.LE SB0, 0x0
         B-:R-:W-:-:S05  BAR.SYNC 0x0                # long_scoreboard=40
     """).edges
+    )
     assert (edge.def_row, edge.distance_cycles, edge.distance_instructions) == (0, 2 + 5 + 2 + 4, 4)
 
 
@@ -361,10 +370,12 @@ def test_a_group_without_copies_is_blamed_only_alone() -> None:
 
 
 def test_what_holds_operands_of_copies_is_the_copy() -> None:
-    (edge,) = blame_text("""
+    (edge,) = list_rows(
+        blame_text("""
         B-:R3:W-:-:S02  LDGSTS.E [R2], [R6.64]
         B3:R-:W-:-:S04  IADD3 R6, R6, 0x4, RZ       # long_scoreboard=3
     """).edges
+    )
     assert (edge.def_row, edge.category, edge.resource) == (0, BlameCategory.WRITE_AFTER_READ, 6)
 
 
@@ -375,7 +386,10 @@ def test_its_own_mask_and_a_dependency_barrier_before_it_both_count() -> None:
         B-:R-:W-:-:S04  DEPBAR.LE SB0, 0x0
         B1:R-:W-:-:S04  FADD R3, R3, R3             # long_scoreboard=8
     """)
-    assert [(edge.def_row, edge.all_samples, edge.distance_cycles) for edge in found.edges] == [(0, 4, 8), (1, 4, 6)]
+    assert [(edge.def_row, edge.all_samples, edge.distance_cycles) for edge in list_rows(found.edges)] == [
+        (0, 4, 8),
+        (1, 4, 6),
+    ]
 
 
 def test_who_waits_for_nothing_has_no_producer() -> None:
@@ -384,8 +398,8 @@ def test_who_waits_for_nothing_has_no_producer() -> None:
         B-:R-:W-:-:S04  IADD3 R8, R8, 0x1, RZ       # long_scoreboard=2/1
         B1:R-:W-:-:S04  IADD3 R8, R8, 0x1, RZ       # short_scoreboard=3
     """)
-    assert found.edges == []
-    assert [(one.row, one.cause, one.all_samples, one.latency_samples) for one in found.lost] == [
+    assert len(found.edges) == 0
+    assert [(one.row, one.cause, one.all_samples, one.latency_samples) for one in list_rows(found.unattributed)] == [
         (1, UnattributedCause.NO_PRODUCER, 2, 1),
         (2, UnattributedCause.NO_PRODUCER, 3, 3),
     ]
@@ -401,7 +415,7 @@ def test_what_the_budget_did_not_reach_is_told_apart() -> None:
         B0:R-:W-:-:S04  FADD R3, R2, R3             # long_scoreboard=5
     """)
     found = blame_scoreboards(view, WorkBudget(remaining=0))
-    assert [(one.row, one.cause) for one in found.lost] == [(2, UnattributedCause.WORK_BOUND)]
+    assert [(one.row, one.cause) for one in list_rows(found.unattributed)] == [(2, UnattributedCause.WORK_BOUND)]
     assert list_shares(found) == [(4, 3, 5)]
 
 
@@ -411,17 +425,17 @@ def test_samples_are_conserved_per_row_and_reason(text: str) -> None:
     for budget in (WorkBudget.for_function(len(view)), WorkBudget(remaining=40)):
         found = blame_scoreboards(view, budget)
         every, latency = np.zeros(view.all_samples.shape), np.zeros(view.all_samples.shape)
-        for edge in found.edges:
+        for edge in list_rows(found.edges):
             every[edge.use_row, edge.reason] += edge.all_samples
             latency[edge.use_row, edge.reason] += edge.latency_samples
             assert edge.all_samples > 0
-        for one in found.lost:
+        for one in list_rows(found.unattributed):
             every[one.row, one.reason] += one.all_samples
             latency[one.row, one.reason] += one.latency_samples
         wanted = [view.reasons.index(name) for name in view.reasons if name.endswith("_scoreboard")]
         np.testing.assert_allclose(every[:, wanted], view.all_samples[:, wanted])
         np.testing.assert_allclose(latency[:, wanted], view.latency_samples[:, wanted])
-        pairs = [(edge.use_row, edge.def_row, edge.reason) for edge in found.edges]
+        pairs = [(edge.use_row, edge.def_row, edge.reason) for edge in list_rows(found.edges)]
         assert len(pairs) == len(set(pairs))
         assert {pair[:2] for pair in pairs} <= set(found.pending_pairs)
         assert len(found.pending_pairs) == len(set(found.pending_pairs))

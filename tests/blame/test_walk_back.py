@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.blame.edge_list import build_unattributed
 from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency, UnattributedCause
 from gpa_lsp.diagnosis.blame.view import FunctionView
 from gpa_lsp.diagnosis.blame.walk_back import BLAMED_ELSEWHERE, find_other_causes
@@ -316,7 +315,7 @@ def test_all_others_stay() -> None:
         FFMA R0, R0, R0, c[0x0][0x10]  # math_pipe_throttle=5 imc_miss=1 tex_throttle=1
     """)
     edges, lost = find_other_causes(function, WorkBudget.for_function(3))
-    assert lost == []
+    assert len(lost) == 0
     assert edges.use_row.tolist() == edges.def_row.tolist() == [1] * 6 + [2] * 3
     found = {
         function.reasons[reason]: BlameCategory(category).name
@@ -343,7 +342,7 @@ def test_scoreboards_and_wait_are_left_to_others() -> None:
 
 def test_without_work_left_the_loss_says_so() -> None:
     function = view("BAR.SYNC 0x0\nhere:\nNOP  # barrier=3\n@P0 BRA here\nEXIT")
-    _, lost = find_other_causes(function, WorkBudget(remaining=0))
+    _, lost = blame_other_reasons(function, WorkBudget(remaining=0))
     assert [(one.row, one.cause, one.all_samples) for one in lost] == [(1, UnattributedCause.WORK_BOUND, 3)]
 
 
@@ -360,8 +359,7 @@ def sample_everywhere(function: FunctionView, seed: int) -> FunctionView:
 def check_nothing_is_lost(function: FunctionView) -> None:
     budget = WorkBudget.for_function(len(function))
     whole = budget.remaining
-    edges, lost = find_other_causes(function, budget)
-    losses = build_unattributed(lost)
+    edges, losses = find_other_causes(function, budget)
     for kind in ("all_samples", "latency_samples"):
         found = np.zeros(function.all_samples.shape)
         np.add.at(found, (edges.use_row, edges.reason), getattr(edges, kind))
@@ -421,7 +419,7 @@ def test_no_other_barrier_lies_on_the_shortest_way_from_the_one_that_is_blamed(t
             front -= seen
             seen |= front
     edges, lost = find_other_causes(function, WorkBudget.for_function(len(function)))
-    assert {one.row for one in lost} == set(range(len(function))) - set(nearest)
+    assert set(lost.row.tolist()) == set(range(len(function))) - set(nearest)
     found: dict[int, int] = {}
     for use, cause, steps in zip(
         edges.use_row.tolist(), edges.def_row.tolist(), edges.distance_instructions.tolist(), strict=True

@@ -202,7 +202,7 @@ def _read_comments(kind: type) -> dict[str, str]:
 
 def _write_sentence(text: str) -> str:
     """As people read it who know JSON and not Python."""
-    text = re.sub(r"^\w+\[[\w, ]+\],? ", "", text)
+    text = re.sub(r"^\w+\[[\w, ]+\](?: \([^)]*\))?,? ", "", text)
     text = re.sub(r":\w+:`[~.]*(?:[\w.]+\.)?(\w+)`", r"\1", text).replace("``", "").replace("None", "null")
     text = " ".join(text.split())
     return text[:1].upper() + text[1:] + ("" if not text or text.endswith((".", "?")) else ".")

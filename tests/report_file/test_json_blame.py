@@ -10,19 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.blame.edge_list import Edge, Lost, build_edges, build_unattributed
 from gpa_lsp.diagnosis.blame.model import (
     BlameCategory,
     Dependency,
     IssueCounts,
     KernelBlame,
     SingleDependencyCoverage,
+    Unattributed,
     UnattributedCause,
     WaitCheck,
 )
 from gpa_lsp.foundation.errors import Problem, ProblemSeverity
 from gpa_lsp.report.model import InstructionColumns, KernelReport
 from gpa_lsp.report.saved.store import read_report, write_report
+from tests.advice.subjects import build_edges
 from tests.conftest import examples
 from tests.report_builder import Row, build_kernel, build_report
 from tests.report_file.json_documents import dump, expand, refuse, strict_schema, write
@@ -201,8 +202,8 @@ def _rows(draw: st.DrawFn) -> list[Row]:
 def _blamed(draw: st.DrawFn) -> KernelReport:
     rows = draw(_rows())
     columns: InstructionColumns = build_kernel(rows).instructions
-    edges: list[Edge] = []
-    lost: list[Lost] = []
+    edges: list[dict[str, Any]] = []
+    lost: list[tuple[float, ...]] = []
     for number, row in enumerate(rows):
         for reason, (every, latency) in row.samples.items():
             weights = draw(st.lists(st.integers(1, 9), min_size=1, max_size=4))
@@ -212,14 +213,14 @@ def _blamed(draw: st.DrawFn) -> KernelReport:
                     edges.append(_draw_edge(draw, number, columns.reasons.index(reason), len(rows), part))
                 else:
                     cause = draw(st.sampled_from(UnattributedCause))
-                    lost.append(Lost(number, columns.reasons.index(reason), cause, *part))
+                    lost.append((number, columns.reasons.index(reason), cause, *part))
     issues = draw(st.lists(st.floats(0, 1e12), min_size=len(rows), max_size=len(rows)))
     template = build_kernel(rows, blame="").blame
     assert template is not None
     blame = KernelBlame(
         blamer=draw(_texts),
         edges=build_edges(edges),
-        unattributed=build_unattributed(lost),
+        unattributed=Unattributed.from_rows(lost).sort_by("row", "reason", "cause"),
         issue_counts=IssueCounts(
             counts=template.issue_counts.counts + issues,
             is_exact=draw(st.booleans()),
@@ -248,21 +249,21 @@ def _blamed(draw: st.DrawFn) -> KernelReport:
     return build_kernel(rows, blame=blame)
 
 
-def _draw_edge(draw: st.DrawFn, use: int, reason: int, row_count: int, part: tuple[float, float]) -> Edge:
+def _draw_edge(draw: st.DrawFn, use: int, reason: int, row_count: int, part: tuple[float, float]) -> dict[str, Any]:
     distances = st.integers(-1, (1 << 31) - 1)
-    return Edge(
-        use_row=use,
-        def_row=draw(st.integers(0, row_count - 1)),
-        reason=reason,
-        category=draw(st.sampled_from(BlameCategory)),
-        dependency=draw(st.sampled_from(Dependency)),
-        resource=draw(st.integers(-1, 5 * 256 - 1)),
-        group=draw(st.integers(0, (1 << 31) - 1)),
-        all_samples=part[0],
-        latency_samples=part[1],
-        distance_cycles=draw(distances),
-        distance_instructions=draw(distances),
-    )
+    return {
+        "use_row": use,
+        "def_row": draw(st.integers(0, row_count - 1)),
+        "reason": reason,
+        "category": draw(st.sampled_from(BlameCategory)),
+        "dependency": draw(st.sampled_from(Dependency)),
+        "resource": draw(st.integers(-1, 5 * 256 - 1)),
+        "group": draw(st.integers(0, (1 << 31) - 1)),
+        "all_samples": part[0],
+        "latency_samples": part[1],
+        "distance_cycles": draw(distances),
+        "distance_instructions": draw(distances),
+    }
 
 
 @examples(60)

@@ -18,8 +18,7 @@ from gpa_lsp.diagnosis.advice.subject import SourceReader, Subject, build_subjec
 from gpa_lsp.diagnosis.advice.warp_facts import WarpFacts, find_warp_facts
 from gpa_lsp.diagnosis.analyses.static.kernel_statics import find_kernel_statics
 from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin, KernelStatics, KnownBlock
-from gpa_lsp.diagnosis.blame.edge_list import build_edges, build_unattributed
-from gpa_lsp.diagnosis.blame.model import IssueCounts, KernelBlame, SingleDependencyCoverage
+from gpa_lsp.diagnosis.blame.model import BlameEdges, IssueCounts, KernelBlame, SingleDependencyCoverage, Unattributed
 from gpa_lsp.foundation.catalogue import load_catalogue
 from gpa_lsp.foundation.errors import Problem, ProblemSeverity
 from gpa_lsp.foundation.locations import SourceLine
@@ -243,8 +242,8 @@ def _blame_nobody(kernel: Kernel) -> KernelBlame:
     rows = len(kernel.rows)
     return KernelBlame(
         blamer="none",
-        edges=build_edges(()),
-        unattributed=build_unattributed(()),
+        edges=BlameEdges.from_rows(),
+        unattributed=Unattributed.from_rows(),
         issue_counts=IssueCounts(
             counts=np.zeros(rows), is_exact=False, why="nothing was measured", chi_square_per_row=None
         ),

@@ -1,6 +1,5 @@
 """From a joined kernel to its blame: every function by the chosen blamer, callers' shares, coverage, and the check that nothing was lost."""
 
-from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
@@ -13,7 +12,7 @@ from gpa_lsp.diagnosis.blame.blamers import Blamer, DependencyGraph
 from gpa_lsp.diagnosis.blame.calls import carry_to_callers
 from gpa_lsp.diagnosis.blame.conservation import check_conservation
 from gpa_lsp.diagnosis.blame.coverage import measure_coverage
-from gpa_lsp.diagnosis.blame.edge_list import drop_empty_edges, join_edges
+from gpa_lsp.diagnosis.blame.edges import join_edges
 from gpa_lsp.diagnosis.blame.issue_counts import count_issues
 from gpa_lsp.diagnosis.blame.model import IssueCounts, KernelBlame, Unattributed, UnattributedCause, WaitCheck
 from gpa_lsp.diagnosis.blame.view import read_latency, view_function
@@ -109,17 +108,19 @@ def blame_kernel(kernel: Kernel, blamer: str = DEFAULT_BLAMER) -> KernelBlame:
         size = len(function.pc_offsets)
         view = view_function(kernel, function, counts.counts[first_row : first_row + size])
         if view is None:
-            losses.append((_lose_all(function), first_row))
+            lost = _lose_all(function)
         else:
             budget = WorkBudget.for_function(size)
             found = method.blame(view, budget)
             parts.append((found.edges, first_row))
-            losses.append((found.unattributed, first_row))
+            lost = found.unattributed
             graphs.append((found.dependencies, first_row))
             if budget.is_exhausted:
                 problems.append(_note_work_bound(kernel, function))
-    joined = drop_empty_edges(join_edges(parts))
-    edges, unattributed = carry_to_callers(kernel, joined, _join_unattributed(losses), counts)
+        losses.append(replace(lost, row=lost.row + first_row))
+    joined = join_edges(parts)
+    joined = joined.select(joined.all_samples > 0)  # a candidate that never executed has a share of nothing
+    edges, unattributed = carry_to_callers(kernel, joined, Unattributed.join(losses), counts)
     if not kernel.is_split:
         edges, unattributed = replace(edges, latency_samples=None), replace(unattributed, latency_samples=None)
     blame = KernelBlame(
@@ -139,23 +140,12 @@ def _lose_all(function: FunctionSamples) -> Unattributed:
     """All samples of a function nobody can look into."""
     rows, reasons = np.nonzero(function.all_samples)
     cause = UnattributedCause.NO_CODE if function.function is None else UnattributedCause.NO_INSTRUCTIONS
-    return Unattributed(
-        row=rows.astype(np.int32),
-        reason=reasons.astype(np.int16),
-        cause=np.full(len(rows), cause, dtype=np.uint8),
-        all_samples=function.all_samples[rows, reasons].astype(np.float64),
-        latency_samples=read_latency(function)[rows, reasons].astype(np.float64),
-    )
-
-
-def _join_unattributed(parts: Iterable[tuple[Unattributed, int]]) -> Unattributed:
-    listed = list(parts)
-    return Unattributed(
-        row=np.concatenate([one.row + first for one, first in listed]).astype(np.int32),
-        reason=np.concatenate([one.reason for one, _ in listed]).astype(np.int16),
-        cause=np.concatenate([one.cause for one, _ in listed]).astype(np.uint8),
-        all_samples=np.concatenate([one.all_samples for one, _ in listed]),
-        latency_samples=np.concatenate([one.latency_samples for one, _ in listed]),
+    return Unattributed.from_columns(
+        row=rows,
+        reason=reasons,
+        cause=np.full(len(rows), cause),
+        all_samples=function.all_samples[rows, reasons],
+        latency_samples=read_latency(function)[rows, reasons],
     )
 
 

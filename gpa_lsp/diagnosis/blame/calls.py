@@ -6,7 +6,7 @@ goes function by function, and follows calls within a section; this follows thos
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from gpa_lsp.code.binary.opcodes import Opcode, describe_mnemonic
 from gpa_lsp.diagnosis.blame.barriers import SCOREBOARD_COUNT
 from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD, SHORT_SCOREBOARD, find_category
-from gpa_lsp.diagnosis.blame.edge_columns import merge_edges
-from gpa_lsp.diagnosis.blame.edge_list import Edge, build_edges
+from gpa_lsp.diagnosis.blame.edges import EdgeBuilder, join_edges
 from gpa_lsp.diagnosis.blame.model import BlameEdges, Dependency, IssueCounts, Unattributed, UnattributedCause
 from gpa_lsp.diagnosis.blame.operands import NO_RESOURCE
 from gpa_lsp.diagnosis.blame.pending import Pending, find_pending
@@ -99,8 +98,6 @@ MOST_CAUSES = 64  # Causes that one stall is divided among: those with the large
 _WAIT, _BRANCH = "wait", "branch_resolving"
 _SCOREBOARDS = {LONG_SCOREBOARD: ScoreboardKind.LONG, SHORT_SCOREBOARD: ScoreboardKind.SHORT}
 
-_Columns = TypeVar("_Columns", BlameEdges, Unattributed)
-
 
 class _Cause(NamedTuple):
     """A cause at or before the calls of a function."""
@@ -138,12 +135,9 @@ def carry_to_callers(
     moved_losses = carrier.carry(unattributed, unattributed.row, np.flatnonzero(is_lost))
     if not moved_edges and not moved_losses:
         return edges, unattributed
-    kept = _drop(edges, moved_edges)
-    return merge_edges(kept, build_edges(carrier.made)), _drop(unattributed, moved_losses)
-
-
-def _drop(columns: _Columns, numbers: list[int]) -> _Columns:
-    return replace(columns, **{name: np.delete(getattr(columns, name), numbers) for name in columns.__struct_fields__})
+    kept_edges = edges.select(np.delete(np.arange(len(edges)), moved_edges))
+    kept_losses = unattributed.select(np.delete(np.arange(len(unattributed)), moved_losses))
+    return join_edges([(kept_edges, 0), (carrier.made.build(), 0)]).sort(), kept_losses
 
 
 class _Carrier:
@@ -156,7 +150,7 @@ class _Carrier:
 
     def __init__(self, kernel: Kernel, sites: CallSites) -> None:
         self.sites = sites
-        self.made: list[Edge] = []
+        self.made = EdgeBuilder()
         self._kernel = kernel
         self._known: dict[tuple[int, str, int], list[_Cause]] = {}
         self._groups = 0
@@ -183,7 +177,8 @@ class _Carrier:
             moved.append(number)
             latency = 0.0 if columns.latency_samples is None else float(columns.latency_samples[number])
             samples = (float(columns.all_samples[number]), latency)
-            self.made += [self._make_edge(callee, row, reason, cause, samples) for cause in causes]
+            for cause in causes:
+                self._add_edge(callee, row, reason, cause, samples)
             self._groups += 1 + max(cause.site for cause in causes)
         return moved
 
@@ -232,12 +227,12 @@ class _Carrier:
         control = self._kernel.functions[site.caller].control
         return 1 if control is None else max(int(control.stall_cycles[site.instruction]), 1)
 
-    def _make_edge(self, callee: int, use_row: int, reason: int, cause: _Cause, samples: tuple[float, float]) -> Edge:
+    def _add_edge(self, callee: int, use_row: int, reason: int, cause: _Cause, samples: tuple[float, float]) -> None:
         name = self._kernel.reasons[reason]
         dependency = {_WAIT: Dependency.ISSUE, _BRANCH: Dependency.CONTROL}.get(name, Dependency.CALL)
         caller, function = self._kernel.functions[cause.caller], self._kernel.functions[callee]
         into = _measure_from_entry(function, use_row) if cause.cycles >= 0 else None
-        return Edge(
+        self.made.add(
             use_row=self.sites.starts[callee] + use_row,
             def_row=self.sites.starts[cause.caller] + cause.row,
             reason=reason,

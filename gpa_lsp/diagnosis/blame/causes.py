@@ -7,17 +7,15 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.blame.categories import find_category
-from gpa_lsp.diagnosis.blame.edge_list import EDGE_DTYPES
-from gpa_lsp.diagnosis.blame.model import BlameCategory, BlameEdges, Dependency
+from gpa_lsp.diagnosis.blame.model import BlameCategory, BlameEdges, ColumnTable, Dependency
 from gpa_lsp.diagnosis.blame.view import FunctionView
 from gpa_lsp.foundation.distinct import find_distinct, mark_firsts
-from gpa_lsp.foundation.records import ColumnRecord
 
 _Rows = npt.NDArray[np.int64]
 _DEPENDENCIES = tuple(Dependency)
 
 
-class Causes(ColumnRecord, frozen=True, kw_only=True):
+class Causes(ColumnTable, frozen=True, kw_only=True):
     """Who caused the samples of some rows, m pairs."""
 
     use_row: _Rows  # int64[m], sampled rows; one occurs as often as it has causes
@@ -25,19 +23,6 @@ class Causes(ColumnRecord, frozen=True, kw_only=True):
     share_ratio: npt.NDArray[np.float64]  # float64[m], the part of the use's samples; the parts of one use add up to 1
     cycles: _Rows  # int64[m], as ``distance_cycles`` of an edge
     instructions: _Rows  # int64[m], as ``distance_instructions``
-
-    def __len__(self) -> int:
-        return len(self.use_row)
-
-    def keep(self, chosen: npt.NDArray[np.bool_]) -> "Causes":
-        """Some of the pairs."""
-        return Causes(
-            use_row=self.use_row[chosen],
-            def_row=self.def_row[chosen],
-            share_ratio=self.share_ratio[chosen],
-            cycles=self.cycles[chosen],
-            instructions=self.instructions[chosen],
-        )
 
     def share(self, parts: npt.NDArray[np.float64]) -> "Causes":
         """The pairs with other parts, float64[m], of the samples."""
@@ -86,7 +71,7 @@ def build_cause_edges(
     }
     ordered = {name: column[order] for name, column in columns.items()}
     ordered["group"] = np.cumsum(mark_firsts(ordered["use_row"])) - 1 if is_together else np.arange(count)
-    return BlameEdges(**{name: column.astype(EDGE_DTYPES[name], copy=False) for name, column in ordered.items()})
+    return BlameEdges.from_columns(**ordered)
 
 
 def _categorise(

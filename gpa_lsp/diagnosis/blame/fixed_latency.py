@@ -26,7 +26,6 @@ from gpa_lsp.code.binary.operands import Operand, OperandKind, OperandTable
 from gpa_lsp.code.binary.sass import split_operands
 from gpa_lsp.code.control_flow.model import EdgeKind
 from gpa_lsp.diagnosis.blame.causes import Causes, build_cause_edges
-from gpa_lsp.diagnosis.blame.edge_list import build_edges
 from gpa_lsp.diagnosis.blame.model import BlameEdges, Dependency
 from gpa_lsp.diagnosis.blame.operands import NO_RESOURCE, RegisterUses
 from gpa_lsp.diagnosis.blame.view import FunctionView
@@ -362,7 +361,7 @@ def find_wait_causes(view: FunctionView, budget: WorkBudget) -> BlameEdges:
     """
     reason = view.reason_index(REASON)
     if reason is None:
-        return build_edges([])
+        return BlameEdges.from_rows()
     window = StallWindow(view, budget)
     found = [_find_cause(view, window, row) for row in np.flatnonzero(view.all_samples[:, reason]).tolist()]
     columns = np.array(found, dtype=np.int64).reshape(-1, len(_Found._fields))

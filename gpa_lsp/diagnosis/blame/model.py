@@ -7,7 +7,11 @@ Conservation: for every row and reason, samples on edges (those to itself includ
 there, all samples and latency samples alike. :func:`gpa_lsp.diagnosis.blame.conservation.check_conservation` says so.
 """
 
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
+from functools import cache
+from types import NoneType
+from typing import Any, Self, get_args, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -80,31 +84,79 @@ class UnattributedCause(IntEnum):
     WORK_BOUND = 3  # The function exceeded the work bound; see the problems
 
 
-class BlameEdges(ColumnRecord, frozen=True, kw_only=True):
-    """The e blamed pairs; one edge per use, def and reason. Sorted by use, reason, def."""
+class ColumnTable(ColumnRecord, frozen=True, kw_only=True):
+    """Columns of one length, the first of which is always there; None for a column that is unknown."""
+
+    def __len__(self) -> int:
+        return len(getattr(self, self.__struct_fields__[0]))
+
+    @classmethod
+    def from_columns(cls, **columns: Any) -> Self:
+        """The table of some columns, each as the type of its field."""
+        dtypes = _read_dtypes(cls)
+        known = {name: column for name, column in columns.items() if column is not None}
+        return cls(**{**columns, **{name: np.asarray(column, dtypes[name]) for name, column in known.items()}})
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Sequence[float]] = ()) -> Self:
+        """The table of some rows, each with a value for every column, in the order of the fields."""
+        columns = zip(*rows, strict=True)
+        return cls.from_columns(**{name: next(columns, ()) for name in cls.__struct_fields__})
+
+    @classmethod
+    def join(cls, parts: Iterable[Self]) -> Self:
+        """The rows of several tables; a column that is unknown in one of them is unknown."""
+        columns: dict[str, Any] = {}
+        listed = [cls.from_rows(), *parts]
+        for name in cls.__struct_fields__:
+            found = [getattr(part, name) for part in listed]
+            columns[name] = None if any(one is None for one in found) else np.concatenate(found)
+        return cls(**columns)
+
+    def select(self, chosen: npt.NDArray[Any]) -> Self:
+        """Some of the rows: those of a mask, or those of some numbers, in their order."""
+        columns = {name: getattr(self, name) for name in self.__struct_fields__}
+        return type(self)(**{name: None if one is None else one[chosen] for name, one in columns.items()})
+
+    def sort_by(self, *names: str) -> Self:
+        """The rows in ascending order of a column, those that are equal there in order of the next."""
+        return self.select(np.lexsort([getattr(self, name) for name in reversed(names)]))
+
+
+@cache
+def _read_dtypes(kind: type[ColumnTable]) -> dict[str, type]:
+    """Field → type of the numbers in its column, as it is annotated."""
+    hints = get_type_hints(kind).items()
+    arrays = {name: get_args(hint)[0] if NoneType in get_args(hint) else hint for name, hint in hints}
+    return {name: get_args(get_args(array)[1])[0] for name, array in arrays.items()}
+
+
+class BlameEdges(ColumnTable, frozen=True, kw_only=True):
+    """Blamed pairs: one for each use, def and reason, sorted by use, reason and def."""
 
     use_row: npt.NDArray[np.int32]  # int32[e], the instruction that was sampled
     # int32[e], the instruction that is blamed; the use itself for reasons that stay with the instruction, and for its own part in a full queue
     def_row: npt.NDArray[np.int32]
-    reason: npt.NDArray[np.int16]  # int16[e] into the kernel's reasons
-    category: npt.NDArray[np.uint8]  # uint8[e] of :class:`BlameCategory`
-    dependency: npt.NDArray[np.uint8]  # uint8[e] of :class:`Dependency`
-    # int16[e], resource number that connects the two (lowest of a pair or vector; both halves of a 64-bit address are one dependency); -1 where none
-    # does
+    reason: npt.NDArray[np.int16]  # int16[e] (into the kernel's reasons), stall reason
+    all_samples: npt.NDArray[np.float64]  # float64[e], samples
+    # float64[e], of these, samples taken when the scheduler issued nothing; None in the whole kernel where the profile does not tell
+    latency_samples: npt.NDArray[np.float64] | None
+    category: npt.NDArray[np.uint8]  # uint8[e] (of :class:`BlameCategory`), what kind of cause it is
+    dependency: npt.NDArray[np.uint8]  # uint8[e] (of :class:`Dependency`), how the use depends on the def
+    # int16[e] (-1 for None), register or predicate that connects the two (lowest of a pair or vector; both halves of a 64-bit address are one
+    # dependency); None where none does
     resource: npt.NDArray[np.int16]
-    # int32[e]. Edges with the same number are causes that the use waits for *together* (behind one scoreboard, or in one full queue): their shares
+    # int32[e], edges with the same number are causes that the use waits for *together* (behind one scoreboard, or in one full queue): their shares
     # are a convention, not a measurement. Numbers are unique within the kernel.
     group: npt.NDArray[np.int32]
-    all_samples: npt.NDArray[np.float64]  # float64[e]
-    # float64[e], of these, without issue; None when the profile does not tell them from the others
-    latency_samples: npt.NDArray[np.float64] | None
-    # int32[e], sum of encoded stall counts on the shortest path from the def's issue to the use's; 0 for itself, -1 unknown
+    # int32[e] (-1 for None), sum of encoded stall counts on the shortest path from the def's issue to the use's; 0 for itself, None when unknown
     distance_cycles: npt.NDArray[np.int32]
-    # int32[e], instructions on that path from after the def up to and including the use; 0 for itself, -1 unknown
+    # int32[e] (-1 for None), instructions on that path from after the def up to and including the use; 0 for itself, None when unknown
     distance_instructions: npt.NDArray[np.int32]
 
-    def __len__(self) -> int:
-        return len(self.use_row)
+    def sort(self) -> "BlameEdges":
+        """The edges by use, reason and def."""
+        return self.sort_by("use_row", "reason", "def_row", "group")
 
     @property
     def is_moved(self) -> npt.NDArray[np.bool_]:
@@ -112,17 +164,15 @@ class BlameEdges(ColumnRecord, frozen=True, kw_only=True):
         return np.not_equal(self.use_row, self.def_row)
 
 
-class Unattributed(ColumnRecord, frozen=True, kw_only=True):
-    """The u pairs of row and reason whose samples have no cause; shown, never dropped."""
+class Unattributed(ColumnTable, frozen=True, kw_only=True):
+    """Samples without a cause, by row and reason; shown, never dropped."""
 
-    row: npt.NDArray[np.int32]  # int32[u]
-    reason: npt.NDArray[np.int16]  # int16[u] into the kernel's reasons
-    cause: npt.NDArray[np.uint8]  # uint8[u] of :class:`UnattributedCause`
-    all_samples: npt.NDArray[np.float64]  # float64[u]
-    latency_samples: npt.NDArray[np.float64] | None  # float64[u]; None where the profile does not split them
-
-    def __len__(self) -> int:
-        return len(self.row)
+    row: npt.NDArray[np.int32]  # int32[u], the instruction
+    reason: npt.NDArray[np.int16]  # int16[u] (into the kernel's reasons), stall reason
+    cause: npt.NDArray[np.uint8]  # uint8[u] (of :class:`UnattributedCause`), why they have none
+    all_samples: npt.NDArray[np.float64]  # float64[u], samples
+    # float64[u], of these, samples taken when the scheduler issued nothing; None in the whole kernel where the profile does not tell
+    latency_samples: npt.NDArray[np.float64] | None
 
 
 class IssueCounts(ColumnRecord, frozen=True, kw_only=True):

@@ -31,14 +31,13 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct, field
 
 from gpa_lsp.code.binary.control_code import NO_BARRIER
 from gpa_lsp.diagnosis.blame.apportioning import count_waits, divide, weigh_groups
 from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD, SHORT_SCOREBOARD, find_category
 from gpa_lsp.diagnosis.blame.distances import NOWHERE, Distance, Distances
-from gpa_lsp.diagnosis.blame.edge_list import Edge, Lost
-from gpa_lsp.diagnosis.blame.model import UnattributedCause
+from gpa_lsp.diagnosis.blame.edges import EdgeBuilder, lose_samples
+from gpa_lsp.diagnosis.blame.model import BlameEdges, Unattributed, UnattributedCause
 from gpa_lsp.diagnosis.blame.operands import RegisterUses
 from gpa_lsp.diagnosis.blame.pending import Pending, PendingSetters, find_pending
 from gpa_lsp.diagnosis.blame.view import FunctionView
@@ -133,13 +132,13 @@ _SECTORS = "global_sectors"
 Groups = dict[int, dict[int, Pending]]  # Scoreboard → producer's row → how it holds the scoreboard
 
 
-class ScoreboardBlame(Struct):
+class ScoreboardBlame(NamedTuple):
     """What was found for the scoreboard samples of a function."""
 
-    edges: list[Edge] = field(default_factory=list)  # groups count from 0
-    lost: list[Lost] = field(default_factory=list)  # samples without a cause
+    edges: BlameEdges  # groups count from 0
+    unattributed: Unattributed  # samples without a cause
     # (use, def) rows: whatever sampled instructions wait for, before anybody is ruled out; unique
-    pending_pairs: list[tuple[int, int]] = field(default_factory=list)
+    pending_pairs: list[tuple[int, int]]
 
 
 class _Column(NamedTuple):
@@ -161,14 +160,16 @@ def blame_scoreboards(view: FunctionView, budget: WorkBudget) -> ScoreboardBlame
     found = _Function(view, pending, CopyGroups(view, distances, budget))
     for row in np.flatnonzero(is_sampled).tolist():
         found.blame_row(row)
-    return found.blame
+    return found.finish()
 
 
 class _Function:
     """One function on its way."""
 
     def __init__(self, view: FunctionView, pending: PendingSetters, copies: CopyGroups) -> None:
-        self.blame = ScoreboardBlame()
+        self._edges = EdgeBuilder()
+        self._lost: list[tuple[int, int, UnattributedCause]] = []
+        self._pending_pairs: list[tuple[int, int]] = []
         self._view = view
         self._pending = pending
         self._copies = copies
@@ -184,9 +185,12 @@ class _Function:
         self._block_of: list[int] = view.graph.block_of_instruction.tolist()
         self._group_count = 0
 
+    def finish(self) -> ScoreboardBlame:
+        return ScoreboardBlame(self._edges.build(), lose_samples(self._view, self._lost), self._pending_pairs)
+
     def blame_row(self, row: int) -> None:
         groups = self._find_groups(row)
-        self.blame.pending_pairs += sorted((row, producer) for group in groups.values() for producer in group)
+        self._pending_pairs += sorted((row, producer) for group in groups.values() for producer in group)
         for column in self._columns:
             if self._all[row][column.number]:
                 self._blame_reason(row, column, _rule_out(self._view, groups, _KIND_OF_REASON[column.name]))
@@ -230,7 +234,7 @@ class _Function:
         if not groups:
             is_complete = self._pending.is_complete
             cause = UnattributedCause.NO_PRODUCER if is_complete else UnattributedCause.WORK_BOUND
-            self.blame.lost.append(Lost(row, column.number, cause, samples, latency))
+            self._lost.append((row, column.number, cause))
             return
         for group, part in zip(groups, self._weigh_groups(row, groups), strict=True):
             producers = sorted(group.values())
@@ -277,19 +281,18 @@ class _Function:
             column.name,
             waits_for_operands=not producer.by_result,
         )
-        self.blame.edges.append(
-            Edge(
-                row,
-                producer.row,
-                column.number,
-                category,
-                connection.dependency,
-                connection.resource,
-                self._group_count,
-                samples,
-                latency,
-                *producer.distance,
-            )
+        self._edges.add(
+            use_row=row,
+            def_row=producer.row,
+            reason=column.number,
+            all_samples=samples,
+            latency_samples=latency,
+            category=category,
+            dependency=connection.dependency,
+            resource=connection.resource,
+            group=self._group_count,
+            distance_cycles=producer.distance.cycles,
+            distance_instructions=producer.distance.instructions,
         )
 
 

@@ -14,7 +14,6 @@ samples, at most six instructions behind it in .9995; ``branch_resolving`` right
 
 from collections.abc import Callable
 from functools import lru_cache
-from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +24,8 @@ from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Opcode, Synchronisa
 from gpa_lsp.code.binary.operands import OperandKind, parse_operand
 from gpa_lsp.code.binary.sass import read_operands
 from gpa_lsp.diagnosis.blame.causes import Causes, build_cause_edges, cause_themselves
-from gpa_lsp.diagnosis.blame.edge_columns import blame_themselves
-from gpa_lsp.diagnosis.blame.edge_list import Lost, join_edges
-from gpa_lsp.diagnosis.blame.model import BlameCategory, BlameEdges, Dependency, UnattributedCause
+from gpa_lsp.diagnosis.blame.edges import blame_themselves, join_edges, lose_samples
+from gpa_lsp.diagnosis.blame.model import BlameCategory, BlameEdges, Dependency, Unattributed, UnattributedCause
 from gpa_lsp.diagnosis.blame.nearest import NearestBefore
 from gpa_lsp.diagnosis.blame.queue_stalls import blame_queue
 from gpa_lsp.diagnosis.blame.view import FunctionView
@@ -46,6 +44,7 @@ _SPREAD = 6
 _Rows = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
 _Kind = Callable[[Opcode], bool]
+_Lost = list[tuple[int, int, UnattributedCause]]  # (row, reason, why its samples have no cause)
 
 
 class _Rule(Struct, frozen=True, kw_only=True):
@@ -90,12 +89,12 @@ _RULES = {
 }
 
 
-def find_other_causes(view: FunctionView, budget: WorkBudget) -> tuple[BlameEdges, list[Lost]]:
+def find_other_causes(view: FunctionView, budget: WorkBudget) -> tuple[BlameEdges, Unattributed]:
     """The causes of all samples but those of scoreboards and ``wait``.
 
     Where control can have come from several causes that are about equally near, they share by their issue counts.
     """
-    lost: list[Lost] = []
+    lost: _Lost = []
     staying = [
         reason
         for reason, name in enumerate(view.reasons)
@@ -115,12 +114,10 @@ def find_other_causes(view: FunctionView, budget: WorkBudget) -> tuple[BlameEdge
             parts += _blame_drain(view, reason, rows, budget, lost)
         elif name == _DISPATCH:
             parts += _blame_dispatch(view, reason, rows, budget)
-    return join_edges((part, 0) for part in parts), lost
+    return join_edges((part, 0) for part in parts), lose_samples(view, lost)
 
 
-def _blame_by_rule(
-    view: FunctionView, reason: int, rows: _Rows, budget: WorkBudget, lost: list[Lost]
-) -> list[BlameEdges]:
+def _blame_by_rule(view: FunctionView, reason: int, rows: _Rows, budget: WorkBudget, lost: _Lost) -> list[BlameEdges]:
     rule = _RULES[view.reasons[reason]]
     wanted = _mark(view, rule.is_cause)
     causes: list[Causes] = []
@@ -136,15 +133,13 @@ def _blame_by_rule(
 
 
 def _settle_missing(
-    view: FunctionView, reason: int, rows: _Rows, budget: WorkBudget, lost: list[Lost] | None
+    view: FunctionView, reason: int, rows: _Rows, budget: WorkBudget, lost: _Lost | None
 ) -> list[BlameEdges]:
     """Rows without a cause keep their samples, or lose them where there is a list for those."""
     if lost is None:
         return [build_cause_edges(view, reason, cause_themselves(rows), Dependency.ITSELF)] if len(rows) else []
     cause = UnattributedCause.WORK_BOUND if budget.is_exhausted else UnattributedCause.NO_PRODUCER
-    all_samples = view.all_samples[rows, reason].astype(np.float64).tolist()
-    latency_samples = view.latency_samples[rows, reason].astype(np.float64).tolist()
-    lost += map(Lost, rows.tolist(), repeat(reason), repeat(cause), all_samples, latency_samples)
+    lost += [(row, reason, cause) for row in rows.tolist()]
     return []
 
 
@@ -175,15 +170,13 @@ def _find_by_address(view: FunctionView, rows: _Rows, wanted: _Bools) -> tuple[C
     return causes, rows[~has_one]
 
 
-def _blame_drain(
-    view: FunctionView, reason: int, rows: _Rows, budget: WorkBudget, lost: list[Lost]
-) -> list[BlameEdges]:
+def _blame_drain(view: FunctionView, reason: int, rows: _Rows, budget: WorkBudget, lost: _Lost) -> list[BlameEdges]:
     """The EXIT before each row by address, and of that the last stores in flow; an EXIT without one is the cause itself."""
     exits, missing = _find_by_address(view, rows, _mark(view, lambda opcode: opcode.flow == Flow.EXIT))
     stores, alone = NearestBefore(view, _mark(view, changes_outer_memory), budget).find(find_distinct(exits.def_row))
     edges = [
         build_cause_edges(view, reason, causes, Dependency.SYNCHRONISATION)
-        for causes in (_chain(exits, stores), exits.keep(np.isin(exits.def_row, alone)))
+        for causes in (_chain(exits, stores), exits.select(np.isin(exits.def_row, alone)))
         if len(causes)
     ]
     return [*edges, *_settle_missing(view, reason, missing, budget, lost)]

@@ -4,7 +4,7 @@ Edges name instructions by their position in the kernel's ``instructions``: ther
 the instructions at hand.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
@@ -53,34 +53,6 @@ Reason = Annotated[str, NameIn("reasons")]
 _Int32 = Annotated[int, Whole(0, (1 << 31) - 1)]
 
 
-class EdgeRow(Struct, frozen=True, kw_only=True):
-    """One blamed pair."""
-
-    use_row: Row  # the instruction that was sampled
-    def_row: Row  # the instruction that is blamed; the use itself for reasons that stay with the instruction
-    reason: Reason  # stall reason
-    all_samples: Amount  # samples
-    # of these, samples taken when the scheduler issued nothing; null in the whole kernel where the profile does not tell
-    latency_samples: Amount | None
-    category: Category  # what kind of cause it is
-    dependency: _Dependency  # how the use depends on the def
-    resource: Resource | None  # register or predicate that connects the two; null where none does
-    group: _Int32  # edges with the same number are causes the use waits for together: their shares are a convention, not a measurement
-    distance_cycles: _Int32 | None  # encoded cycles from def to use; null when unknown
-    distance_instructions: _Int32 | None  # instructions from def to use; null when unknown
-
-
-class UnattributedRow(Struct, frozen=True, kw_only=True):
-    """Samples without a cause."""
-
-    row: Row  # the instruction
-    reason: Reason  # stall reason
-    cause: _Cause  # why they have none
-    all_samples: Amount  # samples
-    # of these, samples taken when the scheduler issued nothing; null in the whole kernel where the profile does not tell
-    latency_samples: Amount | None
-
-
 class UnattributedSum(Struct, frozen=True, kw_only=True):
     """Samples of one reason without a cause."""
 
@@ -90,79 +62,39 @@ class UnattributedSum(Struct, frozen=True, kw_only=True):
 
 
 def _make_edges(edges: BlameEdges, kernel: KernelReport) -> Columns:
-    resources, *distances = (
-        [None if number < 0 else number for number in column.tolist()]
-        for column in (edges.resource, edges.distance_cycles, edges.distance_instructions)
-    )
-    return {
-        "use_row": edges.use_row.tolist(),
-        "def_row": edges.def_row.tolist(),
-        "reason": [kernel.instructions.reasons[number] for number in edges.reason.tolist()],
-        "all_samples": edges.all_samples.tolist(),
-        "latency_samples": _list_latency(edges),
-        "category": edges.category.tolist(),
-        "dependency": edges.dependency.tolist(),
-        "resource": resources,
-        "group": edges.group.tolist(),
-        "distance_cycles": distances[0],
-        "distance_instructions": distances[1],
-    }
+    columns = _list_columns(edges, kernel)
+    for name in ("resource", "distance_cycles", "distance_instructions"):
+        columns[name] = [None if number < 0 else number for number in columns[name]]
+    return columns
 
 
 def _restore_edges(rows: Columns, scope: InScope) -> BlameEdges:
-    every, latency = _restore_samples(rows, scope)
-    use_row = np.array(rows["use_row"], dtype=np.int32)
-    def_row = np.array(rows["def_row"], dtype=np.int32)
-    reason = _number_reasons(rows, scope)
-    order = np.lexsort((def_row, reason, use_row))
-    resource, cycles, instructions = (
-        np.array([-1 if value is None else value for value in rows[name]], dtype=np.int32)
-        for name in ("resource", "distance_cycles", "distance_instructions")
-    )
-    return BlameEdges(
-        use_row=use_row[order],
-        def_row=def_row[order],
-        reason=reason[order],
-        category=np.array(rows["category"], dtype=np.uint8)[order],
-        dependency=np.array(rows["dependency"], dtype=np.uint8)[order],
-        resource=resource.astype(np.int16)[order],
-        group=np.array(rows["group"], dtype=np.int32)[order],
-        all_samples=every[order],
-        latency_samples=None if latency is None else latency[order],
-        distance_cycles=cycles[order],
-        distance_instructions=instructions[order],
-    )
-
-
-def _make_unattributed(unattributed: Unattributed, kernel: KernelReport) -> Columns:
-    return {
-        "row": unattributed.row.tolist(),
-        "reason": [kernel.instructions.reasons[number] for number in unattributed.reason.tolist()],
-        "cause": unattributed.cause.tolist(),
-        "all_samples": unattributed.all_samples.tolist(),
-        "latency_samples": _list_latency(unattributed),
-    }
+    columns = _restore_columns(rows, scope)
+    for name in ("resource", "distance_cycles", "distance_instructions"):
+        columns[name] = [-1 if value is None else value for value in rows[name]]
+    return BlameEdges.from_columns(**columns).sort()
 
 
 def _restore_unattributed(rows: Columns, scope: InScope) -> Unattributed:
+    return Unattributed.from_columns(**_restore_columns(rows, scope))
+
+
+def _list_columns(table: BlameEdges | Unattributed, kernel: KernelReport) -> dict[str, Any]:
+    """Field → its value in each row, reasons by name."""
+    columns = {name: getattr(table, name) for name in table.__struct_fields__}
+    unknown = [None] * len(table)
+    listed = {name: unknown if column is None else column.tolist() for name, column in columns.items()}
+    return {**listed, "reason": [kernel.instructions.reasons[number] for number in table.reason.tolist()]}
+
+
+def _restore_columns(rows: Columns, scope: InScope) -> dict[str, Any]:
     every, latency = _restore_samples(rows, scope)
-    return Unattributed(
-        row=np.array(rows["row"], dtype=np.int32),
-        reason=_number_reasons(rows, scope),
-        cause=np.array(rows["cause"], dtype=np.uint8),
-        all_samples=every,
-        latency_samples=latency,
-    )
+    return {**rows, "reason": _number_reasons(rows, scope), "all_samples": every, "latency_samples": latency}
 
 
-def _list_latency(columns: BlameEdges | Unattributed) -> Sequence[Any]:
-    """Latency samples of each row; None where they are unknown."""
-    return [None] * len(columns) if columns.latency_samples is None else columns.latency_samples.tolist()
-
-
-def _number_reasons(rows: Columns, scope: InScope) -> npt.NDArray[np.int16]:
+def _number_reasons(rows: Columns, scope: InScope) -> list[int]:
     numbers = {reason: number for number, reason in enumerate(scope["reasons"])}
-    return np.array([numbers[reason] for reason in rows["reason"]], dtype=np.int16)
+    return [numbers[reason] for reason in rows["reason"]]
 
 
 def _restore_samples(rows: Columns, scope: InScope) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64] | None]:
@@ -207,14 +139,15 @@ def _check_blame(blame: KernelBlame, scope: InScope) -> None:
 def _sum_unattributed(blame: KernelBlame, kernel: KernelReport) -> Mapping[str, UnattributedSum]:
     """Reason → samples without a cause, and why most of them have none; most samples first."""
     lost = blame.unattributed
-    sums: dict[int, dict[int, tuple[float, float | None]]] = {}
-    columns = [column.tolist() for column in (lost.reason, lost.cause, lost.all_samples)]
-    for reason, cause, every, latency in zip(*columns, _list_latency(lost), strict=True):
+    sums: dict[str, dict[int, tuple[float, float | None]]] = {}
+    listed = _list_columns(lost, kernel)
+    columns = [listed[name] for name in ("reason", "cause", "all_samples", "latency_samples")]
+    for reason, cause, every, latency in zip(*columns, strict=True):
         of_reason = sums.setdefault(reason, {})
         before = of_reason.get(cause, (0.0, 0.0))
         of_reason[cause] = (before[0] + every, sum_known([before[1], latency]))
     rows = {
-        kernel.instructions.reasons[reason]: UnattributedSum(
+        reason: UnattributedSum(
             all_samples=sum(every for every, _ in causes.values()),
             latency_samples=sum_known(latency for _, latency in causes.values()),
             cause=UnattributedCause(max(causes, key=lambda cause: (causes[cause][0], -cause))),
@@ -225,6 +158,26 @@ def _sum_unattributed(blame: KernelBlame, kernel: KernelReport) -> Mapping[str, 
 
 
 _SAMPLES = {"all_samples": "all", "latency_samples": "latency"}
+_EDGE = Layout(
+    names=_SAMPLES,
+    hints={
+        "use_row": Row,
+        "def_row": Row,
+        "reason": Reason,
+        "all_samples": Amount,
+        "latency_samples": Amount | None,
+        "category": Category,
+        "dependency": _Dependency,
+        "resource": Resource | None,
+        "group": _Int32,
+        "distance_cycles": _Int32 | None,
+        "distance_instructions": _Int32 | None,
+    },
+)
+_UNATTRIBUTED = Layout(
+    names=_SAMPLES,
+    hints={"row": Row, "reason": Reason, "cause": _Cause, "all_samples": Amount, "latency_samples": Amount | None},
+)
 _COUNTS = Annotated[
     Any,
     StandIn(
@@ -235,11 +188,11 @@ _COUNTS = Annotated[
 ]
 
 BLAME_LAYOUTS: Mapping[Any, Layout | StandIn] = {
-    EdgeRow: Layout(names=_SAMPLES),
-    UnattributedRow: Layout(names=_SAMPLES),
     UnattributedSum: Layout(names=_SAMPLES),
-    BlameEdges: StandIn(Annotated[Columns, RowsOf(EdgeRow)], _make_edges, _restore_edges),
-    Unattributed: StandIn(Annotated[Columns, RowsOf(UnattributedRow)], _make_unattributed, _restore_unattributed),
+    BlameEdges: StandIn(Annotated[Columns, RowsOf(BlameEdges, _EDGE)], _make_edges, _restore_edges),
+    Unattributed: StandIn(
+        Annotated[Columns, RowsOf(Unattributed, _UNATTRIBUTED)], _list_columns, _restore_unattributed
+    ),
     IssueCounts: Layout(hints={"counts": _COUNTS}),
     SingleDependencyCoverage: Layout(
         names={

@@ -25,8 +25,7 @@ from gpa_lsp.diagnosis.blame.apportioning import apportion
 from gpa_lsp.diagnosis.blame.blamers import DependencyGraph, FunctionBlame
 from gpa_lsp.diagnosis.blame.categories import find_category
 from gpa_lsp.diagnosis.blame.def_use import PairFinder, find_def_use, is_scoreboard, number_synchronisation
-from gpa_lsp.diagnosis.blame.edge_columns import blame_themselves, merge_edges
-from gpa_lsp.diagnosis.blame.edge_list import Edge, Lost, build_edges, build_unattributed
+from gpa_lsp.diagnosis.blame.edges import EdgeBuilder, blame_themselves, join_edges, lose_samples
 from gpa_lsp.diagnosis.blame.graph_search import OutOfWorkError, list_blocks
 from gpa_lsp.diagnosis.blame.joins import Joins
 from gpa_lsp.diagnosis.blame.longest_paths import LongestPaths
@@ -86,11 +85,11 @@ class PaperBlamer:
         hottest_first = sampled[np.argsort(-samples[sampled], kind="stable")]  # the budget serves them best
         for row in hottest_first.tolist():
             function.blame_row(row)
-        edges = merge_edges(build_edges(function.edges), blame_themselves(view, staying))
+        edges = join_edges([(function.edges.build(), 0), (blame_themselves(view, staying), 0)])
         graph = DependencyGraph(before=tuple(sorted(function.before)), after=tuple(sorted(function.after)))
         return FunctionBlame(
-            edges=edges,
-            unattributed=build_unattributed(function.lost),
+            edges=edges.sort(),
+            unattributed=lose_samples(view, function.lost).sort_by("row", "reason"),
             dependencies=graph,
         )
 
@@ -100,8 +99,8 @@ class _Function:
 
     def __init__(self, view: FunctionView, budget: WorkBudget) -> None:
         blocks = list_blocks(view.graph)
-        self.edges: list[Edge] = []
-        self.lost: list[Lost] = []
+        self.edges = EdgeBuilder()
+        self.lost: list[tuple[int, int, UnattributedCause]] = []
         self.before: list[tuple[int, int]] = []
         self.after: set[tuple[int, int]] = set()
         self._view = view
@@ -277,33 +276,22 @@ class _Function:
         return found
 
     def _append(self, row: int, column: int, blame: _Blame) -> None:
-        self.edges.append(
-            Edge(
-                use_row=row,
-                def_row=blame.def_row,
-                reason=column,
-                category=blame.category,
-                dependency=blame.connection.dependency,
-                resource=blame.connection.resource,
-                group=blame.group,
-                all_samples=blame.share * self._all_samples[row][column],
-                latency_samples=blame.share * self._latency_samples[row][column],
-                distance_cycles=blame.distance.cycles,
-                distance_instructions=blame.distance.instructions,
-            )
+        self.edges.add(
+            use_row=row,
+            def_row=blame.def_row,
+            reason=column,
+            all_samples=blame.share * self._all_samples[row][column],
+            latency_samples=blame.share * self._latency_samples[row][column],
+            category=blame.category,
+            dependency=blame.connection.dependency,
+            resource=blame.connection.resource,
+            group=blame.group,
+            distance_cycles=blame.distance.cycles,
+            distance_instructions=blame.distance.instructions,
         )
 
     def _lose(self, row: int, columns: Sequence[int], cause: UnattributedCause) -> None:
-        self.lost.extend(
-            Lost(
-                row=row,
-                reason=column,
-                cause=cause,
-                all_samples=self._all_samples[row][column],
-                latency_samples=self._latency_samples[row][column],
-            )
-            for column in columns
-        )
+        self.lost.extend((row, column, cause) for column in columns)
 
 
 def _list_sampled(view: FunctionView, stall_class: StallClass) -> dict[int, list[int]]:

@@ -10,10 +10,9 @@ import numpy.typing as npt
 
 from gpa_lsp.code.binary.control_code import NO_BARRIER
 from gpa_lsp.diagnosis.blame.blamers import DependencyGraph, FunctionBlame
-from gpa_lsp.diagnosis.blame.edge_columns import merge_edges
-from gpa_lsp.diagnosis.blame.edge_list import build_edges, build_unattributed
+from gpa_lsp.diagnosis.blame.edges import join_edges
 from gpa_lsp.diagnosis.blame.fixed_latency import find_wait_causes
-from gpa_lsp.diagnosis.blame.model import BlameEdges, Dependency
+from gpa_lsp.diagnosis.blame.model import BlameEdges, Dependency, Unattributed
 from gpa_lsp.diagnosis.blame.operands import RegisterUses
 from gpa_lsp.diagnosis.blame.scoreboard_stalls import ScoreboardBlame, blame_scoreboards
 from gpa_lsp.diagnosis.blame.view import FunctionView
@@ -33,20 +32,17 @@ class ScoreboardBlamer:
         waits = find_wait_causes(view, budget)
         others, lost = find_other_causes(view, budget)
         scoreboards = blame_scoreboards(view, budget)
-        edges = build_edges(scoreboards.edges)
         return FunctionBlame(
-            edges=merge_edges(merge_edges(edges, waits), others),
-            unattributed=build_unattributed([*scoreboards.lost, *lost]),
-            dependencies=_gather_dependencies(view, scoreboards, edges, waits),
+            edges=join_edges((one, 0) for one in (scoreboards.edges, waits, others)).sort(),
+            unattributed=Unattributed.join([scoreboards.unattributed, lost]).sort_by("row", "reason"),
+            dependencies=_gather_dependencies(view, scoreboards, waits),
         )
 
 
 BLAMER = ScoreboardBlamer()
 
 
-def _gather_dependencies(
-    view: FunctionView, scoreboards: ScoreboardBlame, edges: BlameEdges, waits: BlameEdges
-) -> DependencyGraph:
+def _gather_dependencies(view: FunctionView, scoreboards: ScoreboardBlame, waits: BlameEdges) -> DependencyGraph:
     """The pairs of execution and memory dependences, as the published coverage counts them.
 
     Barriers and branches are none, and neither is the issue cost of the instruction before: nothing of it is used.
@@ -58,7 +54,7 @@ def _gather_dependencies(
         np.array(scoreboards.pending_pairs, dtype=np.int64).reshape(-1, 2),
         np.array(list(find_fixed_latency_defs(view, view.all_samples.sum(axis=1) > 0)), dtype=np.int64).reshape(-1, 2),
     ]
-    after = [_list_moved(edges), _list_moved(waits)]
+    after = [_list_moved(scoreboards.edges), _list_moved(waits)]
     return DependencyGraph(before=_list_unique([*before, *after]), after=_list_unique(after))
 
 
