@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.code.binary import disassembler, nvdisasm
-from gpa_lsp.code.binary.disassembler import disassemble
+from gpa_lsp.code.binary import disassembler
+from gpa_lsp.code.binary.disassembler import decode_words, disassemble
 from gpa_lsp.code.binary.disassembly_cache import DisassemblyCache
 from gpa_lsp.code.binary.model import Cubin, Flow
-from gpa_lsp.code.binary.nvdisasm import decode_words
 from gpa_lsp.code.binary.opcodes import UNDECODED
 from gpa_lsp.code.binary.sass import decode_instructions
 from gpa_lsp.code.binary.tool_location import find_tool, name_override
@@ -251,7 +250,7 @@ def make_tool(folder: Path, body: str) -> Path:
 @posix_only
 def test_a_tool_that_hangs_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time_limits, "CLOCK_PER_PROCESSOR", 0.5 / LIMIT_S)
-    monkeypatch.setattr(nvdisasm, "_START_SECONDS", LIMIT_S)
+    monkeypatch.setattr(disassembler, "_START_SECONDS", LIMIT_S)
     hanging = make_tool(tmp_path, "print('working', file=sys.stderr, flush=True)\ntime.sleep(3600)")
     with pytest.raises(ToolError, match=r"timed out after .* \(0(\.\d+)? s of processor time\)"):
         decode_words(hanging, EXIT, 80)
@@ -261,7 +260,7 @@ def test_a_tool_that_hangs_is_stopped(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_tool_that_works_for_ever_is_stopped_by_its_processor_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nvdisasm, "_START_SECONDS", 1.0)  # to start takes a fiftieth of it
+    monkeypatch.setattr(disassembler, "_START_SECONDS", 1.0)  # to start takes a fiftieth of it
     monkeypatch.setattr(time_limits, "CLOCK_PER_PROCESSOR", 1e6)
     busy = make_tool(tmp_path, "print('working', file=sys.stderr, flush=True)\nwhile True: pass")
     with pytest.raises(ToolError, match="timed out after 1 s of processor time") as caught:

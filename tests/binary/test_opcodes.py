@@ -17,7 +17,7 @@ from gpa_lsp.code.binary.opcodes import (
     describe_mnemonic,
     list_pc_target_opcodes,
 )
-from gpa_lsp.code.binary.widths import expand_widths
+from gpa_lsp.code.binary.uses import expand_widths
 from tests.binary.opcode_table import TABLE, find_unknown_opcodes
 from tests.binary.seeds import find_fixture_cubins, read_fixture
 from tests.binary.test_corpus_images import every_report, find_images

@@ -14,7 +14,7 @@ PACKAGE = ROOT / "gpa_lsp"
 WRITING = {
     "foundation/whole_files.py": "is that way",
     "code/binary/containers.py": "a temporary folder of the process",
-    "code/binary/nvdisasm.py": "a temporary folder of the process",
+    "code/binary/disassembler.py": "a temporary folder of the process",
     "cli/commands/gate.py": "appends to the summary of a GitHub job, which other steps append to",
     "cli/terminal.py": "stands in for a closed standard stream",
     "profile/collect/allowance.py": "gives a damaged file another name",

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from gpa_lsp.code.ptx import blocks as liveness
 from gpa_lsp.code.ptx.blocks import PtxBlocks, find_blocks, find_live_in
-from gpa_lsp.code.ptx.model import PtxFunction
-from gpa_lsp.code.ptx.registers_used import list_reads, list_writes
+from gpa_lsp.code.ptx.model import PtxFunction, list_reads, list_writes
 from tests.conftest import examples
 from tests.ptx.notation import parse_body
 

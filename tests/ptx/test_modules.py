@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from gpa_lsp.code.ptx.functions import DeferredFunction
 from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.module_text import DeferredFunction
 from gpa_lsp.code.ptx.parse import READ_AT_ONCE, parse_ptx
 from gpa_lsp.code.ptx.reachable import list_reachable
 from gpa_lsp.code.ptx.scalar_types import ScalarType

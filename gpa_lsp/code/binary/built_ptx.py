@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpa_lsp.code.binary.allowance import Allowance
+from gpa_lsp.code.binary.byte_reader import Allowance
 from gpa_lsp.code.binary.containers import Container, recognise_container
 from gpa_lsp.code.binary.elf import NO_BITS, read_elf
 from gpa_lsp.code.binary.fatbin import EntryKind, FatbinEntry, read_fatbin_entries, unpack_entry

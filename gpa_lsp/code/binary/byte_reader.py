@@ -1,9 +1,98 @@
-"""Numbers and strings out of a stretch of bytes, one after the other."""
+"""Numbers and strings out of the bytes of a file that may be damaged, and how much one reading may produce."""
 
 from pathlib import Path
 
-from gpa_lsp.code.binary.allowance import DAMAGED
 from gpa_lsp.foundation.errors import InputError
+
+# Tables of a file may name the same long string a million times, or chain every line to every other. A sound file stays far below a small
+# multiple of its own size; a reader that passes it stops with an error instead of filling the memory.
+
+# The remedy for what only a truncated or altered file can contain
+DAMAGED = "the file is damaged: take a fresh copy or build it again"
+
+
+class Allowance:
+    """Counts down what one reading may still produce.
+
+    Args:
+        limit: units (bytes, frames) that may be spent in all.
+        path: the file, for the error.
+        place: where in it, for the error.
+
+    >>> allowance = Allowance(10, path=None, place="section .strtab")
+    >>> allowance.spend(7)
+    >>> allowance.spend(7)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    gpa_lsp.foundation.errors.InputError: section .strtab: the table expands to many times its own size; the file is damaged: take a fresh copy ...
+    """
+
+    __slots__ = ("_left", "_path", "_place")
+
+    def __init__(self, limit: int, *, path: Path | None, place: str) -> None:
+        self._left = limit
+        self._path = path
+        self._place = place
+
+    def spend(self, amount: int) -> None:
+        """Take ``amount`` from what is left.
+
+        Raises:
+            InputError: it is used up.
+        """
+        self._left -= amount
+        if self._left < 0:
+            raise InputError(
+                "the table expands to many times its own size", path=self._path, place=self._place, remedy=DAMAGED
+            )
+
+
+_LONGEST_STRING_BYTES = 1 << 16
+# Strings may share their bytes with others (a name that ends another one), so a table may yield more than its size, but not much more
+_REUSE_OF_STRINGS = 8
+
+
+class StringTable:
+    """NUL-terminated strings in a section, read by offset.
+
+    Args:
+        data: the section's bytes.
+        path: the file, for errors.
+        place: the section, for errors.
+    """
+
+    __slots__ = ("_allowance", "_data", "_path", "_place", "_read")
+
+    def __init__(self, data: bytes, *, path: Path | None, place: str) -> None:
+        self._data = data
+        self._path = path
+        self._place = place
+        self._allowance = Allowance(_REUSE_OF_STRINGS * len(data), path=path, place=place)
+        self._read: dict[int, str] = {}
+
+    def read(self, offset: int) -> str:
+        """The string at an offset; bytes that are not UTF-8 come out as ``\\\\xNN``.
+
+        Raises:
+            InputError: the offset is outside, or the string does not end.
+        """
+        known = self._read.get(offset)
+        if known is not None:
+            return known
+        if not 0 <= offset < len(self._data):
+            raise InputError(
+                f"string offset 0x{offset:x} is outside the table", path=self._path, place=self._place, remedy=DAMAGED
+            )
+        end = self._data.find(b"\0", offset, offset + _LONGEST_STRING_BYTES)
+        if end < 0:
+            raise InputError(
+                f"the string at 0x{offset:x} does not end", path=self._path, place=self._place, remedy=DAMAGED
+            )
+        self._allowance.spend(end - offset)
+        text = self._data[offset:end].decode("utf-8", errors="backslashreplace")
+        self._read[offset] = text
+        return text
+
 
 _LONGEST_NUMBER_BYTES = 10
 _CUT_OFF = "the line table ends in the middle of an entry"

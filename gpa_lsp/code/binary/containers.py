@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 
-from gpa_lsp.code.binary.allowance import Allowance
+from gpa_lsp.code.binary.byte_reader import Allowance
 from gpa_lsp.code.binary.cubin import CUDA_MACHINE, OLDEST_ARCHITECTURE, read_architecture, read_cubin
 from gpa_lsp.code.binary.elf import ELF_MAGIC, HEADER_BYTES, NO_BITS, measure_elf, read_elf
 from gpa_lsp.code.binary.fatbin import FATBIN_MAGIC, EntryKind, FatbinEntry, read_fatbin_entries, unpack_entry

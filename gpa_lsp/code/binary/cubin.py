@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.code.binary.allowance import Allowance
+from gpa_lsp.code.binary.byte_reader import Allowance, StringTable
 from gpa_lsp.code.binary.elf import FUNCTION_SYMBOL, RELOCATABLE, ElfImage, read_elf
 from gpa_lsp.code.binary.elf_attributes import (
     UNKNOWN_STACK,
@@ -29,7 +29,6 @@ from gpa_lsp.code.binary.elf_attributes import (
     read_symbol_attributes,
 )
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Cubin, Function, IndirectCalls, SubFunction
-from gpa_lsp.code.binary.string_table import StringTable
 from gpa_lsp.foundation.errors import UnsupportedInputError
 from gpa_lsp.foundation.records import ColumnRecord
 

@@ -15,9 +15,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.code.binary.allowance import DAMAGED
+from gpa_lsp.code.binary.byte_reader import DAMAGED, StringTable
 from gpa_lsp.code.binary.file_bytes import FileBytes
-from gpa_lsp.code.binary.string_table import StringTable
 from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 from gpa_lsp.foundation.records import ColumnRecord
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gpa_lsp.code.binary.allowance import DAMAGED
+from gpa_lsp.code.binary.byte_reader import DAMAGED
 from gpa_lsp.foundation.errors import InputError
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from gpa_lsp.code.binary.allowance import DAMAGED
+from gpa_lsp.code.binary.byte_reader import DAMAGED
 from gpa_lsp.code.binary.file_bytes import FileBytes
 from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 from gpa_lsp.foundation.zstandard import ZstandardReader

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.code.binary.allowance import DAMAGED
+from gpa_lsp.code.binary.byte_reader import DAMAGED
 from gpa_lsp.code.binary.elf import ElfImage
 from gpa_lsp.code.binary.line_program import (
     END_SEQUENCE,

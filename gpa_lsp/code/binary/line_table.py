@@ -12,14 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.code.binary.allowance import DAMAGED, Allowance
+from gpa_lsp.code.binary.byte_reader import DAMAGED, Allowance, StringTable
 from gpa_lsp.code.binary.cubin import LINE_SECTION
 from gpa_lsp.code.binary.elf import ElfImage, read_elf
 from gpa_lsp.code.binary.line_program import LineRows
 from gpa_lsp.code.binary.line_sequences import LineSection, find_sequences
 from gpa_lsp.code.binary.line_units import LineUnit
 from gpa_lsp.code.binary.model import Cubin, Function, LineTable
-from gpa_lsp.code.binary.string_table import StringTable
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.locations import Frame, InlineChain, join_source_path
 

@@ -111,7 +111,7 @@ class Opcode(Struct, frozen=True, kw_only=True):
     results: int = 1  # number of leading value operands that are written
     # number of predicate operands that may be written; only those before the first value that is read count
     predicate_results: int = 0
-    # registers per value operand, in text order, or the name of a law of :mod:`gpa_lsp.code.binary.widths`; missing ones are 1
+    # registers per value operand, in text order, or the name of a law of :mod:`gpa_lsp.code.binary.uses`; missing ones are 1
     widths: tuple[int | str, ...] = ()
     descriptor: Descriptor | None = None  # None when it has none
     predicate_mask: MaskUse | None = None  # None when it has no mask of predicates

@@ -4,13 +4,206 @@ An opcode's facts (how many results, how wide each operand) and the kinds of the
 read or written and how many registers it stands for. Plans are kept per mnemonic and shape, so most instructions cost a few look-ups.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from gpa_lsp.code.binary.model import ResourceKind, encode_resource
 from gpa_lsp.code.binary.opcodes import BarrierUse, MaskUse, Opcode
 from gpa_lsp.code.binary.operands import Operand, OperandKind, OperandTable
-from gpa_lsp.code.binary.widths import depends_on_text, expand_widths, read_mask
+
+# Source: all measured against nvdisasm's register life ranges on cubins of sm_75 to sm_120 (see ``tests/binary/test_def_use_oracle.py``).
+
+_DATA_REGISTERS = {
+    "64": 2, "96": 3, "128": 4, "256": 4, "F64": 2, "U64": 2, "S64": 2,
+    "F32x2": 2, "F32x4": 4, "F16x4": 2, "F16x8": 4, "BF16x4": 2, "BF16x8": 4,
+}  # fmt: skip
+_DIMENSIONS = {
+    "1D": 1, "1D_BUFFER": 1, "2D": 2, "3D": 3, "CUBE": 3, "1D_ARRAY": 2, "2D_ARRAY": 3, "ARRAY_1D": 2, "ARRAY_2D": 3, "ARRAY_CUBE": 4,
+}  # fmt: skip
+_GMMA_SHAPE = re.compile(r"64x(\d+)x\d+")
+# Registers per repetition of a tensor memory access; the other shapes take one
+_TENSOR_SHAPES = {"16dp128bit": 2, "16dp256bit": 4}
+_REPETITIONS = re.compile(r"x(\d+)")
+_HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
+_ALL_COMPONENTS = 0xF
+_ALL_WORDS = 0xFF
+_ALL_CHANNELS = "RGBA"
+_FIVE_COORDINATES = {"GATHER4", "SCATTER4"}
+_RANK = re.compile(r"([1-5])D")
+_DESCRIPTOR = "gdesc["
+_TENSOR_ADDRESS = "tmem["
+# Of a product in tensor memory: two factors, the sum, the tensor memory it is kept in, the instruction descriptor
+_TENSOR_PRODUCT_OPERANDS = 5
+_QUERY = "TEX_HEADER"
+_QUERY_OF_LEVEL = "TEX_HEADER_DIMENSION"
+_FIRST_SOURCE = 2
+# Arguments besides the coordinates, by the modifier that asks for them (B: the handle is in a register)
+_TEXTURE_ARGUMENTS = {"B": 1, "LL": 1, "LB": 1, "AOFFI": 1, "DC": 1, "MS": 1, "LC": 1, "PTP": 2}
+
+
+def depends_on_text(widths: Sequence[int | str]) -> bool:
+    """Whether more than the mnemonic and the kinds of the operands decides."""
+    return bool(widths) and widths[0] in _WHOLE_LAWS
+
+
+def read_mask(token: str, *, otherwise: int) -> int:
+    """The number an operand is, if it is a hexadecimal one.
+
+    >>> read_mask("0xb", otherwise=15), read_mask("R4", otherwise=15)
+    (11, 15)
+    """
+    return int(token, 16) if _HEXADECIMAL.fullmatch(token) else otherwise
+
+
+def expand_widths(widths: Sequence[int | str], modifiers: Sequence[str], values: Sequence[str]) -> tuple[int, ...]:
+    """Turn the widths of an opcode into one number per value operand.
+
+    >>> expand_widths(("data", 2), ("E", "128"), ("R4", "[R2.64]"))
+    (4, 2)
+    """
+    if widths and widths[0] in _WHOLE_LAWS:
+        expanded = _WHOLE_LAWS[str(widths[0])](modifiers, values)
+    else:
+        expanded = tuple(one if isinstance(one, int) else _OPERAND_LAWS[one](modifiers) for one in widths)
+    return expanded[: len(values)] + (1,) * (len(values) - len(expanded))
+
+
+def _count_data(modifiers: Sequence[str]) -> int:
+    """Registers of a memory access: one per started 32 bits."""
+    return next((_DATA_REGISTERS[one] for one in modifiers if one in _DATA_REGISTERS), 1)
+
+
+def _count_data_pair(modifiers: Sequence[str]) -> int:
+    """Registers of a value to compare with and one to store, side by side."""
+    return 2 * _count_data(modifiers)
+
+
+def _count_texels(modifiers: Sequence[str]) -> int:
+    """Registers of a surface access: one per component where it is formatted (.P), else by size."""
+    if "P" not in modifiers:
+        return _count_data(modifiers)
+    return next((len(one) for one in modifiers if set(one) <= set(_ALL_CHANNELS) and one != "B"), len(_ALL_CHANNELS))
+
+
+def _count_coordinates(modifiers: Sequence[str]) -> int:
+    """Registers of a surface address: one per dimension, one for the array index unless that is uniform (.UAI)."""
+    kind = next((one for one in modifiers if one in _DIMENSIONS), "1D")
+    return _DIMENSIONS[kind] - ("UAI" in modifiers and kind.endswith("ARRAY"))
+
+
+def _expand_gmma(modifiers: Sequence[str], values: Sequence[str]) -> tuple[int, ...]:
+    """Warp group products: 64 x N results over 128 threads; the first factor in four registers or, like the second, in shared memory."""
+    shape = next((index for index, one in enumerate(modifiers) if _GMMA_SHAPE.fullmatch(one)), None)
+    if shape is None:
+        return ()
+    columns = int(modifiers[shape].split("x")[1])
+    accumulator = columns // 4 if modifiers[shape + 1 : shape + 2] == ["F16"] else columns // 2
+    if len(values) > 1 and values[1].startswith(_DESCRIPTOR):
+        return (accumulator, 4, accumulator)
+    return (accumulator, 4, 4, accumulator)
+
+
+def _expand_texture(
+    modifiers: Sequence[str], values: Sequence[str], *, gradient: bool = False, gather: bool = False
+) -> tuple[int, ...]:
+    """Texture fetches: (second results, first results, coordinates, [further arguments], [uniform handle, …], geometry, [components]).
+
+    A result that is not needed is RZ. The arguments of short fetches are packed two by two (.SCR).
+    """
+    geometry = next((index for index, one in enumerate(values) if one in _DIMENSIONS or one.startswith(_QUERY)), None)
+    if geometry is None or geometry < _FIRST_SOURCE:
+        return ()
+    second, first = _count_components(modifiers, values[geometry + 1 :])
+    kind = values[geometry]
+    dimensions = _DIMENSIONS.get(kind, 1)
+    further = sum(_TEXTURE_ARGUMENTS.get(one, 0) for one in modifiers)
+    if gather:  # the first letter is the component to gather, not a handle
+        further -= next((one for one in modifiers if one in _ALL_CHANNELS), "") == "B"
+    if gradient:
+        coordinates, further = dimensions + further, 2 * (dimensions - kind.startswith("ARRAY"))
+    elif kind.startswith(_QUERY):
+        coordinates = max(further + (kind == _QUERY_OF_LEVEL), 1)
+    elif "SCR" in modifiers:
+        coordinates = 1 if dimensions + further <= 2 else 2
+        further += dimensions - coordinates
+    else:
+        coordinates = dimensions
+    arguments = (coordinates, max(further, 1)) if values[_FIRST_SOURCE + 1].startswith("R") else (coordinates,)
+    return (second, first, *arguments, *(2 for _ in values[_FIRST_SOURCE + len(arguments) :]))
+
+
+def _count_components(modifiers: Sequence[str], after_geometry: Sequence[str]) -> tuple[int, int]:
+    """Registers of the second and the first result of a fetch, from its mask of components."""
+    components = _ALL_COMPONENTS
+    if after_geometry:
+        components = read_mask(after_geometry[-1], otherwise=_ALL_COMPONENTS) & _ALL_COMPONENTS
+    count = components.bit_count()
+    second, first = max(count - 2, 1), max(min(count, 2), 1)
+    return ((second + 1) // 2, (first + 1) // 2) if "F16" in modifiers else (second, first)
+
+
+def _count_tensor_memory(modifiers: Sequence[str]) -> int:
+    """Registers of a tensor memory access: of its shape, times its repetitions."""
+    repetitions = next((int(match[1]) for one in modifiers if (match := _REPETITIONS.fullmatch(one))), 1)
+    return repetitions * next((_TENSOR_SHAPES[one] for one in modifiers if one in _TENSOR_SHAPES), 1)
+
+
+def _count_tensor_arguments(modifiers: Sequence[str], *, further: int) -> int:
+    """Registers of a bulk tensor access: its coordinates, and ``further`` addresses in shared memory (data, barrier)."""
+    if any(one in _FIVE_COORDINATES for one in modifiers):
+        return 5 + further
+    return further + next((int(match[1]) for one in modifiers if (match := _RANK.fullmatch(one))), 1)
+
+
+def _expand_tensor_product(modifiers: Sequence[str], values: Sequence[str]) -> tuple[int, ...]:
+    """Products in tensor memory: descriptors take two registers, tensor memory addresses one, the last operand a mask or two scales."""
+    widths = [2 if one.startswith(_DESCRIPTOR) else 1 for one in values]
+    if len(values) > _TENSOR_PRODUCT_OPERANDS:
+        is_mask = not values[_TENSOR_PRODUCT_OPERANDS].startswith(_TENSOR_ADDRESS) and "WS" not in modifiers
+        widths[_TENSOR_PRODUCT_OPERANDS] = (8 if "2CTA" in modifiers else 4) if is_mask else 2
+    return tuple(widths)
+
+
+def _expand_masked_load(modifiers: Sequence[str], values: Sequence[str]) -> tuple[int, ...]:
+    """A 256-bit load: (upper results, lower results, address, [mask of the eight words, of which the present ones lie side by side])."""
+    mask = read_mask(values[-1] if values else "", otherwise=_ALL_WORDS)
+    return ((mask >> 4 & 0xF).bit_count(), (mask & 0xF).bit_count(), _count_address(modifiers))
+
+
+def _expand_masked_store(modifiers: Sequence[str], values: Sequence[str]) -> tuple[int, ...]:
+    """A 256-bit store: (address, lower data, upper data, [mask of the eight words])."""
+    upper, lower, address = _expand_masked_load(modifiers, values)
+    return (address, lower, upper)
+
+
+def _count_address(modifiers: Sequence[str]) -> int:
+    """Registers of a global address: a pair where the access is extended (.E), as in all 64-bit code."""
+    return 2 if "E" in modifiers else 1
+
+
+_OPERAND_LAWS: dict[str, Callable[[Sequence[str]], int]] = {
+    "address": _count_address,
+    "data": _count_data,
+    "data pair": _count_data_pair,
+    "surface": _count_coordinates,
+    "texels": _count_texels,
+    "tensor memory": _count_tensor_memory,
+    "tensor load": partial(_count_tensor_arguments, further=2),
+    "tensor store": partial(_count_tensor_arguments, further=1),
+    "tensor prefetch": partial(_count_tensor_arguments, further=0),
+}
+_WHOLE_LAWS: dict[str, Callable[[Sequence[str], Sequence[str]], tuple[int, ...]]] = {
+    "gmma": _expand_gmma,
+    "masked load": _expand_masked_load,
+    "masked store": _expand_masked_store,
+    "tensor product": _expand_tensor_product,
+    "texture": _expand_texture,
+    "texture gather": partial(_expand_texture, gather=True),
+    "texture gradient": partial(_expand_texture, gradient=True),
+}
+
 
 _WHOLE_FILES = {"PR": ResourceKind.PREDICATE, "UPR": ResourceKind.UNIFORM_PREDICATE}
 _PREDICATE_COUNT = 7

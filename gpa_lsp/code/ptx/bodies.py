@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gpa_lsp.code.ptx.declarations import read_registers, read_variables
+from gpa_lsp.code.ptx.declarations import lay_out, read_registers, read_variables
 from gpa_lsp.code.ptx.instructions import InstructionReader, Signature, Waiting
-from gpa_lsp.code.ptx.layout import lay_out
 from gpa_lsp.code.ptx.lines import LineReader
 from gpa_lsp.code.ptx.model import PtxInstruction, PtxVariable, Space
 from gpa_lsp.code.ptx.opcodes import OpcodeForm

@@ -14,7 +14,6 @@ from gpa_lsp.code.sources.host_evaluation import copy_record
 from gpa_lsp.code.sources.host_inputs import AssumedInputs
 from gpa_lsp.code.sources.host_launch import HostLaunch
 from gpa_lsp.code.sources.host_noting import Ended, is_launch, is_pointer
-from gpa_lsp.code.sources.host_state import Snapshot
 from gpa_lsp.code.sources.host_statements import Left, NeedsArguments, Returned, Statements
 from gpa_lsp.code.sources.host_syntax import (
     find_functions,
@@ -28,6 +27,7 @@ from gpa_lsp.code.sources.host_values import (
     Array,
     Record,
     Scope,
+    Snapshot,
     Value,
     combine,
     read_name,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.code.sources.host_classes import ClassReading
 from gpa_lsp.code.sources.host_noting import Ended, is_launch
-from gpa_lsp.code.sources.host_state import Snapshot
 from gpa_lsp.code.sources.host_syntax import (
     OWN_ARRAY,
     RESIZING,
@@ -24,7 +23,7 @@ from gpa_lsp.code.sources.host_syntax import (
 )
 from gpa_lsp.code.sources.host_templates import Passage
 from gpa_lsp.code.sources.host_text import HostText
-from gpa_lsp.code.sources.host_values import Array, Record, Scope, Value, read_name
+from gpa_lsp.code.sources.host_values import Array, Record, Scope, Snapshot, Value, read_name
 from gpa_lsp.code.sources.trees import SourceTree, read_text, walk
 
 if TYPE_CHECKING:

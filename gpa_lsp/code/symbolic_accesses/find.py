@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind, describe_instruction
-from gpa_lsp.code.symbolic_accesses.block_shape import MOST_THREADS, Shape, ThreadIndexes, count_threads
 from gpa_lsp.code.symbolic_accesses.forms import (
     WARP_LANES,
     Form,
@@ -21,13 +20,17 @@ from gpa_lsp.code.symbolic_accesses.forms import (
     SymbolTable,
 )
 from gpa_lsp.code.symbolic_accesses.model import (
+    MOST_THREADS,
     DividingBranch,
     Division,
     Factor,
+    Shape,
     StrideTerm,
     SymbolicAccess,
     SymbolicAccesses,
+    ThreadIndexes,
     WarpPattern,
+    count_threads,
 )
 from gpa_lsp.code.symbolic_accesses.regions import Regions
 from gpa_lsp.code.symbolic_accesses.solve import LoopSolver

@@ -5,8 +5,7 @@ from functools import cached_property
 
 from gpa_lsp.code.control_flow.graph import RootedGraph, reverse_edges, solve_backwards
 from gpa_lsp.code.ptx.blocks import PtxBlocks, find_blocks
-from gpa_lsp.code.ptx.model import Address, PtxFunction, PtxInstruction, Register
-from gpa_lsp.code.ptx.registers_used import list_reads, list_writes
+from gpa_lsp.code.ptx.model import Address, PtxFunction, PtxInstruction, Register, list_reads, list_writes
 
 JUMPS = frozenset({"bra", "brx", "ret", "exit"})
 # Blocks between the place where ways part and the one where they meet, beyond which what decided stays unknown.

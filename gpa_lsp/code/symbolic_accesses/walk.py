@@ -19,13 +19,12 @@ from gpa_lsp.code.ptx.model import (
     Register,
     SpecialRegister,
     Vector,
+    list_writes,
 )
 from gpa_lsp.code.ptx.model import (
     Symbol as VariableAddress,
 )
-from gpa_lsp.code.ptx.registers_used import list_writes
 from gpa_lsp.code.symbolic_accesses.arithmetic import Arithmetic, negate
-from gpa_lsp.code.symbolic_accesses.block_shape import ThreadIndexes
 from gpa_lsp.code.symbolic_accesses.forms import (
     LARGEST,
     UNKNOWN_PREDICATE,
@@ -39,6 +38,7 @@ from gpa_lsp.code.symbolic_accesses.forms import (
     add,
     make_constant,
 )
+from gpa_lsp.code.symbolic_accesses.model import ThreadIndexes
 from gpa_lsp.code.symbolic_accesses.regions import JUMPS, Regions
 from gpa_lsp.foundation.records import ColumnRecord
 

@@ -20,8 +20,8 @@ from gpa_lsp.code.ptx.model import (
     Register,
     SpecialRegister,
     Symbol,
+    list_writes,
 )
-from gpa_lsp.code.ptx.registers_used import list_writes
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 
 Integers = npt.NDArray[np.int64]

@@ -10,8 +10,7 @@ from enum import Enum
 
 from msgspec import Struct
 
-from gpa_lsp.code.ptx.model import Address, PtxFunction, PtxInstruction, Symbol
-from gpa_lsp.code.ptx.registers_used import list_reads, list_writes
+from gpa_lsp.code.ptx.model import Address, PtxFunction, PtxInstruction, Symbol, list_reads, list_writes
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.foundation.errors import InputError
 

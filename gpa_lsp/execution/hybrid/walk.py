@@ -15,8 +15,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.control_flow.graph import RootedGraph, reverse_edges
 from gpa_lsp.code.ptx.blocks import PtxBlocks, find_blocks
-from gpa_lsp.code.ptx.model import PtxFunction, PtxInstruction
-from gpa_lsp.code.ptx.registers_used import list_reads, list_writes
+from gpa_lsp.code.ptx.model import PtxFunction, PtxInstruction, list_reads, list_writes
 from gpa_lsp.execution.hybrid.flow import SearchGraph, build_search_graph
 from gpa_lsp.execution.hybrid.lane_values import Integers, LaneValues, Marks, Value
 from gpa_lsp.execution.hybrid.operations import Operation, Resource, list_operations

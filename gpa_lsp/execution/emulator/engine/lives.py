@@ -3,8 +3,7 @@
 from msgspec import Struct
 
 from gpa_lsp.code.ptx.blocks import find_blocks
-from gpa_lsp.code.ptx.model import PtxFunction
-from gpa_lsp.code.ptx.registers_used import list_reads, list_writes
+from gpa_lsp.code.ptx.model import PtxFunction, list_reads, list_writes
 from gpa_lsp.foundation.shared_facts import Remembered
 
 ENDING = frozenset({"bra", "brx", "ret", "exit", "trap", "call", "bar", "barrier"})  # Opcodes that end a segment
