@@ -98,10 +98,10 @@ class HostFrame(Struct, frozen=True, kw_only=True):
     """A frame of the CPU call stack a kernel was launched from."""
 
     function: str | None  # name; None when only the address is known
-    module: str | None  # library or executable, base name only; None when not stored
-    file: str | None  # source file; None when not stored
-    line: int | None  # 1-based; None when not stored
-    address: int | None  # absolute host address; None when not stored
+    module: str | None = None  # library or executable, base name only; None when not stored
+    file: str | None = None  # source file; None when not stored
+    line: int | None = None  # 1-based; None when not stored
+    address: int | None = None  # absolute host address; None when not stored
 
 
 class RuleSpeedup(Struct, frozen=True, kw_only=True):

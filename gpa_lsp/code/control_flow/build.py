@@ -6,12 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, structs
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow, Function, Instructions, LineTable, ResourceKind
 from gpa_lsp.code.control_flow.cfg import (
-    Blocks,
     InstructionFlow,
     ProcedureStart,
     find_blocks,
@@ -19,11 +17,10 @@ from gpa_lsp.code.control_flow.cfg import (
     find_procedure_starts,
 )
 from gpa_lsp.code.control_flow.graph import LoopForest, RootedGraph
-from gpa_lsp.code.control_flow.model import CallSite, DivergenceRegion, FlowGraph, Loop, LoopLines, Procedure
+from gpa_lsp.code.control_flow.model import Blocks, CallSite, DivergenceRegion, FlowGraph, Loop, LoopLines, Procedure
 from gpa_lsp.foundation.errors import Problem, ProblemSeverity
 from gpa_lsp.foundation.locations import Frame, InlineChain
 from gpa_lsp.foundation.ownership import choose_frame, find_library_frame
-from gpa_lsp.foundation.records import ColumnRecord
 
 # Loops nested deeper get no :class:`~gpa_lsp.code.control_flow.model.LoopLines`: each level looks at all instructions inside it once more, which on
 # code made to hurt would take the square of its size. Compilers nest less than a dozen.
@@ -97,7 +94,7 @@ class _LoopLocator:
         branch_chain = self._find_chain(int(self.blocks.last_instruction[closing]))
         condition = find_condition(self.instructions, self.blocks, self.dominators, closing)
         condition_chain = self._find_chain(condition) if condition is not None else None
-        return replace(
+        return structs.replace(
             shape,
             header_chain=header_chain,
             branch_chain=branch_chain,
@@ -304,58 +301,30 @@ def build_flow_graph(function: Function, instructions: Instructions, lines: Line
     procedures = _list_procedures(starts, blocks, len(instructions))
     entries = [procedure.entry_block for procedure in procedures]
     may_end = flow.may_end[blocks.last_instruction]
-    paths = _find_paths(blocks, entries, may_end)
+    forward = RootedGraph(_list_neighbours(blocks.edge_target, blocks.successor_starts), entries)
+    predecessors = blocks.edge_source[blocks.predecessor_edges]
+    backward = RootedGraph(_list_neighbours(predecessors, blocks.predecessor_starts), np.flatnonzero(may_end).tolist())
+    dominators = np.array(forward.find_dominators(), dtype=np.int32)
+    forest = forward.find_loops()
     return FlowGraph(
+        **structs.asdict(blocks),
         function=function.name,
-        first_instruction=blocks.first_instruction,
-        last_instruction=blocks.last_instruction,
-        block_of_instruction=blocks.block_of_instruction,
         terminator=flow.flow[blocks.last_instruction],
-        edge_source=blocks.edge_source,
-        edge_target=blocks.edge_target,
-        edge_kind=blocks.edge_kind,
-        successor_starts=blocks.successor_starts,
-        predecessor_starts=blocks.predecessor_starts,
-        predecessor_edges=blocks.predecessor_edges,
         procedures=procedures,
         procedure_of_block=np.searchsorted(entries, np.arange(len(may_end)), side="right").astype(np.int32)
         - np.int32(1),
-        is_reachable=paths.is_reachable,
+        is_reachable=np.array(forward.is_reached, dtype=np.bool_),
         may_end=may_end,
-        reaches_end=paths.reaches_end,
-        immediate_dominator=paths.immediate_dominator,
-        immediate_post_dominator=paths.immediate_post_dominator,
-        loops=locate_loops(paths.forest, blocks, paths.immediate_dominator, instructions, lines),
-        innermost_loop=np.array(paths.forest.innermost, dtype=np.int32),
-        loop_order=np.array(paths.forest.order, dtype=np.int32),
+        reaches_end=np.array(backward.is_reached, dtype=np.bool_),
+        immediate_dominator=dominators,
+        immediate_post_dominator=np.array(backward.find_dominators(), dtype=np.int32),
+        loops=locate_loops(forest, blocks, dominators, instructions, lines),
+        innermost_loop=np.array(forest.innermost, dtype=np.int32),
+        loop_order=np.array(forest.order, dtype=np.int32),
         divergence_regions=find_divergence_regions(instructions, flow, blocks),
         calls=find_call_sites(function, instructions, flow, starts),
         unknown_targets=flow.unknown_targets,
         problems=_list_problems(function, flow),
-    )
-
-
-class _Paths(ColumnRecord, frozen=True, kw_only=True):
-    """What the paths through b blocks tell; the arrays as in :class:`~gpa_lsp.code.control_flow.model.FlowGraph`."""
-
-    is_reachable: npt.NDArray[np.bool_]
-    reaches_end: npt.NDArray[np.bool_]
-    immediate_dominator: npt.NDArray[np.int32]
-    immediate_post_dominator: npt.NDArray[np.int32]
-    forest: LoopForest
-
-
-def _find_paths(blocks: Blocks, entries: list[int], may_end: npt.NDArray[np.bool_]) -> _Paths:
-    successors = _list_neighbours(blocks.edge_target, blocks.successor_starts)
-    forward = RootedGraph(successors, entries)
-    predecessors = _list_neighbours(blocks.edge_source[blocks.predecessor_edges], blocks.predecessor_starts)
-    backward = RootedGraph(predecessors, np.flatnonzero(may_end).tolist())
-    return _Paths(
-        is_reachable=np.array(forward.is_reached, dtype=np.bool_),
-        reaches_end=np.array(backward.is_reached, dtype=np.bool_),
-        immediate_dominator=np.array(forward.find_dominators(), dtype=np.int32),
-        immediate_post_dominator=np.array(backward.find_dominators(), dtype=np.int32),
-        forest=forward.find_loops(),
     )
 
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow, Function, Instructions, ResourceKind
-from gpa_lsp.code.control_flow.model import EdgeKind
+from gpa_lsp.code.control_flow.model import Blocks, EdgeKind
 from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.foundation.records import ColumnRecord
 
@@ -36,20 +36,6 @@ class InstructionFlow(ColumnRecord, frozen=True, kw_only=True):
     unknown_targets: npt.NDArray[np.int32]  # int32[u], instructions that jump to an unknown place
     # int32[x], instructions among the others that name a target which is no instruction of the section
     bad_targets: npt.NDArray[np.int32]
-
-
-class Blocks(ColumnRecord, frozen=True, kw_only=True):
-    """Basic blocks and edges; fields as in :class:`~gpa_lsp.code.control_flow.model.FlowGraph`."""
-
-    first_instruction: npt.NDArray[np.int32]
-    last_instruction: npt.NDArray[np.int32]
-    block_of_instruction: npt.NDArray[np.int32]
-    edge_source: npt.NDArray[np.int32]
-    edge_target: npt.NDArray[np.int32]
-    edge_kind: npt.NDArray[np.uint8]
-    successor_starts: npt.NDArray[np.int32]
-    predecessor_starts: npt.NDArray[np.int32]
-    predecessor_edges: npt.NDArray[np.int32]
 
 
 def find_procedure_starts(function: Function, instruction_count: int) -> tuple[ProcedureStart, ...]:
@@ -86,26 +72,26 @@ def find_flow(function: Function, instructions: Instructions, starts: Iterable[P
     branches = flow == Flow.BRANCH
     long_jumps = (flow == Flow.CALL) & ~is_start[index]
     direct = np.flatnonzero((branches | long_jumps) & is_target)
-    indirect = _find_indirect_jumps(function, instructions, np.flatnonzero(flow == Flow.INDIRECT_BRANCH))
+    indirect, landing, unknown, unlisted = _find_indirect_jumps(
+        function, instructions, np.flatnonzero(flow == Flow.INDIRECT_BRANCH)
+    )
     leaving = branches & ~is_target
     lost = np.flatnonzero(leaving & ~np.isin(instructions.pc_offsets, list(function.call_symbols)))
     falls_through = _find_falling(instructions, flow)
     may_end = leaving | np.isin(flow, (Flow.RETURN, Flow.EXIT))
-    may_end[indirect.unknown] = True
+    may_end[unknown] = True
     may_end[-1:] |= falls_through[-1:]
     bad = np.flatnonzero((instructions.target >= 0) & ~is_target & (flow != Flow.NONE))
     return InstructionFlow(
         flow=flow,
         falls_through=falls_through,
         may_end=may_end,
-        jump_source=np.concatenate([direct, indirect.source]).astype(np.int32),
-        jump_target=np.concatenate([index[direct], indirect.target]).astype(np.int32),
-        jump_kind=np.repeat(
-            np.array([EdgeKind.BRANCH, EdgeKind.INDIRECT], np.uint8), (len(direct), len(indirect.source))
-        ),
+        jump_source=np.concatenate([direct, indirect]).astype(np.int32),
+        jump_target=np.concatenate([index[direct], landing]).astype(np.int32),
+        jump_kind=np.repeat(np.array([EdgeKind.BRANCH, EdgeKind.INDIRECT], np.uint8), (len(direct), len(indirect))),
         reconvergence_targets=index[(flow == Flow.BARRIER_SET) & is_target].astype(np.int32),
-        unknown_targets=np.sort(np.concatenate([lost, indirect.unknown])).astype(np.int32),
-        bad_targets=find_distinct(np.concatenate([bad, indirect.bad])).astype(np.int32),
+        unknown_targets=np.sort(np.concatenate([lost, unknown])).astype(np.int32),
+        bad_targets=find_distinct(np.concatenate([bad, unlisted])).astype(np.int32),
     )
 
 
@@ -183,18 +169,10 @@ def _find_falling(instructions: Instructions, flow: npt.NDArray[np.uint8]) -> np
     return falls_through
 
 
-class _IndirectJumps(ColumnRecord, frozen=True, kw_only=True):
-    """Jumps through registers."""
-
-    source: npt.NDArray[np.int64]  # one entry per target: index of the branch
-    target: npt.NDArray[np.int64]  # index of the instruction jumped to
-    unknown: npt.NDArray[np.int64]  # branches without any target in the section
-    bad: npt.NDArray[np.int64]  # branches with a listed target that is no instruction of the section
-
-
 def _find_indirect_jumps(
     function: Function, instructions: Instructions, branches: npt.NDArray[np.intp]
-) -> _IndirectJumps:
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Jumps through registers: branch and target of each, branches without any target in the section, and with one that is no instruction of it."""
     sources = [np.empty(0, np.int64)]
     targets = [np.empty(0, np.int64)]
     unknown, bad = [], []
@@ -207,9 +185,4 @@ def _find_indirect_jumps(
             unknown.append(branch)
         targets.append(index[inside])
         sources.append(np.full(len(targets[-1]), branch, dtype=np.int64))
-    return _IndirectJumps(
-        source=np.concatenate(sources),
-        target=np.concatenate(targets),
-        unknown=np.array(unknown, np.int64),
-        bad=np.array(bad, np.int64),
-    )
+    return np.concatenate(sources), np.concatenate(targets), np.array(unknown, np.int64), np.array(bad, np.int64)

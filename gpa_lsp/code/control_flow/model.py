@@ -117,19 +117,15 @@ class DivergenceRegion(Struct, frozen=True, kw_only=True):
     wait_block: int | None  # its block; None when there is none
 
 
-class FlowGraph(ColumnRecord, frozen=True, kw_only=True):
-    """The basic blocks of one function section and how control can pass between them.
+class Blocks(ColumnRecord, frozen=True, kw_only=True):
+    """The basic blocks of one function section and the edges between them.
 
-    With n instructions, b blocks and e edges. Calls are no edges: see ``calls``. "The end" is wherever control leaves the section other
-    than by a call: EXIT, RET, a branch out of it or to an unknown place, and its last address.
+    With n instructions, b blocks and e edges.
     """
 
-    function: str  # mangled name of the function
     first_instruction: npt.NDArray[np.int32]  # int32[b], index of each block's first instruction; ascending
     last_instruction: npt.NDArray[np.int32]  # int32[b], index of its last one (inclusive)
     block_of_instruction: npt.NDArray[np.int32]  # int32[n]
-    # uint8[b] of :class:`~gpa_lsp.code.binary.model.Flow`, what the last instruction does; NONE where the next block merely is a target
-    terminator: npt.NDArray[np.uint8]
     edge_source: npt.NDArray[np.int32]  # int32[e], ascending
     edge_target: npt.NDArray[np.int32]  # int32[e], ascending within one source; a pair of blocks occurs once
     edge_kind: npt.NDArray[np.uint8]  # uint8[e] of :class:`EdgeKind`
@@ -138,6 +134,32 @@ class FlowGraph(ColumnRecord, frozen=True, kw_only=True):
     # int32[b + 1]; the edges into block i are ``predecessor_edges[predecessor_starts[i]:predecessor_starts[i + 1]]``
     predecessor_starts: npt.NDArray[np.int32]
     predecessor_edges: npt.NDArray[np.int32]  # int32[e], edge numbers by target, then source
+
+    @property
+    def block_count(self) -> int:
+        """Number of blocks."""
+        return len(self.first_instruction)
+
+    def successors(self, block: int) -> npt.NDArray[np.int32]:
+        """The blocks that can follow ``block``, ascending."""
+        return self.edge_target[self.successor_starts[block] : self.successor_starts[block + 1]]
+
+    def predecessors(self, block: int) -> npt.NDArray[np.int32]:
+        """The blocks that ``block`` can follow, ascending."""
+        edges = self.predecessor_edges[self.predecessor_starts[block] : self.predecessor_starts[block + 1]]
+        return self.edge_source[edges]
+
+
+class FlowGraph(Blocks, frozen=True, kw_only=True):
+    """The basic blocks of one function section and how control can pass between them.
+
+    Calls are no edges: see ``calls``. "The end" is wherever control leaves the section other
+    than by a call: EXIT, RET, a branch out of it or to an unknown place, and its last address.
+    """
+
+    function: str  # mangled name of the function
+    # uint8[b] of :class:`~gpa_lsp.code.binary.model.Flow`, what the last instruction does; NONE where the next block merely is a target
+    terminator: npt.NDArray[np.uint8]
     # the section's own routine first, then its sub-functions, by address. Empty only when there are no instructions.
     procedures: tuple[Procedure, ...]
     procedure_of_block: npt.NDArray[np.int32]  # int32[b] into ``procedures``, by address
@@ -160,20 +182,6 @@ class FlowGraph(ColumnRecord, frozen=True, kw_only=True):
     # symbol. They have no edge for that jump.
     unknown_targets: npt.NDArray[np.int32]
     problems: tuple[Problem, ...]  # what was wrong in the input
-
-    @property
-    def block_count(self) -> int:
-        """Number of blocks."""
-        return len(self.first_instruction)
-
-    def successors(self, block: int) -> npt.NDArray[np.int32]:
-        """The blocks that can follow ``block``, ascending."""
-        return self.edge_target[self.successor_starts[block] : self.successor_starts[block + 1]]
-
-    def predecessors(self, block: int) -> npt.NDArray[np.int32]:
-        """The blocks that ``block`` can follow, ascending."""
-        edges = self.predecessor_edges[self.predecessor_starts[block] : self.predecessor_starts[block + 1]]
-        return self.edge_source[edges]
 
     def next_instructions(self, index: int) -> tuple[int, ...]:
         """The instructions of this section that a thread can execute after instruction ``index``, calls stepped over; ascending."""

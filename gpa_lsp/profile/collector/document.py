@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gpa_lsp.code.binary.cubin import read_cubin
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem, ProblemSeverity
 from gpa_lsp.foundation.numbers import format_count_of
 from gpa_lsp.foundation.whole_files import atomic_write
 from gpa_lsp.profile.collector.choosing import Launches, Selection, TimedLaunch
-from gpa_lsp.profile.collector.host_lines import HostPlace, find_places
+from gpa_lsp.profile.collector.host_lines import find_places
 from gpa_lsp.profile.collector.library import NAME
 from gpa_lsp.profile.collector.records import CollectedContext, CollectedFunction, CollectedPath, CollectedProcess, Mode
 from gpa_lsp.profile.collector.totals import SampleTotals, add_up
@@ -135,23 +136,21 @@ def _choose_native(path: CollectedPath) -> list[tuple[str, int]]:
 
 
 def _describe_native(
-    frames: list[tuple[str, int]], places: Mapping[str, Mapping[int, tuple[HostPlace, ...]]]
+    frames: list[tuple[str, int]], places: Mapping[str, Mapping[int, tuple[HostFrame, ...]]]
 ) -> Iterator[HostFrame]:
     for image, offset in frames:
         found = places.get(image, {}).get(offset - 1, ())
         if any(place.function in _BEGINNING for place in found):
             return  # what follows begins every program
         module = PurePath(image).name or None
-        for place in found:
-            yield HostFrame(function=place.function, module=module, file=place.file, line=place.line, address=offset)
-        if not found:
-            yield HostFrame(function=None, module=module, file=None, line=None, address=offset)
+        for place in found or (HostFrame(function=None),):
+            yield replace(place, module=module, address=offset)
 
 
 def _describe_python(path: CollectedPath) -> Iterator[HostFrame]:
     for file, function, line in path.python:
         if file != _SHIM:
-            yield HostFrame(function=function or None, module=None, file=file or None, line=line or None, address=None)
+            yield HostFrame(function=function or None, file=file or None, line=line or None)
 
 
 def find_common(stacks: list[tuple[HostFrame, ...]]) -> tuple[HostFrame, ...]:

@@ -8,26 +8,17 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from msgspec import Struct
-
 from gpa_lsp.code.binary.linkage_names import demangle
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.regular_files import open_regular_file
+from gpa_lsp.profile.model import HostFrame
 
 _MOST_BYTES = 4 << 30
 _DEBUG_FOLDER = Path("/usr/lib/debug/.build-id")
 
 
-class HostPlace(Struct, frozen=True, kw_only=True):
-    """Where an address is."""
-
-    function: str | None  # readable name; None when not known
-    file: str | None = None  # source file; None when not known
-    line: int | None = None  # 1-based; None when not known
-
-
-def find_places(image: Path, offsets: Collection[int]) -> Mapping[int, tuple[HostPlace, ...]]:
-    """What is at some addresses of an image, each with the functions inlined there before it, innermost first."""
+def find_places(image: Path, offsets: Collection[int]) -> Mapping[int, tuple[HostFrame, ...]]:
+    """What is at some addresses of an image, each with the functions inlined there before it, innermost first; frames have readable names."""
     # imported here: measuring without DWARF does without it
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
@@ -52,10 +43,10 @@ class _Finder:
         self._elf = elf
         self._stream = stream
 
-    def find(self, offsets: list[int]) -> dict[int, tuple[HostPlace, ...]]:
+    def find(self, offsets: list[int]) -> dict[int, tuple[HostFrame, ...]]:
         symbols = self._find_symbols(offsets)
-        found: dict[int, tuple[HostPlace, ...]] = {
-            offset: (HostPlace(function=name),) for offset, name in symbols.items()
+        found: dict[int, tuple[HostFrame, ...]] = {
+            offset: (HostFrame(function=name),) for offset, name in symbols.items()
         }
         with _open_debug(self._elf) as elf:
             if elf.has_dwarf_info(strict=True):
@@ -87,7 +78,7 @@ class _Finder:
 
     def _find_lines(
         self, dwarf: Any, offsets: list[int], symbols: Mapping[int, str]
-    ) -> Iterator[tuple[int, tuple[HostPlace, ...]]]:
+    ) -> Iterator[tuple[int, tuple[HostFrame, ...]]]:
         units = _find_units(dwarf, offsets)
         for unit, held in units:
             lines = _read_lines(dwarf, unit, held)
@@ -236,14 +227,14 @@ def _list_ranges(dwarf: Any, unit: Any, entry: Any) -> Iterator[tuple[int, int]]
             yield base + one.begin_offset, base + one.end_offset
 
 
-def _unroll(chain: list[Any], file: str | None, line: int | None, symbol: str | None) -> Iterator[HostPlace]:
+def _unroll(chain: list[Any], file: str | None, line: int | None, symbol: str | None) -> Iterator[HostFrame]:
     """Innermost first: each function is where the one inside it was called from."""
     if not chain:
-        yield HostPlace(function=symbol, file=file, line=line)
+        yield HostFrame(function=symbol, file=file, line=line)
         return
     for position, entry in reversed(list(enumerate(chain))):
         name = _name_function(entry) or (symbol if position == 0 else None)
-        yield HostPlace(function=name, file=file, line=line)
+        yield HostFrame(function=name, file=file, line=line)
         called = entry.attributes.get("DW_AT_call_line")
         line = called.value if called is not None else None
         file = _name_call_file(entry) or file
