@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Weight
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts
-from gpa_lsp.diagnosis.analyses.lanes.columns import measure_partial_warps, read_lanes
-from gpa_lsp.diagnosis.analyses.questions.divergence import ANALYSIS
+from gpa_lsp.diagnosis.analyses.questions.divergence import ANALYSIS, measure_partial_warps, read_lanes
 from tests.rows.written import write_kernel
 
 

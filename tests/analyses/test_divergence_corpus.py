@@ -2,8 +2,7 @@
 
 import pytest
 
-from gpa_lsp.diagnosis.analyses.lanes.columns import read_lanes
-from gpa_lsp.diagnosis.analyses.questions.divergence import ANALYSIS
+from gpa_lsp.diagnosis.analyses.questions.divergence import ANALYSIS, read_lanes
 from tests.analyses.reports_by_line import every_kernel, launches_of, name_of, runs_alike
 from tests.conftest import find_corpus
 

@@ -6,14 +6,12 @@ from pathlib import Path
 import msgspec.structs
 import pytest
 
+from gpa_lsp.diagnosis.analyses import mix as mix_classes
+from gpa_lsp.diagnosis.analyses import mix as mix_pipes
 from gpa_lsp.diagnosis.analyses.answers import Answer, Weight
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts
-from gpa_lsp.diagnosis.analyses.mix import classes as mix_classes
-from gpa_lsp.diagnosis.analyses.mix import pipes as mix_pipes
-from gpa_lsp.diagnosis.analyses.mix.classes import WorkClass, classify_mnemonic
-from gpa_lsp.diagnosis.analyses.mix.pipes import find_pipe, list_pipes
-from gpa_lsp.diagnosis.analyses.mix.tables import _GROUPS
-from gpa_lsp.diagnosis.analyses.questions.instruction_mix import ANALYSIS
+from gpa_lsp.diagnosis.analyses.mix import WorkClass, classify_mnemonic, find_pipe, list_pipes
+from gpa_lsp.diagnosis.analyses.questions.instruction_mix import _GROUPS, ANALYSIS
 from gpa_lsp.gpu.arch.lookup import find_architecture, list_architectures
 from tests.binary.opcode_table import TABLE
 from tests.rows.written import write_kernel
@@ -45,7 +43,7 @@ def test_entries_name_opcodes_that_there_are():
 
 
 def test_no_entry_is_in_two_classes():
-    lists = list(tomllib.loads(Path(mix_classes.__file__).with_name("classes.toml").read_text()).values())
+    lists = list(tomllib.loads(Path(mix_classes.__file__).with_name("work_classes.toml").read_text()).values())
     entries = [entry for one in lists for entry in one]
     assert len(entries) == len(set(entries))
 

@@ -5,8 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from gpa_lsp.diagnosis.analyses.mix.classes import CLASSES, WorkClass, classify_rows
-from gpa_lsp.diagnosis.analyses.mix.pipes import assign_pipes, list_pipes
+from gpa_lsp.diagnosis.analyses.mix import CLASSES, WorkClass, assign_pipes, classify_rows, list_pipes
 from gpa_lsp.diagnosis.analyses.questions.instruction_mix import ANALYSIS, count_opcodes
 from tests.analyses.reports_by_line import every_kernel, launches_of, name_of, runs_alike
 from tests.conftest import find_corpus

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Weight
-from gpa_lsp.diagnosis.analyses.balance.waves import Waves, list_grid_sizes
+from gpa_lsp.diagnosis.analyses.balance import Waves, list_grid_sizes
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.questions import load_balance
 from gpa_lsp.kernel.model import Kernel

@@ -3,8 +3,7 @@
 import msgspec.structs
 import pytest
 
-from gpa_lsp.diagnosis.analyses.access.columns import read_accesses
-from gpa_lsp.diagnosis.analyses.access.patterns import Pattern, RequestShape, find_pattern
+from gpa_lsp.diagnosis.analyses.access import Pattern, RequestShape, find_pattern, read_accesses
 from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS, Answer, Weight
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.questions.memory_access import ANALYSIS

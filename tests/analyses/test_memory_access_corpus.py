@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.analyses.access.columns import read_accesses
-from gpa_lsp.diagnosis.analyses.access.lines import count_widths
+from gpa_lsp.diagnosis.analyses.access import count_widths, read_accesses
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.line_sums import index_lines
 from gpa_lsp.diagnosis.analyses.questions.memory_access import ANALYSIS

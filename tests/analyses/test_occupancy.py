@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Weight
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts
-from gpa_lsp.diagnosis.analyses.occupancy.gap import measure_gap
 from gpa_lsp.diagnosis.analyses.occupancy.launch import LaunchShape
+from gpa_lsp.diagnosis.analyses.occupancy.worth import measure_gap
 from gpa_lsp.diagnosis.analyses.questions import occupancy
 from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
 from gpa_lsp.gpu.arch.lookup import find_architecture

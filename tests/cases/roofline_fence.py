@@ -15,7 +15,7 @@ Numbers are written with six digits. Lines that begin with ``roof`` must be all 
 
 from collections.abc import Iterator
 
-from gpa_lsp.diagnosis.analyses.roofline.findings import describe_place
+from gpa_lsp.diagnosis.analyses.questions.roofline import describe_place
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
 from gpa_lsp.diagnosis.analyses.roofline_model import Roofline
 from gpa_lsp.diagnosis.blame.model import KernelBlame

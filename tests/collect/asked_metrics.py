@@ -21,8 +21,8 @@ from gpa_lsp.diagnosis.advice.advise import advise_kernel
 from gpa_lsp.diagnosis.analyses.analyse_kernel import analyse_kernel
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
+from gpa_lsp.diagnosis.analyses.questions.speed_of_light import RECOMPUTED
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
-from gpa_lsp.diagnosis.analyses.roofline.throughput import RECOMPUTED
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.gpu.arch.lookup import list_architectures
 from gpa_lsp.kernel.model import Kernel

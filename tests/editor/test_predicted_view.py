@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import Space
-from gpa_lsp.diagnosis.analyses.access.patterns import REMEDIES, Pattern
+from gpa_lsp.diagnosis.analyses.access import REMEDIES, Pattern
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.kernel_page import MOST_LENS_CHARS
 from gpa_lsp.editor.model import Action, ActionKind, CommandCall, DiagnosticSeverity, TextEdit

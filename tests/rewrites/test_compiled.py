@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.rewrites.applying import apply_edits
+from gpa_lsp.diagnosis.rewrites.edits import apply_edits
 from gpa_lsp.diagnosis.rewrites.find import find_rewrites
 from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteContext
 from tests.fixtures_manifest.manifest import FIXTURES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpa_lsp.diagnosis.rewrites.applying import apply_edits
+from gpa_lsp.diagnosis.rewrites.edits import apply_edits
 from tests.rewrites.notation import offer, read_marked
 
 HEAD = "__device__ float g(float *x, float a, float b, float4 v, int n, double d) {\n"

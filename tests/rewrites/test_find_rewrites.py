@@ -6,8 +6,7 @@ from gpa_lsp.code.sources.languages import find_language
 from gpa_lsp.code.sources.trees import LARGEST_SOURCE_BYTES
 from gpa_lsp.diagnosis.advice import optimizers
 from gpa_lsp.diagnosis.advice.optimizers import Optimizer
-from gpa_lsp.diagnosis.rewrites.applying import apply_edits
-from gpa_lsp.diagnosis.rewrites.edits import find_line_end
+from gpa_lsp.diagnosis.rewrites.edits import apply_edits, find_line_end
 from gpa_lsp.diagnosis.rewrites.find import MOST_LINES, MOST_REWRITES, find_rewrites, load_kinds
 from gpa_lsp.diagnosis.rewrites.model import RewriteContext, TextEdit, TextPlace
 from gpa_lsp.foundation.catalogue import load_catalogue

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gpa_lsp.code.sources.trees import read_tree
-from gpa_lsp.diagnosis.rewrites.applying import apply_edits
+from gpa_lsp.diagnosis.rewrites.edits import apply_edits
 from gpa_lsp.diagnosis.rewrites.find import find_rewrites, load_kinds
 from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteContext
 from tests.conftest import examples

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from gpa_lsp.diagnosis.rewrites.applying import apply_edits
+from gpa_lsp.diagnosis.rewrites.edits import apply_edits
 from tests.rewrites.notation import offer, read_marked
 
 TRITON = "import triton\nimport triton.language as tl\n"

@@ -5,13 +5,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gpa_lsp.code.sources.cuda_declarations import Names, list_words
 from gpa_lsp.code.sources.directives import Pragma, find_directives
 from gpa_lsp.code.sources.trees import SourceTree, list_ancestors, read_text, walk_lines
+from gpa_lsp.diagnosis.rewrites.code import read_code
+from gpa_lsp.diagnosis.rewrites.edits import insert_line_above, read_indentation
+from gpa_lsp.diagnosis.rewrites.model import TextEdit, TextPlace
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
 
 LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
 
@@ -165,3 +170,39 @@ def is_constant(node: "Node | None", names: Names, depth: int = 0) -> bool:
     if declaration.scope.type == "template_declaration" or "constexpr" in declaration.qualifiers:
         return True
     return "const" in declaration.qualifiers and is_constant(declaration.value, names, depth + 1)
+
+
+def write_pragma(copies: int | None) -> str:
+    """The directive.
+
+    >>> write_pragma(4), write_pragma(None)
+    ('#pragma unroll 4', '#pragma unroll')
+    """
+    return "#pragma unroll" if copies is None else f"#pragma unroll {copies}"
+
+
+def put_pragma(tree: SourceTree, loop: "Node", copies: int | None) -> TextEdit | None:
+    """A pragma on the line above a loop; None where the loop is not the first thing on its line, because a directive needs a line of its own."""
+    code, indentation = read_code(tree, loop), read_indentation(tree, loop)
+    parent = loop.parent
+    if code is None or indentation is None or parent is None or parent.type == "attributed_statement":
+        return None
+    if _stands_at_margin(tree, code.function.node):
+        indentation = b""
+    return insert_line_above(tree, loop, write_pragma(copies), indentation=indentation)
+
+
+def change_pragma(tree: SourceTree, loop: "Node", pragma: UnrollPragma, copies: int) -> TextEdit | None:
+    """Another factor in the pragma in front of a loop; None where a comment or a continued line stands in it."""
+    line = pragma.line
+    words = tree.content[line.words_byte : line.end_byte].decode("utf-8", "replace")
+    if read_code(tree, loop) is None or " ".join(words.split()) != line.words:
+        return None
+    column = line.words_byte - tree.content.rfind(b"\n", 0, line.words_byte) - 1
+    start = TextPlace(line=line.row + 1, column=column)
+    return TextEdit(start=start, end=replace(start, column=column + len(words.rstrip())), text=f"unroll {copies}")
+
+
+def _stands_at_margin(tree: SourceTree, function: "Node") -> bool:
+    """The function's other pragmas are not indented, as many formatters have it."""
+    return tree.content.find(b"\n#pragma", function.start_byte, function.end_byte) >= 0

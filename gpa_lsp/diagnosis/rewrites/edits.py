@@ -1,5 +1,6 @@
 """Edits of a text: made from nodes of its tree, and applied to it."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpa_lsp.code.sources.trees import SourceTree
@@ -73,3 +74,39 @@ def _find_end(tree: SourceTree, node: "Node") -> TextPlace:
 def _place(tree: SourceTree, position: int, row: int, column_bytes: int) -> TextPlace:
     before = tree.content[position - column_bytes : position]
     return TextPlace(line=row + 1, column=len(before.decode("utf-8", "replace")))
+
+
+def apply_edits(text: str, edits: Sequence[TextEdit]) -> str:
+    r"""The text with edits made.
+
+    Args:
+        text: lines end with ``\n`` or ``\r\n``.
+        edits: not overlapping; those at one place are made in their order.
+
+    Raises:
+        ValueError: they overlap, or are not in the text.
+
+    >>> place = TextPlace(line=2, column=1)
+    >>> apply_edits("a\nbc\n", [TextEdit(start=place, end=place, text="-")])
+    'a\nb-c\n'
+    """
+    starts = [0]
+    for line in text.split("\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    parts, position = [], 0
+    for edit in sorted(edits, key=lambda one: (one.start, one.end)):
+        start, end = (_find_offset(text, starts, place) for place in (edit.start, edit.end))
+        if not position <= start <= end:
+            raise ValueError(f"{edit} overlaps another edit")
+        parts += [text[position:start], edit.text]
+        position = end
+    return "".join([*parts, text[position:]])
+
+
+def _find_offset(text: str, starts: Sequence[int], place: TextPlace) -> int:
+    if not 1 <= place.line < len(starts):
+        raise ValueError(f"{place} is not in the text")
+    offset = starts[place.line - 1] + place.column
+    if not starts[place.line - 1] <= offset < starts[place.line]:
+        raise ValueError(f"{place} is not on its line")
+    return min(offset, len(text))

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from gpa_lsp.code.binary.compiled_limits import read_compiled_limits
 from gpa_lsp.code.binary.cubin import read_cubin
 from gpa_lsp.code.ptx.model import Space
-from gpa_lsp.diagnosis.analyses.static.code_change import compare_code
-from gpa_lsp.diagnosis.analyses.static.code_facts import CodeFacts, find_code_facts
+from gpa_lsp.diagnosis.analyses.static.code_change import CodeFacts, compare_code, find_code_facts
 from gpa_lsp.diagnosis.analyses.static.kernel_statics import find_kernel_statics
 from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin, KnownBlock
 from gpa_lsp.document.advice_words import describe_limit_briefly

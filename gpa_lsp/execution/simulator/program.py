@@ -6,7 +6,7 @@ from enum import IntEnum
 from msgspec import Struct
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
-from gpa_lsp.diagnosis.analyses.mix.pipes import find_pipe
+from gpa_lsp.diagnosis.analyses.mix import find_pipe
 from gpa_lsp.execution.simulator.reasons import MIO_THROTTLE, TEX_THROTTLE
 from gpa_lsp.execution.simulator.register_ports import NO_READS, RegisterReads, find_register_reads
 from gpa_lsp.gpu.arch.model import Architecture

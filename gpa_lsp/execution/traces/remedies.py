@@ -1,6 +1,6 @@
 """What helps against what a trace shows."""
 
-from gpa_lsp.diagnosis.analyses.access.patterns import REMEDIES, Pattern
+from gpa_lsp.diagnosis.analyses.access import REMEDIES, Pattern
 from gpa_lsp.execution.traces.model import AccessGroupKind
 from gpa_lsp.execution.traces.patterns import LanePattern
 from gpa_lsp.execution.traces.segments import SECTOR_BYTES

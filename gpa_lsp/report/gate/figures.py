@@ -7,7 +7,7 @@ from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.symbolic_accesses.model import SymbolicAccess
 from gpa_lsp.diagnosis.advice.find_statics import KernelFindings
 from gpa_lsp.diagnosis.advice.static_model import LOOP_WEIGHT
-from gpa_lsp.diagnosis.analyses.mix.classes import WorkClass, classify_mnemonic
+from gpa_lsp.diagnosis.analyses.mix import WorkClass, classify_mnemonic
 from gpa_lsp.execution.prediction.model import KernelPrediction
 from gpa_lsp.foundation.locations import SourceLine
 from gpa_lsp.foundation.ownership import choose_frame

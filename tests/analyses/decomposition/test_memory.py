@@ -5,24 +5,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.diagnosis.analyses.decomposition.latency_split import OPERANDS, QUEUEING, split_latency
-from gpa_lsp.diagnosis.analyses.decomposition.load_traffic import (
-    L2Traffic,
-    count_lines_per_request,
-    list_load_traffic,
-    read_l2_traffic,
-)
-from gpa_lsp.diagnosis.analyses.decomposition.load_waits import UseWaits, measure_load_waits
-from gpa_lsp.diagnosis.analyses.decomposition.memory_answer import write_memory_answer
-from gpa_lsp.diagnosis.analyses.decomposition.memory_view import view_memory
-from gpa_lsp.diagnosis.analyses.decomposition.sample_scale import measure_sample_scale
+from gpa_lsp.diagnosis.analyses.decomposition.load_waits import UseWaits, measure_load_waits, measure_sample_scale
+from gpa_lsp.diagnosis.analyses.decomposition.memory_view import OPERANDS, QUEUEING, split_latency, view_memory
 from gpa_lsp.diagnosis.analyses.decomposition.unit_use import MEMORY_UNITS, list_unit_use
 from gpa_lsp.diagnosis.analyses.decomposition.unloaded_latency import (
+    L2Traffic,
     average_l1_hits,
+    count_lines_per_request,
     estimate_lines,
     estimate_unloaded_latency,
+    list_load_traffic,
     reach_level,
+    read_l2_traffic,
 )
+from gpa_lsp.diagnosis.analyses.questions.memory_latency import write_memory_answer
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.kernel.dataflow.instruction_kinds import InstructionKind
 from tests.analyses.decomposition.written_facts import name_state, write_facts

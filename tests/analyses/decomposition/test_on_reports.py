@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS
-from gpa_lsp.diagnosis.analyses.decomposition.issue_tree import build_issue_tree
+from gpa_lsp.diagnosis.analyses.decomposition.load_waits import measure_sample_scale
 from gpa_lsp.diagnosis.analyses.decomposition.memory_view import view_memory
-from gpa_lsp.diagnosis.analyses.decomposition.sample_scale import measure_sample_scale
 from gpa_lsp.diagnosis.analyses.decomposition.stall_split import split_reason
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import read_warp_time
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.questions import memory_latency, stall_sources, top_down
+from gpa_lsp.diagnosis.analyses.questions.top_down import build_issue_tree
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.read import read_profile

@@ -3,7 +3,6 @@
 import pytest
 
 from gpa_lsp.diagnosis.analyses.decomposition.instruction_rows import view_rows
-from gpa_lsp.diagnosis.analyses.decomposition.queue_pressure import list_queue_use
 from gpa_lsp.diagnosis.analyses.decomposition.reason_notes import (
     STORE_AND_GO_ON,
     STORES_ARE_DENSE,
@@ -11,6 +10,7 @@ from gpa_lsp.diagnosis.analyses.decomposition.reason_notes import (
     note_reason,
 )
 from gpa_lsp.diagnosis.analyses.decomposition.stall_split import split_reason
+from gpa_lsp.diagnosis.analyses.decomposition.unit_use import list_queue_use
 from gpa_lsp.diagnosis.analyses.questions import stall_sources
 from gpa_lsp.kernel.dataflow.instruction_kinds import InstructionKind
 from tests.analyses.decomposition.written_facts import write_facts

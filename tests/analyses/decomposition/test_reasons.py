@@ -2,10 +2,9 @@
 
 import pytest
 
-from gpa_lsp.diagnosis.analyses.decomposition.memory_view import view_memory
-from gpa_lsp.diagnosis.analyses.decomposition.memory_words import LEG_REMEDIES, LEVEL_REMEDIES
-from gpa_lsp.diagnosis.analyses.decomposition.reasons import WARP_STATES, SourceRule, find_by_counter, find_warp_state
+from gpa_lsp.diagnosis.analyses.decomposition.memory_view import LEG_REMEDIES, LEVEL_REMEDIES, view_memory
 from gpa_lsp.diagnosis.analyses.decomposition.unit_use import MEMORY_UNITS, PIPE_UNITS, QUEUE_UNITS
+from gpa_lsp.diagnosis.analyses.decomposition.warp_time import WARP_STATES, SourceRule, find_by_counter, find_warp_state
 from gpa_lsp.gpu.arch.lookup import find_architecture, list_architectures
 from gpa_lsp.gpu.arch.opcodes import ProducerGroup
 from gpa_lsp.kernel.dataflow.instruction_kinds import KINDS, InstructionKind, find_kind

@@ -3,15 +3,15 @@
 import pytest
 
 from gpa_lsp.diagnosis.analyses.answers import Answer
-from gpa_lsp.diagnosis.analyses.decomposition.memory_words import (
+from gpa_lsp.diagnosis.analyses.decomposition.memory_view import (
     KIND_REMEDIES,
     LEG_REMEDIES,
     LEVEL_REMEDIES,
     NOT_BUSY_REMEDY,
 )
 from gpa_lsp.diagnosis.analyses.decomposition.reason_notes import ACCESS_DENSER, REMOVE_CONFLICTS, SOURCE_REMEDIES
-from gpa_lsp.diagnosis.analyses.decomposition.reasons import WARP_STATES
 from gpa_lsp.diagnosis.analyses.decomposition.unit_use import MEMORY_UNITS
+from gpa_lsp.diagnosis.analyses.decomposition.warp_time import WARP_STATES
 from gpa_lsp.diagnosis.analyses.questions import memory_latency, stall_sources, top_down
 from gpa_lsp.kernel.dataflow.instruction_kinds import InstructionKind
 from tests.analyses.decomposition.written_facts import write_facts

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.diagnosis.analyses.answers import Weight
-from gpa_lsp.diagnosis.analyses.decomposition.issue_tree import OTHER_REASONS, build_issue_tree
 from gpa_lsp.diagnosis.analyses.questions import top_down
+from gpa_lsp.diagnosis.analyses.questions.top_down import OTHER_REASONS, build_issue_tree
 from gpa_lsp.profile.model import LEAST_MEASURED
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
 from tests.analyses.decomposition.written_facts import name_state, write_facts

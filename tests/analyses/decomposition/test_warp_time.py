@@ -2,9 +2,9 @@
 
 import pytest
 
-from gpa_lsp.diagnosis.analyses.decomposition.issue_slots import read_issue_slots
-from gpa_lsp.diagnosis.analyses.decomposition.sample_scale import measure_sample_scale
+from gpa_lsp.diagnosis.analyses.decomposition.load_waits import measure_sample_scale
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import read_warp_time
+from gpa_lsp.diagnosis.analyses.questions.top_down import read_issue_slots
 from tests.analyses.decomposition.written_facts import name_state, write_facts
 
 CODE = """

@@ -4,9 +4,8 @@ import json
 from dataclasses import dataclass
 from functools import cache
 
-from gpa_lsp.diagnosis.analyses.roofline.instructions import count_launch
-from gpa_lsp.diagnosis.analyses.roofline.throughput import Basis
-from gpa_lsp.diagnosis.analyses.roofline.totals import read_span
+from gpa_lsp.diagnosis.analyses.questions.speed_of_light import Basis
+from gpa_lsp.diagnosis.analyses.roofline.counts import count_launch, read_span
 from gpa_lsp.gpu.device.find import find_machine
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import Kernel

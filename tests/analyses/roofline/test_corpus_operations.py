@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.analyses.roofline.instructions import THREAD_TABLES, count_launch
+from gpa_lsp.diagnosis.analyses.roofline.counts import THREAD_TABLES, count_launch
 from gpa_lsp.diagnosis.analyses.roofline.operations import count_operations
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
 from gpa_lsp.gpu.device.model import OperationKind

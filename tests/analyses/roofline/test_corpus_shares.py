@@ -10,14 +10,13 @@ from collections.abc import Iterator
 import pytest
 
 from gpa_lsp.diagnosis.analyses.limiter.find import BUSY_RATIO
-from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
-from gpa_lsp.diagnosis.analyses.roofline.throughput import (
+from gpa_lsp.diagnosis.analyses.questions.speed_of_light import (
     RECOMPUTED,
     read_breakdown,
     recompute,
 )
-from gpa_lsp.diagnosis.analyses.roofline.throughput_names import MEMORY_THROUGHPUT, SM_THROUGHPUT
-from gpa_lsp.diagnosis.analyses.roofline.under_roofs import ISSUE
+from gpa_lsp.diagnosis.analyses.roofline.busy_units import MEMORY_THROUGHPUT, SM_THROUGHPUT
+from gpa_lsp.diagnosis.analyses.roofline.place import ISSUE, place_kernel
 from gpa_lsp.diagnosis.analyses.roofline_model import CLEARLY_NEARER, Roofline
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.profile.model import Launch

@@ -3,11 +3,12 @@
 import pytest
 
 from gpa_lsp.code.binary.opcodes import describe_mnemonic
-from gpa_lsp.diagnosis.analyses.roofline.instructions import THREAD_TABLES, WARP_TABLES, Executions, count_launch
-from gpa_lsp.diagnosis.analyses.roofline.opcode_operations import count_thread_operations
-from gpa_lsp.diagnosis.analyses.roofline.operations import count_operations
-from gpa_lsp.diagnosis.analyses.roofline.tensor_shapes import count_tensor_operations
-from gpa_lsp.diagnosis.analyses.roofline.totals import read_span
+from gpa_lsp.diagnosis.analyses.roofline.counts import THREAD_TABLES, WARP_TABLES, Executions, count_launch, read_span
+from gpa_lsp.diagnosis.analyses.roofline.operations import (
+    count_operations,
+    count_tensor_operations,
+    count_thread_operations,
+)
 from gpa_lsp.diagnosis.analyses.roofline_model import OperationCount
 from gpa_lsp.gpu.device.model import OperationKind
 from gpa_lsp.profile.model import Launch

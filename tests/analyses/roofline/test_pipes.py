@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpa_lsp.diagnosis.analyses.roofline.throughput import PipeUse, find_half_cycles, find_pipe_use
+from gpa_lsp.diagnosis.analyses.questions.speed_of_light import PipeUse, find_half_cycles, find_pipe_use
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.gpu.arch.model import Architecture
 

@@ -15,7 +15,7 @@ from gpa_lsp.diagnosis.analyses.questions import roofline as roofline_question
 from gpa_lsp.diagnosis.analyses.questions import speed_of_light
 from gpa_lsp.diagnosis.analyses.roofline.operations import COUNTED
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
-from gpa_lsp.diagnosis.analyses.roofline.traffic import RECIPES
+from gpa_lsp.diagnosis.analyses.roofline.work import RECIPES
 from gpa_lsp.diagnosis.analyses.roofline_model import MOST_LAUNCHES
 from gpa_lsp.gpu.device.empirical_model import ClockDomain, EmpiricalBandwidth, EmpiricalRoofs
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind, RoofOrigin

@@ -2,10 +2,8 @@
 
 import pytest
 
-from gpa_lsp.diagnosis.analyses.roofline.instructions import Executions
-from gpa_lsp.diagnosis.analyses.roofline.totals import read_span
-from gpa_lsp.diagnosis.analyses.roofline.traffic import measure_traffic
-from gpa_lsp.diagnosis.analyses.roofline.work import measure_work
+from gpa_lsp.diagnosis.analyses.roofline.counts import Executions, read_span
+from gpa_lsp.diagnosis.analyses.roofline.work import measure_traffic, measure_work
 from gpa_lsp.diagnosis.analyses.roofline_model import Traffic
 from gpa_lsp.gpu.device.model import MemoryLevel
 from tests.analyses.roofline.launches import write_launch, write_machine

@@ -6,8 +6,12 @@ from hypothesis import strategies as st
 
 from gpa_lsp.diagnosis.advice.estimators import estimate_elimination
 from gpa_lsp.diagnosis.advice.model import LEAST_SPEEDUP as LEAST_OF_ADVICE
-from gpa_lsp.diagnosis.analyses.starlight.equations import estimate_line_speedup, estimate_new_rate, measure_line_share
-from gpa_lsp.diagnosis.analyses.starlight.estimates import LEAST_SPEEDUP
+from gpa_lsp.diagnosis.analyses.starlight.movement import (
+    LEAST_SPEEDUP,
+    estimate_line_speedup,
+    estimate_new_rate,
+    measure_line_share,
+)
 
 COUNTS = st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 10_000)), min_size=1).filter(
     lambda lines: sum(map(sum, lines)) > 0

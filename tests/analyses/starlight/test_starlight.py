@@ -8,9 +8,8 @@ from gpa_lsp.diagnosis.analyses.answers import Answer, Weight
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.questions.starlight import LABEL, answer_starlight
 from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
-from gpa_lsp.diagnosis.analyses.starlight.counting import LineSamples, count_lines
 from gpa_lsp.diagnosis.analyses.starlight.decision import CHECKS, decide
-from gpa_lsp.diagnosis.analyses.starlight.suggestions import Bottleneck
+from gpa_lsp.diagnosis.analyses.starlight.suggestions import Bottleneck, LineSamples, count_lines
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.stall_reasons import STALL_REASONS

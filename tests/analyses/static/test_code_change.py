@@ -3,8 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.analyses.static.code_change import CodeChange, compare_code, find_scale
-from gpa_lsp.diagnosis.analyses.static.code_facts import CodeFacts, find_code_facts
+from gpa_lsp.diagnosis.analyses.static.code_change import (
+    CodeChange,
+    CodeFacts,
+    compare_code,
+    find_code_facts,
+    find_scale,
+)
 from gpa_lsp.diagnosis.analyses.static.kernel_statics import find_kernel_statics
 from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin, KnownBlock
 from tests.rows.written import write_kernel

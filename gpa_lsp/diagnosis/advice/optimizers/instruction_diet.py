@@ -13,7 +13,7 @@ from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
 from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.advice.unit_pricing import UnitMatch
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
-from gpa_lsp.diagnosis.analyses.mix.classes import CLASSES, WorkClass, classify_rows
+from gpa_lsp.diagnosis.analyses.mix import CLASSES, WorkClass, classify_rows
 from gpa_lsp.foundation.prose import Sentence, list_of, percent, say
 from gpa_lsp.kernel.scopes import ScopeKind
 

@@ -8,7 +8,7 @@ from gpa_lsp.code.symbolic_accesses.model import SymbolicAccess, WarpPattern
 from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
 from gpa_lsp.diagnosis.advice.static_model import Certainty, StaticFacts, StaticFinding
 from gpa_lsp.diagnosis.advice.warp_facts import WarpFacts, describe_access, describe_cost, describe_distance
-from gpa_lsp.diagnosis.analyses.access.patterns import CONFLICT_REMEDY
+from gpa_lsp.diagnosis.analyses.access import CONFLICT_REMEDY
 from gpa_lsp.foundation.prose import Sentence, number, say
 
 NAME = "bank-conflicts"

@@ -8,7 +8,7 @@ from gpa_lsp.code.symbolic_accesses.model import SymbolicAccess, WarpPattern
 from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
 from gpa_lsp.diagnosis.advice.static_model import Certainty, StaticFacts, StaticFinding
 from gpa_lsp.diagnosis.advice.warp_facts import WarpFacts, describe_access, describe_cost, describe_distance
-from gpa_lsp.diagnosis.analyses.access.patterns import REMEDIES, Pattern
+from gpa_lsp.diagnosis.analyses.access import REMEDIES, Pattern
 from gpa_lsp.foundation.prose import NOTHING, Sentence, count, number, say
 
 NAME = "uncoalesced-accesses"

@@ -6,13 +6,19 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.diagnosis.analyses.decomposition.memory_words import LEVEL_REMEDIES
-from gpa_lsp.diagnosis.analyses.decomposition.queue_pressure import SHARED_KINDS, list_queue_use
-from gpa_lsp.diagnosis.analyses.decomposition.reasons import find_warp_state
-from gpa_lsp.diagnosis.analyses.decomposition.row_kinds import select_kinds
-from gpa_lsp.diagnosis.analyses.decomposition.sample_scale import measure_sample_scale
+from gpa_lsp.diagnosis.analyses.decomposition.instruction_rows import select_kinds
+from gpa_lsp.diagnosis.analyses.decomposition.load_waits import measure_sample_scale
+from gpa_lsp.diagnosis.analyses.decomposition.memory_view import LEVEL_REMEDIES
 from gpa_lsp.diagnosis.analyses.decomposition.stall_split import Source, StallSplit
-from gpa_lsp.diagnosis.analyses.decomposition.unit_use import MEMORY_UNITS, PIPE_UNITS, QUEUE_UNITS, list_unit_use
+from gpa_lsp.diagnosis.analyses.decomposition.unit_use import (
+    MEMORY_UNITS,
+    PIPE_UNITS,
+    QUEUE_UNITS,
+    SHARED_KINDS,
+    list_queue_use,
+    list_unit_use,
+)
+from gpa_lsp.diagnosis.analyses.decomposition.warp_time import find_warp_state
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD
 from gpa_lsp.foundation.prose import NOTHING, Sentence, count, join, number, percent, say, size

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.diagnosis.analyses.decomposition.instruction_rows import InstructionRows, sum_by_place, view_rows
-from gpa_lsp.diagnosis.analyses.decomposition.reasons import SourceRule, find_warp_state
+from gpa_lsp.diagnosis.analyses.decomposition.warp_time import SourceRule, find_warp_state
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.line_sums import index_lines
 from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency
@@ -100,7 +100,7 @@ def _list_causes(facts: KernelFacts, reason: str) -> Causes:
 
 
 def split_reason(facts: KernelFacts, reason: str, rows: InstructionRows | None = None) -> StallSplit:
-    """The sources of a stall reason by its rule in :data:`~gpa_lsp.diagnosis.analyses.decomposition.reasons.WARP_STATES`."""
+    """The sources of a stall reason by its rule in :data:`~gpa_lsp.diagnosis.analyses.decomposition.warp_time.WARP_STATES`."""
     known = facts.once(_hold_splits)
     if reason not in known:
         known[reason] = _split_reason(facts, reason, view_rows(facts) if rows is None else rows)

@@ -1,10 +1,185 @@
 """How the warps of a kernel spend their cycles: one number per state, from counters or from samples."""
 
+from enum import Enum
+
 from msgspec import Struct
 
-from gpa_lsp.diagnosis.analyses.decomposition.reasons import WarpState, find_by_counter, find_warp_state
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.foundation.figures import sum_known
+from gpa_lsp.foundation.prose import NOTHING, Sentence, say
+from gpa_lsp.profile.stall_reasons import describe_stall_reason
+
+# The warp states of the profiler as the decomposition uses them: their counters, how their sources are told apart, and what to do.
+#
+# A state is a row of one table, and a test holds the table against :data:`gpa_lsp.profile.stall_reasons.STALL_REASONS`: no name is matched
+# anywhere else, so none can be misspelt out of reach.
+
+_AGGREGATE = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+
+
+class SourceRule(Enum):
+    """How the sources of a stall are told apart."""
+
+    BY_CAUSE = "the kind of the cause"
+    BY_PRODUCER = "the kind of the cause, and how the stalled instruction depends on it"
+    BY_WAITER = "the kind of the stalled instruction"
+    BY_PLACE = "the place of the cause"
+    BY_FUNCTION = "the function whose instructions were fetched"
+    NONE = "none: a warp in this state is not stalled"
+
+
+class WarpState(Struct, frozen=True, kw_only=True):
+    """One state of a warp."""
+
+    name: str  # as sampled, in Nsight Compute's spelling
+    counter: str  # the part of the aggregate's name that says which state; differs from ``name`` in two cases
+    rule: SourceRule  # how its sources are told apart
+    remedy: Sentence  # what to do about it in general; empty for states in which nothing is stalled
+    is_stall: bool = True  # the warp could not issue
+
+    @property
+    def aggregate(self) -> str:
+        """The metric that counts it: warps in this state per cycle with an issue."""
+        return _AGGREGATE.format(self.counter)
+
+
+# States whose aggregate is spelt differently. Source: metric names of real reports, 2020.3 to 2026.2.
+_COUNTER_NAMES = {"no_instructions": "no_instruction", "warpgroup_arrive": "gmma"}
+
+_ROWS = (
+    (
+        "long_scoreboard",
+        SourceRule.BY_CAUSE,
+        "Issue loads earlier, or request less (reuse, wider and coalesced accesses)",
+    ),
+    (
+        "short_scoreboard",
+        SourceRule.BY_CAUSE,
+        "Put independent work between these instructions and the use of their results, and use fewer of them",
+    ),
+    (
+        "wait",
+        SourceRule.BY_PRODUCER,
+        "Give each warp independent instructions (unroll, several accumulators)",
+    ),
+    (
+        "math_pipe_throttle",
+        SourceRule.BY_WAITER,
+        "All warps share the pipe: use fewer of its instructions, or those of another pipe",
+    ),
+    (
+        "mio_throttle",
+        SourceRule.BY_WAITER,
+        "Spread out shared-memory, shuffle and special-function instructions, use fewer and wider ones, remove bank conflicts",
+    ),
+    (
+        "lg_throttle",
+        SourceRule.BY_WAITER,
+        "Issue fewer and wider accesses to global and local memory: vector types, values kept in registers, no spills",
+    ),
+    (
+        "tex_throttle",
+        SourceRule.BY_WAITER,
+        "Spread out texture fetches, or read part of the data with ordinary loads",
+    ),
+    (
+        "barrier",
+        SourceRule.BY_PLACE,
+        "Balance the warps' work before the barrier, use smaller blocks so that others run meanwhile, or synchronise less",
+    ),
+    (
+        "membar",
+        SourceRule.BY_PLACE,
+        "Fence with the narrowest correct scope (block before device before system), and less often",
+    ),
+    (
+        "warpgroup_arrive",
+        SourceRule.BY_PLACE,
+        "Issue the matrix instructions of a warp group earlier and keep several groups in flight",
+    ),
+    (
+        "no_instructions",
+        SourceRule.BY_FUNCTION,
+        "Shrink the hot code (less unrolling and inlining, slow paths out of the loop), and branch less",
+    ),
+    (
+        "branch_resolving",
+        SourceRule.BY_CAUSE,
+        "Branch less: unroll short loops, select or predicate instead, inline small functions",
+    ),
+    (
+        "dispatch_stall",
+        SourceRule.BY_WAITER,
+        "Poorly documented; it follows wide multiplies and constant operands, so fewer of these may help",
+    ),
+    (
+        "imc_miss",
+        SourceRule.BY_PLACE,
+        "Let the warps read the same few constants, read them once into registers, or pass large tables through global memory",
+    ),
+    (
+        "drain",
+        SourceRule.BY_PLACE,
+        "Store earlier, and coalesce: a warp cannot exit before its stores have left",
+    ),
+    (
+        "sleeping",
+        SourceRule.BY_PLACE,
+        "Sleep for less time, or do useful work instead",
+    ),
+    (
+        "misc",
+        SourceRule.BY_CAUSE,
+        "The hardware gives no reason; it occurs at reconvergence points, so fewer divergent branches may help",
+    ),
+)
+
+WARP_STATES: dict[str, WarpState] = {
+    **{
+        name: WarpState(name=name, counter=_COUNTER_NAMES.get(name, name), rule=rule, remedy=say(remedy))
+        for name, rule, remedy in _ROWS
+    },
+    **{
+        name: WarpState(name=name, counter=name, rule=SourceRule.NONE, remedy=NOTHING, is_stall=False)
+        for name in ("selected", "not_selected")
+    },
+}
+"""All states known, by name.
+
+Source: what each means, the Nsight Compute Profiling Guide, Warp Stall Reasons; where samples of each are found, measured on real reports.
+"""
+
+
+def find_warp_state(name: str) -> WarpState:
+    """A state by its sampled name; one that is not known keeps its name, and its samples their instruction.
+
+    >>> find_warp_state("no_instructions").aggregate
+    'smsp__average_warps_issue_stalled_no_instruction_per_issue_active.ratio'
+    >>> find_warp_state("flux_capacitor").rule
+    <SourceRule.BY_WAITER: 'the kind of the stalled instruction'>
+    """
+    known = WARP_STATES.get(name)
+    if known is not None:
+        return known
+    remedy = say("This version does not know this state; look at the instructions it is sampled at")
+    return WarpState(
+        name=name,
+        counter=name,
+        rule=SourceRule.BY_WAITER,
+        remedy=remedy,
+        is_stall=describe_stall_reason(name).is_stall,
+    )
+
+
+def find_by_counter(counter: str) -> WarpState:
+    """A state by the word in its aggregate's name.
+
+    >>> find_by_counter("gmma").name, find_by_counter("wait").name
+    ('warpgroup_arrive', 'wait')
+    """
+    name = next((name for name, spelt in _COUNTER_NAMES.items() if spelt == counter), counter)
+    return find_warp_state(name)
+
 
 _PREFIX = "smsp__average_warps_issue_stalled_"
 _SUFFIX = "_per_issue_active.ratio"

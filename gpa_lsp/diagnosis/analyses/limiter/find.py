@@ -9,10 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from gpa_lsp.diagnosis.analyses.balance.units import find_unit, measure_units
-from gpa_lsp.diagnosis.analyses.balance.waves import Waves, find_waves
-from gpa_lsp.diagnosis.analyses.decomposition.queue_pressure import list_queue_use
-from gpa_lsp.diagnosis.analyses.decomposition.row_kinds import list_kinds
+from gpa_lsp.diagnosis.analyses.balance import Waves, find_unit, find_waves, measure_units
+from gpa_lsp.diagnosis.analyses.decomposition.instruction_rows import list_kinds
+from gpa_lsp.diagnosis.analyses.decomposition.unit_use import list_queue_use
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.limiter.model import REQUESTS, Confidence, Limit, Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.roofline.busy_units import read_busy_units

@@ -13,6 +13,10 @@ from gpa_lsp.profile.model import Launch
 
 DYNAMIC_SHARED = "launch__shared_mem_per_block_dynamic"  # Bytes of shared memory per block given at launch
 
+# Percent of the warps that an SM can hold: of cycles in which it had any, and as the launch's shape allows
+ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
+THEORETICAL = "sm__maximum_warps_per_active_cycle_pct"
+
 _MOST_SMS = 100_000  # More multiprocessors than this are no device
 
 # From this compute capability on an image counts the driver's part as static shared memory

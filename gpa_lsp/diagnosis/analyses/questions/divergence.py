@@ -1,21 +1,352 @@
 """Do the threads of a warp take the same path? Idle lanes, and divergent branches, by line."""
 
-from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS, Answer, LineMark, Missing, Weight
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
-from gpa_lsp.diagnosis.analyses.lanes.columns import LaneColumns, read_lanes
-from gpa_lsp.diagnosis.analyses.lanes.findings import (
-    build_bars,
-    build_branch_table,
-    build_line_table,
-    find_divergent_branches,
-    find_idle_lanes,
-    find_partial_warps,
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.code.binary.model import Flow
+from gpa_lsp.diagnosis.analyses.answers import (
+    MOST_MARKS,
+    Answer,
+    Bar,
+    Column,
+    Finding,
+    LineMark,
+    Missing,
+    Table,
+    Weight,
 )
-from gpa_lsp.diagnosis.analyses.line_sums import LineIndex, find_inlined, index_lines, mark_callers, mark_lines
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
+from gpa_lsp.diagnosis.analyses.line_sums import (
+    LineIndex,
+    find_inlined,
+    index_lines,
+    mark_callers,
+    mark_lines,
+    rank_lines,
+)
 from gpa_lsp.diagnosis.analyses.questions import Analysis
-from gpa_lsp.foundation.numbers import Quantity
-from gpa_lsp.foundation.prose import Sentence, capitalize, count, join, number, percent, say
+from gpa_lsp.foundation.numbers import Cell, Quantity
+from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, count, join, number, percent, say
+from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.dataflow.accesses import WARP_THREADS
+from gpa_lsp.profile.model import Dim3
+
+Counts = npt.NDArray[np.int64]
+
+_BRANCHES = (Flow.BRANCH, Flow.INDIRECT_BRANCH, Flow.CALL, Flow.INDIRECT_CALL, Flow.RETURN)
+"""What counts as a branch where threads can part; an exit does not.
+
+Source: in reports of compute capability 7.0 to 9.0, one minus divergent branches over executions of exactly these is
+``smsp__sass_average_branch_targets_threads_uniform.pct`` to ten digits.
+"""
+
+
+class LaneColumns(ColumnRecord, frozen=True, kw_only=True):
+    """The lanes of the n instructions of a kernel, summed over executions.
+
+    A warp instruction has 32 lanes, so ``32 · executions`` of them pass. A lane *takes part* when its thread executes the instruction, and
+    *works* when the guard holds, too.
+    """
+
+    executions: Counts  # int64[n], of warps
+    part: Counts | None  # int64[n], lanes that took part; None when not collected
+    work: Counts | None  # int64[n], lanes that worked; None when not collected
+    divergent: Counts | None  # int64[n], executions of a branch whose threads parted; None when not collected
+    is_branch: npt.NDArray[np.bool_]  # bool[n], branches, calls and returns
+    # bool[n], these, exits, and whatever else decides where the warp goes on: a guard that does not hold there is a way not taken, and no lane lost
+    is_control: npt.NDArray[np.bool_]
+
+    @property
+    def lanes(self) -> Counts:
+        """int64[n], lanes that passed, busy or not."""
+        return self.executions * WARP_THREADS
+
+    @property
+    def idle(self) -> Counts | None:
+        """int64[n], lanes whose thread was elsewhere, had left, or never existed; None when unknown."""
+        return None if self.part is None else np.maximum(self.lanes - self.part, 0)
+
+    @property
+    def switched_off(self) -> Counts | None:
+        """int64[n], lanes that took part and whose guard did not hold; None when unknown."""
+        if self.part is None or self.work is None:
+            return None
+        return np.where(self.is_control, 0, np.maximum(self.part - self.work, 0))
+
+    @property
+    def lost(self) -> Counts:
+        """int64[n], lanes that were idle or switched off, as far as is known."""
+        if self.part is None and self.work is not None:
+            return np.where(self.is_control, 0, np.maximum(self.lanes - self.work, 0))
+        idle, off = self.idle, self.switched_off
+        known = np.zeros_like(self.executions) if idle is None else idle
+        return known if off is None else known + off
+
+    @property
+    def uniform_ratio(self) -> float | None:
+        """Share of the executed branches whose threads stayed together; None without branches or when not collected."""
+        branches = int(self.executions[self.is_branch].sum())
+        return None if self.divergent is None or branches == 0 else 1.0 - int(self.divergent.sum()) / branches
+
+
+def read_lanes(facts: KernelFacts) -> LaneColumns | None:
+    """The lanes of a kernel; None when executions, or both counters of threads, were not collected.
+
+    Executions and threads are counted in different passes; code that spins can have more threads than lanes, which are cut.
+    """
+    executions = facts.read_executions()
+    part, work = facts.read_counter("thread_executions"), facts.read_counter("thread_executions_true")
+    if executions is None or (part is None and work is None):
+        return None
+    lanes = executions * WARP_THREADS
+    part = None if part is None else np.minimum(part, lanes)
+    work = None if work is None else np.minimum(work, lanes if part is None else part)
+    return LaneColumns(
+        executions=executions,
+        part=part,
+        work=work,
+        divergent=facts.read_counter("divergent_branch_targets"),
+        is_branch=facts.rows.mark_by_opcode(lambda opcode: opcode.flow in _BRANCHES),
+        is_control=facts.rows.mark_by_opcode(lambda opcode: opcode.flow is not Flow.NONE),
+    )
+
+
+def measure_partial_warps(block: Dim3) -> float:
+    """The share of lanes that never have a thread, because the last warp of each block is not full.
+
+    >>> measure_partial_warps((128, 1, 1)), measure_partial_warps((48, 1, 1)), measure_partial_warps((1, 1, 1))
+    (0.0, 0.25, 0.96875)
+    """
+    threads = block[0] * block[1] * block[2]
+    lanes = -(-threads // WARP_THREADS) * WARP_THREADS
+    return 1.0 - threads / lanes if lanes else 0.0
+
+
+_MOST_ROWS = 10
+_MOST_LINES = 3
+_WORTH_NAMING = 0.02  # From this share of lanes, or of branches, on something is said
+_MANY_OFF = 0.05  # From this share of lanes on guards are named
+_MATTERS = 0.1  # From this share of the kernel's samples on, a finding is one of those that hold it up
+
+_PARTIAL_REMEDY = say("Make the block size a multiple of 32 threads, with a bounds check for the excess.")
+_DIVERGENCE_REMEDY = say(
+    "Keep the threads of a warp on one path: sort or bin the work by what the condition tests, branch per warp or per block, or let all threads "
+    "compute both sides where these are short. For loops with different trip counts: let the warp share a work queue."
+)
+_GUARD_REMEDY = say(
+    "Short branches are compiled to predicated instructions, which issue with lanes switched off. Where a long stretch is predicated and rarely "
+    "needed, a real branch that whole warps can skip is cheaper."
+)
+
+
+def estimate_idle_samples(facts: KernelFacts, lanes: LaneColumns) -> float:
+    """The most samples that full warps could save: those of each instruction times its share of idle lanes.
+
+    An upper bound: fewer, fuller warps would issue less, but wait for memory as long.
+    """
+    idle = lanes.lost if lanes.idle is None else lanes.idle
+    share = np.divide(idle, lanes.lanes, out=np.zeros(len(idle)), where=lanes.lanes > 0)
+    return float((facts.rows.all_samples.sum(axis=1) * share).sum())
+
+
+def find_partial_warps(facts: KernelFacts) -> list[Finding]:
+    """A finding where blocks do not fill their last warp; none where all launches do."""
+    block, share = _find_worst_block(facts)
+    if share == 0.0:
+        return []
+    threads = count(block[0] * block[1] * block[2], "thread")
+    return [
+        Finding(
+            text=say(
+                "A block of {threads} does not fill its last warp: {share} of all lanes never have a thread.",
+                threads=threads,
+                share=percent(share),
+            ),
+            weight=Weight.HIGH if share >= _MATTERS else Weight.PLAIN,
+            remedy=_PARTIAL_REMEDY,
+        )
+    ]
+
+
+def find_idle_lanes(facts: KernelFacts, lanes: LaneColumns) -> list[Finding]:
+    """What idle and switched-off lanes cost, or that there are few."""
+    total = int(lanes.lanes.sum())
+    if total == 0:
+        return []
+    if lanes.idle is None or lanes.switched_off is None:
+        return _find_lost_lanes(facts, lanes, total)
+    findings = []
+    idle, off = int(lanes.idle.sum()), int(lanes.switched_off.sum())
+    never = _find_worst_block(facts)[1]
+    if idle >= (_WORTH_NAMING + never) * total:
+        findings.append(_describe_idle(facts, lanes, idle, total))
+    if off >= _MANY_OFF * total:
+        findings.append(
+            Finding(
+                text=say(
+                    "Predicates switch off {share} of all lanes (branches not taken excluded); an instruction whose predicate is false still issues.",
+                    share=percent(off / total),
+                ),
+                remedy=_GUARD_REMEDY,
+            )
+        )
+    if idle < _WORTH_NAMING * total:
+        active = number((total - idle) / total * WARP_THREADS)
+        text = say(
+            "Warps are full: {active} of {all} threads are active on average.", active=active, all=count(WARP_THREADS)
+        )
+        findings.append(Finding(text=text, weight=Weight.GOOD))
+    return findings
+
+
+def find_divergent_branches(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> list[Finding]:
+    """The lines whose branches diverge most; none where branches hardly do."""
+    uniform = lanes.uniform_ratio
+    if lanes.divergent is None or uniform is None or 1.0 - uniform < _WORTH_NAMING:
+        return []
+    parted = index.sum_by_line(lanes.divergent)
+    executed = index.sum_by_line(np.where(lanes.divergent > 0, lanes.executions, 0))
+    samples = facts.kernel.total_samples
+    cost = estimate_idle_samples(facts, lanes) / samples if samples else 0.0
+    weight = Weight.HIGH if cost >= _MATTERS else Weight.PLAIN
+    return [
+        Finding(
+            text=say(
+                "Branches at {line} diverge in {share} of {executions} ({part} of all divergent branches of the kernel).",
+                line=index.name_line(line),
+                share=percent(parted[line] / max(executed[line], 1.0)),
+                executions=count(executed[line], "execution"),
+                part=percent(parted[line] / parted.sum()),
+            ),
+            weight=weight,
+            remedy=_DIVERGENCE_REMEDY,
+        )
+        for line in rank_lines(parted, _MOST_LINES)
+        if parted[line] >= _WORTH_NAMING * parted.sum()
+    ]
+
+
+def build_bars(lanes: LaneColumns) -> tuple[Bar, ...]:
+    """What the lanes do, as parts of one whole."""
+    total = int(lanes.lanes.sum())
+    if total == 0:
+        return ()
+    if lanes.idle is None or lanes.switched_off is None:
+        lost = int(lanes.lost.sum())
+        return (Bar(label="busy", ratio=1 - lost / total), Bar(label="not busy", ratio=lost / total))
+    idle, off = int(lanes.idle.sum()), int(lanes.switched_off.sum())
+    return (
+        Bar(label="busy", ratio=(total - idle - off) / total),
+        Bar(label="switched off by a predicate", ratio=off / total),
+        Bar(label="idle: on another path, exited or never there", ratio=idle / total),
+    )
+
+
+def build_line_table(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> tuple[Table, ...]:
+    """The lines that lose most lanes; nothing where none are lost."""
+    lost = index.sum_by_line(lanes.lost)
+    executed = index.sum_by_line(lanes.executions)
+    samples = index.sum_by_line(facts.rows.all_samples.sum(axis=1))
+    part, work = (None if one is None else index.sum_by_line(one) for one in (lanes.part, lanes.work))
+    rows: list[tuple[Cell, ...]] = [
+        (
+            str(index.places[line]),
+            round(executed[line]),
+            None if part is None else part[line] / executed[line],
+            None if work is None else work[line] / executed[line],
+            round(lost[line] / WARP_THREADS),
+            round(samples[line]),
+        )
+        for line in rank_lines(lost, _MOST_ROWS)
+    ]
+    if not rows:
+        return ()
+    columns = (
+        Column(name="line"),
+        Column(name="warp instructions", quantity=Quantity.COUNT),
+        Column(name="active threads", quantity=Quantity.NUMBER),
+        Column(name="of which predicated on", quantity=Quantity.NUMBER),
+        Column(name="instructions full warps would save", quantity=Quantity.COUNT),
+        Column(name="samples", quantity=Quantity.SAMPLES),
+    )
+    note = say(
+        "Of 32 threads: the active ones execute the instruction, and of these the predicated-on ones pass its predicate."
+    )
+    return (Table(title="Lost lanes, by line", columns=columns, rows=tuple(rows), note=note),)
+
+
+def build_branch_table(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> tuple[Table, ...]:
+    """The branches that diverge most; nothing where none does."""
+    if lanes.divergent is None:
+        return ()
+    rows: list[tuple[Cell, ...]] = []
+    for row in np.argsort(-lanes.divergent, kind="stable")[:_MOST_ROWS].tolist():
+        parted, executed = int(lanes.divergent[row]), int(lanes.executions[row])
+        if parted > 0:
+            place = str(index.places[int(index.line_of[row])])
+            share = min(parted / executed, 1.0) if executed else None
+            rows.append((place, facts.rows.mnemonic(row), executed, parted, share))
+    if not rows:
+        return ()
+    columns = (
+        Column(name="line"),
+        Column(name="branch"),
+        Column(name="executions", quantity=Quantity.COUNT),
+        Column(name="divergent", quantity=Quantity.COUNT),
+        Column(name="share", quantity=Quantity.RATIO),
+    )
+    return (Table(title="Divergent branches", columns=columns, rows=tuple(rows)),)
+
+
+def _find_worst_block(facts: KernelFacts) -> tuple[Dim3, float]:
+    """The block that fills its last warp least, of all launches, and the share of its lanes without a thread."""
+    launches = [launch for launch in facts.kernel.launches if launch.failure is None]
+    blocks = [launch.block for launch in launches if launch.block is not None]
+    worst = max(blocks, key=measure_partial_warps, default=(WARP_THREADS, 1, 1))
+    return worst, measure_partial_warps(worst)
+
+
+def _describe_idle(facts: KernelFacts, lanes: LaneColumns, idle: int, total: int) -> Finding:
+    samples = facts.kernel.total_samples
+    bound = estimate_idle_samples(facts, lanes) / samples if samples else None
+    return Finding(
+        text=say(
+            "{active} of {all} threads are active on average. Full warps would save {saved} of {executed} ({share}){bound}.",
+            active=number((total - idle) / total * WARP_THREADS),
+            all=count(WARP_THREADS),
+            saved=count(idle / WARP_THREADS),
+            executed=count(total / WARP_THREADS, "warp instruction"),
+            share=percent(idle / total),
+            bound=NOTHING if bound is None else say(", and at most {bound} of the samples", bound=percent(bound)),
+        ),
+        weight=Weight.HIGH if bound is not None and bound >= _MATTERS else Weight.PLAIN,
+        remedy=_DIVERGENCE_REMEDY,
+        share_ratio=bound,
+    )
+
+
+def _find_lost_lanes(facts: KernelFacts, lanes: LaneColumns, total: int) -> list[Finding]:
+    """What is known where only one of the two counters of threads was collected."""
+    lost = int(lanes.lost.sum())
+    samples = facts.kernel.total_samples
+    bound = estimate_idle_samples(facts, lanes) / samples if samples else None
+    why = "on another path, exited or predicated off" if lanes.work is not None else "on another path or exited"
+    if lost < _WORTH_NAMING * total:
+        return [Finding(text=say("Hardly any lane is idle."), weight=Weight.GOOD)]
+    return [
+        Finding(
+            text=say(
+                "{busy} of {all} threads are busy on average (those of a branch not taken count); the others are {why}.",
+                busy=number((total - lost) / total * WARP_THREADS),
+                all=count(WARP_THREADS),
+                why=why,
+            ),
+            weight=Weight.HIGH if bound is not None and bound >= _MATTERS else Weight.PLAIN,
+            remedy=_DIVERGENCE_REMEDY,
+            share_ratio=bound,
+        )
+    ]
+
 
 _NAME = "divergence"
 _TITLE = "How full warps are"

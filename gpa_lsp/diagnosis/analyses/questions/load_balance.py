@@ -1,23 +1,342 @@
 """How evenly the work is divided: waves of blocks and their tail, SMs, schedulers, slices of L2 and channels of DRAM."""
 
+from collections.abc import Iterator
+
 from gpa_lsp.diagnosis.analyses.answers import (
     Answer,
     Bar,
+    Chart,
+    ChartKind,
+    Column,
+    Finding,
     Missing,
+    Series,
+    Table,
     Weight,
 )
-from gpa_lsp.diagnosis.analyses.balance.findings import describe_idle_ends, describe_units, describe_waves
-from gpa_lsp.diagnosis.analyses.balance.tables import chart_grids, tabulate_units, tabulate_waves
-from gpa_lsp.diagnosis.analyses.balance.units import UnitLoad, find_unit, measure_units
-from gpa_lsp.diagnosis.analyses.balance.waves import Waves, find_waves
+from gpa_lsp.diagnosis.analyses.balance import UnitLoad, Waves, find_unit, find_waves, list_grid_sizes, measure_units
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
 from gpa_lsp.diagnosis.analyses.occupancy.launch import (
+    ACHIEVED,
+    THEORETICAL,
+    list_compared_launches,
     read_amount,
     read_launch_shape,
 )
-from gpa_lsp.diagnosis.analyses.occupancy.without_rules import ACHIEVED, THEORETICAL
 from gpa_lsp.diagnosis.analyses.questions import Analysis
-from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, count, join, number, percent, say
+from gpa_lsp.foundation.numbers import Cell, Quantity
+from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, count, factor, join, number, percent, say
+from gpa_lsp.profile.model import Launch
+
+_MOST_GRIDS = 50
+
+
+def tabulate_waves(facts: KernelFacts, launch: Launch, waves: Waves | None) -> list[Table]:
+    """Grids around the present one, and those of the other launches; nothing without waves."""
+    if waves is None:
+        return []
+    sizes = list_grid_sizes(waves)
+    columns = (
+        Column(name="blocks", quantity=Quantity.COUNT),
+        Column(name="waves", quantity=Quantity.NUMBER),
+        Column(name="blocks of the last wave", quantity=Quantity.COUNT),
+        Column(name="waves filled", quantity=Quantity.RATIO),
+        Column(name="SMs filled", quantity=Quantity.RATIO),
+    )
+    tables = [
+        Table(
+            title="Other grids",
+            columns=columns,
+            rows=tuple(_list_cells(_resize(waves, size)) for size in sizes),
+            current_row=sizes.index(waves.blocks),
+            note=say(
+                "Slots used if all blocks take equally long (waves filled), and mean over largest number of blocks per SM (SMs filled). Between "
+                "grids that divide the same work, time goes with the inverse of one of the two, or lies in between."
+            ),
+        )
+    ]
+    found: dict[Waves, int] = {}
+    launches, left_out = list_compared_launches(facts)
+    for other in launches:
+        its = find_waves(facts, other)
+        if its is not None:
+            found[its] = found.get(its, 0) + 1
+    if len(found) > 1:
+        rows = tuple((*_list_cells(its), times) for its, times in list(found.items())[:_MOST_GRIDS])
+        current = next((i for i, its in enumerate(list(found)[:_MOST_GRIDS]) if its == waves), None)
+        tables.append(
+            Table(
+                title="Grids of all launches",
+                columns=(*columns, Column(name="launches", quantity=Quantity.COUNT)),
+                rows=rows,
+                current_row=current,
+                note=join([say("All else is about launch {index}, the longest.", index=count(launch.index)), left_out]),
+            )
+        )
+    return tables
+
+
+def tabulate_units(loads: tuple[UnitLoad, ...]) -> list[Table]:
+    """Least, mean and most of every measure; nothing where none was collected."""
+    if not loads:
+        return []
+    return [
+        Table(
+            title="How evenly units were busy",
+            columns=(
+                Column(name="units"),
+                Column(name="measure"),
+                Column(name="least", quantity=Quantity.NUMBER),
+                Column(name="mean", quantity=Quantity.NUMBER),
+                Column(name="most", quantity=Quantity.NUMBER),
+                Column(name="most over mean", quantity=Quantity.NUMBER),
+            ),
+            rows=tuple((load.unit, load.measure, load.least, load.mean, load.most, load.excess) for load in loads),
+        )
+    ]
+
+
+def chart_grids(waves: Waves) -> Chart:
+    """Room used over the grid, from half of it to twice, at the places where it jumps and between."""
+    low, high = max(1, waves.blocks // 2), waves.blocks * 2
+    step = max(1, (high - low) // 200)
+    places = sorted({waves.blocks, high, *range(low, high + 1, step), *_list_whole(waves, low, high)})
+    points = {
+        float(place): _resize(waves, place).efficiency_ratio for place in places
+    }  # grids of 2^60 blocks share one
+    return Chart(
+        title="Waves filled over the grid",
+        kind=ChartKind.LINE,
+        x_label="blocks",
+        y_label="waves filled",
+        y_quantity=Quantity.RATIO,
+        series=(
+            Series(
+                label="waves filled",
+                xs=tuple(points),
+                ys=tuple(points.values()),
+            ),
+        ),
+        current_x=float(waves.blocks),
+    )
+
+
+def _list_cells(waves: Waves) -> tuple[Cell, ...]:
+    return waves.blocks, waves.count, waves.last_blocks, waves.efficiency_ratio, waves.balance_ratio
+
+
+def _resize(waves: Waves, blocks: int) -> Waves:
+    return Waves(blocks=blocks, sm_count=waves.sm_count, capacity_blocks=waves.capacity_blocks)
+
+
+def _list_whole(waves: Waves, low: int, high: int) -> set[int]:
+    """The first 100 whole waves and the block behind each: the ends of the saw's teeth."""
+    first = -(-low // waves.capacity_blocks)
+    tops = [
+        count * waves.capacity_blocks for count in range(first, min(first + 100, high // waves.capacity_blocks + 1))
+    ]
+    return {place for top in tops for place in (top, top + 1) if low <= place <= high}
+
+
+WORTH_TELLING_RATIO = 0.05  # Less is not worth a word
+
+# From this part of the time on it is likely to be what holds the kernel up; Nsight Compute's rule for the tail takes the same figure
+LARGE_RATIO = 0.2
+
+UNEVEN = 1.1  # The busiest slice or channel over their mean, from which on it is named
+
+# What a slice or channel did on average, and how busy the busiest one was
+_MEMORY_MEASURES = (
+    ("lts__t_sectors.avg", "lts__t_sectors.max.pct_of_peak_sustained_elapsed"),
+    ("dram__cycles_active.avg", "dram__cycles_active.max.pct_of_peak_sustained_elapsed"),
+)
+
+# Where even the busiest slice or channel is used less than this, it does not matter which of them is
+IDLE_PERCENT = 10.0
+
+BUSY_PERCENT = 60.0  # A slice or channel that is busier than this is likely to limit the others. Ours.
+
+
+def describe_waves(waves: Waves, idle_ratio: float | None, empty_ratio: float | None) -> Finding:
+    """What the division into waves costs, by the two bounds of :mod:`gpa_lsp.diagnosis.analyses.balance`, each no more than what was
+    measured allows.
+
+    Args:
+        idle_ratio: part of the time in which the mean SM had no block, or more; None when not collected.
+        empty_ratio: part of the places for blocks, over time, that stood empty; None when not collected.
+    """
+    if waves.idle_sms:
+        return Finding(
+            text=say(
+                "{idle} of {sms} get no block: the grid has {blocks}.",
+                idle=count(waves.idle_sms),
+                sms=count(waves.sm_count, "SM"),
+                blocks=count(waves.blocks, "block"),
+            ),
+            weight=Weight.HIGH,
+            remedy=say("Split the problem into more blocks, with fewer threads or less work each."),
+            share_ratio=waves.idle_sms / waves.sm_count,
+        )
+    by_sms, by_waves = waves.lost_by_sms_ratio, waves.lost_by_waves_ratio
+    low, high = sorted((_cap(by_sms, idle_ratio), _cap(by_waves, empty_ratio)))
+    if high < WORTH_TELLING_RATIO:
+        cost = say("That costs at most {most} of the time.", most=percent(high)) if by_waves or by_sms else NOTHING
+        return Finding(text=join([_describe_grid(waves), cost]), weight=Weight.GOOD, share_ratio=high)
+    cost = _say_cost(by_sms, by_waves)
+    measured = NOTHING
+    if (low, high) != tuple(sorted((by_sms, by_waves))):
+        measured = say("By the measured idle time it costs {range}.", range=_say_range(low, high))
+    return Finding(
+        text=join([_describe_grid(waves), cost, measured]),
+        weight=Weight.HIGH if (low + high) / 2 >= LARGE_RATIO else Weight.PLAIN,
+        remedy=say("Launch whole waves (divide the work evenly among as many blocks), or use smaller blocks."),
+        share_ratio=(low + high) / 2,
+    )
+
+
+def describe_units(facts: KernelFacts, loads: tuple[UnitLoad, ...], elapsed_cycles: float | None) -> Iterator[Finding]:
+    """What uneven SMs, schedulers, slices and channels cost.
+
+    Args:
+        elapsed_cycles: of the launch, in the SMs' clock; None when not collected.
+    """
+    sms = find_unit(loads, "sm__cycles_active.avg")
+    if sms is not None:
+        yield _describe_sms(sms, find_unit(loads, "sm__inst_executed.avg"), elapsed_cycles)
+    schedulers = find_unit(loads, "smsp__cycles_active.avg")
+    if schedulers is not None and sms is not None and sms.mean > 0:
+        part = schedulers.mean / sms.mean
+        if part < 1 - WORTH_TELLING_RATIO:
+            yield Finding(
+                text=say("A scheduler has a warp in {part} of the active cycles of its SM.", part=percent(part)),
+                remedy=say("Blocks of a multiple of four warps with equal work keep all four schedulers busy."),
+                share_ratio=1 - part,
+            )
+    for metric, busiest in _MEMORY_MEASURES:
+        load = find_unit(loads, metric)
+        use_percent = read_amount(facts, busiest)
+        if load is not None and load.excess >= UNEVEN and (use_percent is None or use_percent >= IDLE_PERCENT):
+            yield _describe_memory(load, use_percent)
+
+
+def describe_idle_ends(
+    elapsed_cycles: float | None, mean_cycles: float | None, longest_cycles: float | None
+) -> Finding | None:
+    """Time of the launch in which no SM works, or the mean one does not; None where it is short or unknown.
+
+    Args:
+        elapsed_cycles: of the launch, in the SMs' clock; None when not collected.
+        mean_cycles: in which an SM was active on average; None when not collected.
+        longest_cycles: in which the SM was active that was so longest; None when not collected.
+    """
+    if not elapsed_cycles or mean_cycles is None:
+        return None
+    if longest_cycles is None:
+        idle = (elapsed_cycles - mean_cycles) / elapsed_cycles
+        text = say(
+            "For {idle} of the launch the average SM has no block: launch start and end, or uneven distribution.",
+            idle=percent(idle),
+        )
+        weight = Weight.HIGH if idle >= LARGE_RATIO else Weight.PLAIN
+        return None if idle < WORTH_TELLING_RATIO else Finding(text=text, weight=weight, share_ratio=idle)
+    idle = (elapsed_cycles - longest_cycles) / elapsed_cycles
+    if idle < WORTH_TELLING_RATIO:
+        return None
+    return Finding(
+        text=say(
+            "For {idle} of the launch ({cycles}) not even the busiest SM is active: launch start and end.",
+            idle=percent(idle),
+            cycles=count(elapsed_cycles - longest_cycles, "cycle"),
+        ),
+        weight=Weight.HIGH if idle >= LARGE_RATIO else Weight.PLAIN,
+        remedy=say("Do more work per launch, fuse kernels, or overlap launches in streams or a graph."),
+        share_ratio=idle,
+    )
+
+
+def _describe_grid(waves: Waves) -> Sentence:
+    capacity = count(waves.capacity_blocks, "block")
+    last = say("{last} of {capacity}", last=count(waves.last_blocks), capacity=capacity)
+    if not waves.whole:
+        return say(
+            "The grid is less than one wave: {last} that fit at once, {each} per SM.",
+            last=last,
+            each=number(waves.blocks / waves.sm_count),
+        )
+    whole = count(waves.whole, "whole wave")
+    if not waves.last_blocks:
+        return say("The grid is {whole}, with no tail.", whole=whole)
+    return say("After {whole} comes a tail of {last}.", whole=whole, last=last)
+
+
+def _describe_sms(sms: UnitLoad, instructions: UnitLoad | None, elapsed_cycles: float | None) -> Finding:
+    least = more = NOTHING
+    if sms.least is not None and sms.most > 0:
+        share = percent(sms.least / sms.most)
+        least = (
+            say(", and one has no work at all") if sms.least == 0 else say(", the least busy for {share}", share=share)
+        )
+    if instructions is not None and instructions.excess >= UNEVEN:
+        more = say(
+            "; the busiest executes {excess} the mean number of instructions", excess=factor(instructions.excess)
+        )
+    text = say(
+        "The average SM is active for {mean} of the cycles of the busiest{least}{more}.",
+        mean=percent(1 - sms.idle_ratio),
+        least=least,
+        more=more,
+    )
+    if sms.idle_ratio < WORTH_TELLING_RATIO:
+        return Finding(text=text, weight=Weight.GOOD, share_ratio=sms.idle_ratio)
+    lost = sms.idle_ratio * (min(1.0, sms.most / elapsed_cycles) if elapsed_cycles else 1.0)
+    return Finding(
+        text=join([text, say("An even load would save {lost} of the time.", lost=percent(lost))]),
+        weight=Weight.HIGH if lost >= LARGE_RATIO else Weight.PLAIN,
+        remedy=say("Use smaller blocks, equal work per block, or blocks that fetch their work from a queue."),
+        share_ratio=lost,
+    )
+
+
+def _describe_memory(load: UnitLoad, busiest: float | None) -> Finding:
+    """Uneven slices or channels; ``busiest`` is how much of its peak the busiest reached, in percent, None when not collected."""
+    is_busy = busiest is not None and busiest >= BUSY_PERCENT
+    return Finding(
+        text=say(
+            "The busiest of the {units} has {excess} the mean ({measure}){use}.",
+            units=load.unit,
+            excess=factor(load.excess),
+            measure=load.measure,
+            use=NOTHING if busiest is None else say(" and is at {use} of its peak", use=percent(busiest / 100)),
+        ),
+        weight=Weight.HIGH if is_busy else Weight.PLAIN,
+        remedy=say("Power-of-two strides send addresses to few of them; pad rows, or change the traversal order.")
+        if is_busy
+        else NOTHING,
+    )
+
+
+def _say_cost(by_sms: float, by_waves: float) -> Sentence:
+    """What equal blocks cost by either assumption; said once where both agree."""
+    sms, waves = percent(by_sms), percent(by_waves)
+    if say("{share}", share=sms) == say("{share}", share=waves):
+        return say("With equal blocks that costs {share} of the time.", share=sms)
+    return say(
+        "With equal blocks that costs {by_sms} of the time if an SM's throughput does not depend on its number of blocks, and {by_waves} if a "
+        "block's duration does not.",
+        by_sms=sms,
+        by_waves=waves,
+    )
+
+
+def _cap(lost_ratio: float, measured_ratio: float | None) -> float:
+    return lost_ratio if measured_ratio is None else min(lost_ratio, measured_ratio)
+
+
+def _say_range(low: float, high: float) -> Sentence:
+    if high - low < 0.005:
+        return say("{high}", high=percent(high))
+    return say("between {low} and {high}", low=percent(low), high=percent(high))
+
 
 _NAME = "load_balance"
 _TITLE = "Load balance"

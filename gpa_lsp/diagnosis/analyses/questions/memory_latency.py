@@ -3,16 +3,451 @@
 The expected latency of a load without queues is the sum over the levels of the part they answer times the architecture's latency
 (:mod:`~gpa_lsp.diagnosis.analyses.decomposition.unloaded_latency`); the measured wait is warp-cycles over executions
 (:mod:`~gpa_lsp.diagnosis.analyses.decomposition.load_waits`); the difference is queueing
-(:mod:`~gpa_lsp.diagnosis.analyses.decomposition.latency_split`), set down to
+(:mod:`~gpa_lsp.diagnosis.analyses.decomposition.memory_view`), set down to
 the busiest unit on the way. There is no counter of TLB misses, so that these are part of what looks like queueing.
 
 Source: after DrGPU (Hao et al., "DrGPU: A Top-Down Profiler for GPU Applications", ICPE 2023), node ``long_scoreboard``.
 """
 
-from gpa_lsp.diagnosis.analyses.answers import Answer
-from gpa_lsp.diagnosis.analyses.decomposition.memory_answer import write_memory_answer
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Column, Finding, LineMark, Missing, Table, Weight
+from gpa_lsp.diagnosis.analyses.decomposition.finding_order import order_findings
+from gpa_lsp.diagnosis.analyses.decomposition.instruction_rows import (
+    InstructionRows,
+    mark_rows,
+    select_kinds,
+    view_rows,
+)
+from gpa_lsp.diagnosis.analyses.decomposition.load_waits import LOAD_KINDS, list_wait_pairs
+from gpa_lsp.diagnosis.analyses.decomposition.memory_view import (
+    BUSY_RATIO,
+    KIND_REMEDIES,
+    LEG_REMEDIES,
+    LEVEL_REMEDIES,
+    NOT_BUSY_REMEDY,
+    OPERANDS,
+    QUEUEING,
+    START_EARLIER,
+    MemoryView,
+    view_memory,
+)
+from gpa_lsp.diagnosis.analyses.decomposition.unit_use import UnitUse
+from gpa_lsp.diagnosis.analyses.decomposition.unloaded_latency import LOAD_COUNTERS
+from gpa_lsp.diagnosis.analyses.decomposition.warp_time import find_warp_state, read_warp_time
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
 from gpa_lsp.diagnosis.analyses.questions import Analysis
+from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD
+from gpa_lsp.foundation.numbers import Cell, Quantity
+from gpa_lsp.foundation.prose import NOTHING, Sentence, count, percent, say
+from gpa_lsp.foundation.records import ColumnRecord
+
+_MATTERS_RATIO = 0.1
+_HOLDS_UP_RATIO = 0.25  # Part of all warp-cycles from which memory stalls are likely to be what limits the kernel
+_CONSTANTS_RATIO = 0.05
+_CONSTANT_MISS = "imc_miss"
+
+
+def find_in_memory(share: float, facts: KernelFacts, view: MemoryView) -> Iterator[Finding]:
+    """What there is to say about stalls on memory."""
+    weight = Weight.HIGH if share >= _HOLDS_UP_RATIO else Weight.PLAIN
+    found = [*_find_split(share, weight, view), *_find_kinds(share, weight, view)]
+    if view.split is None:
+        found += _find_bound(share, weight, facts, view)
+    found += find_constants(facts)
+    yield from order_findings(found)
+
+
+def _find_split(share: float, weight: Weight, view: MemoryView) -> Iterator[Finding]:
+    split = view.split
+    if split is None:
+        return
+    exposed = 0.0
+    for part in split.parts:
+        if part.name == QUEUEING and part.share_ratio < _MATTERS_RATIO:
+            continue
+        if part.name == QUEUEING:
+            yield _find_queueing(share * part.share_ratio, weight, view)
+        elif part.name == OPERANDS and part.share_ratio >= _MATTERS_RATIO:
+            text = say(
+                "{share} of the stalls are not latency: instructions had not yet read operands that were to be overwritten.",
+                share=percent(part.share_ratio),
+            )
+            yield Finding(
+                text=text, weight=weight, remedy=LEG_REMEDIES[part.name], share_ratio=share * part.share_ratio
+            )
+        elif part.cycles is not None:
+            exposed += part.share_ratio
+    longest = max(
+        (part for part in split.parts if part.cycles is not None and part.name != QUEUEING),
+        key=lambda part: part.share_ratio,
+        default=None,
+    )
+    if longest is not None and exposed >= _MATTERS_RATIO:
+        text = say(
+            "{share} of the stalls are plain latency: without queues a load takes {unloaded}, of which {exposed} are not hidden, most of them {leg}.",
+            share=percent(exposed),
+            unloaded=count(split.unloaded_cycles, "cycle"),
+            exposed=count(split.exposed_cycles),
+            leg=_name_leg(longest.name),
+        )
+        yield Finding(text=text, weight=weight, remedy=LEG_REMEDIES[longest.name], share_ratio=share * exposed)
+
+
+def _name_leg(name: str) -> str:
+    return {
+        "L1": "in L1",
+        "L1 to L2": "between L1 and L2",
+        "to the far partition of L2": "on the way to the far partition of L2",
+        "L2 to DRAM": "between L2 and DRAM",
+        "several lines per request": "on further lines of the same request",
+    }[name]
+
+
+def _find_queueing(share: float, weight: Weight, view: MemoryView) -> Finding:
+    split, busiest = view.split, view.busiest
+    assert split is not None
+    text = say(
+        "{share} of the stalls are queueing: {queued} of {whole} exceed the memory's own latency",
+        share=percent(split.queueing_ratio),
+        queued=count(split.wait_cycles - split.exposed_cycles),
+        whole=count(split.wait_cycles, "cycle"),
+    )
+    if busiest is None:
+        return Finding(text=say("{text}.", text=text), weight=weight, remedy=LEG_REMEDIES[QUEUEING], share_ratio=share)
+    is_busy = busiest.ratio >= BUSY_RATIO
+    text = say(
+        "{text}; the busiest unit on the way, {level} ({unit}), is at {only}{use} of its peak.",
+        text=text,
+        level=busiest.unit.level,
+        unit=busiest.unit.name,
+        only="" if is_busy else "only ",
+        use=percent(busiest.ratio),
+    )
+    remedy = LEVEL_REMEDIES[busiest.unit.level] if is_busy else NOT_BUSY_REMEDY
+    return Finding(text=text, weight=weight, remedy=remedy, share_ratio=share)
+
+
+def _find_kinds(share: float, weight: Weight, view: MemoryView) -> Iterator[Finding]:
+    if view.waits is None:
+        return
+    for wait in view.waits.kinds:
+        part = wait.samples / view.waits.samples
+        remedy = KIND_REMEDIES.get(wait.kind)
+        if remedy is not None and part >= _MATTERS_RATIO:
+            each = NOTHING
+            if wait.wait_cycles is not None:
+                each = say(", {cycles} per execution", cycles=count(wait.wait_cycles, "cycle"))
+            text = say("{part} of the stalls are on {kind}{each}.", part=percent(part), kind=wait.kind.value, each=each)
+            yield Finding(text=text, weight=weight, remedy=remedy, share_ratio=share * part)
+
+
+def find_constants(facts: KernelFacts) -> Iterator[Finding]:
+    """Constants go another way: operands through their own cache, whose misses are a reason of their own."""
+    time = read_warp_time(facts)
+    share = 0.0 if time is None else time.share_of(_CONSTANT_MISS)
+    if share < _CONSTANTS_RATIO:
+        return
+    rate = facts.metric("idc__request_hit_rate.pct")
+    hits = NOTHING if rate is None else say(" ({rate} of the indexed-constant requests hit)", rate=percent(rate / 100))
+    text = say(
+        "Another {share} of the warps' time is stalled on operands in constant memory{hits}.",
+        share=percent(share),
+        hits=hits,
+    )
+    yield Finding(text=text, remedy=find_warp_state(_CONSTANT_MISS).remedy, share_ratio=share)
+
+
+def _find_bound(share: float, weight: Weight, facts: KernelFacts, view: MemoryView) -> Iterator[Finding]:
+    """Without hit rates: what is more than even a trip to DRAM takes is queueing."""
+    uses = view.uses
+    if uses is None or facts.architecture is None:
+        text = say(
+            "{share} of the warps' time is stalled on memory; what takes so long there is unknown.",
+            share=percent(share),
+        )
+        yield Finding(text=text, weight=weight, remedy=START_EARLIER, share_ratio=share)
+        return
+    hierarchy = facts.architecture.hierarchy
+    longest = hierarchy.dram_tlb_cold_cycles.value or hierarchy.dram_tlb_warm_cycles.value
+    if longest is None:
+        return
+    queued = 1 - uses.expose(longest) / uses.mean_wait_cycles
+    if queued > _MATTERS_RATIO:
+        text = say(
+            "At least {queued} of the stalls are queueing: a stall takes {mean}, a load from DRAM without queues at most {longest}.",
+            queued=percent(queued),
+            mean=count(uses.mean_wait_cycles, "cycle"),
+            longest=count(longest),
+        )
+        busiest = view.busiest
+        is_busy = busiest is not None and busiest.ratio >= BUSY_RATIO
+        remedy = LEVEL_REMEDIES[busiest.unit.level] if busiest is not None and is_busy else LEG_REMEDIES[QUEUEING]
+        yield Finding(text=text, weight=weight, remedy=remedy, share_ratio=share * queued)
+    else:
+        text = say(
+            "A stall takes {mean}, no more than a load from DRAM without queues ({longest}).",
+            mean=count(uses.mean_wait_cycles, "cycle"),
+            longest=count(longest),
+        )
+        yield Finding(text=text, weight=weight, remedy=START_EARLIER, share_ratio=share)
+
+
+_MOST_ROWS = 8
+
+
+def list_memory_tables(view: MemoryView) -> tuple[Table, ...]:
+    """Kinds of load, the legs of their way, and the units on it; tables without rows are left out."""
+    return tuple(
+        table for table in (_tabulate_loads(view), _tabulate_latency(view), _tabulate_units(view)) if table.rows
+    )
+
+
+def _tabulate_loads(view: MemoryView) -> Table:
+    waits = {} if view.waits is None else {wait.kind: wait for wait in view.waits.kinds}
+    traffic = {load.kind: load for load in view.loads}
+    rows: list[tuple[Cell, ...]] = []
+    for kind in (*traffic, *(kind for kind in waits if kind not in traffic)):
+        load, wait = traffic.get(kind), waits.get(kind)
+        rows.append(
+            (
+                kind.value,
+                None if load is None else load.requests,
+                None if load is None else load.sectors_per_request,
+                None if load is None else load.l1_hit_ratio,
+                0.0 if wait is None or view.waits is None else wait.samples / view.waits.samples,
+                None if wait is None else wait.wait_cycles,
+            )
+        )
+    return Table(
+        title="Kinds of load",
+        columns=(
+            Column(name="kind"),
+            Column(name="requests", quantity=Quantity.COUNT),
+            Column(name="sectors per request", quantity=Quantity.NUMBER),
+            Column(name="answered by L1", quantity=Quantity.RATIO),
+            Column(name="share of the stalls", quantity=Quantity.RATIO),
+            Column(name="stall per execution", quantity=Quantity.CYCLES),
+        ),
+        rows=tuple(rows),
+        note=say("Asynchronous copies count as loads from global memory, and their stalls on their own."),
+    )
+
+
+def _tabulate_latency(view: MemoryView) -> Table:
+    legs = () if view.unloaded is None else view.unloaded.parts
+    split = view.split
+    note = say("Cycles of an average load: loads that do not take a leg count as 0.")
+    if split is not None:
+        note = say(
+            "{note} On average a stall takes {stall} and begins {passed} after the load.",
+            note=note,
+            stall=count(split.wait_cycles, "cycle"),
+            passed=count(split.passed_cycles, "cycle"),
+        )
+    return Table(
+        title="Latency of a load without queues",
+        columns=(
+            Column(name="leg"),
+            Column(name="loads that take it", quantity=Quantity.RATIO),
+            Column(name="cycles", quantity=Quantity.CYCLES),
+        ),
+        rows=tuple((leg.name, leg.share_ratio, leg.cycles) for leg in legs),
+        note=note,
+    )
+
+
+def _tabulate_units(view: MemoryView) -> Table:
+    return Table(
+        title="How busy the units on the way are",
+        columns=(Column(name="level"), Column(name="unit"), Column(name="of its peak", quantity=Quantity.RATIO)),
+        rows=tuple((use.unit.level, use.unit.name, use.ratio) for use in view.units[:_MOST_ROWS]),
+    )
+
+
+TITLE = "Memory latency: where stalled time goes"
+_SHOWN_RATIO = 0.005
+_HARDLY_RATIO = 0.005
+_OTHER_RATIO = 0.02  # Counters and samples that differ by less say the same
+
+
+def write_memory_answer(facts: KernelFacts, name: str) -> Answer:
+    """The answer to :mod:`gpa_lsp.diagnosis.analyses.questions.memory_latency`."""
+    time = read_warp_time(facts)
+    if time is None:
+        missing = lack("what warps are stalled on", section="SourceCounters")
+        summary = say("Unknown: neither stall samples nor warp states were collected.")
+        return Answer(analysis=name, title=TITLE, summary=summary, missing=(missing,), is_known=False)
+    share = time.share_of(LONG_SCOREBOARD)
+    view = view_memory(facts)
+    if share < _HARDLY_RATIO:
+        summary = say("Hardly any time is lost to stalls on global, local or texture memory.")
+        finding = Finding(text=summary, weight=Weight.GOOD, share_ratio=share)
+        findings = order_findings([finding, *find_constants(facts)])
+        return Answer(analysis=name, title=TITLE, summary=summary, findings=findings, tables=list_memory_tables(view))
+    return Answer(
+        analysis=name,
+        title=TITLE,
+        summary=_summarise(share, _find_other_share(facts, share), view),
+        findings=tuple(find_in_memory(share, facts, view)),
+        bars=_draw_bars(view),
+        tables=list_memory_tables(view),
+        marks=_mark_loads(facts, view),
+        missing=tuple(_list_missing(facts, view)),
+    )
+
+
+def _find_other_share(facts: KernelFacts, share: float) -> float | None:
+    """Of the samples, where the share of the warps' time is by counters and other views of the kernel therefore say something else."""
+    samples = facts.kernel.total_samples
+    if samples == 0:
+        return None
+    sampled = facts.rows.count_reason(LONG_SCOREBOARD) / samples
+    return sampled if abs(sampled - share) >= _OTHER_RATIO else None
+
+
+def _summarise(share: float, sampled: float | None, view: MemoryView) -> Sentence:
+    start = say("Warps spend {share} of their time stalled on memory", share=percent(share))
+    if sampled is not None:
+        start = say("{start} by counters ({sampled} of the samples)", start=start, sampled=percent(sampled))
+    split = view.split
+    if split is None:
+        if view.uses is None:
+            return say("{start}.", start=start)
+        each = count(view.uses.mean_wait_cycles, "cycle")
+        return say("{start}, {each} each time.", start=start, each=each)
+    each = count(split.wait_cycles, "cycle")
+    if split.queueing_ratio >= 0.5:
+        return say(
+            "{start}: {each} each time, {queueing} of it queueing{unit}.",
+            start=start,
+            each=each,
+            queueing=percent(split.queueing_ratio),
+            unit=_name_busy_unit(view.busiest),
+        )
+    return say(
+        "{start}: {each} each time, mostly plain memory latency ({unloaded} without queues).",
+        start=start,
+        each=each,
+        unloaded=count(split.unloaded_cycles, "cycle"),
+    )
+
+
+def _name_busy_unit(busiest: UnitUse | None) -> Sentence:
+    if busiest is None or busiest.ratio < BUSY_RATIO:
+        return NOTHING
+    return say(
+        " at {level} ({unit}, {share} of its peak)",
+        level=busiest.unit.level,
+        unit=busiest.unit.name,
+        share=percent(busiest.ratio),
+    )
+
+
+def _draw_bars(view: MemoryView) -> tuple[Bar, ...]:
+    if view.split is not None:
+        return tuple(
+            Bar(
+                label=part.name,
+                ratio=min(1.0, part.share_ratio),
+                words=NOTHING if part.cycles is None else say("{cycles}", cycles=count(part.cycles, "cycle")),
+            )
+            for part in view.split.parts
+            if part.share_ratio >= _SHOWN_RATIO
+        )
+    if view.waits is None:
+        return ()
+    return tuple(
+        Bar(label=wait.kind.value, ratio=min(1.0, wait.samples / view.waits.samples)) for wait in view.waits.kinds
+    )
+
+
+def _mark_loads(facts: KernelFacts, view: MemoryView) -> tuple[LineMark, ...]:
+    """The loads others are stalled on; the value is the mean stall per execution of a load of the line, or, where that is unknown, the samples."""
+    pairs = list_wait_pairs(facts)
+    if pairs is None:
+        return ()
+    results = pairs.is_result
+    weights = np.bincount(pairs.load[results], weights=pairs.samples[results], minlength=len(facts.rows)).astype(
+        np.float64
+    )
+    rows = view_rows(facts)
+    if view.scale is None:
+        return mark_rows(
+            facts,
+            rows,
+            weights,
+            measure="samples stalled on loads and atomics",
+            quantity=Quantity.SAMPLES,
+            value_of=lambda _row, waited: waited,
+            text_of=lambda _row, _waited: say("waiting for the result of this access"),
+        )
+    loads = _list_line_loads(facts, rows, weights)
+    cycles = view.scale.cycles
+    return mark_rows(
+        facts,
+        rows,
+        weights,
+        measure="stall per execution of a load",
+        quantity=Quantity.CYCLES,
+        value_of=lambda row, waited: waited * cycles / max(1, loads.executions[loads.places[row]]),
+        text_of=lambda row, _waited: loads.describe(row, float(weights[row]) * cycles),
+    )
+
+
+class _LineLoads(ColumnRecord, frozen=True, kw_only=True):
+    """The loads of each line."""
+
+    places: npt.NDArray[np.int64]  # int64[n], the number of each row's line
+    executions: npt.NDArray[np.int64]  # int64[p], of all loads of a line
+    loads: npt.NDArray[np.int64]  # int64[p], how many were executed
+    own_executions: npt.NDArray[np.int64]  # int64[n], of each row
+
+    def describe(self, row: int, most_cycles: float) -> Sentence:
+        """The row with most of its line, where the mean is of several."""
+        loads = int(self.loads[self.places[row]])
+        if loads < 2:
+            return NOTHING
+        most = count(most_cycles / max(1, int(self.own_executions[row])), "cycle")
+        return say("the mean of its {loads}, {most} of the one with most", loads=count(loads, "load"), most=most)
+
+
+def _list_line_loads(facts: KernelFacts, rows: InstructionRows, weights: npt.NDArray[np.float64]) -> _LineLoads:
+    """Those of kinds that anything is stalled on, as the table of kinds counts them, and whatever else has stalls."""
+    kinds = select_kinds(rows.kinds, LOAD_KINDS) & np.isin(rows.kinds, rows.kinds[weights > 0])
+    is_load = kinds | (weights > 0)
+    own = np.where(is_load, np.maximum(0, facts.rows.executions), 0).astype(np.int64)
+    size = int(rows.places.max()) + 1
+    executions = np.bincount(rows.places, weights=own, minlength=size).astype(np.int64)
+    loads = np.bincount(rows.places, weights=own > 0, minlength=size).astype(np.int64)
+    return _LineLoads(places=rows.places, executions=executions, loads=loads, own_executions=own)
+
+
+def _list_missing(facts: KernelFacts, view: MemoryView) -> Iterator[Missing]:
+    if not view.loads:
+        names = [
+            name for counters in LOAD_COUNTERS[:2] for name in (counters.requests, counters.sectors, counters.hits)
+        ]
+        yield lack("which level answers the loads", *names, section="MemoryWorkloadAnalysis_Tables", needs_all=True)
+    if view.l2 is None:
+        yield lack("how many reads L2 answers", "lts__t_sector_hit_rate.pct", section="MemoryWorkloadAnalysis")
+    if view.loads and view.l2 is not None and view.unloaded is None:
+        why = say("the table of this architecture has no memory latencies")
+        yield Missing(what="the latency of a load without queues", why=why)
+    if view.waits is not None and view.waits.uses is None:
+        truncated = any(launch.samples_truncated for launch in facts.kernel.launches)
+        why = say("the sampling buffer overflowed: samples cover only the first part of the run, executions all of it")
+        if truncated:
+            yield Missing(what="how long the stalls of each load take", why=why)
+        elif view.scale is None:
+            yield lack("how long the stalls of each load take", "inst_executed", section="SourceCounters")
+    why = say("the profiler has no public counter of TLB misses; they show up as queueing")
+    yield Missing(what="how many addresses missed the TLB", why=why)
+    for doubt in () if view.unloaded is None else view.unloaded.doubts:
+        yield Missing(what="an exact latency without queues", why=say(doubt))
 
 
 def answer(facts: KernelFacts) -> Answer:

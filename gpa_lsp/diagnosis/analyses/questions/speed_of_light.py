@@ -1,20 +1,331 @@
 """Which part of the GPU is busiest? The profiler's throughputs taken apart, with what can be recomputed beside what it stored."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
+from functools import lru_cache
 
+from msgspec import Struct
+
+from gpa_lsp.code.binary.opcodes import Pipe, describe_mnemonic
 from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Column, Finding, Table, Weight
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.questions import Analysis
-from gpa_lsp.diagnosis.analyses.roofline.instructions import count_launch
-from gpa_lsp.diagnosis.analyses.roofline.throughput import Basis, Breakdown, read_breakdown
-from gpa_lsp.diagnosis.analyses.roofline.throughput_names import MEMORY_THROUGHPUT, SM_THROUGHPUT
-from gpa_lsp.diagnosis.analyses.roofline.totals import read_span
-from gpa_lsp.diagnosis.analyses.roofline.unit_names import describe_unit
+from gpa_lsp.diagnosis.analyses.roofline.busy_units import (
+    ELAPSED_SHARE,
+    MEMORY_THROUGHPUT,
+    SM_THROUGHPUT,
+    describe_unit,
+    list_members,
+)
+from gpa_lsp.diagnosis.analyses.roofline.counts import Executions, Span, count_launch, read_count, read_span, read_total
+from gpa_lsp.diagnosis.analyses.roofline.operations import count_tensor_operations
+from gpa_lsp.diagnosis.analyses.roofline.work import measure_traffic
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, join, percent, say
+from gpa_lsp.gpu.arch.model import Architecture
+from gpa_lsp.gpu.device.counters import count_l2_slices
 from gpa_lsp.gpu.device.find import find_machine
+from gpa_lsp.gpu.device.model import Machine, MemoryLevel
+from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES
+from gpa_lsp.profile.model import Launch
+
+# The profiler's two throughputs taken apart: each is the largest of its members' shares of their peaks, and many of these can be recomputed.
+#
+# A recomputed share comes from counts, the machine's peaks and the elapsed cycles, and stands beside the stored one: where they agree, the roofs
+# are those the profiler has; where only one is known, that one holds.
+#
+# Source: NVIDIA, Nsight Compute Profiling Guide, Metrics Structure (throughputs and their breakdowns).
+
+# How busy the arithmetic pipes are, recomputed from how often each opcode was executed.
+#
+# The rules were found on 42 launches of published reports by comparing with the profiler's own percentages, and hold to a tenth of a percent on the
+# compute capabilities they are given for; what is not known to hold is not recomputed.
+
+
+class PipeUse(Enum):
+    """Pipes whose use can be recomputed; the values are the profiler's names of it."""
+
+    XU = "sm__inst_executed_pipe_xu"
+    FP64 = "sm__pipe_fp64_cycles_active"
+    ALU = "sm__pipe_alu_cycles_active"
+    FMA = "sm__pipe_fma_cycles_active"
+
+
+# Compute capabilities a rule is known for; 8.9 has the SM of 8.6
+_KNOWN: dict[PipeUse, frozenset[tuple[int, int]]] = {
+    PipeUse.XU: frozenset({(7, 0), (8, 0), (8, 6), (8, 9), (9, 0), (12, 0)}),
+    PipeUse.FP64: frozenset({(7, 0), (8, 0), (8, 6), (8, 9), (9, 0), (12, 0)}),
+    PipeUse.ALU: frozenset({(7, 0), (8, 0), (8, 6), (8, 9), (9, 0)}),
+    PipeUse.FMA: frozenset({(7, 0), (8, 0), (8, 6), (8, 9), (9, 0)}),
+}
+
+_NOT_ON_ALU = {(7, 0): frozenset({"CS2R"}), **dict.fromkeys([(8, 0), (8, 6), (8, 9)], frozenset({"CS2R", "R2UR"}))}
+_NOT_ON_ALU[(9, 0)] = frozenset({"R2UR", "VIADD"})
+_HALF_OPCODES = frozenset({"HADD2", "HADD2_32I", "HMUL2", "HMUL2_32I", "HFMA2", "HFMA2_32I"})
+_WIDE = frozenset({"WIDE", "HI"})
+# FMA in two halves, of which one multiplies integers: a wide product takes it twice
+_SPLIT_FMA = frozenset({(8, 6), (8, 9), (9, 0)})
+# Warp instructions per cycle and sub-partition; GPUs below it convert from and to FP64 in their FP64 unit
+_SLOW_FP64 = 0.1
+
+
+def find_pipe_use(
+    use: PipeUse, warps: Mapping[str, float], architecture: Architecture, sm_cycles: float
+) -> float | None:
+    """The share of its peak that a pipe had.
+
+    Args:
+        sm_cycles: elapsed cycles, summed over the SMs; positive.
+
+    Returns:
+        0..1; None where the rule is not known to hold.
+    """
+    capability = architecture.compute_capability
+    rate = _find_rate(use, architecture)
+    if capability not in _KNOWN[use] or rate is None or rate <= 0:
+        return None
+    fp64_rate = _find_rate(PipeUse.FP64, architecture)
+    is_slow = fp64_rate is not None and fp64_rate < _SLOW_FP64
+    cost = sum(count * _weigh(use, mnemonic, capability, is_slow) for mnemonic, count in warps.items())
+    return cost / (sm_cycles * architecture.sm.sub_partitions_per_sm.value * rate)
+
+
+def _find_rate(use: PipeUse, architecture: Architecture) -> float | None:
+    """Warp instructions per cycle and sub-partition."""
+    throughput = architecture.throughput
+    figure = {
+        PipeUse.XU: throughput.mufu_instructions_per_cycle,
+        PipeUse.FP64: throughput.fp64_instructions_per_cycle,
+        PipeUse.ALU: throughput.int32_logic_instructions_per_cycle,
+        PipeUse.FMA: throughput.fp32_instructions_per_cycle,
+    }[use]
+    return None if figure.value is None else float(figure.value)
+
+
+@lru_cache(maxsize=8192)
+def _weigh(use: PipeUse, mnemonic: str, capability: tuple[int, int], is_slow_fp64: bool) -> float:
+    """How often an instruction takes the pipe."""
+    opcode, *modifiers = mnemonic.split(".")
+    pipe = describe_mnemonic(mnemonic).pipe
+    if use is PipeUse.FMA:
+        return _weigh_fma(opcode, modifiers, pipe, capability)
+    if use is PipeUse.ALU:
+        return float(pipe is Pipe.ALU and opcode not in _NOT_ON_ALU[capability])
+    is_converted = pipe is Pipe.XU and is_slow_fp64 and "F64" in modifiers
+    if use is PipeUse.FP64:
+        return float(pipe is Pipe.FP64 or is_converted)
+    return float(pipe is Pipe.XU and not is_converted)
+
+
+def _weigh_fma(opcode: str, modifiers: list[str], pipe: Pipe | None, capability: tuple[int, int]) -> float:
+    if capability not in _SPLIT_FMA:
+        return float(pipe is Pipe.FMA)
+    if opcode in _HALF_OPCODES:
+        # Both halves on 8.6; on 9.0 the compiler's HFMA2.MMA goes to the tensor cores.
+        return 0.0 if "MMA" in modifiers else 2.0
+    if opcode == "VIADD":
+        return float(capability >= (9, 0))
+    return (2.0 if _WIDE & set(modifiers[:1]) else 1.0) * (pipe is Pipe.FMA)
+
+
+_HALF_ON_TENSOR_CYCLES = {(8, 0): 0.25, (9, 0): 0.5}
+
+
+def find_half_cycles(warps: Mapping[str, float], architecture: Architecture) -> float:
+    """Cycles of an SM that half-precision arithmetic takes the tensor cores: ``HFMA2.MMA`` of 8.0 and 9.0."""
+    cycles = _HALF_ON_TENSOR_CYCLES.get(architecture.compute_capability, 0.0)
+    return cycles * sum(count for mnemonic, count in warps.items() if mnemonic.startswith("HFMA2.MMA"))
+
+
+# Sectors that an SM's L1 can take from L2 in a cycle. Found from the profiler's own percentages of published reports (all but 8.9, which has the SM
+# of 8.6).
+L1_FILL_SECTORS_PER_CYCLE = {(7, 0): 1, (8, 0): 2, (8, 6): 1, (8, 9): 1, (9, 0): 4, (12, 0): 1}
+
+
+# Compute capabilities some boards of which accumulate in FP32 at half the rate, which nothing in a report tells
+_HALVED_IN_FP32 = frozenset({(7, 5), (8, 6), (8, 9), (12, 0)})
+
+
+class Basis(Struct, frozen=True, kw_only=True):
+    """What shares are recomputed from."""
+
+    launch: Launch  # whose counters
+    span: Span  # its time and cycles
+    machine: Machine  # at the launch's clocks
+    architecture: Architecture | None  # None when there is no table
+    executions: Executions | None  # of its instructions; None when unknown
+
+    @property
+    def sm_cycles(self) -> float | None:
+        """Elapsed cycles summed over the SMs."""
+        cycles, sms = self.span.elapsed_cycles, self.machine.sm_count
+        return cycles * sms if cycles and sms else None
+
+    @property
+    def slice_cycles(self) -> float | None:
+        """Elapsed cycles summed over the slices of L2."""
+        stated = read_count(self.launch, "lts__cycles_elapsed.sum")
+        slices, clock_hz = count_l2_slices(self.launch), self.machine.clocks.l2_hz
+        if stated:
+            return stated
+        return slices * clock_hz * self.span.duration_s if slices and clock_hz else None
+
+
+class Member(Struct, frozen=True, kw_only=True):
+    """One of the shares a throughput is the largest of."""
+
+    metric: str  # the profiler's name of the unit's activity, without suffix
+    stored_ratio: float | None  # as the report has it; None when it was not collected
+    own_ratio: float | None  # recomputed; None where that cannot be done
+
+    @property
+    def ratio(self) -> float | None:
+        """The stored one, else ours."""
+        return self.own_ratio if self.stored_ratio is None else self.stored_ratio
+
+
+class Breakdown(Struct, frozen=True, kw_only=True):
+    """A throughput and its members."""
+
+    metric: str  # the profiler's name without suffix
+    stored_ratio: float | None  # as the report has it; None when it was not collected
+    members: tuple[Member, ...]  # busiest first, those nobody knows last
+
+    @property
+    def busiest(self) -> Member | None:
+        """The member that makes the throughput; None when none is known."""
+        return next((member for member in self.members if member.ratio is not None), None)
+
+
+def read_breakdown(metric: str, basis: Basis) -> Breakdown | None:
+    """A throughput's members, with what can be recomputed.
+
+    Returns:
+        None when the report does not list the members.
+    """
+    names = list_members(basis.launch, metric)
+    if not names:
+        return None
+    members = [
+        Member(metric=name, stored_ratio=read_share(basis.launch, name), own_ratio=recompute(name, basis))
+        for name in names
+    ]
+    return Breakdown(
+        metric=metric,
+        stored_ratio=read_share(basis.launch, metric),
+        members=tuple(sorted(members, key=lambda one: (one.ratio is None, -(one.ratio or 0.0)))),
+    )
+
+
+def read_share(launch: Launch, metric: str) -> float | None:
+    """The stored share of its peak of a unit, 0..1; None when it was not collected."""
+    percent = read_count(launch, f"{metric}{ELAPSED_SHARE}")
+    return None if percent is None else percent / 100
+
+
+def recompute(metric: str, basis: Basis) -> float | None:
+    """A unit's share of its peak from counts, peaks and cycles; None where that cannot be done."""
+    rule = RECOMPUTED.get(metric)
+    return None if rule is None else rule(basis)
+
+
+def _divide(count: float | None, most: float | None) -> float | None:
+    return count / most if count is not None and most else None
+
+
+def _count(basis: Basis, *counters: str) -> float | None:
+    total = read_total(basis.launch, basis.span, counters)
+    return None if total is None else total.value
+
+
+def _find_issue_slots(basis: Basis) -> float | None:
+    """Warp instructions the GPU could have issued."""
+    rate, cycles = basis.machine.issue_per_cycle, basis.span.elapsed_cycles
+    return rate * cycles if rate and cycles else None
+
+
+def _executed(basis: Basis) -> float | None:
+    return _divide(_count(basis, "smsp__inst_executed", "sm__inst_executed"), _find_issue_slots(basis))
+
+
+def _issued(basis: Basis) -> float | None:
+    return _divide(_count(basis, "smsp__inst_issued", "sm__inst_issued"), _find_issue_slots(basis))
+
+
+def _dram(basis: Basis) -> float | None:
+    traffic = measure_traffic(basis.launch, basis.span, None).get(MemoryLevel.DRAM)
+    bandwidth = basis.machine.find_bandwidth(MemoryLevel.DRAM)
+    if traffic is None or bandwidth is None or not bandwidth.bytes_per_s:
+        return None
+    return traffic.bytes / (bandwidth.bytes_per_s * basis.span.duration_s)
+
+
+def _l2_sectors(counter: str) -> Callable[[Basis], float | None]:
+    def share(basis: Basis) -> float | None:
+        peak, cycles = read_count(basis.launch, f"{counter}.avg.peak_sustained"), basis.slice_cycles
+        return _divide(_count(basis, counter), peak * cycles if peak and cycles else None)
+
+    return share
+
+
+def _l1_fills(basis: Basis) -> float | None:
+    moved = _count(basis, "l1tex__m_xbar2l1tex_read_bytes")
+    capability = None if basis.architecture is None else basis.architecture.compute_capability
+    rate = None if capability is None else L1_FILL_SECTORS_PER_CYCLE.get(capability)
+    if moved is None or rate is None or basis.sm_cycles is None:
+        return None
+    return moved / SECTOR_BYTES / (rate * basis.sm_cycles)
+
+
+def _shared_wavefronts(basis: Basis) -> float | None:
+    """One pass through the banks in a cycle."""
+    return _divide(_count(basis, "l1tex__data_pipe_lsu_wavefronts_mem_shared"), basis.sm_cycles)
+
+
+def _pipe(use: PipeUse) -> Callable[[Basis], float | None]:
+    def share(basis: Basis) -> float | None:
+        executions, cycles = basis.executions, basis.sm_cycles
+        if executions is None or not executions.warps or basis.architecture is None or cycles is None:
+            return None
+        return find_pipe_use(use, executions.warps, basis.architecture, cycles)
+
+    return share
+
+
+def _tensor(basis: Basis) -> float | None:
+    """Each type's operations over its dense peak: the types take turns on one pipe."""
+    executions, cycles = basis.executions, basis.sm_cycles
+    if executions is None or not executions.warps or basis.architecture is None or cycles is None:
+        return None
+    share = find_half_cycles(executions.warps, basis.architecture) / cycles
+    for mnemonic, warps in executions.warps.items():
+        tensor = count_tensor_operations(mnemonic)
+        if tensor is None:
+            continue
+        peak = basis.machine.find_peak(tensor.kind)
+        is_halved = "F32" in mnemonic.split(".") and basis.architecture.compute_capability in _HALVED_IN_FP32
+        if peak is None or not peak.ops_per_cycle or basis.span.elapsed_cycles is None or is_halved:
+            return None
+        share += tensor.operations * warps / (peak.ops_per_cycle * basis.span.elapsed_cycles)
+    return share
+
+
+# The profiler's name of a unit's activity → how it is recomputed. ``lts__t_tag_requests`` is not among them: ``lts__t_requests`` is another count, 6
+# % from it in published reports of short kernels.
+RECOMPUTED: dict[str, Callable[[Basis], float | None]] = {
+    "sm__inst_executed": _executed,
+    "sm__issue_active": _issued,
+    **{use.value: _pipe(use) for use in PipeUse},
+    "sm__pipe_tensor_cycles_active": _tensor,
+    "dram__cycles_active": _dram,
+    "lts__t_sectors": _l2_sectors("lts__t_sectors"),
+    "lts__t_sectors_srcunit_tex": _l2_sectors("lts__t_sectors_srcunit_tex"),
+    "l1tex__m_xbar2l1tex_read_sectors": _l1_fills,
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared": _shared_wavefronts,
+}
+
 
 _NAME = "speed_of_light"
 _TITLE = "Busiest units"

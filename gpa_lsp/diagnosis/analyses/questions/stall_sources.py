@@ -1,16 +1,239 @@
 """What every stall reason comes from: which instructions, which pipe, which barrier, which function.
 
 Samples of a reason are shared out among its sources by :mod:`~gpa_lsp.diagnosis.analyses.decomposition.stall_split`, and add up to it. Queues and
-pipes are
-looked into by :mod:`~gpa_lsp.diagnosis.analyses.decomposition.queue_pressure` and :mod:`~gpa_lsp.diagnosis.analyses.decomposition.unit_use`.
+pipes are looked into by :mod:`~gpa_lsp.diagnosis.analyses.decomposition.unit_use`.
 
 Source: after DrGPU (Hao et al., ICPE 2023), the children of its stall nodes; the producers behind scoreboards are blame's.
 """
 
-from gpa_lsp.diagnosis.analyses.answers import Answer
-from gpa_lsp.diagnosis.analyses.decomposition.sources_answer import write_sources_answer
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from collections.abc import Iterator
+
+import numpy as np
+
+from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Column, Finding, LineMark, Missing, Table, Weight
+from gpa_lsp.diagnosis.analyses.decomposition.finding_order import order_findings
+from gpa_lsp.diagnosis.analyses.decomposition.instruction_rows import InstructionRows, mark_rows, view_rows
+from gpa_lsp.diagnosis.analyses.decomposition.reason_notes import choose_remedy, note_reason
+from gpa_lsp.diagnosis.analyses.decomposition.stall_split import NO_CAUSE, StallSplit, list_causes, split_reason
+from gpa_lsp.diagnosis.analyses.decomposition.unit_use import (
+    PIPE_UNITS,
+    QUEUE_UNITS,
+    QueueUse,
+    Unit,
+    list_queue_use,
+    list_unit_use,
+)
+from gpa_lsp.diagnosis.analyses.decomposition.warp_time import find_warp_state
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
 from gpa_lsp.diagnosis.analyses.questions import Analysis
+from gpa_lsp.foundation.numbers import Cell, Quantity
+from gpa_lsp.foundation.prose import Sentence, join, percent, say
+from gpa_lsp.kernel.dataflow.queues import QUEUES
+
+TITLE = "Where stalls come from"
+_KEPT_RATIO = 0.99  # Reasons are kept until they cover this part of the stalls
+_MOST_REASONS = 8
+_MOST_SOURCES = 6
+_MATTERS_RATIO = 0.05  # Part of all samples from which a reason has a finding of its own
+_HOLDS_UP_RATIO = 0.2
+_NAMED_RATIO = 0.02
+
+
+def write_sources_answer(facts: KernelFacts, name: str) -> Answer:
+    """The answer to :mod:`gpa_lsp.diagnosis.analyses.questions.stall_sources`."""
+    total = facts.kernel.total_samples
+    if total == 0:
+        missing = lack("where warps stall", section="SourceCounters")
+        summary = say("Unknown: no stall samples were taken.")
+        return Answer(analysis=name, title=TITLE, summary=summary, missing=(missing,), is_known=False)
+    rows = view_rows(facts)
+    kept = split_heaviest(facts, rows)
+    if not kept:
+        summary = say("No warp was sampled while stalled.")
+        finding = Finding(text=summary, weight=Weight.GOOD, share_ratio=0.0)
+        return Answer(analysis=name, title=TITLE, summary=summary, findings=(finding,))
+    return Answer(
+        analysis=name,
+        title=TITLE,
+        summary=_summarise(kept, total),
+        findings=order_findings(_find(facts, kept, rows)),
+        bars=tuple(_draw_bars(kept, total)),
+        tables=tuple(table for table in _list_tables(facts, kept, rows) if table.rows),
+        marks=_mark_causes(facts, rows),
+        missing=tuple(_list_missing(facts)),
+    )
+
+
+def split_heaviest(facts: KernelFacts, rows: InstructionRows) -> tuple[StallSplit, ...]:
+    """The sources of the heaviest reasons for which warps were stalled, until they cover 99 % of the stalls; at most eight, most samples first."""
+    stalls = {
+        reason: samples
+        for reason in facts.kernel.reasons
+        if find_warp_state(reason).is_stall and (samples := facts.rows.count_reason(reason))
+    }
+    whole, covered = sum(stalls.values()), 0
+    kept = []
+    for reason, samples in sorted(stalls.items(), key=lambda item: (-item[1], item[0]))[:_MOST_REASONS]:
+        if covered >= _KEPT_RATIO * whole:
+            break
+        kept.append(split_reason(facts, reason, rows))
+        covered += samples
+    return tuple(kept)
+
+
+def _summarise(kept: tuple[StallSplit, ...], total: int) -> Sentence:
+    first = kept[0]
+    source = first.sources[0]
+    return say(
+        "Most stalls are {reason} ({share} of all samples), {part} of them {source}.",
+        reason=first.reason,
+        share=percent(first.samples / total),
+        part=percent(first.share_of(source)),
+        source=say("without a known cause") if source.label == NO_CAUSE else say("from {source}", source=source.label),
+    )
+
+
+def _find(facts: KernelFacts, kept: tuple[StallSplit, ...], rows: InstructionRows) -> Iterator[Finding]:
+    total = facts.kernel.total_samples
+    for split in kept:
+        share = split.samples / total
+        if share < _MATTERS_RATIO and split is not kept[0]:
+            continue
+        leading = next((source for source in split.sources if source.label != NO_CAUSE), split.sources[0])
+        named = [source for source in split.sources[:3] if split.share_of(source) >= _NAMED_RATIO] or split.sources[:1]
+        parts = (say("{part} {source}", part=percent(split.share_of(one)), source=one.label) for one in named)
+        text = say(
+            "{reason}, {share} of all samples: {parts}.",
+            reason=split.reason,
+            share=percent(share),
+            parts=join(parts, "; "),
+        )
+        yield Finding(
+            text=join([text, note_reason(facts, split, rows.kinds)]),
+            weight=Weight.HIGH if share >= _HOLDS_UP_RATIO else Weight.PLAIN,
+            remedy=choose_remedy(facts, split, leading, rows.kinds),
+            share_ratio=share,
+        )
+
+
+def _draw_bars(kept: tuple[StallSplit, ...], total: int) -> Iterator[Bar]:
+    for split in kept:
+        yield Bar(label=split.reason, ratio=split.samples / total, words=split.sources[0].label)
+
+
+def _list_tables(facts: KernelFacts, kept: tuple[StallSplit, ...], rows: InstructionRows) -> Iterator[Table]:
+    yield _tabulate_sources(kept, facts.kernel.total_samples)
+    reasons = {split.reason for split in kept}
+    for reason in QUEUES:
+        if reason in reasons:
+            yield _tabulate_queue(reason, list_queue_use(facts, rows.kinds, reason))
+    if reasons & QUEUES.keys():
+        yield _tabulate_units(facts, "How busy the units behind the queues are", QUEUE_UNITS)
+    if "math_pipe_throttle" in reasons:
+        yield _tabulate_units(facts, "How busy the arithmetic pipes are", PIPE_UNITS)
+
+
+def _tabulate_sources(kept: tuple[StallSplit, ...], total: int) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for split in kept:
+        rows += (
+            (split.reason, source.label, split.share_of(source), source.samples / total, source.samples)
+            for source in split.sources[:_MOST_SOURCES]
+        )
+        rest = sum(source.samples for source in split.sources[_MOST_SOURCES:])
+        if rest > 0:
+            rows.append((split.reason, "others", rest / split.samples, rest / total, rest))
+    return Table(
+        title="Stalls and their sources",
+        columns=(
+            Column(name="reason"),
+            Column(name="source"),
+            Column(name="of the reason", quantity=Quantity.RATIO),
+            Column(name="of all samples", quantity=Quantity.RATIO),
+            Column(name="samples", quantity=Quantity.SAMPLES),
+        ),
+        rows=tuple(rows),
+        note=say(
+            "The sources of a reason add up to it; causes that share a stall get its samples in proportion to their executions."
+        ),
+    )
+
+
+def _tabulate_queue(reason: str, uses: tuple[QueueUse, ...]) -> Table:
+    return Table(
+        title=f"What goes through the queue behind {reason}",
+        columns=(
+            Column(name="kind"),
+            Column(name="executions", quantity=Quantity.COUNT),
+            Column(name="of the queue", quantity=Quantity.RATIO),
+            Column(name="per SM and cycle", quantity=Quantity.NUMBER),
+            Column(name="passes per execution", quantity=Quantity.NUMBER),
+            Column(name="fewest passes", quantity=Quantity.NUMBER),
+            Column(name="per thread and access", quantity=Quantity.BYTES),
+        ),
+        rows=tuple(
+            (
+                use.kind.value,
+                use.executions,
+                use.share_ratio,
+                use.per_cycle,
+                use.passes,
+                use.least_passes,
+                use.thread_bytes,
+            )
+            for use in uses
+        ),
+        note=say("Passes are wavefronts of shared memory, and 128-byte lines of global memory."),
+    )
+
+
+def _tabulate_units(facts: KernelFacts, title: str, units: tuple[Unit, ...]) -> Table:
+    return Table(
+        title=title,
+        columns=(Column(name="unit"), Column(name="what"), Column(name="of its peak", quantity=Quantity.RATIO)),
+        rows=tuple((use.unit.level, use.unit.name, use.ratio) for use in list_unit_use(facts, units)),
+    )
+
+
+def _mark_causes(facts: KernelFacts, rows: InstructionRows) -> tuple[LineMark, ...]:
+    """The instructions that cause stalls, of all reasons; the text names the heaviest of each. Shares are of all samples, as everywhere else."""
+    size, places = len(facts.rows), int(rows.places.max()) + 1
+    reasons = [one for one in facts.kernel.reasons if find_warp_state(one).is_stall and facts.rows.count_reason(one)]
+    by_reason = np.zeros((len(reasons), size))
+    for number, reason in enumerate(reasons):
+        causes = list_causes(facts, reason)
+        chosen = causes.is_known if facts.blame is not None else np.ones(len(causes.cause), dtype=bool)
+        by_reason[number] = np.bincount(causes.cause[chosen], weights=causes.samples[chosen], minlength=size)
+    of_places = np.stack([np.bincount(rows.places, weights=one, minlength=places) for one in by_reason])
+
+    def write_text(row: int, _caused: float) -> Sentence:
+        sums = of_places[:, rows.places[row]]
+        heaviest = int(sums.argmax())
+        most = "all" if sums[heaviest] == sums.sum() else "most"
+        return say("{most} of them {reason}", most=most, reason=reasons[heaviest])
+
+    return mark_rows(
+        facts,
+        rows,
+        by_reason.sum(axis=0),
+        measure="stalls caused",
+        quantity=Quantity.SAMPLES,
+        value_of=lambda _row, caused: caused,
+        text_of=write_text,
+        whole=float(facts.kernel.total_samples),
+    )
+
+
+def _list_missing(facts: KernelFacts) -> Iterator[Missing]:
+    if facts.blame is None:
+        yield Missing(
+            what="the instructions that cause the stalls", why=say("the stalls of this code were not attributed")
+        )
+    if not facts.rows.has_code:
+        why = say("the code could not be disassembled: nvdisasm was not found, or the profile does not hold the code")
+        yield Missing(what="which instructions stall", why=why)
+    if not (facts.rows.executions >= 0).any():
+        yield lack("what fills the queues", "inst_executed", section="SourceCounters")
 
 
 def answer(facts: KernelFacts) -> Answer:

@@ -7,11 +7,15 @@ from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.questions import Analysis
-from gpa_lsp.diagnosis.analyses.starlight.counting import LineCounts, count_lines
 from gpa_lsp.diagnosis.analyses.starlight.decision import OCCUPANCY, Check, Decision, decide
-from gpa_lsp.diagnosis.analyses.starlight.estimates import LineEstimate, estimate_lines
-from gpa_lsp.diagnosis.analyses.starlight.movement import make_rate
-from gpa_lsp.diagnosis.analyses.starlight.suggestions import Bottleneck, list_rows, list_suggestions
+from gpa_lsp.diagnosis.analyses.starlight.movement import LineEstimate, estimate_lines, make_rate
+from gpa_lsp.diagnosis.analyses.starlight.suggestions import (
+    Bottleneck,
+    LineCounts,
+    count_lines,
+    list_rows,
+    list_suggestions,
+)
 from gpa_lsp.diagnosis.analyses.starlight.tables import build_tables, list_halvings
 from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, count, factor, join, percent, say
 

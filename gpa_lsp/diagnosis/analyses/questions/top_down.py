@@ -1,16 +1,431 @@
 """The top-down tree: issue slots, the stalls that leave them empty, and what is behind each.
 
 The root is how many of the schedulers' issue slots were used; the first level shares the empty ones out among the stall reasons, the second each
-reason among its sources (:mod:`~gpa_lsp.diagnosis.analyses.decomposition.issue_tree`).
+reason among its sources (:mod:`~gpa_lsp.diagnosis.analyses.questions.top_down`).
 
 Source: after DrGPU (Hao et al., "DrGPU: A Top-Down Profiler for GPU Applications", ICPE 2023): the tree, the cut at 99 %; the shares of empty
 slots by samples that were taken while nothing was issued are ours.
 """
 
-from gpa_lsp.diagnosis.analyses.answers import Answer
-from gpa_lsp.diagnosis.analyses.decomposition.tree_answer import write_tree_answer
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from collections.abc import Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Column, Finding, Missing, Table, Weight
+from gpa_lsp.diagnosis.analyses.decomposition.finding_order import order_findings
+from gpa_lsp.diagnosis.analyses.decomposition.instruction_rows import InstructionRows, view_rows
+from gpa_lsp.diagnosis.analyses.decomposition.memory_view import (
+    BUSY_RATIO,
+    LEG_REMEDIES,
+    LEVEL_REMEDIES,
+    NOT_BUSY_REMEDY,
+    QUEUEING,
+    MemoryView,
+    view_memory,
+)
+from gpa_lsp.diagnosis.analyses.decomposition.reason_notes import choose_remedy
+from gpa_lsp.diagnosis.analyses.decomposition.stall_split import split_reason
+from gpa_lsp.diagnosis.analyses.decomposition.warp_time import StateTime, WarpTime, read_warp_time
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
 from gpa_lsp.diagnosis.analyses.questions import Analysis
+from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD
+from gpa_lsp.foundation.numbers import Cell, Quantity
+from gpa_lsp.foundation.prose import NOTHING, Sentence, cycles, factor, join, percent, say
+from gpa_lsp.profile.stall_reasons import describe_stall_reason
+
+_SCHEDULERS = 4
+
+
+class IssueSlots(Struct, frozen=True, kw_only=True):
+    """The issue slots of one launch, one per scheduler and active cycle."""
+
+    used_ratio: float  # of the slots, 0..1
+    # of the elapsed cycles, those in which an SM held warps, on average; None when not collected
+    active_ratio: float | None
+    busiest_ratio: float | None  # how close the busiest unit of SMs or memory is to its peak; None when not collected
+    busiest_name: str  # which of the two, for people
+    source: str  # the counter, one clause
+
+    @property
+    def idle_ratio(self) -> float:
+        """Slots without an instruction."""
+        return 1 - self.used_ratio
+
+
+def read_issue_slots(facts: KernelFacts) -> IssueSlots | None:
+    """How many issue slots the longest launch used; None when nothing tells.
+
+    ``smsp__issue_active.avg.per_cycle_active`` is the part of active cycles in which a scheduler issued. Without it: instructions per cycle over
+    the schedulers of an SM (1 − IPC/4 are idle). Without that: warp-cycles per issue are known from samples, but not how many warps there were,
+    so that nothing can be said.
+
+    Source: DrGPU (Hao et al., ICPE 2023), idle share 1 − IPC/4, bounded by the highest speed of light.
+    """
+    used, source = _read_used(facts)
+    if used is None:
+        return None
+    active, elapsed = facts.metric("sm__cycles_active.avg"), facts.metric("gpc__cycles_elapsed.max")
+    units = [
+        ("the SMs", facts.metric("sm__throughput.avg.pct_of_peak_sustained_elapsed")),
+        ("the memory", facts.metric("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed")),
+    ]
+    known = [(percent / 100, name) for name, percent in units if percent is not None]
+    busiest, name = max(known, default=(None, ""))
+    return IssueSlots(
+        used_ratio=min(1.0, max(0.0, used)),
+        active_ratio=min(1.0, active / elapsed) if active is not None and elapsed else None,
+        busiest_ratio=busiest,
+        busiest_name=name,
+        source=source,
+    )
+
+
+def _read_used(facts: KernelFacts) -> tuple[float | None, str]:
+    used = facts.metric("smsp__issue_active.avg.per_cycle_active")
+    if used is not None:
+        return used, "cycles in which a scheduler issued"
+    schedulers = _SCHEDULERS
+    if facts.architecture is not None:
+        schedulers = facts.architecture.sm.sub_partitions_per_sm.value
+    per_cycle = facts.metric("sm__inst_issued.avg.per_cycle_active", "sm__inst_executed.avg.per_cycle_active")
+    return (None, "") if per_cycle is None else (per_cycle / schedulers, "instructions per cycle")
+
+
+# Stall samples from which their shares are trusted more than counters, which do not know when nothing was issued
+_FEWEST_SAMPLES = 500
+_KEPT_RATIO = 0.99
+_MOST_REASONS = 8
+_MOST_SOURCES = 5
+_LEAST_SOURCE_RATIO = 0.02
+OTHER_REASONS = "other reasons"
+OTHER_SOURCES = "others"
+_ROUNDING = 1e-6
+_LARGER_PART = 0.5
+
+
+class Node(Struct, frozen=True, kw_only=True):
+    """A node of the tree."""
+
+    level: int  # 0 for slots, 1 for reasons, 2 for their sources
+    name: str  # for people
+    share_ratio: float  # of the whole of the tree: issue slots, or warp-cycles where slots are unknown
+    of_parent_ratio: float  # of the node above
+    time: StateTime | None = None  # of a reason; None for other nodes
+    remedy: Sentence = NOTHING  # empty where there is none
+
+
+class IssueTree(Struct, frozen=True, kw_only=True):
+    """The tree, in the order to be read: each node before its children."""
+
+    nodes: tuple[Node, ...]  # heaviest first among the children of one node; those of one node add up to it
+    slots: IssueSlots | None  # None when unknown; shares are then of warp-cycles
+    time: WarpTime  # how the warps spend their cycles
+
+
+def build_issue_tree(facts: KernelFacts) -> IssueTree | None:
+    """The tree of a kernel; None when neither counters nor samples tell what its warps did.
+
+    With u of the slots used, 1 − u are empty, and a reason's part of these is its part of the samples that were taken while the scheduler
+    issued nothing (``not issued``). Without enough of these it is the reason's part of the cycles in which warps were stalled. Where the slots are
+    unknown the root is warp-cycles: stalled ones and the rest.
+
+    Sources of a reason: where the time of long_scoreboard goes in the memory, when that is known; else, and for all others, by
+    :func:`~gpa_lsp.diagnosis.analyses.decomposition.stall_split.split_reason`.
+    """
+    time = read_warp_time(facts)
+    if time is None:
+        return None
+    slots = read_issue_slots(facts)
+    lost = time.stalled_ratio if slots is None else slots.idle_ratio
+    weights = _weigh_stalls(time) if slots is not None else {one.state.name: one.share_ratio for one in time.stalls}
+    total = sum(weights.values())
+    nodes = [
+        Node(
+            level=0,
+            name="issue slots used" if slots is not None else "issuing, or ready to",
+            share_ratio=1 - lost,
+            of_parent_ratio=1 - lost,
+        ),
+        Node(
+            level=0,
+            name="issue slots empty" if slots is not None else "stalled",
+            share_ratio=lost,
+            of_parent_ratio=lost,
+        ),
+    ]
+    if total > 0 and lost > 0:
+        nodes += _build_reasons(facts, time, weights, lost)
+    return IssueTree(nodes=tuple(nodes), slots=slots, time=time)
+
+
+def _weigh_stalls(time: WarpTime) -> dict[str, float]:
+    """Reason → its weight among the stalls."""
+    enough = _FEWEST_SAMPLES if time.from_counters else 1
+    by_latency = {one.state.name: one.latency_share_ratio or 0.0 for one in time.stalls}
+    if sum(one.sampled for one in time.stalls) >= enough and sum(by_latency.values()) > 0:
+        return by_latency
+    return {one.state.name: one.share_ratio for one in time.stalls}
+
+
+def _build_reasons(facts: KernelFacts, time: WarpTime, weights: dict[str, float], lost: float) -> list[Node]:
+    total, covered = sum(weights.values()), 0.0
+    times = {one.state.name: one for one in time.stalls}
+    rows = view_rows(facts)
+    nodes: list[Node] = []
+    for name, weight in sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:_MOST_REASONS]:
+        if covered >= _KEPT_RATIO * total or weight == 0:
+            break
+        ratio = weight / total
+        covered += weight
+        children = _build_sources(facts, name, ratio * lost, rows)
+        remedy = _choose_remedy(children) or times[name].state.remedy
+        node = Node(
+            level=1, name=name, share_ratio=ratio * lost, of_parent_ratio=ratio, time=times[name], remedy=remedy
+        )
+        nodes += [node, *_cut(children, node)]
+    if covered < total:
+        rest = 1 - covered / total
+        nodes.append(Node(level=1, name=OTHER_REASONS, share_ratio=rest * lost, of_parent_ratio=rest))
+    return nodes
+
+
+def _build_sources(facts: KernelFacts, reason: str, share: float, rows: InstructionRows) -> list[Node]:
+    """The sources of a reason, largest first."""
+    parts = _build_memory(view_memory(facts), share) if reason == LONG_SCOREBOARD else []
+    if parts:
+        return parts
+    split = split_reason(facts, reason, rows)
+    return [
+        _make_source(source.label, share, split.share_of(source), choose_remedy(facts, split, source, rows.kinds))
+        for source in split.sources
+    ]
+
+
+def _choose_remedy(children: list[Node]) -> Sentence:
+    """That of the largest source; of queueing only where it is the larger part, since the legs of the way belong together."""
+    if not children:
+        return NOTHING
+    first = children[0]
+    if len(children) > 1 and first.name.startswith(QUEUEING) and first.of_parent_ratio < _LARGER_PART:
+        return children[1].remedy
+    return first.remedy
+
+
+def _build_memory(view: MemoryView, share: float) -> list[Node]:
+    """The parts of the long-scoreboard time, largest first; empty when they are unknown."""
+    if view.split is None:
+        return []
+    parts = sorted(view.split.parts, key=lambda part: -part.share_ratio)
+    return [
+        _make_source(
+            _name_queueing(view) if part.name == QUEUEING else part.name,
+            share,
+            part.share_ratio,
+            _find_queueing_remedy(view) if part.name == QUEUEING else LEG_REMEDIES.get(part.name, NOTHING),
+        )
+        for part in parts
+    ]
+
+
+def _name_queueing(view: MemoryView) -> str:
+    busiest = view.busiest
+    if busiest is None or busiest.ratio < BUSY_RATIO:
+        return QUEUEING
+    return f"{QUEUEING} at {busiest.unit.level}"
+
+
+def _find_queueing_remedy(view: MemoryView) -> Sentence:
+    busiest = view.busiest
+    if busiest is None:
+        return LEG_REMEDIES[QUEUEING]
+    return LEVEL_REMEDIES[busiest.unit.level] if busiest.ratio >= BUSY_RATIO else NOT_BUSY_REMEDY
+
+
+def _make_source(name: str, share: float, ratio: float, remedy: Sentence) -> Node:
+    return Node(level=2, name=name, share_ratio=share * ratio, of_parent_ratio=ratio, remedy=remedy)
+
+
+def _cut(children: list[Node], parent: Node) -> list[Node]:
+    """The first children, and the rest of them as one; remedies that the parent has are not said again."""
+    kept = [child for child in children[:_MOST_SOURCES] if child.of_parent_ratio >= _LEAST_SOURCE_RATIO]
+    rest = 1 - sum(child.of_parent_ratio for child in kept)
+    if kept and rest > _ROUNDING:
+        kept.append(_make_source(OTHER_SOURCES, parent.share_ratio, rest, NOTHING))
+    return [replace(child, remedy=NOTHING) if child.remedy == parent.remedy else child for child in kept]
+
+
+TITLE = "Where the issue slots go"
+# From this part of the slots on, issue is not what to look at. Source: Nsight Compute's rule on stalls has the same threshold.
+_WELL_USED_RATIO = 0.8
+_NEAR_PEAK_RATIO = 0.8
+_OFTEN_IDLE_RATIO = 0.9
+_HIGH_RATIO = 0.2
+_SHOWN_RATIO = 0.03
+
+
+def write_tree_answer(facts: KernelFacts, name: str) -> Answer:
+    """The answer to :mod:`gpa_lsp.diagnosis.analyses.questions.top_down`."""
+    tree = build_issue_tree(facts)
+    if tree is None:
+        missing = lack(
+            "what the warps do",
+            "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio",
+            section="WarpStateStats",
+        )
+        summary = say("Unknown: neither warp states nor stall samples were collected.")
+        return Answer(analysis=name, title=TITLE, summary=summary, missing=(missing,), is_known=False)
+    return Answer(
+        analysis=name,
+        title=TITLE,
+        summary=_summarise(tree),
+        findings=order_findings(_find(tree)),
+        bars=tuple(_draw_bars(tree)),
+        tables=(_tabulate(tree, is_split=_is_split(facts)),),
+        missing=tuple(_list_missing(facts, tree)),
+    )
+
+
+def _summarise(tree: IssueTree) -> Sentence:
+    used, lost = tree.nodes[0], tree.nodes[1]
+    reasons = [node for node in tree.nodes if node.level == 1 and node.name != OTHER_REASONS]
+    whole = (
+        "{used} of the issue slots are used"
+        if tree.slots is not None
+        else "Warps issue, or could, in {used} of their time"
+    )
+    start = say(whole, used=percent(used.share_ratio))
+    if not reasons or lost.share_ratio <= 0:
+        return say("{start}.", start=start)
+    return say(
+        "{start}; of the rest, {part} is lost to {reason}.",
+        start=start,
+        part=percent(reasons[0].of_parent_ratio),
+        reason=reasons[0].name,
+    )
+
+
+def _find(tree: IssueTree) -> Iterator[Finding]:
+    if tree.slots is not None:
+        yield from _find_slots(tree.slots)
+    whole = "issue slots are" if tree.slots is not None else "warps' time is"
+    for node, below in _list_children(tree):
+        if node.share_ratio < _SHOWN_RATIO or node.time is None:
+            continue
+        named = [child for child in below if child.name != OTHER_SOURCES][:3]
+        parts = join((say("{part} {name}", part=percent(one.of_parent_ratio), name=one.name) for one in named), "; ")
+        each = node.time.cycles_per_issue
+        yield Finding(
+            text=say(
+                "{share} of the {whole} lost to {reason} ({meaning}{each}){parts}.",
+                share=percent(node.share_ratio),
+                whole=whole,
+                reason=node.name,
+                meaning=describe_stall_reason(node.name).description,
+                each=NOTHING if each is None else say(", {cycles} per instruction", cycles=cycles(each)),
+                parts=say(": {parts}", parts=parts) if parts else NOTHING,
+            ),
+            weight=Weight.HIGH if node.share_ratio >= _HIGH_RATIO else Weight.PLAIN,
+            remedy=node.remedy,
+            share_ratio=node.share_ratio,
+        )
+
+
+def _find_slots(slots: IssueSlots) -> Iterator[Finding]:
+    if slots.used_ratio >= _WELL_USED_RATIO:
+        yield Finding(
+            text=say(
+                "The schedulers issue in {used} of their cycles.",
+                used=percent(slots.used_ratio),
+            ),
+            weight=Weight.GOOD,
+            remedy=say("Do the same work with fewer instructions"),
+            share_ratio=slots.used_ratio,
+        )
+    if slots.busiest_ratio is not None and slots.busiest_ratio >= _NEAR_PEAK_RATIO:
+        text = say(
+            "The busiest unit of {name} is at {share} of its peak: filling empty slots gains at most {most}.",
+            name=slots.busiest_name,
+            share=percent(slots.busiest_ratio),
+            most=factor(max(1.0, 1 / slots.busiest_ratio)),
+        )
+        yield Finding(text=text, weight=Weight.HIGH, remedy=say("Do less of what the busiest unit does"))
+    if slots.active_ratio is not None and slots.active_ratio < _OFTEN_IDLE_RATIO:
+        text = say(
+            "An SM has warps only {active} of the time on average; the other shares are of that part.",
+            active=percent(slots.active_ratio),
+        )
+        remedy = say("Launch more blocks, or blocks of more even length")
+        yield Finding(text=text, weight=Weight.HIGH, remedy=remedy, share_ratio=1 - slots.active_ratio)
+
+
+def _list_children(tree: IssueTree) -> list[tuple[Node, list[Node]]]:
+    """Every reason with its sources."""
+    found: list[tuple[Node, list[Node]]] = []
+    for node in tree.nodes:
+        if node.level == 1:
+            found.append((node, []))
+        elif node.level == 2:
+            found[-1][1].append(node)
+    return found
+
+
+def _draw_bars(tree: IssueTree) -> Iterator[Bar]:
+    yield Bar(label=tree.nodes[0].name, ratio=tree.nodes[0].share_ratio)
+    for node, below in _list_children(tree):
+        yield Bar(
+            label=node.name, ratio=node.share_ratio, words=say("{name}", name=below[0].name) if below else NOTHING
+        )
+
+
+def _is_split(facts: KernelFacts) -> bool:
+    """Whether samples taken while nothing was issued are told from the others, or there are none at all."""
+    return facts.kernel.is_split or facts.kernel.total_samples == 0
+
+
+def _tabulate(tree: IssueTree, *, is_split: bool) -> Table:
+    whole = "issue slots" if tree.slots is not None else "warps' time"
+    rows: list[tuple[Cell, ...]] = [
+        (
+            node.level,
+            node.name,
+            node.share_ratio,
+            node.of_parent_ratio,
+            None if node.time is None else node.time.share_ratio,
+            None if node.time is None else node.time.cycles_per_issue,
+            node.remedy,
+        )
+        for node in tree.nodes
+    ]
+    per = "counters of the longest launch" if tree.time.from_counters else "samples of all launches"
+    basis = "not-issued samples" if is_split else "stalled time"
+    return Table(
+        title="From issue slots to what leaves them empty",
+        columns=(
+            Column(name="level", quantity=Quantity.COUNT),
+            Column(name="node"),
+            Column(name=f"of the {whole}", quantity=Quantity.RATIO),
+            Column(name="of the node above", quantity=Quantity.RATIO),
+            Column(name="of the warps' time", quantity=Quantity.RATIO),
+            Column(name="cycles per instruction", quantity=Quantity.NUMBER),
+            Column(name="suggestion"),
+        ),
+        rows=tuple(rows),
+        note=say("Empty slots are divided by {basis}; the warps' time is by {per}.", basis=basis, per=per),
+    )
+
+
+def _list_missing(facts: KernelFacts, tree: IssueTree) -> Iterator[Missing]:
+    if tree.slots is None:
+        yield lack("how many issue slots are used", "smsp__issue_active.avg.per_cycle_active", section="SchedulerStats")
+    if not tree.time.from_counters:
+        name = "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"
+        yield lack("how the warps' time divides, by hardware counters", name, section="WarpStateStats")
+    if tree.slots is not None and not _is_split(facts):
+        why = say("the profile does not mark not-issued samples")
+        yield Missing(what="which stalls leave the slots empty (taken by stalled time)", why=why)
+    if facts.kernel.total_samples == 0:
+        yield lack("which instructions stall", section="SourceCounters")
 
 
 def answer(facts: KernelFacts) -> Answer:

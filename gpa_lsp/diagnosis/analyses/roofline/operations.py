@@ -2,20 +2,214 @@
 
 What the profiler counted comes first: predicated-on thread instructions of floating point (a multiply-add is two, a packed instruction works on
 two halves), and the tensor cores' own operation counters. What it did not count is counted from the instructions and how often they were executed
-(:mod:`gpa_lsp.diagnosis.analyses.roofline.opcode_operations`); integers always are, because the profiler's count has one for each instruction
+(:mod:`gpa_lsp.diagnosis.analyses.roofline.operations`); integers always are, because the profiler's count has one for each instruction
 whatever it does.
 """
 
+import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
-from gpa_lsp.diagnosis.analyses.roofline.instructions import Executions
-from gpa_lsp.diagnosis.analyses.roofline.opcode_operations import count_thread_operations
-from gpa_lsp.diagnosis.analyses.roofline.tensor_shapes import DESCRIPTOR_SHAPED, count_tensor_operations
-from gpa_lsp.diagnosis.analyses.roofline.totals import Span, Total, read_total, sum_totals
+from msgspec import Struct
+
+from gpa_lsp.diagnosis.analyses.roofline.counts import Executions, Span, Total, read_total, sum_totals
 from gpa_lsp.diagnosis.analyses.roofline_model import OperationCount
 from gpa_lsp.foundation.numbers import format_number
 from gpa_lsp.gpu.device.model import OperationKind
 from gpa_lsp.profile.model import Launch
+
+# How many operations a tensor instruction is, from the shape its mnemonic names.
+#
+# A matrix product of m·n·k multiply-adds is 2·m·n·k operations. Sparse forms name the k of the matrix before half of it was left out; what is
+# done, and what stands under a dense roof, is half of that.
+
+# The modifier of a warp's matrix instruction → m, n, k. Source: the modifiers nvdisasm writes for ``mma.sync`` of these PTX shapes.
+_SHAPES = {
+    "884": (8, 8, 4),
+    "8816": (8, 8, 16),
+    "1684": (16, 8, 4),
+    "1688": (16, 8, 8),
+    "16816": (16, 8, 16),
+    "16832": (16, 8, 32),
+    "16864": (16, 8, 64),
+}
+
+_SPELT_SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)")
+
+_WARPS_OF_GROUP = 4  # Every warp of a warp group executes the group's instruction once
+
+# Volta splits the 2,048 operations of four 8×8×4 products into four steps where it adds in 32 bits, and into two where it adds in 16. Source: Raihan,
+# Goli and Aamodt, "Modeling Deep Learning Accelerator Enabled GPUs", ISPASS 2019, section III (HMMA sets and steps).
+VOLTA_STEP_OPERATIONS = {"F32": 512, "F16": 1024}
+
+_WARP_KINDS = {
+    "HMMA": OperationKind.TENSOR_FP16,
+    "IMMA": OperationKind.TENSOR_INT8,
+    "DMMA": OperationKind.TENSOR_FP64,
+    "QMMA": OperationKind.TENSOR_FP8,
+    "OMMA": OperationKind.TENSOR_FP4,
+}
+_GROUP_KINDS = {
+    "HGMMA": OperationKind.TENSOR_FP16,
+    "IGMMA": OperationKind.TENSOR_INT8,
+    "QGMMA": OperationKind.TENSOR_FP8,
+}
+_OTHER_INPUTS = {"BF16": OperationKind.TENSOR_BF16, "TF32": OperationKind.TENSOR_TF32}
+_INTEGER_BYTES = frozenset({"S8", "U8"})
+
+# Tensor instructions whose shape is in a descriptor, and not in their text. (Products of single bits are of none of our types.)
+DESCRIPTOR_SHAPED = frozenset({"UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA"})
+
+
+class TensorOperations(Struct, frozen=True, kw_only=True):
+    """What one warp's execution of a tensor instruction does."""
+
+    kind: OperationKind  # type of its inputs
+    operations: float  # dense ones, a multiply-add being two
+
+
+@lru_cache(maxsize=1024)
+def count_tensor_operations(mnemonic: str) -> TensorOperations | None:
+    """Operations of one warp's execution; None for other instructions, and for those whose shape or type is none we know.
+
+    >>> count_tensor_operations("HMMA.16816.F32.BF16")
+    TensorOperations(kind=<OperationKind.TENSOR_BF16: 'BF16 tensor'>, operations=4096.0)
+    >>> count_tensor_operations("HGMMA.64x128x16.F32").operations
+    65536.0
+    >>> count_tensor_operations("HMMA.SP.16832.F32").operations
+    4096.0
+    >>> count_tensor_operations("HMMA.884.F32.F32.STEP2").operations
+    512.0
+    """
+    opcode, *modifiers = mnemonic.split(".")
+    kind = _WARP_KINDS.get(opcode) or _GROUP_KINDS.get(opcode)
+    if kind is None or (kind is OperationKind.TENSOR_INT8 and not _INTEGER_BYTES & set(modifiers)):
+        return None
+    kind = next((_OTHER_INPUTS[one] for one in modifiers if one in _OTHER_INPUTS), kind)
+    if any(one.startswith("STEP") for one in modifiers):
+        return TensorOperations(
+            kind=kind, operations=float(VOLTA_STEP_OPERATIONS["F32" if "F32" in modifiers else "F16"])
+        )
+    shape = _find_shape(modifiers)
+    if shape is None:
+        return None
+    rows, columns, depth = shape
+    operations = 2.0 * rows * columns * depth
+    if "SP" in modifiers:
+        operations /= 2
+    if opcode in _GROUP_KINDS:
+        operations /= _WARPS_OF_GROUP
+    return TensorOperations(kind=kind, operations=operations)
+
+
+def _find_shape(modifiers: list[str]) -> tuple[int, int, int] | None:
+    for modifier in modifiers:
+        spelt = _SPELT_SHAPE.fullmatch(modifier)
+        if spelt is not None:
+            rows, columns, depth = spelt.groups()
+            return int(rows), int(columns), int(depth)
+        if modifier in _SHAPES:
+            return _SHAPES[modifier]
+    return None
+
+
+# How many operations of which type an instruction does for one thread, as a table of opcodes.
+#
+# Floating point: an addition or a multiplication is one, a multiply-add two, as the profiler's own roofline counts; comparisons, minima, selections
+# and conversions are none. Packed instructions do it for each of their halves.
+#
+# Integers: what an instruction does to one thread's integers is one operation (an addition, a bitwise function, a shift, a comparison), and a
+# multiply-add is two, like everywhere; moves, selections, byte permutations and conversions are none, and so is the uniform datapath, which works
+# once for the whole warp on a unit of its own. ``IADD3`` and ``LEA`` are one each: more often than not their third operand is RZ or a carry, which
+# the opcode does not tell. The profiler's ``…_op_integer_pred_on`` counts one for each integer instruction, multiply-adds too.
+
+_FP64, _FP32, _FP16 = OperationKind.FP64, OperationKind.FP32, OperationKind.FP16
+_INT32, _SPECIAL = OperationKind.INT32, OperationKind.SPECIAL
+
+
+class ThreadOperations(Struct, frozen=True, kw_only=True):
+    """What an instruction does for each thread whose guard holds."""
+
+    kind: OperationKind  # the type
+    operations: int  # how many
+    reason: str  # why so many, a few words
+
+
+# Opcode → type, operations of one thread, why
+_TABLE: dict[str, tuple[OperationKind, int, str]] = {
+    "DADD": (_FP64, 1, "an addition"),
+    "DMUL": (_FP64, 1, "a multiplication"),
+    "DFMA": (_FP64, 2, "a multiply-add"),
+    "FADD": (_FP32, 1, "an addition"),
+    "FADD32I": (_FP32, 1, "an addition"),
+    "FMUL": (_FP32, 1, "a multiplication"),
+    "FMUL32I": (_FP32, 1, "a multiplication"),
+    "FFMA": (_FP32, 2, "a multiply-add"),
+    "FFMA32I": (_FP32, 2, "a multiply-add"),
+    "FADD2": (_FP32, 2, "an addition of pairs"),
+    "FMUL2": (_FP32, 2, "a multiplication of pairs"),
+    "FFMA2": (_FP32, 4, "a multiply-add of pairs"),
+    "FHADD": (_FP32, 1, "an addition of a half to a float"),
+    "FHFMA": (_FP32, 2, "a multiply-add of halves to a float"),
+    "FSWZADD": (_FP32, 1, "an addition across a quad"),
+    "HADD2": (_FP16, 2, "an addition of pairs"),
+    "HADD2_32I": (_FP16, 2, "an addition of pairs"),
+    "HMUL2": (_FP16, 2, "a multiplication of pairs"),
+    "HMUL2_32I": (_FP16, 2, "a multiplication of pairs"),
+    "HFMA2": (_FP16, 4, "a multiply-add of pairs"),
+    "HFMA2_32I": (_FP16, 4, "a multiply-add of pairs"),
+    "MUFU": (_SPECIAL, 1, "a special function"),
+    "IMAD": (_INT32, 2, "a multiply-add"),
+    "IMAD32I": (_INT32, 2, "a multiply-add"),
+    "IMUL": (_INT32, 1, "a multiplication"),
+    "IMUL32I": (_INT32, 1, "a multiplication"),
+    "IDP": (_INT32, 8, "four multiply-adds of bytes"),
+    "IDP4A": (_INT32, 8, "four multiply-adds of bytes"),
+    "VABSDIFF": (_INT32, 1, "a difference"),
+    "VABSDIFF4": (_INT32, 4, "four differences of bytes"),
+    "VIADDMNMX": (_INT32, 2, "an addition and a comparison"),
+    "VIMNMX3": (_INT32, 2, "two comparisons"),
+    **dict.fromkeys(
+        ("IADD3", "IADD", "IADD2", "IADD32I", "VIADD", "ISCADD", "ISCADD32I", "LEA", "IABS"), (_INT32, 1, "an addition")
+    ),
+    **dict.fromkeys(("IMNMX", "VIMNMX", "ISETP", "ISET", "ICMP"), (_INT32, 1, "a comparison")),
+    **dict.fromkeys(("LOP3", "LOP", "LOP32I", "BMSK", "SGXT", "BFE", "BFI"), (_INT32, 1, "a bitwise function")),
+    **dict.fromkeys(("SHF", "SHL", "SHR", "VSHL", "VSHR"), (_INT32, 1, "a shift")),
+    **dict.fromkeys(("POPC", "FLO", "BREV"), (_INT32, 1, "a count or reversal of bits")),
+}
+
+# (opcode, first modifier) → what it is instead. ``IMAD.MOV``, ``IMAD.U32``, ``IMAD.IADD`` and ``IMAD.SHL`` are the compiler's way to move, add and
+# shift on the pipe of multiplications.
+_MODIFIED: dict[tuple[str, str], tuple[int, str]] = {
+    ("IMAD", "MOV"): (0, "a move"),
+    ("IMAD", "U32"): (0, "a move"),
+    ("IMAD", "IADD"): (1, "an addition"),
+    ("IMAD", "SHL"): (1, "a shift"),
+    ("IDP", "2A"): (4, "two multiply-adds"),
+    ("HADD2", "F32"): (0, "a conversion of a half"),
+}
+
+
+@lru_cache(maxsize=4096)
+def count_thread_operations(mnemonic: str) -> ThreadOperations | None:
+    """What an instruction does for one thread; None when that is no operation that is counted.
+
+    >>> count_thread_operations("FFMA.FTZ")
+    ThreadOperations(kind=<OperationKind.FP32: 'FP32'>, operations=2, reason='a multiply-add')
+    >>> count_thread_operations("HFMA2.MMA").operations
+    4
+    >>> count_thread_operations("IMAD.MOV.U32") is None, count_thread_operations("IMAD.WIDE.U32").operations
+    (True, 2)
+    """
+    opcode, *modifiers = mnemonic.split(".")
+    entry = _TABLE.get(opcode)
+    if entry is None:
+        return None
+    kind, operations, reason = entry
+    if modifiers and (opcode, modifiers[0]) in _MODIFIED:
+        operations, reason = _MODIFIED[(opcode, modifiers[0])]
+    return ThreadOperations(kind=kind, operations=operations, reason=reason) if operations else None
+
 
 _Terms = tuple[tuple[tuple[str, ...], float], ...]
 

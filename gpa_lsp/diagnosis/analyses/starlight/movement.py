@@ -4,15 +4,75 @@ Starlight multiplies the measured rate by the speedup (Equation 4) and looks at 
 value is told beside it.
 """
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from gpa_lsp.diagnosis.analyses.answers import Movement
 from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline, Point
-from gpa_lsp.diagnosis.analyses.starlight.equations import estimate_new_rate
-from gpa_lsp.diagnosis.analyses.starlight.suggestions import Direction
+from gpa_lsp.diagnosis.analyses.starlight.suggestions import (
+    Bottleneck,
+    Direction,
+    LineCounts,
+    LineSamples,
+    Row,
+    find_row,
+)
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.foundation.prose import NOTHING, Amount, Sentence, say
 from gpa_lsp.gpu.device.model import Machine, MemoryLevel, OperationKind
+
+# Starlight's Equations 2 to 4, as published: what part of the run a line takes, what resolving its stalls gains, and what rate that makes.
+#
+# N_op of a line are its samples in which the warp issued an instruction (``selected``), and N_stall all its other samples: the paper counts
+# operations and stalls by sampling alone, and every sample is one or the other, so that both together are all samples T. Equation 3 then reads
+# T / (T − M), which is GPA's Equation 2 of the same M. Two things it leaves out, and GPA does not: that stalls can be hidden behind other warps
+# (no bound by the samples in which something was issued), and that a stalled instruction suffers from another one (no def-use).
+#
+# Source: A. Zeni et al., "Starlight: A kernel optimizer for GPU processing", section 4.4.
+
+
+def measure_line_share(operations: float, stalls: float, total: float) -> float:
+    """Equation 2: the part of the run that a line takes, 0..1 (the paper writes percent).
+
+    Raises:
+        ValueError: a negative count, or more in the line than there is.
+
+    >>> measure_line_share(20, 180, 1000)
+    0.2
+    """
+    _check(operations, stalls, operations + stalls, total)
+    return (operations + stalls) / total
+
+
+def estimate_line_speedup(total: float, removed: float) -> float:
+    """Equation 3: run time before by run time after, when the stalls of one kind are gone from a line, S = T / (T − N).
+
+    Raises:
+        ValueError: a negative count, or not less than the total: nothing would be left to run.
+
+    >>> estimate_line_speedup(1000, 200)
+    1.25
+    """
+    _check(removed, 0, removed, total)
+    if removed >= total:
+        raise ValueError(f"of {total} samples {removed} cannot go: nothing would be left")
+    return total / (total - removed)
+
+
+def estimate_new_rate(speedup: float, rate_per_s: float) -> float:
+    """Equation 4: the rate of operations after a change that leaves their number as it is, in operations per second.
+
+    >>> estimate_new_rate(1.25, 800e9)
+    1000000000000.0
+    """
+    return speedup * rate_per_s
+
+
+def _check(first: float, second: float, part: float, total: float) -> None:
+    if first < 0 or second < 0 or part > total or total <= 0:
+        raise ValueError(f"{part} of {total} samples is no part of them")
+
 
 _OUTERMOST_FIRST = (MemoryLevel.DRAM, MemoryLevel.L2, MemoryLevel.L1, MemoryLevel.SHARED)
 # Type → one of half its size (TF32 is stored in four bytes)
@@ -182,4 +242,53 @@ def _draw(point: Point, intensity: float, rate: float, label: str) -> Movement:
         to_intensity=intensity,
         to_ops_per_s=rate,
         label=label,
+    )
+
+
+LEAST_SPEEDUP = 1.01  # A line that gains less is not shown; the advisor's own threshold
+
+
+class LineEstimate(Struct, frozen=True, kw_only=True):
+    """One bottleneck of one line."""
+
+    line: LineSamples  # its samples
+    row: Row  # of Table 1
+    removed: int  # N of Equation 3, samples
+    share_ratio: float  # Equation 2, of the whole line
+    speedup: float  # Equation 3
+    outcome: Outcome | None  # Equation 4 and the movement on the chart; None where the kernel has no place on it
+
+
+def estimate_lines(lines: LineCounts, position: Position | None) -> tuple[LineEstimate, ...]:
+    """Every bottleneck of every line that gains at least :data:`LEAST_SPEEDUP`, largest speedup first.
+
+    Stalls that are all samples of the kernel have no speedup (nothing would be left to run), and are left out.
+    """
+    total = lines.total
+    least = total * (1 - 1 / LEAST_SPEEDUP)
+    found = [
+        _estimate(line, bottleneck, total, position)
+        for bottleneck in Bottleneck
+        for line in lines.find_heavy(bottleneck, least)
+        if line.stalls[bottleneck] < total
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.speedup, -one.share_ratio, one.line.place)))
+
+
+def find_hottest(estimates: Iterable[LineEstimate], bottleneck: Bottleneck) -> LineEstimate | None:
+    """The line on which a bottleneck gains most; None where it gains on none."""
+    return next((one for one in estimates if one.row.bottleneck is bottleneck), None)
+
+
+def _estimate(line: LineSamples, bottleneck: Bottleneck, total: int, position: Position | None) -> LineEstimate:
+    row, removed = find_row(bottleneck), line.stalls[bottleneck]
+    speedup = estimate_line_speedup(total, removed)
+    label = f"{row.title.lower()}, {line.place}"
+    return LineEstimate(
+        line=line,
+        row=row,
+        removed=removed,
+        share_ratio=measure_line_share(line.operations, line.all_stalls, total),
+        speedup=speedup,
+        outcome=None if position is None else move(position, row.direction, speedup, label),
     )

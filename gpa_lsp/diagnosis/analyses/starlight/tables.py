@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from gpa_lsp.diagnosis.analyses.answers import Column, Table
-from gpa_lsp.diagnosis.analyses.starlight.counting import LineCounts
 from gpa_lsp.diagnosis.analyses.starlight.decision import Decision
-from gpa_lsp.diagnosis.analyses.starlight.estimates import LineEstimate, find_hottest
-from gpa_lsp.diagnosis.analyses.starlight.movement import Outcome, Position, move_right
+from gpa_lsp.diagnosis.analyses.starlight.movement import LineEstimate, Outcome, Position, find_hottest, move_right
 from gpa_lsp.diagnosis.analyses.starlight.suggestions import (
     Bottleneck,
+    LineCounts,
     Part,
     Suggestion,
     find_row,

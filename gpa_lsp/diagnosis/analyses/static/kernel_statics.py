@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from gpa_lsp.code.binary.compiled_limits import CompiledLimits
 from gpa_lsp.diagnosis.analyses.answers import Weight
 from gpa_lsp.diagnosis.analyses.occupancy.launch import read_code_shape
-from gpa_lsp.diagnosis.analyses.occupancy.next_steps import describe_steps_up
-from gpa_lsp.diagnosis.analyses.occupancy.tables import BLOCK_SIZES
+from gpa_lsp.diagnosis.analyses.occupancy.tables import BLOCK_SIZES, describe_steps_up
 from gpa_lsp.diagnosis.analyses.static.model import BlockOccupancy, BlockOrigin, KernelStatics, KnownBlock
 from gpa_lsp.foundation.prose import NOTHING, Sentence
 from gpa_lsp.gpu.arch.model import Architecture

@@ -1,23 +1,161 @@
 """``np.float32(0.5)`` for literals in arithmetic of a Numba kernel that is otherwise single precision."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from gpa_lsp.code.sources.cuda_values import read_number
-from gpa_lsp.code.sources.trees import read_text, walk_lines
+from gpa_lsp.code.sources.trees import read_text, read_tree, walk, walk_lines
 from gpa_lsp.diagnosis.rewrites.edits import replace_node
 from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site
-from gpa_lsp.diagnosis.rewrites.numba_types import SINGLE, SinglePrecision, find_constructor, read_single_precision
-from gpa_lsp.diagnosis.rewrites.python_functions import NUMBA_KERNEL, find_compiled_around
+from gpa_lsp.diagnosis.rewrites.python_functions import (
+    BINDING,
+    NUMBA_KERNEL,
+    PythonFunction,
+    find_argument,
+    find_compiled_around,
+    list_arguments,
+    list_targets,
+    read_imports,
+)
 from gpa_lsp.diagnosis.rewrites.titles import join_code
 from gpa_lsp.foundation.prose import say
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+
+# Types and conversions of single precision
+SINGLE = frozenset({"numpy.float32", "numba.float32", "numba.types.float32"})
+
+_ARRAYS = frozenset({"numba.cuda.shared.array", "numba.cuda.local.array"})
+_IN_STRINGS = frozenset({"float32", "f4"})
 _OPERATORS = frozenset({"+", "-", "*", "/"})
+_DEEPEST = 20
+
+
+class SinglePrecision(Struct, frozen=True, kw_only=True, eq=False):
+    """What is known of one kernel."""
+
+    function: PythonFunction  # the kernel
+    dimensions: Mapping[str, int]  # name → number of indices that lead to a single precision number; 0 for a number
+    values: "Mapping[str, Node]"  # name → what is assigned to it, for names that are bound once and by an assignment
+
+    def holds(self, node: "Node | None", depth: int = 0) -> bool:
+        """The expression is a single precision number."""
+        if node is None or depth > _DEEPEST:
+            return False
+        if node.type == "parenthesized_expression":
+            return len(node.named_children) == 1 and self.holds(node.named_children[0], depth + 1)
+        if node.type == "unary_operator":
+            return self.holds(node.child_by_field_name("argument"), depth + 1)
+        if node.type == "binary_operator":
+            is_arithmetic = read_text(node.child_by_field_name("operator")) in _OPERATORS
+            sides = (node.child_by_field_name("left"), node.child_by_field_name("right"))
+            return is_arithmetic and all(self.holds(side, depth + 1) for side in sides)
+        if node.type == "subscript":
+            return self._holds_elements(node)
+        if node.type == "identifier":
+            name = read_text(node)
+            return self.dimensions.get(name) == 0 or self.holds(self.values.get(name), depth + 1)
+        return node.type == "call" and self.function.find_meaning(node.child_by_field_name("function")) in SINGLE
+
+    def _holds_elements(self, node: "Node") -> bool:
+        array = node.child_by_field_name("value")
+        indices = node.children_by_field_name("subscript")
+        if array is None or array.type != "identifier" or any(one.type == "slice" for one in indices):
+            return False
+        count = len(indices[0].named_children) if len(indices) == 1 and indices[0].type == "tuple" else len(indices)
+        return count > 0 and self.dimensions.get(read_text(array)) == count
+
+
+def read_single_precision(function: PythonFunction) -> SinglePrecision:
+    """What a kernel's text and signature say."""
+    values = _find_values(function)
+    arrays = {
+        name: dimensions for name, value in values.items() if (dimensions := _read_array(function, value)) is not None
+    }
+    return SinglePrecision(function=function, dimensions={**_read_signature(function), **arrays}, values=values)
+
+
+def _find_values(function: PythonFunction) -> "dict[str, Node]":
+    """Variables that one assignment gives its value, and nothing else."""
+    found: dict[str, list[Node | None]] = {name: [None] for name in _list_parameters(function)}
+    for node in walk(function.node):
+        if node.type in BINDING:
+            target = node.child_by_field_name("left")
+            is_plain = node.type == "assignment" and target is not None and target.type == "identifier"
+            for name in list_targets(node):
+                found.setdefault(name, []).append(node.child_by_field_name("right") if is_plain else None)
+    return {name: some[0] for name, some in found.items() if len(some) == 1 and some[0] is not None}
+
+
+def _list_parameters(function: PythonFunction) -> list[str]:
+    parameters = function.node.child_by_field_name("parameters")
+    return [read_text(one) for one in parameters.named_children] if parameters is not None else []
+
+
+def _read_array(function: PythonFunction, value: "Node") -> int | None:
+    """Dimensions of a single precision array that a kernel makes; None for anything else."""
+    if value.type != "call" or function.find_meaning(value.child_by_field_name("function")) not in _ARRAYS:
+        return None
+    positions = [one for one in list_arguments(value) if one.type != "keyword_argument"]
+    shape = find_argument(value, "shape") or (positions[0] if positions else None)
+    kind = find_argument(value, "dtype") or (positions[1] if len(positions) > 1 else None)
+    if shape is None or function.find_meaning(kind) not in SINGLE:
+        return None
+    if shape.type == "tuple":
+        return len(shape.named_children)
+    return 1 if shape.type == "integer" else None
+
+
+def _read_signature(function: PythonFunction) -> dict[str, int]:
+    """The kernel's single precision parameters and their dimensions, where the decorator has one signature."""
+    given = list_arguments(function.decorator) if function.decorator.type == "call" else []
+    signature = given[0] if given and given[0].type != "keyword_argument" else None
+    names, types = _list_parameters(function), []
+    if signature is not None:
+        types = list(_list_types(function, signature))
+    if len(names) != len(types):
+        return {}
+    assigned = {name for node in walk(function.node) if node.type in BINDING for name in list_targets(node)}
+    return {name: kind for name, kind in zip(names, types, strict=True) if kind is not None and name not in assigned}
+
+
+def _list_types(function: PythonFunction, signature: "Node") -> Iterator[int | None]:
+    """Per parameter its dimensions where it is single precision, None where it is something else."""
+    in_string = signature.type == "string"
+    root: Node | None = signature
+    if in_string:
+        content = next((one for one in signature.named_children if one.type == "string_content"), None)
+        tree = read_tree("signature.py", read_text(content))
+        root = None if tree is None or tree.root.has_error else next(walk_calls(tree.root), None)
+    if root is None or root.type != "call":
+        return
+    for one in list_arguments(root):
+        kind = one.child_by_field_name("value") if one.type == "subscript" else one
+        is_single = read_text(kind) in _IN_STRINGS if in_string else function.find_meaning(kind) in SINGLE
+        yield len(one.children_by_field_name("subscript")) if is_single else None
+
+
+def walk_calls(root: "Node") -> "Iterator[Node]":
+    """The calls below a node, outermost first."""
+    return (one for one in walk(root) if one.type == "call")
+
+
+def find_constructor(function: PythonFunction) -> str | None:
+    """What the file calls a conversion to single precision; None where it has no name for it."""
+    imports = read_imports(function.tree)
+    names: Sequence[str] = [
+        name for name, origin in imports.items() if origin == "numpy" and name not in function.bound
+    ]
+    if names:
+        return f"{names[0]}.float32"
+    direct = [name for name, origin in imports.items() if origin in SINGLE and name not in function.bound]
+    return direct[0] if direct else None
+
+
 _COMPOUND = frozenset({"+=", "-=", "*=", "/="})
 _HIGHEST = 40
 

@@ -1,20 +1,209 @@
 """``__restrict__`` on a kernel's pointers, and ``const`` on those it only reads."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
+from gpa_lsp.code.sources.cuda_declarations import Declaration
 from gpa_lsp.code.sources.cuda_functions import (
     count_declarations,
+    find_kernel_calls,
+    find_parameter,
     has_internal_linkage,
     has_own_headers,
     is_kept_as_value,
 )
+from gpa_lsp.code.sources.trees import read_text, walk
 from gpa_lsp.diagnosis.rewrites.code import Code, find_kernel
-from gpa_lsp.diagnosis.rewrites.cuda_uses import Deed
+from gpa_lsp.diagnosis.rewrites.cuda_types import load_known_functions
+from gpa_lsp.diagnosis.rewrites.cuda_uses import Deed, Use, find_uses
 from gpa_lsp.diagnosis.rewrites.edits import insert_before
 from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site, TextEdit
-from gpa_lsp.diagnosis.rewrites.pointers import Pointer, is_only_read, list_pointers, may_be_alone
 from gpa_lsp.diagnosis.rewrites.titles import join_code, quote
 from gpa_lsp.foundation.prose import Sentence, list_of, say
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+_RESTRICT = frozenset({"__restrict__", "__restrict", "restrict"})
+_STEPS = frozenset({"+=", "-="})
+_EXCHANGING = frozenset({"swap", "exchange"})
+_MOST_NODES = 200
+
+
+class Pointer(Struct, frozen=True, kw_only=True, eq=False):
+    """A parameter ``T *name``."""
+
+    parameter: "Node"  # its declaration
+    name: "Node"  # the identifier in it
+    is_const: bool  # what it points to is declared constant
+    is_restrict: bool  # the promise is there
+    is_volatile: bool  # what it points to may change by itself
+    uses: tuple[Use, ...]  # what the kernel does with it
+    is_known: bool  # every use is seen: no macro of the file mentions it
+
+    @property
+    def text(self) -> str:
+        """Its name."""
+        return read_text(self.name)
+
+
+def list_pointers(code: Code) -> tuple[Pointer, ...]:
+    """The kernel's parameters that are pointers to something that is no pointer, in order."""
+    found = []
+    for parameter in code.function.parameters:
+        declarator = parameter.child_by_field_name("declarator")
+        if declarator is None or declarator.type != "pointer_declarator":
+            continue
+        name = declarator.child_by_field_name("declarator")
+        declaration = None if name is None else _find_declaration(code, name)
+        if name is None or name.type != "identifier" or declaration is None:
+            continue
+        qualifiers = {read_text(child) for child in parameter.children if child.type == "type_qualifier"}
+        own = {read_text(child) for child in declarator.children if child != name}
+        found.append(
+            Pointer(
+                parameter=parameter,
+                name=name,
+                is_const="const" in qualifiers,
+                is_restrict=bool(own & _RESTRICT),
+                is_volatile="volatile" in qualifiers | own,
+                uses=tuple(find_uses(code.names, declaration)),
+                is_known=not code.names.is_in_macros(read_text(name)),
+            )
+        )
+    return tuple(found)
+
+
+def _find_declaration(code: Code, name: "Node") -> Declaration | None:
+    known = code.names.by_name.get(read_text(name), ())
+    return next((one for one in known if one.start_byte == name.end_byte), None)
+
+
+def may_be_alone(code: Code, pointer: Pointer, others: frozenset[str]) -> bool:
+    """The text says nothing against memory that is reached through this pointer only."""
+    if pointer.is_volatile or not pointer.is_known or pointer.text in _find_launched_twice(code):
+        return False
+    return all(_keeps_apart(code, use, others) for use in pointer.uses)
+
+
+def _keeps_apart(code: Code, use: Use, others: frozenset[str]) -> bool:
+    if use.is_element or use.deed is Deed.READ:
+        return True
+    if use.deed is Deed.WRITTEN:
+        # Stepping along is fine; another address is not.
+        return _is_step(use)
+    if use.deed is Deed.COMPARED:
+        return others.isdisjoint(_list_identifiers(use.through))
+    if use.deed is Deed.PASSED:
+        return not _is_passed_by_reference(code, use)
+    return use.deed is Deed.COPIED and _is_copied_once(code, use, others)
+
+
+def _is_copied_once(code: Code, use: Use, others: frozenset[str]) -> bool:
+    """The copy begins the life of a variable that is never given another address."""
+    if use.through.type != "init_declarator" or not others.isdisjoint(_list_identifiers(use.through)):
+        return False
+    name = use.through.child_by_field_name("declarator")
+    while name is not None and name.type != "identifier":
+        name = name.child_by_field_name("declarator")
+    copy = None if name is None else _find_declaration(code, name)
+    if copy is None:
+        return False
+    copied = find_uses(code.names, copy)
+    return all(one.is_element or one.deed in (Deed.READ, Deed.PASSED) or _is_step(one) for one in copied)
+
+
+def _is_step(use: Use) -> bool:
+    operator = read_text(use.through.child_by_field_name("operator"))
+    return use.deed is Deed.WRITTEN and (use.through.type == "update_expression" or operator in _STEPS)
+
+
+def is_only_read(code: Code, pointer: Pointer) -> bool:
+    """Nothing in the kernel writes through a pointer whose uses are all seen, or hands it to what could."""
+    return all(not use.is_cast and _only_reads(code, use) for use in pointer.uses)
+
+
+def _only_reads(code: Code, use: Use) -> bool:
+    if use.deed in (Deed.READ, Deed.COMPARED):
+        return True
+    if use.deed is not Deed.PASSED:
+        return False
+    name, parameter = _find_called(code, use)
+    if name in load_known_functions().reading:
+        return True
+    if parameter is None:
+        return False
+    declarator = parameter.child_by_field_name("declarator")
+    is_reference = declarator is not None and declarator.type == "reference_declarator"
+    is_const = any(child.type == "type_qualifier" and read_text(child) == "const" for child in parameter.children)
+    return not is_reference if use.is_element else is_const and not is_reference
+
+
+def _is_passed_by_reference(code: Code, use: Use) -> bool:
+    name, parameter = _find_called(code, use)
+    if name is None or parameter is None:
+        call = use.through.parent
+        function = None if call is None else call.child_by_field_name("function")
+        return not _EXCHANGING.isdisjoint(_list_identifiers(function)) if function is not None else False
+    declarator = parameter.child_by_field_name("declarator")
+    return declarator is not None and any(node.type == "reference_declarator" for node in walk(declarator, _MOST_NODES))
+
+
+def _find_called(code: Code, use: Use) -> "tuple[str | None, Node | None]":
+    """The plain name of the function a variable is passed to, and its parameter, where the file has it."""
+    arguments, call = use.through, use.through.parent
+    function = None if call is None or call.type != "call_expression" else call.child_by_field_name("function")
+    if call is None or function is None:
+        return None, None
+    around = (one.start_byte <= use.node.start_byte < one.end_byte for one in arguments.named_children)
+    index = next((number for number, is_here in enumerate(around) if is_here), None)
+    own = read_text(function) if function.type == "identifier" else None
+    parameter = find_parameter(code.tree, own, index) if own is not None and index is not None else None
+    return (own if parameter is not None else code.types.read_called_name(call)), parameter
+
+
+def _find_launched_twice(code: Code) -> frozenset[str]:
+    """Parameters that a launch in the same file gives the same memory as another one."""
+    found = set()
+    parameters = [_name_parameter(one) for one in code.function.parameters]
+    for call in find_kernel_calls(code.tree, code.function.name):
+        arguments = call.child_by_field_name("arguments")
+        given = [_find_origin(one) for one in arguments.named_children] if arguments is not None else []
+        found |= {
+            name for name, one in zip(parameters, given, strict=False) if one is not None and given.count(one) > 1
+        }
+    return frozenset(found)
+
+
+def _name_parameter(parameter: "Node") -> str:
+    declarator = parameter.child_by_field_name("declarator")
+    names = list(_list_identifiers(declarator)) if declarator is not None else []
+    return names[-1] if names else ""
+
+
+def _find_origin(argument: "Node") -> str | None:
+    """What an address is reckoned from: ``buffer`` in ``buffer + n``; None for a plain number."""
+    node: Node | None = argument
+    for _ in range(_MOST_NODES):
+        if node is None or node.type.endswith("literal") or node.type in ("null", "true", "false"):
+            return None
+        following = {
+            "binary_expression": "left",
+            "pointer_expression": "argument",
+            "cast_expression": "value",
+        }.get(node.type)
+        if following is None:
+            return read_text(node)
+        node = node.child_by_field_name(following)
+    return None
+
+
+def _list_identifiers(node: "Node") -> Iterator[str]:
+    return (read_text(one) for one in walk(node, _MOST_NODES) if one.type == "identifier")
+
 
 # Signs of blocks that exchange data while they run, so that what is only read here may be written at the same time elsewhere
 _EXCHANGES = (

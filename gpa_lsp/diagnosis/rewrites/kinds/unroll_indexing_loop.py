@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.code.sources.trees import list_ancestors, read_text, walk, walk_lines
 from gpa_lsp.diagnosis.rewrites.code import Code, read_code
-from gpa_lsp.diagnosis.rewrites.cuda_loops import find_unroll_pragma, has_constant_turns
+from gpa_lsp.diagnosis.rewrites.cuda_loops import find_unroll_pragma, has_constant_turns, put_pragma, write_pragma
 from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site
-from gpa_lsp.diagnosis.rewrites.pragmas import put_pragma, write_pragma
 from gpa_lsp.diagnosis.rewrites.titles import quote
 from gpa_lsp.foundation.prose import say
 

@@ -5,9 +5,16 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.code.sources.trees import walk
 from gpa_lsp.diagnosis.rewrites.code import read_code
-from gpa_lsp.diagnosis.rewrites.cuda_loops import LOOPS, find_loops_beginning, find_unroll_pragma, has_constant_turns
+from gpa_lsp.diagnosis.rewrites.cuda_loops import (
+    LOOPS,
+    change_pragma,
+    find_loops_beginning,
+    find_unroll_pragma,
+    has_constant_turns,
+    put_pragma,
+    write_pragma,
+)
 from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site
-from gpa_lsp.diagnosis.rewrites.pragmas import change_pragma, put_pragma, write_pragma
 from gpa_lsp.diagnosis.rewrites.titles import quote
 from gpa_lsp.foundation.prose import say
 

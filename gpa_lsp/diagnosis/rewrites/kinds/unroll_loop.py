@@ -4,9 +4,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpa_lsp.diagnosis.rewrites.code import read_code
-from gpa_lsp.diagnosis.rewrites.cuda_loops import find_loops_beginning, find_unroll_pragma, has_constant_turns
+from gpa_lsp.diagnosis.rewrites.cuda_loops import (
+    change_pragma,
+    find_loops_beginning,
+    find_unroll_pragma,
+    has_constant_turns,
+    put_pragma,
+    write_pragma,
+)
 from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site, TextEdit
-from gpa_lsp.diagnosis.rewrites.pragmas import change_pragma, put_pragma, write_pragma
 from gpa_lsp.diagnosis.rewrites.titles import quote
 from gpa_lsp.foundation.prose import NOTHING, Sentence, say
 

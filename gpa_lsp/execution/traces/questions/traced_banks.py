@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from gpa_lsp.diagnosis.analyses.access.patterns import CONFLICT_REMEDY
+from gpa_lsp.diagnosis.analyses.access import CONFLICT_REMEDY
 from gpa_lsp.diagnosis.analyses.answers import Answer, Column, Finding, Table, Weight
 from gpa_lsp.execution.traces.bank_conflicts import BankConflicts
 from gpa_lsp.execution.traces.code_centric import find_place

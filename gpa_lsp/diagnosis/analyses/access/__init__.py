@@ -1,1 +1,0 @@
-"""How a kernel accesses memory: sectors, wavefronts and widths by line."""

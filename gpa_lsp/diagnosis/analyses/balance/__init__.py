@@ -1,1 +1,0 @@
-"""How evenly work is spread: waves, the tail, SMs, slices and channels."""

@@ -1,1 +1,0 @@
-"""How full warps are: idle and switched-off lanes by line."""

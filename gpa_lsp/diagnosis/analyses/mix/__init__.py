@@ -1,1 +1,0 @@
-"""What is executed, in classes and on pipes."""
