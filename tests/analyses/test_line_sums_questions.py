@@ -48,7 +48,7 @@ def written(draw):
 @examples(100)
 @given(kernel=written(), with_blame=st.booleans())
 def test_answers_hold_together_whatever_was_counted(question, kernel, with_blame):
-    answer = question.answer(KernelFacts(kernel, blame_kernel(kernel) if with_blame else None, None))
+    answer = question.ask(KernelFacts(kernel, blame_kernel(kernel) if with_blame else None, None))
     assert answer.analysis == question.name
     assert answer.summary.endswith(".")
     assert len(answer.marks) <= MOST_MARKS

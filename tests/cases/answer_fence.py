@@ -47,7 +47,7 @@ def check_answer(kernel: Kernel, blame: KernelBlame, text: str) -> None:
     (head,) = _read_tree(text)
     name, _, words = head.words.partition(" ~ ")
     is_known = not name.startswith("unknown ")
-    answer = list_analyses()[name.removeprefix("unknown ").strip()].answer(KernelFacts(kernel, blame, None))
+    answer = list_analyses()[name.removeprefix("unknown ").strip()].ask(KernelFacts(kernel, blame, None))
     assert answer.is_known == is_known, answer.summary
     assert words.strip() in answer.summary, answer.summary
     findings = iter(answer.findings)

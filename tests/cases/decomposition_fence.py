@@ -16,7 +16,7 @@ from gpa_lsp.diagnosis.analyses.questions import memory_latency, stall_sources, 
 from gpa_lsp.diagnosis.blame.model import KernelBlame
 from gpa_lsp.kernel.model import Kernel
 
-_QUESTIONS = {one.ANALYSIS.name: one.answer for one in (top_down, memory_latency, stall_sources)}
+_QUESTIONS = {one.ANALYSIS.name: one.ANALYSIS.ask for one in (top_down, memory_latency, stall_sources)}
 
 
 def check_decomposition(kernel: Kernel, blame: KernelBlame, text: str) -> None:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
-from gpa_lsp.diagnosis.analyses.answers import Column, Table
+from gpa_lsp.diagnosis.analyses.answers import Column, Table, list_columns
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.line_sums import LineIndex, count_waits, rank_lines
 from gpa_lsp.diagnosis.blame.model import BlameCategory
@@ -367,11 +367,9 @@ def build_shared_table(index: LineIndex, lines: LineTransfers, name_access: Call
 def _list_columns(unit: str) -> tuple[Column, ...]:
     """The columns both tables begin with."""
     return (
-        Column(name="line"),
-        Column(name="heaviest access"),
+        *list_columns("line", "heaviest access"),
         Column(name="accesses", quantity=Quantity.COUNT),
-        Column(name=f"{unit} per access", quantity=Quantity.NUMBER),
-        Column(name="at best", quantity=Quantity.NUMBER),
+        *list_columns(f"{unit} per access", "at best", quantity=Quantity.NUMBER),
     )
 
 

@@ -29,7 +29,7 @@ def analyse_kernel(facts: KernelFacts) -> KernelAnalyses:
     answers = [
         answer
         for analysis in list_analyses().values()
-        if (answer := _guard(f"the analysis {analysis.name}", analysis.answer, facts, problems))
+        if (answer := _guard(f"the analysis {analysis.name}", analysis.ask, facts, problems))
     ]
     return KernelAnalyses(roofline=facts.roofline, answers=tuple(answers), problems=tuple(problems))
 

@@ -4,6 +4,7 @@ An analysis answers one question about a kernel with an :class:`Answer`: a sente
 could not know. All numbers are in SI units; prefixes, percent and rounding belong to the renderers.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from msgspec import Struct
@@ -19,6 +20,11 @@ class Column(Struct, frozen=True, kw_only=True):
 
     name: str  # its heading
     quantity: Quantity = Quantity.TEXT  # of its values
+
+
+def list_columns(*names: str, quantity: Quantity = Quantity.TEXT) -> tuple[Column, ...]:
+    """Columns side by side that hold the same quantity."""
+    return tuple(Column(name=name, quantity=quantity) for name in names)
 
 
 class Table(ColumnRecord, frozen=True, kw_only=True):
@@ -86,6 +92,25 @@ class Finding(Struct, frozen=True, kw_only=True):
     share_ratio: float | None = None
 
 
+_RANKS = {Weight.HIGH: 0, Weight.PLAIN: 1, Weight.GOOD: 2}
+
+
+def order_findings(findings: Iterable[Finding], *, by_share: bool = False) -> tuple[Finding, ...]:
+    """What holds the kernel up first, what is good last.
+
+    Args:
+        by_share: within one weight the largest share first, those without a share as they came, in front; False for all as they came.
+
+    >>> [str(one.text) for one in order_findings([Finding(text=say("a")), Finding(text=say("b"), weight=Weight.HIGH)])]
+    ['b', 'a']
+    """
+
+    def rank(one: Finding) -> tuple[int, float]:
+        return _RANKS[one.weight], -(1.0 if one.share_ratio is None else one.share_ratio) if by_share else 0.0
+
+    return tuple(sorted(findings, key=rank))
+
+
 class LineMark(Struct, frozen=True, kw_only=True):
     """A number on a source line or an instruction."""
 
@@ -125,8 +150,8 @@ class Movement(Struct, frozen=True, kw_only=True):
 class Answer(Struct, frozen=True, kw_only=True):
     """What one analysis says of one kernel."""
 
-    analysis: str  # the analysis' name (its module's)
-    title: str  # the question in a few words, for headings
+    analysis: str = ""  # the analysis' name (its module's); empty before :meth:`Analysis.ask` fills it in
+    title: str = ""  # the question in a few words, for headings; likewise
     summary: Sentence  # one sentence; says so where nothing is known
     findings: tuple[Finding, ...] = ()  # most important first
     bars: tuple[Bar, ...] = ()  # parts of one whole or rates under ceilings

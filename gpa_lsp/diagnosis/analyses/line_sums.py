@@ -192,30 +192,31 @@ def find_inlined(facts: KernelFacts, inner: LineIndex) -> InlinedRows:
     return InlinedRows(inner=inner, outer=outer, is_inlined=of_inner[inner.line_of] != of_outer[outer.line_of])
 
 
-def mark_callers(
+def mark_with_callers(
     facts: KernelFacts,
     rows: InlinedRows,
     column: Column,
     *,
     measure: str,
-    quantity: Quantity,
+    describe: Callable[[int], Sentence],
     most: int = MOST_MARKS,
 ) -> tuple[LineMark, ...]:
-    """Marks on the lines of the compiled function through which code of other files was inlined, with what that code has of a column.
+    """Marks on innermost lines with a count, and on the lines of the compiled function through which code of other files was inlined.
 
-    A reader of the kernel's own file sees there what happens in headers and libraries. The measure is told apart from that of
-    :func:`mark_lines`, because the same instructions count in both.
+    A reader of the kernel's own file sees there what happens in headers and libraries. The measure of these is told apart, because the same
+    instructions count in both.
 
     Args:
-        most: marks at most.
+        most: marks of each kind at most.
     """
-    inner, outer = rows.inner, rows.outer
+    inner, outer, quantity = rows.inner, rows.outer, Quantity.COUNT
+    marks = mark_lines(facts, inner, column, measure=measure, quantity=quantity, describe=describe, most=most)
     part = np.where(rows.is_inlined, column, 0)
     total, partial = float(np.sum(column)), float(np.sum(part))
     if partial == 0:
-        return ()
+        return marks
     heaviest = outer.find_heaviest(part)
-    marks = mark_lines(
+    callers = mark_lines(
         facts,
         outer,
         part,
@@ -224,7 +225,7 @@ def mark_callers(
         describe=lambda line: say("most of it at {line}", line=inner.name_line(int(inner.line_of[heaviest[line]]))),
         most=most,
     )
-    return tuple(replace(mark, share_ratio=(mark.share_ratio or 0.0) * partial / total) for mark in marks)
+    return (*marks, *(replace(one, share_ratio=(one.share_ratio or 0.0) * partial / total) for one in callers))
 
 
 def count_waits(facts: KernelFacts, categories: tuple[int, ...] | None = None) -> npt.NDArray[np.float64]:

@@ -18,7 +18,7 @@ from gpa_lsp.diagnosis.analyses.decomposition.unloaded_latency import (
     reach_level,
     read_l2_traffic,
 )
-from gpa_lsp.diagnosis.analyses.questions.memory_latency import write_memory_answer
+from gpa_lsp.diagnosis.analyses.questions.memory_latency import answer as answer_memory_latency
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.kernel.dataflow.instruction_kinds import InstructionKind
 from tests.analyses.decomposition.written_facts import name_state, write_facts
@@ -260,7 +260,7 @@ TWO_LOADS = """
 def test_stalls_per_execution_are_the_same_of_a_kind_and_of_its_only_line():
     """8,000 executions over 400 samples of warps that issued: 20 cycles a sample. (2,000 + 400) · 20 / 4,000 = 12; of the first load 40."""
     facts = write_facts(TWO_LOADS)
-    answer = write_memory_answer(facts, "memory_latency")
+    answer = answer_memory_latency(facts)
     (mark,) = answer.marks
     (kinds,) = (table for table in answer.tables if table.title == "Kinds of load")
     assert mark.value == pytest.approx(12) == kinds.rows[0][-1]
@@ -270,9 +270,9 @@ def test_stalls_per_execution_are_the_same_of_a_kind_and_of_its_only_line():
 def test_counters_that_say_otherwise_than_samples_stand_beside_them():
     """Both shares are of the same stalls: 2,000 of 3,200 samples, and 3 of 6 warp-cycles per issue."""
     states = {name_state("long_scoreboard"): 3.0, name_state("wait"): 2.0, name_state("selected"): 1.0}
-    summary = str(write_memory_answer(write_facts(WAITING, metrics=states), "memory_latency").summary)
+    summary = str(answer_memory_latency(write_facts(WAITING, metrics=states)).summary)
     assert summary.startswith("Warps spend 50 % of their time stalled on memory by counters (62 % of the samples)"), (
         summary
     )
-    alone = str(write_memory_answer(write_facts(WAITING), "memory_latency").summary)
+    alone = str(answer_memory_latency(write_facts(WAITING)).summary)
     assert alone.startswith("Warps spend 62 % of their time stalled on memory,"), alone

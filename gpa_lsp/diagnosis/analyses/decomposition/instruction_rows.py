@@ -98,34 +98,22 @@ def mark_rows(
     if whole <= 0:
         return ()
     sums = sum_by_place(rows, weights)
-    return tuple(
-        _make_mark(facts, row, weight, whole, measure=measure, quantity=quantity, value_of=value_of, text_of=text_of)
-        for row, weight in zip(sums.rows[:MOST_MARKS].tolist(), sums.weights[:MOST_MARKS].tolist(), strict=True)
-        if weight / whole >= least_ratio
-    )
-
-
-def _make_mark(
-    facts: KernelFacts,
-    row: int,
-    weight: float,
-    whole: float,
-    *,
-    measure: str,
-    quantity: Quantity,
-    value_of: Callable[[int, float], float],
-    text_of: Callable[[int, float], Sentence],
-) -> LineMark:
-    place = facts.rows.place(row)
-    function = facts.rows.function_of(row)
-    return LineMark(
-        measure=measure,
-        value=value_of(row, weight),
-        quantity=quantity,
-        share_ratio=min(1.0, weight / whole),
-        text=text_of(row, weight),
-        file=None if place is None else place.file,
-        line=None if place is None else place.line,
-        function=function.name,
-        pc_offset=int(function.pc_offsets[facts.rows.index_of(row)]),
-    )
+    marks = []
+    for row, weight in zip(sums.rows[:MOST_MARKS].tolist(), sums.weights[:MOST_MARKS].tolist(), strict=True):
+        if weight / whole < least_ratio:
+            break
+        place, function = facts.rows.place(row), facts.rows.function_of(row)
+        marks.append(
+            LineMark(
+                measure=measure,
+                value=value_of(row, weight),
+                quantity=quantity,
+                share_ratio=min(1.0, weight / whole),
+                text=text_of(row, weight),
+                file=None if place is None else place.file,
+                line=None if place is None else place.line,
+                function=function.name,
+                pc_offset=int(function.pc_offsets[facts.rows.index_of(row)]),
+            )
+        )
+    return tuple(marks)

@@ -98,7 +98,7 @@ def _count_sm_cycles(facts: KernelFacts) -> float | None:
 
 
 # What a percentage is of: the peak over the whole launch, or over the cycles in which an SM held warps
-_ELAPSED, _ACTIVE = "_elapsed", "_active"
+_ELAPSED, _ACTIVE = (f".avg.pct_of_peak_sustained_{cycles}" for cycles in ("elapsed", "active"))
 
 
 class Unit(Struct, frozen=True, kw_only=True):
@@ -106,7 +106,16 @@ class Unit(Struct, frozen=True, kw_only=True):
 
     level: str  # where it is, for people; several units have one
     name: str  # what it does
-    metric: str  # its use in percent of its peak over the elapsed cycles
+    counter: str  # what counts its use, without suffix
+
+    @property
+    def metric(self) -> str:
+        """Its use in percent of its peak over the elapsed cycles."""
+        return self.counter + _ELAPSED
+
+
+def _list_units(*units: tuple[str, str, str]) -> tuple[Unit, ...]:
+    return tuple(Unit(level=level, name=name, counter=counter) for level, name, counter in units)
 
 
 class UnitUse(Struct, frozen=True, kw_only=True):
@@ -117,139 +126,53 @@ class UnitUse(Struct, frozen=True, kw_only=True):
 
 
 # Units on the way of a load. Source: breakdowns of the memory throughput in real reports; meanings after the Profiling Guide, Metrics Decoder.
-MEMORY_UNITS = (
-    Unit(
-        level="L1",
-        name="requests of the load/store unit",
-        metric="l1tex__lsuin_requests.avg.pct_of_peak_sustained_elapsed",
-    ),
-    Unit(
-        level="L1",
-        name="data stage, wavefronts",
-        metric="l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed",
-    ),
-    Unit(level="L1", name="data banks, reads", metric="l1tex__data_bank_reads.avg.pct_of_peak_sustained_elapsed"),
-    Unit(level="L1", name="data banks, writes", metric="l1tex__data_bank_writes.avg.pct_of_peak_sustained_elapsed"),
-    Unit(
-        level="L1",
-        name="write-back to registers",
-        metric="l1tex__lsu_writeback_active.avg.pct_of_peak_sustained_elapsed",
-    ),
-    Unit(level="L1", name="texture filter, wavefronts", metric="l1tex__f_wavefronts.avg.pct_of_peak_sustained_elapsed"),
-    Unit(
-        level="crossbar",
-        name="requests from L1 to L2",
-        metric="l1tex__m_l1tex2xbar_req_cycles_active.avg.pct_of_peak_sustained_elapsed",
-    ),
-    Unit(
-        level="crossbar",
-        name="data from L2 to L1",
-        metric="l1tex__m_xbar2l1tex_read_sectors.avg.pct_of_peak_sustained_elapsed",
-    ),
-    Unit(
-        level="crossbar",
-        name="into the L2 slices",
-        metric="lts__xbar2lts_cycles_active.avg.pct_of_peak_sustained_elapsed",
-    ),
-    Unit(
-        level="crossbar",
-        name="out of the L2 slices",
-        metric="lts__lts2xbar_cycles_active.avg.pct_of_peak_sustained_elapsed",
-    ),
-    Unit(level="L2", name="tag lookups", metric="lts__t_tag_requests.avg.pct_of_peak_sustained_elapsed"),
-    Unit(level="L2", name="sectors", metric="lts__t_sectors.avg.pct_of_peak_sustained_elapsed"),
-    Unit(level="L2", name="data banks", metric="lts__d_sectors.avg.pct_of_peak_sustained_elapsed"),
-    Unit(level="L2", name="atomics", metric="lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed"),
-    Unit(
-        level="L2",
-        name="fabric between the partitions",
-        metric="lts__t_sectors_srcunit_ltcfabric.avg.pct_of_peak_sustained_elapsed",
-    ),
-    Unit(level="DRAM", name="data bus", metric="dram__cycles_active.avg.pct_of_peak_sustained_elapsed"),
-    Unit(level="DRAM", name="sectors", metric="fbpa__dram_sectors.avg.pct_of_peak_sustained_elapsed"),
-    Unit(
-        level="system memory",
-        name="sectors filled from it",
-        metric="lts__d_sectors_fill_sysmem.avg.pct_of_peak_sustained_elapsed",
-    ),
+MEMORY_UNITS = _list_units(
+    ("L1", "requests of the load/store unit", "l1tex__lsuin_requests"),
+    ("L1", "data stage, wavefronts", "l1tex__data_pipe_lsu_wavefronts"),
+    ("L1", "data banks, reads", "l1tex__data_bank_reads"),
+    ("L1", "data banks, writes", "l1tex__data_bank_writes"),
+    ("L1", "write-back to registers", "l1tex__lsu_writeback_active"),
+    ("L1", "texture filter, wavefronts", "l1tex__f_wavefronts"),
+    ("crossbar", "requests from L1 to L2", "l1tex__m_l1tex2xbar_req_cycles_active"),
+    ("crossbar", "data from L2 to L1", "l1tex__m_xbar2l1tex_read_sectors"),
+    ("crossbar", "into the L2 slices", "lts__xbar2lts_cycles_active"),
+    ("crossbar", "out of the L2 slices", "lts__lts2xbar_cycles_active"),
+    ("L2", "tag lookups", "lts__t_tag_requests"),
+    ("L2", "sectors", "lts__t_sectors"),
+    ("L2", "data banks", "lts__d_sectors"),
+    ("L2", "atomics", "lts__d_atomic_input_cycles_active"),
+    ("L2", "fabric between the partitions", "lts__t_sectors_srcunit_ltcfabric"),
+    ("DRAM", "data bus", "dram__cycles_active"),
+    ("DRAM", "sectors", "fbpa__dram_sectors"),
+    ("system memory", "sectors filled from it", "lts__d_sectors_fill_sysmem"),
 )
 
 # Units behind the queues whose being full is a throttle
-QUEUE_UNITS = (
-    Unit(
-        level="MIO",
-        name="instructions issued to the queue",
-        metric="sm__mio_inst_issued.avg.pct_of_peak_sustained_elapsed",
-    ),
-    Unit(level="MIO", name="queue, reads", metric="sm__mio_pq_read_cycles_active.avg.pct_of_peak_sustained_elapsed"),
-    Unit(level="MIO", name="queue, writes", metric="sm__mio_pq_write_cycles_active.avg.pct_of_peak_sustained_elapsed"),
-    Unit(
-        level="MIO",
-        name="write-back to registers",
-        metric="sm__mio2rf_writeback_active.avg.pct_of_peak_sustained_elapsed",
-    ),
-    Unit(level="LSU", name="instructions", metric="sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_elapsed"),
-    Unit(level="LSU", name="wavefronts", metric="l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"),
-    Unit(
-        level="XU",
-        name="special functions and conversions",
-        metric="sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_elapsed",
-    ),
-    Unit(
-        level="ADU",
-        name="address divergence unit",
-        metric="sm__inst_executed_pipe_adu.avg.pct_of_peak_sustained_elapsed",
-    ),
-    Unit(level="TEX", name="instructions", metric="sm__inst_executed_pipe_tex.avg.pct_of_peak_sustained_elapsed"),
-    Unit(
-        level="constant cache", name="requests", metric="idc__request_cycles_active.avg.pct_of_peak_sustained_elapsed"
-    ),
+QUEUE_UNITS = _list_units(
+    ("MIO", "instructions issued to the queue", "sm__mio_inst_issued"),
+    ("MIO", "queue, reads", "sm__mio_pq_read_cycles_active"),
+    ("MIO", "queue, writes", "sm__mio_pq_write_cycles_active"),
+    ("MIO", "write-back to registers", "sm__mio2rf_writeback_active"),
+    ("LSU", "instructions", "sm__inst_executed_pipe_lsu"),
+    ("LSU", "wavefronts", "l1tex__data_pipe_lsu_wavefronts"),
+    ("XU", "special functions and conversions", "sm__inst_executed_pipe_xu"),
+    ("ADU", "address divergence unit", "sm__inst_executed_pipe_adu"),
+    ("TEX", "instructions", "sm__inst_executed_pipe_tex"),
+    ("constant cache", "requests", "idc__request_cycles_active"),
 )
 
 # Arithmetic pipes
-PIPE_UNITS = (
-    Unit(
-        level="ALU",
-        name="integer, logic and compares",
-        metric="sm__pipe_alu_cycles_active.avg.pct_of_peak_sustained_elapsed",
-    ),
-    Unit(
-        level="FMA",
-        name="FP32 and multiply-adds",
-        metric="sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_elapsed",
-    ),
-    Unit(
-        level="FMA heavy",
-        name="the half of FMA that multiplies integers",
-        metric="sm__pipe_fmaheavy_cycles_active.avg.pct_of_peak_sustained_elapsed",
-    ),
-    Unit(level="FP64", name="double precision", metric="sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_elapsed"),
-    Unit(
-        level="tensor",
-        name="matrix instructions",
-        metric="sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
-    ),
-    Unit(
-        level="tensor",
-        name="matrix instructions",
-        metric="sm__pipe_tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma_cycles_active.avg.pct_of_peak_sustained_elapsed",
-    ),
-    Unit(
-        level="FP64, FP16 and tensor",
-        name="what they share",
-        metric="sm__pipe_shared_cycles_active.avg.pct_of_peak_sustained_elapsed",
-    ),
-    Unit(level="FP16", name="half precision", metric="sm__inst_executed_pipe_fp16.avg.pct_of_peak_sustained_elapsed"),
-    Unit(
-        level="XU",
-        name="special functions and conversions",
-        metric="sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_elapsed",
-    ),
-    Unit(
-        level="uniform",
-        name="uniform datapath",
-        metric="sm__inst_executed_pipe_uniform.avg.pct_of_peak_sustained_elapsed",
-    ),
+PIPE_UNITS = _list_units(
+    ("ALU", "integer, logic and compares", "sm__pipe_alu_cycles_active"),
+    ("FMA", "FP32 and multiply-adds", "sm__pipe_fma_cycles_active"),
+    ("FMA heavy", "the half of FMA that multiplies integers", "sm__pipe_fmaheavy_cycles_active"),
+    ("FP64", "double precision", "sm__pipe_fp64_cycles_active"),
+    ("tensor", "matrix instructions", "sm__pipe_tensor_cycles_active"),
+    ("tensor", "matrix instructions", "sm__pipe_tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma_cycles_active"),
+    ("FP64, FP16 and tensor", "what they share", "sm__pipe_shared_cycles_active"),
+    ("FP16", "half precision", "sm__inst_executed_pipe_fp16"),
+    ("XU", "special functions and conversions", "sm__inst_executed_pipe_xu"),
+    ("uniform", "uniform datapath", "sm__inst_executed_pipe_uniform"),
 )
 
 
@@ -260,7 +183,7 @@ def list_unit_use(facts: KernelFacts, units: tuple[Unit, ...]) -> tuple[UnitUse,
     """
     found = []
     for unit in units:
-        percent = facts.metric(unit.metric, unit.metric.removesuffix(_ELAPSED) + _ACTIVE)
+        percent = facts.metric(unit.metric, unit.counter + _ACTIVE)
         if percent is not None:
             found.append(UnitUse(unit=unit, ratio=max(0.0, percent / 100)))
     return tuple(sorted(found, key=lambda one: -one.ratio))

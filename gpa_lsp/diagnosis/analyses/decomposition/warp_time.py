@@ -14,7 +14,8 @@ from gpa_lsp.profile.stall_reasons import describe_stall_reason
 # A state is a row of one table, and a test holds the table against :data:`gpa_lsp.profile.stall_reasons.STALL_REASONS`: no name is matched
 # anywhere else, so none can be misspelt out of reach.
 
-_AGGREGATE = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+# Around the part of the name that says which state: the metric that counts it
+_PREFIX, _SUFFIX = "smsp__average_warps_issue_stalled_", "_per_issue_active.ratio"
 
 
 class SourceRule(Enum):
@@ -40,7 +41,7 @@ class WarpState(Struct, frozen=True, kw_only=True):
     @property
     def aggregate(self) -> str:
         """The metric that counts it: warps in this state per cycle with an issue."""
-        return _AGGREGATE.format(self.counter)
+        return f"{_PREFIX}{self.counter}{_SUFFIX}"
 
 
 # States whose aggregate is spelt differently. Source: metric names of real reports, 2020.3 to 2026.2.
@@ -57,11 +58,7 @@ _ROWS = (
         SourceRule.BY_CAUSE,
         "Put independent work between these instructions and the use of their results, and use fewer of them",
     ),
-    (
-        "wait",
-        SourceRule.BY_PRODUCER,
-        "Give each warp independent instructions (unroll, several accumulators)",
-    ),
+    ("wait", SourceRule.BY_PRODUCER, "Give each warp independent instructions (unroll, several accumulators)"),
     (
         "math_pipe_throttle",
         SourceRule.BY_WAITER,
@@ -77,11 +74,7 @@ _ROWS = (
         SourceRule.BY_WAITER,
         "Issue fewer and wider accesses to global and local memory: vector types, values kept in registers, no spills",
     ),
-    (
-        "tex_throttle",
-        SourceRule.BY_WAITER,
-        "Spread out texture fetches, or read part of the data with ordinary loads",
-    ),
+    ("tex_throttle", SourceRule.BY_WAITER, "Spread out texture fetches, or read part of the data with ordinary loads"),
     (
         "barrier",
         SourceRule.BY_PLACE,
@@ -117,16 +110,8 @@ _ROWS = (
         SourceRule.BY_PLACE,
         "Let the warps read the same few constants, read them once into registers, or pass large tables through global memory",
     ),
-    (
-        "drain",
-        SourceRule.BY_PLACE,
-        "Store earlier, and coalesce: a warp cannot exit before its stores have left",
-    ),
-    (
-        "sleeping",
-        SourceRule.BY_PLACE,
-        "Sleep for less time, or do useful work instead",
-    ),
+    ("drain", SourceRule.BY_PLACE, "Store earlier, and coalesce: a warp cannot exit before its stores have left"),
+    ("sleeping", SourceRule.BY_PLACE, "Sleep for less time, or do useful work instead"),
     (
         "misc",
         SourceRule.BY_CAUSE,
@@ -179,10 +164,6 @@ def find_by_counter(counter: str) -> WarpState:
     """
     name = next((name for name, spelt in _COUNTER_NAMES.items() if spelt == counter), counter)
     return find_warp_state(name)
-
-
-_PREFIX = "smsp__average_warps_issue_stalled_"
-_SUFFIX = "_per_issue_active.ratio"
 
 
 class StateTime(Struct, frozen=True, kw_only=True):
@@ -240,7 +221,7 @@ def _read_warp_time(facts: KernelFacts) -> WarpTime | None:
     samples = _count_samples(facts)
     if not counted and not samples:
         return None
-    cycles = counted or _scale_samples(samples)
+    cycles = counted or {name: float(every) for name, (every, _) in samples.items()}
     total = sum(cycles.values())
     latency_total = sum_known(latency for _, latency in samples.values())
     times = [
@@ -280,10 +261,6 @@ def _count_samples(facts: KernelFacts) -> dict[str, tuple[int, int | None]]:
     return {
         name: (one, other) for name, one, other in zip(facts.kernel.reasons, every, latency, strict=True) if one > 0
     }
-
-
-def _scale_samples(samples: dict[str, tuple[int, int | None]]) -> dict[str, float]:
-    return {name: float(every) for name, (every, _) in samples.items()}
 
 
 def _divide(part: float, whole: float) -> float | None:

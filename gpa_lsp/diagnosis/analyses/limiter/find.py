@@ -243,8 +243,6 @@ _QUEUES = {
     "tex_throttle": ("texture", "The texture queue"),
 }
 
-_DERIVED = " by the roofline"  # Beside a unit whose use follows from what the kernel achieves of its peak
-
 _MEMORY = frozenset({"dram", "l2", "l1"})
 
 _RUNNING = ("selected", "not_selected")
@@ -284,80 +282,80 @@ def _find_limiter(facts: KernelFacts) -> Limiter:
     return _blame_latency(facts, limits)
 
 
-def _find_next(limits: Sequence[Limit], now: float) -> tuple[Limit | None, float | None]:
-    """The first of some limits, and the factor to it from what is used of the limiter now."""
-    if not limits or limits[0].nearness <= 0:
-        return None, None
-    return limits[0], max(1.0, now / limits[0].nearness)
+def _conclude(
+    kind: LimiterKind,
+    unit: str,
+    busy_ratio: float | None,
+    sentence: Sentence,
+    limits: tuple[Limit, ...],
+    *,
+    confidence: Confidence,
+    others: Sequence[Limit] = (),
+    now: float = 1.0,
+) -> Limiter:
+    """A verdict.
 
-
-def _blame_build(limits: tuple[Limit, ...]) -> Limiter:
+    Args:
+        others: what can limit the kernel next, nearest first.
+        now: what is used of the limiter, from which on the next one is counted.
+    """
+    following = others[0] if others and others[0].nearness > 0 else None
     return Limiter(
-        kind=LimiterKind.BUILD,
-        unit="debug",
-        busy_ratio=None,
-        next=None,
-        next_factor=None,
-        confidence=Confidence.SURE,
-        sentence=say(
-            "Debug build: compiled with -G, so nothing is optimized. Rebuild without -G first; other figures do not apply."
-        ),
+        kind=kind,
+        unit=unit,
+        busy_ratio=busy_ratio,
+        next=following,
+        next_factor=None if following is None else max(1.0, now / following.nearness),
+        confidence=confidence,
+        sentence=sentence,
+        missing=METRICS if kind is LimiterKind.UNKNOWN else (),
         limits=limits,
     )
 
 
+def _blame_build(limits: tuple[Limit, ...]) -> Limiter:
+    sentence = say(
+        "Debug build: compiled with -G, so nothing is optimized. Rebuild without -G first; other figures do not apply."
+    )
+    return _conclude(LimiterKind.BUILD, "debug", None, sentence, limits, confidence=Confidence.SURE)
+
+
 def _blame_slice(limits: tuple[Limit, ...], slice_ratio: float) -> Limiter:
-    following, factor = _find_next(limits, 1.0)
-    return Limiter(
-        kind=LimiterKind.UNIT,
-        unit="l2_slice",
-        busy_ratio=slice_ratio,
-        next=following,
-        next_factor=factor,
-        confidence=Confidence.SURE,
-        sentence=say(
-            "Atomics queue at one slice of L2: it is {busy} busy, with the atomics to a few addresses.",
-            busy=percent(slice_ratio),
-        ),
-        limits=limits,
+    sentence = say(
+        "Atomics queue at one slice of L2: it is {busy} busy, with the atomics to a few addresses.",
+        busy=percent(slice_ratio),
+    )
+    return _conclude(
+        LimiterKind.UNIT, "l2_slice", slice_ratio, sentence, limits, confidence=Confidence.SURE, others=limits
     )
 
 
 def _blame_unit(limits: tuple[Limit, ...], confidence: Confidence) -> Limiter:
     first = limits[0]
-    following, factor = _find_next(limits[1:], first.nearness)
     is_below = first.busy_ratio < first.sustained_ratio < 1
-    most = say(" (practical maximum {most})", most=percent(first.sustained_ratio)) if is_below else NOTHING
-    return Limiter(
-        kind=LimiterKind.UNIT,
-        unit=first.unit,
-        busy_ratio=first.busy_ratio,
-        next=following,
-        next_factor=factor,
-        confidence=confidence,
-        sentence=say(
-            "Limited by {label}: {busy} of peak{by}{most}.",
-            label=begin_lower(first.label),
-            busy=percent(first.busy_ratio),
-            by="," * first.is_derived + _DERIVED * first.is_derived,
-            most=most,
-        ),
-        limits=limits,
+    sentence = say(
+        "Limited by {label}: {busy} of peak{by}{most}.",
+        label=begin_lower(first.label),
+        busy=percent(first.busy_ratio),
+        by=_say_derived(first),
+        most=say(" (practical maximum {most})", most=percent(first.sustained_ratio)) if is_below else NOTHING,
     )
+    rest, now = limits[1:], first.nearness
+    return _conclude(
+        LimiterKind.UNIT, first.unit, first.busy_ratio, sentence, limits, confidence=confidence, others=rest, now=now
+    )
+
+
+def _say_derived(limit: Limit) -> str:
+    return ", by the roofline" if limit.is_derived else ""
 
 
 def _blame_parallelism(facts: KernelFacts, limits: tuple[Limit, ...], idle: float) -> Limiter:
     unit, why = _explain_idle(facts, idle)
-    following, factor = _find_next(limits, 1.0 - idle)
-    return Limiter(
-        kind=LimiterKind.PARALLELISM,
-        unit=unit,
-        busy_ratio=idle,
-        next=following,
-        next_factor=factor,
-        confidence=Confidence.SURE if idle >= 0.5 else Confidence.LIKELY,
-        sentence=say("SMs have no work for {idle} of the time: {why}.", idle=percent(idle), why=why),
-        limits=limits,
+    confidence = Confidence.SURE if idle >= 0.5 else Confidence.LIKELY
+    sentence = say("SMs have no work for {idle} of the time: {why}.", idle=percent(idle), why=why)
+    return _conclude(
+        LimiterKind.PARALLELISM, unit, idle, sentence, limits, confidence=confidence, others=limits, now=1.0 - idle
     )
 
 
@@ -393,23 +391,15 @@ def _blame_queue(facts: KernelFacts, limits: tuple[Limit, ...], reason: str, rat
     unit, label = _QUEUES[reason]
     use = list_queue_use(facts, list_kinds(facts), reason)
     most = f", mostly {use[0].kind}" if use else ""
-    following, factor = _find_next([limit for limit in limits if limit.unit != unit], 1.0)
-    return Limiter(
-        kind=LimiterKind.UNIT,
-        unit=unit,
-        busy_ratio=ratio,
-        next=following,
-        next_factor=factor,
-        confidence=Confidence.LIKELY,
-        sentence=say(
-            "{label} is full: {share} of the samples are stalled on {reason}{most}.",
-            label=label,
-            share=percent(ratio),
-            reason=reason,
-            most=most,
-        ),
-        limits=limits,
+    sentence = say(
+        "{label} is full: {share} of the samples are stalled on {reason}{most}.",
+        label=label,
+        share=percent(ratio),
+        reason=reason,
+        most=most,
     )
+    others = [limit for limit in limits if limit.unit != unit]
+    return _conclude(LimiterKind.UNIT, unit, ratio, sentence, limits, confidence=Confidence.LIKELY, others=others)
 
 
 def _blame_latency(facts: KernelFacts, limits: tuple[Limit, ...]) -> Limiter:
@@ -417,7 +407,6 @@ def _blame_latency(facts: KernelFacts, limits: tuple[Limit, ...]) -> Limiter:
     total = facts.kernel.total_samples
     counts = {reason: facts.rows.count_reason(reason) for reason in facts.kernel.reasons if reason not in _RUNNING}
     reason = max(counts, key=lambda name: (counts[name], name), default=None) if total else None
-    following, factor = _find_next(limits, 1.0)
     is_derived = all(limit.is_derived for limit in limits)
     if reason in _QUEUES and counts[reason] >= FULL_QUEUE_RATIO * total:
         return _blame_queue(facts, limits, reason, counts[reason] / total)
@@ -426,34 +415,19 @@ def _blame_latency(facts: KernelFacts, limits: tuple[Limit, ...]) -> Limiter:
     else:
         unit, ratio = reason, counts[reason] / total
         stalls = say("; {share} of the samples are stalled on {reason}", share=percent(ratio), reason=reason)
-    return Limiter(
-        kind=LimiterKind.LATENCY,
-        unit=unit,
-        busy_ratio=ratio,
-        next=following,
-        next_factor=factor,
-        confidence=Confidence.SURE if first.nearness < BUSY_RATIO and reason and not is_derived else Confidence.LIKELY,
-        sentence=say(
-            "Latency: no unit is{known} more than {busy} busy ({label}{by}){stalls}.",
-            known=" known to be" * is_derived,
-            busy=percent(first.busy_ratio),
-            label=first.label.removeprefix("The "),
-            by="," * first.is_derived + _DERIVED * first.is_derived,
-            stalls=stalls,
-        ),
-        limits=limits,
+    is_sure = first.nearness < BUSY_RATIO and reason and not is_derived
+    sentence = say(
+        "Latency: no unit is{known} more than {busy} busy ({label}{by}){stalls}.",
+        known=" known to be" * is_derived,
+        busy=percent(first.busy_ratio),
+        label=first.label.removeprefix("The "),
+        by=_say_derived(first),
+        stalls=stalls,
     )
+    confidence = Confidence.SURE if is_sure else Confidence.LIKELY
+    return _conclude(LimiterKind.LATENCY, unit, ratio, sentence, limits, confidence=confidence, others=limits)
 
 
 def _know_nothing(limits: tuple[Limit, ...]) -> Limiter:
-    return Limiter(
-        kind=LimiterKind.UNKNOWN,
-        unit="",
-        busy_ratio=None,
-        next=None,
-        next_factor=None,
-        confidence=Confidence.UNKNOWN,
-        sentence=say("Unknown: the utilization of the units was not collected."),
-        missing=METRICS,
-        limits=limits,
-    )
+    sentence = say("Unknown: the utilization of the units was not collected.")
+    return _conclude(LimiterKind.UNKNOWN, "", None, sentence, limits, confidence=Confidence.UNKNOWN)

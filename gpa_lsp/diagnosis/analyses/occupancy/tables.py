@@ -6,7 +6,7 @@ Kernels of one program often ask for the same blocks, so tables are built once f
 from collections.abc import Sequence
 from functools import lru_cache
 
-from gpa_lsp.diagnosis.analyses.answers import Chart, ChartKind, Column, Finding, Series, Table, Weight
+from gpa_lsp.diagnosis.analyses.answers import Chart, ChartKind, Column, Finding, Series, Table, Weight, list_columns
 from gpa_lsp.foundation.numbers import Cell, Quantity
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, list_of, say, size
 from gpa_lsp.gpu.arch.model import Architecture
@@ -73,9 +73,7 @@ def tabulate_limits(architecture: Architecture, block: BlockShape, occupancy: Oc
     return Table(
         title="What limits the blocks of an SM",
         columns=(
-            Column(name="resource"),
-            Column(name="a block asks for"),
-            Column(name="is allocated"),
+            *list_columns("resource", "a block asks for", "is allocated"),
             Column(name="blocks per SM", quantity=Quantity.COUNT),
             Column(name="role"),
         ),
@@ -113,8 +111,7 @@ def tabulate_block_sizes(
     sizes = sorted({*BLOCK_SIZES, *((block.threads,) if is_current else ())})
     sizes = [size for size in sizes if size <= curve.end]
     columns = [
-        Column(name="threads per block", quantity=Quantity.COUNT),
-        Column(name="blocks per SM", quantity=Quantity.COUNT),
+        *list_columns("threads per block", "blocks per SM", quantity=Quantity.COUNT),
         Column(name="warps per SM", quantity=Quantity.WARPS),
         Column(name="occupancy", quantity=Quantity.RATIO),
         Column(name="limited by"),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import Answer
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts
@@ -12,5 +13,11 @@ class Analysis(Struct, frozen=True, kw_only=True):
     """One question."""
 
     name: str  # in snake case, the module's name
+    title: str = ""  # the question in a few words, for headings; an answer may bring a title of its own
     order: int  # answers are read by ascending order
     answer: Callable[[KernelFacts], Answer]  # asks it; never raises for what a kernel lacks, but says so in the answer
+
+    def ask(self, facts: KernelFacts) -> Answer:
+        """The answer, with the question's name and title."""
+        answer = self.answer(facts)
+        return replace(answer, analysis=answer.analysis or self.name, title=answer.title or self.title)

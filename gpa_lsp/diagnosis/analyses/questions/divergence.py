@@ -14,14 +14,16 @@ from gpa_lsp.diagnosis.analyses.answers import (
     Missing,
     Table,
     Weight,
+    list_columns,
+    order_findings,
 )
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
 from gpa_lsp.diagnosis.analyses.line_sums import (
     LineIndex,
     find_inlined,
     index_lines,
-    mark_callers,
     mark_lines,
+    mark_with_callers,
     rank_lines,
 )
 from gpa_lsp.diagnosis.analyses.questions import Analysis
@@ -264,8 +266,7 @@ def build_line_table(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -
     columns = (
         Column(name="line"),
         Column(name="warp instructions", quantity=Quantity.COUNT),
-        Column(name="active threads", quantity=Quantity.NUMBER),
-        Column(name="of which predicated on", quantity=Quantity.NUMBER),
+        *list_columns("active threads", "of which predicated on", quantity=Quantity.NUMBER),
         Column(name="instructions full warps would save", quantity=Quantity.COUNT),
         Column(name="samples", quantity=Quantity.SAMPLES),
     )
@@ -289,10 +290,8 @@ def build_branch_table(facts: KernelFacts, lanes: LaneColumns, index: LineIndex)
     if not rows:
         return ()
     columns = (
-        Column(name="line"),
-        Column(name="branch"),
-        Column(name="executions", quantity=Quantity.COUNT),
-        Column(name="divergent", quantity=Quantity.COUNT),
+        *list_columns("line", "branch"),
+        *list_columns("executions", "divergent", quantity=Quantity.COUNT),
         Column(name="share", quantity=Quantity.RATIO),
     )
     return (Table(title="Divergent branches", columns=columns, rows=tuple(rows)),)
@@ -348,8 +347,6 @@ def _find_lost_lanes(facts: KernelFacts, lanes: LaneColumns, total: int) -> list
     ]
 
 
-_NAME = "divergence"
-_TITLE = "How full warps are"
 _SECTION = "SourceCounters"
 _PART_OF_MARKS = MOST_MARKS // 3
 
@@ -359,8 +356,6 @@ def _answer(facts: KernelFacts) -> Answer:
     partial = find_partial_warps(facts)
     if lanes is None:
         return Answer(
-            analysis=_NAME,
-            title=_TITLE,
             summary=say("Unknown: active threads were not counted."),
             findings=tuple(partial),
             missing=(
@@ -372,12 +367,9 @@ def _answer(facts: KernelFacts) -> Answer:
         )
     index = index_lines(facts)
     findings = [*partial, *find_idle_lanes(facts, lanes), *find_divergent_branches(facts, lanes, index)]
-    order = list(Weight)
     return Answer(
-        analysis=_NAME,
-        title=_TITLE,
         summary=_summarise(lanes),
-        findings=tuple(sorted(findings, key=lambda one: -order.index(one.weight))),
+        findings=order_findings(findings),
         bars=build_bars(lanes),
         tables=(*build_line_table(facts, lanes, index), *build_branch_table(facts, lanes, index)),
         marks=(*_mark_lost(facts, lanes, index), *_mark_branches(facts, lanes, index)),
@@ -410,13 +402,11 @@ def _summarise(lanes: LaneColumns) -> Sentence:
 def _mark_lost(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> tuple[LineMark, ...]:
     executed = index.sum_by_line(lanes.executions)
     lost = index.sum_by_line(lanes.lost)
-    measure, column = "warp instructions lost to idle lanes", lanes.lost / WARP_THREADS
-    marks = mark_lines(
+    return mark_with_callers(
         facts,
-        index,
-        column,
-        measure=measure,
-        quantity=Quantity.COUNT,
+        find_inlined(facts, index),
+        lanes.lost / WARP_THREADS,
+        measure="warp instructions lost to idle lanes",
         describe=lambda line: say(
             "{busy} of {all} threads are busy on average",
             busy=number(WARP_THREADS - lost[line] / executed[line]),
@@ -424,10 +414,6 @@ def _mark_lost(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> tupl
         ),
         most=_PART_OF_MARKS,
     )
-    callers = mark_callers(
-        facts, find_inlined(facts, index), column, measure=measure, quantity=Quantity.COUNT, most=_PART_OF_MARKS
-    )
-    return (*marks, *callers)
 
 
 def _mark_branches(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> tuple[LineMark, ...]:
@@ -456,4 +442,4 @@ def _list_missing(lanes: LaneColumns) -> tuple[Missing, ...]:
     return tuple(missing)
 
 
-ANALYSIS = Analysis(name=_NAME, order=90, answer=_answer)
+ANALYSIS = Analysis(name="divergence", title="How full warps are", order=90, answer=_answer)

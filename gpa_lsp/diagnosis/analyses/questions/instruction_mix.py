@@ -5,7 +5,18 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Column, Finding, LineMark, Missing, Table, Weight
+from gpa_lsp.diagnosis.analyses.answers import (
+    Answer,
+    Bar,
+    Column,
+    Finding,
+    LineMark,
+    Missing,
+    Table,
+    Weight,
+    list_columns,
+    order_findings,
+)
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
 from gpa_lsp.diagnosis.analyses.line_sums import LineIndex, index_lines, mark_lines, rank_lines
 from gpa_lsp.diagnosis.analyses.mix import (
@@ -333,12 +344,9 @@ def build_pipe_table(uses: tuple[PipeUse, ...], total: int | None) -> tuple[Tabl
         Table(
             title="Pipes",
             columns=(
-                Column(name="pipe"),
-                Column(name="executes"),
+                *list_columns("pipe", "executes"),
                 Column(name="instructions", quantity=Quantity.COUNT),
-                Column(name="share", quantity=Quantity.RATIO),
-                Column(name="use, counted", quantity=Quantity.RATIO),
-                Column(name="use, computed", quantity=Quantity.RATIO),
+                *list_columns("share", "use, counted", "use, computed", quantity=Quantity.RATIO),
             ),
             rows=tuple(rows),
             note=say(
@@ -405,8 +413,6 @@ def build_opcode_table(counts: Mapping[str, int], total: int) -> tuple[Table, ..
     return (Table(title="Opcodes", columns=columns, rows=tuple(rows)),)
 
 
-_NAME = "instruction_mix"
-_TITLE = "What is executed"
 _SECTION = "SourceCounters"
 _PIPES_SECTION = "ComputeWorkloadAnalysis"
 _MOST_MARKS = 50  # Every line executes something; the ones that execute most are enough
@@ -420,8 +426,6 @@ def _answer(facts: KernelFacts) -> Answer:
     missing = _list_missing(facts, uses, executions, has_code=has_code)
     if executions is None or not has_code or not executions.any():
         return Answer(
-            analysis=_NAME,
-            title=_TITLE,
             summary=say("Unknown: which instructions the kernel executes."),
             findings=tuple(find_busy_pipes(uses)),
             tables=build_pipe_table(uses, None),
@@ -438,12 +442,9 @@ def _answer(facts: KernelFacts) -> Answer:
         *find_conversions(facts, executions, uses, index, total),
         *find_overhead(counts, total),
     ]
-    order = list(Weight)
     return Answer(
-        analysis=_NAME,
-        title=_TITLE,
         summary=_summarise(counts, total, uses),
-        findings=tuple(sorted(findings, key=lambda one: -order.index(one.weight))),
+        findings=order_findings(findings),
         bars=build_bars(counts),
         tables=(
             *build_pipe_table(uses, total),
@@ -523,4 +524,4 @@ def _list_missing(
     return tuple(missing)
 
 
-ANALYSIS = Analysis(name=_NAME, order=100, answer=_answer)
+ANALYSIS = Analysis(name="instruction_mix", title="What is executed", order=100, answer=_answer)

@@ -6,9 +6,6 @@ from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.questions import Analysis
 from gpa_lsp.foundation.prose import NOTHING, say
 
-_NAME = "limiter"
-_TITLE = "What limits it"
-
 _MOST_BARS = 6
 
 
@@ -16,8 +13,6 @@ def _answer(facts: KernelFacts) -> Answer:
     limiter = find_limiter(facts)
     missing = Missing(what="how busy the units are", metrics=limiter.missing, section="SpeedOfLight")
     return Answer(
-        analysis=_NAME,
-        title=_TITLE,
         summary=limiter.sentence,
         bars=tuple(
             Bar(
@@ -33,4 +28,4 @@ def _answer(facts: KernelFacts) -> Answer:
     )
 
 
-ANALYSIS = Analysis(name=_NAME, order=5, answer=_answer)
+ANALYSIS = Analysis(name="limiter", title="What limits it", order=5, answer=_answer)

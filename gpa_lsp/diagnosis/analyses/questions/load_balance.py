@@ -13,6 +13,7 @@ from gpa_lsp.diagnosis.analyses.answers import (
     Series,
     Table,
     Weight,
+    list_columns,
 )
 from gpa_lsp.diagnosis.analyses.balance import UnitLoad, Waves, find_unit, find_waves, list_grid_sizes, measure_units
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
@@ -40,8 +41,7 @@ def tabulate_waves(facts: KernelFacts, launch: Launch, waves: Waves | None) -> l
         Column(name="blocks", quantity=Quantity.COUNT),
         Column(name="waves", quantity=Quantity.NUMBER),
         Column(name="blocks of the last wave", quantity=Quantity.COUNT),
-        Column(name="waves filled", quantity=Quantity.RATIO),
-        Column(name="SMs filled", quantity=Quantity.RATIO),
+        *list_columns("waves filled", "SMs filled", quantity=Quantity.RATIO),
     )
     tables = [
         Table(
@@ -84,12 +84,8 @@ def tabulate_units(loads: tuple[UnitLoad, ...]) -> list[Table]:
         Table(
             title="How evenly units were busy",
             columns=(
-                Column(name="units"),
-                Column(name="measure"),
-                Column(name="least", quantity=Quantity.NUMBER),
-                Column(name="mean", quantity=Quantity.NUMBER),
-                Column(name="most", quantity=Quantity.NUMBER),
-                Column(name="most over mean", quantity=Quantity.NUMBER),
+                *list_columns("units", "measure"),
+                *list_columns("least", "mean", "most", "most over mean", quantity=Quantity.NUMBER),
             ),
             rows=tuple((load.unit, load.measure, load.least, load.mean, load.most, load.excess) for load in loads),
         )
@@ -338,9 +334,6 @@ def _say_range(low: float, high: float) -> Sentence:
     return say("between {low} and {high}", low=percent(low), high=percent(high))
 
 
-_NAME = "load_balance"
-_TITLE = "Load balance"
-
 # Cycles of the launch in the SMs' clock; newest name first
 _ELAPSED = ("sm__cycles_elapsed.max", "gpc__cycles_elapsed.max")
 
@@ -372,8 +365,6 @@ def answer_load_balance(facts: KernelFacts) -> Answer:
     findings.sort(key=lambda finding: (_ORDER[finding.weight], -(finding.share_ratio or 0.0)))
     tables = [*tabulate_waves(facts, launch, waves), *tabulate_units(loads)]
     return Answer(
-        analysis=_NAME,
-        title=_TITLE,
         summary=_summarise(waves, mean, sms, elapsed),
         findings=tuple(findings),
         bars=_draw_bars(waves, mean, sms, elapsed),
@@ -459,7 +450,7 @@ def _list_missing(
 def _know_nothing(*missing: Missing) -> Answer:
     why = missing[0].why or "the profile does not say how many blocks fit at once, nor how long the SMs were busy"
     summary = say("The load is unknown: {why}.", why=why)
-    return Answer(analysis=_NAME, title=_TITLE, summary=summary, missing=missing, is_known=False)
+    return Answer(summary=summary, missing=missing, is_known=False)
 
 
-ANALYSIS = Analysis(name=_NAME, order=40, answer=answer_load_balance)
+ANALYSIS = Analysis(name="load_balance", title="Load balance", order=40, answer=answer_load_balance)

@@ -1,9 +1,9 @@
 """What do the memory accesses move, and how much of it is not needed? Sectors, wavefronts and local memory, by line."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
-from msgspec import Struct
 
 from gpa_lsp.diagnosis.analyses.access import (
     CONFLICT_REMEDY,
@@ -24,15 +24,25 @@ from gpa_lsp.diagnosis.analyses.access import (
     read_accesses,
     sum_transfers,
 )
-from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS, Answer, Column, Finding, LineMark, Missing, Table, Weight
+from gpa_lsp.diagnosis.analyses.answers import (
+    MOST_MARKS,
+    Answer,
+    Column,
+    Finding,
+    LineMark,
+    Missing,
+    Table,
+    Weight,
+    list_columns,
+    order_findings,
+)
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
 from gpa_lsp.diagnosis.analyses.line_sums import (
     InlinedRows,
     LineIndex,
     find_inlined,
     index_lines,
-    mark_callers,
-    mark_lines,
+    mark_with_callers,
     rank_lines,
 )
 from gpa_lsp.diagnosis.analyses.questions import Analysis
@@ -43,35 +53,31 @@ from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES, WARP_THREADS
 _PERCENT = 100.0
 
 
-class _Kind(Struct, frozen=True, kw_only=True):
-    """One row: a kind of access, the metric that counts its sectors and the one with its hit rate in percent."""
-
-    name: str
-    sectors: str
-    rate: str
-
-
-def _l1(name: str, unit: str) -> _Kind:
-    return _Kind(name=name, sectors=f"l1tex__t_sectors_{unit}.sum", rate=f"l1tex__t_sector_{unit}_hit_rate.pct")
-
-
+# Kind of access, the metric that counts its sectors, and the one with its hit rate in percent
 _KINDS = (
-    _l1("L1: global loads", "pipe_lsu_mem_global_op_ld"),
-    _l1("L1: global stores", "pipe_lsu_mem_global_op_st"),
-    _l1("L1: global atomics", "pipe_lsu_mem_global_op_atom"),
-    _l1("L1: global reductions", "pipe_lsu_mem_global_op_red"),
-    _l1("L1: local loads", "pipe_lsu_mem_local_op_ld"),
-    _l1("L1: local stores", "pipe_lsu_mem_local_op_st"),
-    _Kind(
-        name="L1: textures",
-        sectors="l1tex__t_sectors_pipe_tex_mem_texture.sum",
-        rate="l1tex__t_sector_pipe_tex_mem_texture_op_tex_hit_rate.pct",
+    *(
+        (f"L1: {name}", f"l1tex__t_sectors_{unit}.sum", f"l1tex__t_sector_{unit}_hit_rate.pct")
+        for name, unit in (
+            ("global loads", "pipe_lsu_mem_global_op_ld"),
+            ("global stores", "pipe_lsu_mem_global_op_st"),
+            ("global atomics", "pipe_lsu_mem_global_op_atom"),
+            ("global reductions", "pipe_lsu_mem_global_op_red"),
+            ("local loads", "pipe_lsu_mem_local_op_ld"),
+            ("local stores", "pipe_lsu_mem_local_op_st"),
+        )
     ),
-    _l1("L1: surface loads", "pipe_tex_mem_surface_op_ld"),
-    _l1("L1: surface stores", "pipe_tex_mem_surface_op_st"),
-    _Kind(name="L2: all", sectors="lts__t_sectors.sum", rate="lts__t_sector_hit_rate.pct"),
-    _Kind(name="L2: reads", sectors="lts__t_sectors_op_read.sum", rate="lts__t_sector_op_read_hit_rate.pct"),
-    _Kind(name="L2: writes", sectors="lts__t_sectors_op_write.sum", rate="lts__t_sector_op_write_hit_rate.pct"),
+    (
+        "L1: textures",
+        "l1tex__t_sectors_pipe_tex_mem_texture.sum",
+        "l1tex__t_sector_pipe_tex_mem_texture_op_tex_hit_rate.pct",
+    ),
+    *(
+        (f"L1: surface {name}", f"l1tex__t_sectors_{unit}.sum", f"l1tex__t_sector_{unit}_hit_rate.pct")
+        for name, unit in (("loads", "pipe_tex_mem_surface_op_ld"), ("stores", "pipe_tex_mem_surface_op_st"))
+    ),
+    ("L2: all", "lts__t_sectors.sum", "lts__t_sector_hit_rate.pct"),
+    ("L2: reads", "lts__t_sectors_op_read.sum", "lts__t_sector_op_read_hit_rate.pct"),
+    ("L2: writes", "lts__t_sectors_op_write.sum", "lts__t_sector_op_write_hit_rate.pct"),
 )
 
 
@@ -82,10 +88,10 @@ def build_hit_rates(facts: KernelFacts) -> Table | None:
     two passes and can exceed 1 by a little; they are shown as 1.
     """
     rows: list[tuple[Cell, ...]] = []
-    for kind in _KINDS:
-        rate, sectors = facts.metric(kind.rate), facts.metric(kind.sectors)
+    for name, counter, rate_metric in _KINDS:
+        rate, sectors = facts.metric(rate_metric), facts.metric(counter)
         if rate is not None and sectors != 0:
-            rows.append((kind.name, None if sectors is None else round(sectors), min(rate / _PERCENT, 1.0)))
+            rows.append((name, None if sectors is None else round(sectors), min(rate / _PERCENT, 1.0)))
     if not rows:
         return None
     return Table(
@@ -267,12 +273,8 @@ def build_totals(columns: AccessColumns) -> Table | None:
     return Table(
         title="What is moved",
         columns=(
-            Column(name="memory"),
-            Column(name="in"),
-            Column(name="accesses", quantity=Quantity.COUNT),
-            Column(name="moved", quantity=Quantity.COUNT),
-            Column(name="at best", quantity=Quantity.COUNT),
-            Column(name="excess", quantity=Quantity.COUNT),
+            *list_columns("memory", "in"),
+            *list_columns("accesses", "moved", "at best", "excess", quantity=Quantity.COUNT),
             Column(name="share", quantity=Quantity.RATIO),
         ),
         rows=tuple(rows),
@@ -391,8 +393,6 @@ def _name_kind(columns: AccessColumns, row: int) -> str:
     return "stores" if columns.is_store[row] else "loads"
 
 
-_NAME = "memory_access"
-_TITLE = "How memory is accessed"
 _SECTION = "SourceCounters"
 
 
@@ -412,7 +412,9 @@ def _answer(facts: KernelFacts) -> Answer:
         lines = sum_transfers(columns, transfers, index)
         findings += find(facts, columns, transfers, index, lines)
         tables.append(_build_table(name, facts, columns, index, lines))
-        marks += _mark_excess(name, facts, transfers, inlined, lines)
+        describe = partial(describe_excess, lines, unit=transfers.unit)
+        measure = f"excess {name} {transfers.unit}"
+        marks += mark_with_callers(facts, inlined, transfers.excess, measure=measure, describe=describe)
     findings += [
         *find_unused_bytes(facts),
         *find_local_traffic(facts, columns, index),
@@ -422,12 +424,9 @@ def _answer(facts: KernelFacts) -> Answer:
     hit_rates = build_hit_rates(facts)
     totals = build_totals(columns)
     tables = [*([totals] if totals else []), *tables, *build_width_table(columns), *([hit_rates] if hit_rates else [])]
-    order = list(Weight)
     return Answer(
-        analysis=_NAME,
-        title=_TITLE,
         summary=_summarise(columns),
-        findings=tuple(sorted(findings, key=lambda one: -order.index(one.weight))),
+        findings=order_findings(findings),
         tables=tuple(tables),
         marks=tuple(sorted(marks, key=lambda mark: -(mark.share_ratio or 0.0))[:MOST_MARKS]),
         missing=_list_missing(columns, has_rates=hit_rates is not None),
@@ -443,38 +442,20 @@ def _build_table(
     return build_shared_table(index, lines, facts.rows.mnemonic)
 
 
-def _mark_excess(
-    name: str, facts: KernelFacts, transfers: Transfers, inlined: InlinedRows, lines: LineTransfers
-) -> tuple[LineMark, ...]:
-    measure = f"excess {name} {transfers.unit}"
-    marks = mark_lines(
-        facts,
-        inlined.inner,
-        transfers.excess,
-        measure=measure,
-        quantity=Quantity.COUNT,
-        describe=lambda line: describe_excess(lines, line, transfers.unit),
-    )
-    return (*marks, *mark_callers(facts, inlined, transfers.excess, measure=measure, quantity=Quantity.COUNT))
-
-
 def _mark_local(facts: KernelFacts, columns: AccessColumns, inlined: InlinedRows) -> tuple[LineMark, ...]:
     if columns.local_sectors is None:
         return ()
     sums = inlined.inner.sum_by_line(columns.local_sectors)
-    measure = "local memory sectors"
-    marks = mark_lines(
+    return mark_with_callers(
         facts,
-        inlined.inner,
+        inlined,
         columns.local_sectors,
-        measure=measure,
-        quantity=Quantity.COUNT,
+        measure="local memory sectors",
         describe=lambda line: say(
             "{moved} of local memory (spilled registers or thread-private arrays)",
             moved=size(sums[line] * SECTOR_BYTES),
         ),
     )
-    return (*marks, *mark_callers(facts, inlined, columns.local_sectors, measure=measure, quantity=Quantity.COUNT))
 
 
 def _summarise(columns: AccessColumns) -> Sentence:
@@ -530,4 +511,4 @@ def _list_missing(columns: AccessColumns, *, has_rates: bool) -> tuple[Missing, 
     return tuple(missing)
 
 
-ANALYSIS = Analysis(name=_NAME, order=80, answer=_answer)
+ANALYSIS = Analysis(name="memory_access", title="How memory is accessed", order=80, answer=_answer)

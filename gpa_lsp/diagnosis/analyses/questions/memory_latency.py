@@ -14,8 +14,18 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Column, Finding, LineMark, Missing, Table, Weight
-from gpa_lsp.diagnosis.analyses.decomposition.finding_order import order_findings
+from gpa_lsp.diagnosis.analyses.answers import (
+    Answer,
+    Bar,
+    Column,
+    Finding,
+    LineMark,
+    Missing,
+    Table,
+    Weight,
+    list_columns,
+    order_findings,
+)
 from gpa_lsp.diagnosis.analyses.decomposition.instruction_rows import (
     InstructionRows,
     mark_rows,
@@ -58,7 +68,7 @@ def find_in_memory(share: float, facts: KernelFacts, view: MemoryView) -> Iterat
     if view.split is None:
         found += _find_bound(share, weight, facts, view)
     found += find_constants(facts)
-    yield from order_findings(found)
+    yield from order_findings(found, by_share=True)
 
 
 def _find_split(share: float, weight: Weight, view: MemoryView) -> Iterator[Finding]:
@@ -228,8 +238,7 @@ def _tabulate_loads(view: MemoryView) -> Table:
             Column(name="kind"),
             Column(name="requests", quantity=Quantity.COUNT),
             Column(name="sectors per request", quantity=Quantity.NUMBER),
-            Column(name="answered by L1", quantity=Quantity.RATIO),
-            Column(name="share of the stalls", quantity=Quantity.RATIO),
+            *list_columns("answered by L1", "share of the stalls", quantity=Quantity.RATIO),
             Column(name="stall per execution", quantity=Quantity.CYCLES),
         ),
         rows=tuple(rows),
@@ -263,34 +272,31 @@ def _tabulate_latency(view: MemoryView) -> Table:
 def _tabulate_units(view: MemoryView) -> Table:
     return Table(
         title="How busy the units on the way are",
-        columns=(Column(name="level"), Column(name="unit"), Column(name="of its peak", quantity=Quantity.RATIO)),
+        columns=(*list_columns("level", "unit"), Column(name="of its peak", quantity=Quantity.RATIO)),
         rows=tuple((use.unit.level, use.unit.name, use.ratio) for use in view.units[:_MOST_ROWS]),
     )
 
 
-TITLE = "Memory latency: where stalled time goes"
 _SHOWN_RATIO = 0.005
 _HARDLY_RATIO = 0.005
 _OTHER_RATIO = 0.02  # Counters and samples that differ by less say the same
 
 
-def write_memory_answer(facts: KernelFacts, name: str) -> Answer:
-    """The answer to :mod:`gpa_lsp.diagnosis.analyses.questions.memory_latency`."""
+def answer(facts: KernelFacts) -> Answer:
+    """Where the time goes that warps wait for memory."""
     time = read_warp_time(facts)
     if time is None:
         missing = lack("what warps are stalled on", section="SourceCounters")
         summary = say("Unknown: neither stall samples nor warp states were collected.")
-        return Answer(analysis=name, title=TITLE, summary=summary, missing=(missing,), is_known=False)
+        return Answer(summary=summary, missing=(missing,), is_known=False)
     share = time.share_of(LONG_SCOREBOARD)
     view = view_memory(facts)
     if share < _HARDLY_RATIO:
         summary = say("Hardly any time is lost to stalls on global, local or texture memory.")
         finding = Finding(text=summary, weight=Weight.GOOD, share_ratio=share)
-        findings = order_findings([finding, *find_constants(facts)])
-        return Answer(analysis=name, title=TITLE, summary=summary, findings=findings, tables=list_memory_tables(view))
+        findings = order_findings([finding, *find_constants(facts)], by_share=True)
+        return Answer(summary=summary, findings=findings, tables=list_memory_tables(view))
     return Answer(
-        analysis=name,
-        title=TITLE,
         summary=_summarise(share, _find_other_share(facts, share), view),
         findings=tuple(find_in_memory(share, facts, view)),
         bars=_draw_bars(view),
@@ -450,9 +456,4 @@ def _list_missing(facts: KernelFacts, view: MemoryView) -> Iterator[Missing]:
         yield Missing(what="an exact latency without queues", why=say(doubt))
 
 
-def answer(facts: KernelFacts) -> Answer:
-    """Where the time goes that warps wait for memory."""
-    return write_memory_answer(facts, ANALYSIS.name)
-
-
-ANALYSIS = Analysis(name="memory_latency", order=60, answer=answer)
+ANALYSIS = Analysis(name="memory_latency", title="Memory latency: where stalled time goes", order=60, answer=answer)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Chart, Column, Finding, Missing, Table, Weight
+from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Chart, Column, Finding, Missing, Table, Weight, list_columns
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
@@ -43,9 +43,6 @@ from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, Occupancy, OccupancyLimit, find_occupancy
 from gpa_lsp.profile.model import Launch
 
-NAME = "occupancy"
-TITLE = "Occupancy"
-
 
 def answer_from_code(facts: KernelFacts) -> Answer:
     """Without a launch: what blocks of every size would have, with the registers and the static shared memory of the code."""
@@ -63,8 +60,6 @@ def answer_from_code(facts: KernelFacts) -> Answer:
     best = max(int(row[2] or 0) for row in table.rows)
     sizes = [say("{threads}", threads=count(int(row[0] or 0))) for row in table.rows if row[2] == best]
     return Answer(
-        analysis=NAME,
-        title=TITLE,
         summary=say(
             "With {registers} per thread and {shared} of static shared memory at most {best} of {most} fit on an SM, in blocks of {sizes} threads.",
             registers=count(block.registers_per_thread, "register"),
@@ -96,8 +91,6 @@ def answer_from_counters(facts: KernelFacts) -> Answer:
         parts.append(say("{share} were resident on average", share=percent(achieved)))
     ratio = None if theoretical is None else theoretical / 100
     return Answer(
-        analysis=NAME,
-        title=TITLE,
         summary=capitalize(say("{parts}, by the profiler's counters.", parts=join(parts, ", and "))),
         bars=draw_bars(ratio, achieved),
         missing=(missing,),
@@ -106,8 +99,6 @@ def answer_from_counters(facts: KernelFacts) -> Answer:
 
 def _know_nothing(*missing: Missing) -> Answer:
     return Answer(
-        analysis=NAME,
-        title=TITLE,
         summary=say("Occupancy is unknown: {why}.", why=missing[0].why),
         missing=missing,
         is_known=False,
@@ -182,8 +173,6 @@ def answer_occupancy(facts: KernelFacts) -> Answer:
     if achieved is None:
         missing.append(lack("the warps that were resident", ACHIEVED, section="Occupancy"))
     return Answer(
-        analysis=NAME,
-        title=TITLE,
         summary=_summarise(standing),
         findings=tuple(_list_findings(standing)),
         bars=draw_bars(occupancy.ratio, achieved),
@@ -347,14 +336,12 @@ def _tabulate_launches(facts: KernelFacts, architecture: Architecture) -> tuple[
             )
         )
     columns = (
-        Column(name="threads per block", quantity=Quantity.COUNT),
-        Column(name="registers per thread", quantity=Quantity.COUNT),
+        *list_columns("threads per block", "registers per thread", quantity=Quantity.COUNT),
         Column(name="shared memory per block", quantity=Quantity.BYTES),
         Column(name="launches", quantity=Quantity.COUNT),
-        Column(name="theoretical", quantity=Quantity.RATIO),
-        Column(name="achieved by the first", quantity=Quantity.RATIO),
+        *list_columns("theoretical", "achieved by the first", quantity=Quantity.RATIO),
     )
     return (Table(title="Launches that differ", columns=columns, rows=tuple(rows), note=note),)
 
 
-ANALYSIS = Analysis(name=NAME, order=30, answer=answer_occupancy)
+ANALYSIS = Analysis(name="occupancy", title="Occupancy", order=30, answer=answer_occupancy)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Column, Finding, Missing, Table, Weight
+from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Column, Finding, Missing, Table, Weight, list_columns
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
@@ -107,10 +107,6 @@ def list_findings(roofline: Roofline, machine: Machine, *, is_latency: bool) -> 
     )
 
 
-def _near(roof: Roof) -> float:
-    return roof.share_ratio / roof.ceiling_ratio
-
-
 def say_factor(value: float) -> Part:
     """How many times faster, up to a bound.
 
@@ -127,7 +123,7 @@ def _find_binding(roofline: Roofline, is_latency: bool) -> Iterator[Finding]:
         return
     if binding is None:
         return
-    near = _near(binding)
+    near = binding.share_ratio / binding.ceiling_ratio
     if near < LEANING_RATIO:
         yield Finding(
             text=say(
@@ -168,7 +164,9 @@ def _describe_limit(
         "{name}: {share} of the peak is used{sustained}; the same work can run {faster}.",
         name=limit.name,
         share=percent(limit.share_ratio),
-        sustained=_describe_ceiling(limit.ceiling_ratio),
+        sustained=NOTHING
+        if limit.ceiling_ratio == 1
+        else say(" (practical maximum {most})", most=percent(limit.ceiling_ratio)),
         faster=_limit_speed(limit.headroom),
     )
     return Finding(
@@ -187,10 +185,6 @@ def _limit_speed(headroom: float) -> Sentence:
     ('no faster', 'at most 1.27× as fast')
     """
     return say("no faster") if headroom < NO_HEADROOM else say("at most {f} as fast", f=say_factor(headroom))
-
-
-def _describe_ceiling(ceiling_ratio: float) -> Sentence:
-    return NOTHING if ceiling_ratio == 1 else say(" (practical maximum {most})", most=percent(ceiling_ratio))
 
 
 def _choose_remedy(roof: Roof) -> Sentence:
@@ -284,24 +278,14 @@ _BASES = {
 def list_bars(roofline: Roofline) -> tuple[Bar, ...]:
     """One bar per ceiling, nearest first; the busiest unit before them where it is nearer than any."""
     unit = roofline.tighter_unit
-    first = []
-    if unit is not None:
-        words = say("headroom {factor}", factor=say_factor(unit.headroom))
-        first.append(
-            Bar(label=unit.name, ratio=min(1.0, unit.share_ratio), ceiling_ratio=unit.ceiling_ratio, words=words)
-        )
-    return (*first, *_list_roof_bars(roofline))
-
-
-def _list_roof_bars(roofline: Roofline) -> tuple[Bar, ...]:
     return tuple(
         Bar(
-            label=roof.name,
-            ratio=min(1.0, roof.share_ratio),
-            ceiling_ratio=roof.ceiling_ratio,
-            words=say("headroom {factor}", factor=say_factor(roof.headroom)),
+            label=limit.name,
+            ratio=min(1.0, limit.share_ratio),
+            ceiling_ratio=limit.ceiling_ratio,
+            words=say("headroom {factor}", factor=say_factor(limit.headroom)),
         )
-        for roof in roofline.shown_roofs
+        for limit in (*(() if unit is None else (unit,)), *roofline.shown_roofs)
     )
 
 
@@ -336,11 +320,9 @@ def _build_points(roofline: Roofline) -> Iterator[Table]:
             yield Table(
                 title=f"Points: {words}",
                 columns=(
-                    Column(name="Operations"),
-                    Column(name="Over"),
+                    *list_columns("Operations", "Over"),
                     Column(name="Per byte", quantity=Quantity.OPS_PER_BYTE),
-                    Column(name="Achieved", quantity=unit),
-                    Column(name="Attainable", quantity=unit),
+                    *list_columns("Achieved", "Attainable", quantity=unit),
                     Column(name="Of attainable", quantity=Quantity.RATIO),
                     Column(name="Lower ceiling"),
                 ),
@@ -409,8 +391,7 @@ def _build_instruction_points(roofline: Roofline) -> Iterator[Table]:
             columns=(
                 Column(name="Over"),
                 Column(name="Warp instructions per transaction", quantity=Quantity.NUMBER),
-                Column(name="Achieved", quantity=Quantity.INSTRUCTIONS_PER_S),
-                Column(name="Attainable", quantity=Quantity.INSTRUCTIONS_PER_S),
+                *list_columns("Achieved", "Attainable", quantity=Quantity.INSTRUCTIONS_PER_S),
                 Column(name="Transaction", quantity=Quantity.BYTES),
             ),
             rows=tuple(
@@ -469,8 +450,7 @@ def _build_peaks(machine: Machine) -> Iterator[Table]:
                     Column(name="Type"),
                     Column(name="Of all SMs, per cycle", quantity=Quantity.NUMBER),
                     Column(name="Per second", quantity=unit),
-                    Column(name="From"),
-                    Column(name="Source"),
+                    *list_columns("From", "Source"),
                 ),
                 rows=tuple(
                     (
@@ -495,8 +475,7 @@ def _build_bandwidths(machine: Machine) -> Iterator[Table]:
                 Column(name="Bytes per cycle", quantity=Quantity.NUMBER),
                 Column(name="Clock", quantity=Quantity.HZ),
                 Column(name="Bandwidth", quantity=Quantity.BYTES_PER_S),
-                Column(name="From"),
-                Column(name="Source"),
+                *list_columns("From", "Source"),
             ),
             rows=tuple(
                 (
@@ -527,8 +506,6 @@ def _describe_basis(clocks: Clocks) -> Sentence:
     return say("At {basis}.", basis=_BASES[clocks.basis])
 
 
-_NAME = "roofline"
-_TITLE = "Distance to the ceilings"
 USED_RATIO = 0.1  # Below this share of its peak a type's mix does not matter
 
 LOW_FUSED_RATIO = 0.8  # From this part of the peak on, the mix is good enough
@@ -542,16 +519,12 @@ def _answer(facts: KernelFacts) -> Answer:
     kernel_roofline = facts.roofline
     if kernel_roofline is None or kernel_roofline.whole is None:
         return Answer(
-            analysis=_NAME,
-            title=_TITLE,
             summary=_explain_nothing(facts),
             missing=(_find_lacking(facts),),
             is_known=False,
         )
     whole = kernel_roofline.whole
     return Answer(
-        analysis=_NAME,
-        title=_TITLE,
         summary=join(
             [find_limiter(facts).verdict, _TOGETHER if facts.main is not None else NOTHING, describe_place(whole)]
         ),
@@ -618,4 +591,4 @@ def find_unfused(launch: Launch, roofline: Roofline) -> Iterator[Finding]:
             )
 
 
-ANALYSIS = Analysis(name=_NAME, order=10, answer=_answer)
+ANALYSIS = Analysis(name="roofline", title="Distance to the ceilings", order=10, answer=_answer)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from gpa_lsp.code.binary.opcodes import Pipe, describe_mnemonic
-from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Column, Finding, Table, Weight
+from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Column, Finding, Table, Weight, list_columns
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, Limiter, LimiterKind
@@ -327,8 +327,6 @@ RECOMPUTED: dict[str, Callable[[Basis], float | None]] = {
 }
 
 
-_NAME = "speed_of_light"
-_TITLE = "Busiest units"
 _SECTION = "SpeedOfLight"
 
 # A recomputed share further from the stored one than both of these is said to be
@@ -353,8 +351,6 @@ def _answer(facts: KernelFacts) -> Answer:
     known = [one for one in breakdowns if one.busiest is not None]
     if not known:
         return Answer(
-            analysis=_NAME,
-            title=_TITLE,
             summary=_quote(find_limiter(facts)),
             missing=(
                 lack(
@@ -367,8 +363,6 @@ def _answer(facts: KernelFacts) -> Answer:
             is_known=False,
         )
     return Answer(
-        analysis=_NAME,
-        title=_TITLE,
         summary=_summarise(known),
         findings=tuple(_list_findings(known, find_limiter(facts))),
         bars=tuple(bar for one in known for bar in _list_bars(one)),
@@ -474,8 +468,7 @@ def _build_table(breakdown: Breakdown) -> Table:
         title=f"{_TITLES[breakdown.metric]} throughput",
         columns=(
             Column(name="Unit"),
-            Column(name="Of its peak", quantity=Quantity.RATIO),
-            Column(name="Recomputed", quantity=Quantity.RATIO),
+            *list_columns("Of its peak", "Recomputed", quantity=Quantity.RATIO),
             Column(name="Metric"),
         ),
         rows=tuple(
@@ -486,4 +479,4 @@ def _build_table(breakdown: Breakdown) -> Table:
     )
 
 
-ANALYSIS = Analysis(name=_NAME, order=20, answer=_answer)
+ANALYSIS = Analysis(name="speed_of_light", title="Busiest units", order=20, answer=_answer)

@@ -10,8 +10,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Column, Finding, LineMark, Missing, Table, Weight
-from gpa_lsp.diagnosis.analyses.decomposition.finding_order import order_findings
+from gpa_lsp.diagnosis.analyses.answers import (
+    Answer,
+    Bar,
+    Column,
+    Finding,
+    LineMark,
+    Missing,
+    Table,
+    Weight,
+    list_columns,
+    order_findings,
+)
 from gpa_lsp.diagnosis.analyses.decomposition.instruction_rows import InstructionRows, mark_rows, view_rows
 from gpa_lsp.diagnosis.analyses.decomposition.reason_notes import choose_remedy, note_reason
 from gpa_lsp.diagnosis.analyses.decomposition.stall_split import NO_CAUSE, StallSplit, list_causes, split_reason
@@ -30,7 +40,6 @@ from gpa_lsp.foundation.numbers import Cell, Quantity
 from gpa_lsp.foundation.prose import Sentence, join, percent, say
 from gpa_lsp.kernel.dataflow.queues import QUEUES
 
-TITLE = "Where stalls come from"
 _KEPT_RATIO = 0.99  # Reasons are kept until they cover this part of the stalls
 _MOST_REASONS = 8
 _MOST_SOURCES = 6
@@ -39,24 +48,22 @@ _HOLDS_UP_RATIO = 0.2
 _NAMED_RATIO = 0.02
 
 
-def write_sources_answer(facts: KernelFacts, name: str) -> Answer:
-    """The answer to :mod:`gpa_lsp.diagnosis.analyses.questions.stall_sources`."""
+def answer(facts: KernelFacts) -> Answer:
+    """What every stall reason comes from."""
     total = facts.kernel.total_samples
     if total == 0:
         missing = lack("where warps stall", section="SourceCounters")
         summary = say("Unknown: no stall samples were taken.")
-        return Answer(analysis=name, title=TITLE, summary=summary, missing=(missing,), is_known=False)
+        return Answer(summary=summary, missing=(missing,), is_known=False)
     rows = view_rows(facts)
     kept = split_heaviest(facts, rows)
     if not kept:
         summary = say("No warp was sampled while stalled.")
         finding = Finding(text=summary, weight=Weight.GOOD, share_ratio=0.0)
-        return Answer(analysis=name, title=TITLE, summary=summary, findings=(finding,))
+        return Answer(summary=summary, findings=(finding,))
     return Answer(
-        analysis=name,
-        title=TITLE,
         summary=_summarise(kept, total),
-        findings=order_findings(_find(facts, kept, rows)),
+        findings=order_findings(_find(facts, kept, rows), by_share=True),
         bars=tuple(_draw_bars(kept, total)),
         tables=tuple(table for table in _list_tables(facts, kept, rows) if table.rows),
         marks=_mark_causes(facts, rows),
@@ -146,10 +153,8 @@ def _tabulate_sources(kept: tuple[StallSplit, ...], total: int) -> Table:
     return Table(
         title="Stalls and their sources",
         columns=(
-            Column(name="reason"),
-            Column(name="source"),
-            Column(name="of the reason", quantity=Quantity.RATIO),
-            Column(name="of all samples", quantity=Quantity.RATIO),
+            *list_columns("reason", "source"),
+            *list_columns("of the reason", "of all samples", quantity=Quantity.RATIO),
             Column(name="samples", quantity=Quantity.SAMPLES),
         ),
         rows=tuple(rows),
@@ -166,9 +171,7 @@ def _tabulate_queue(reason: str, uses: tuple[QueueUse, ...]) -> Table:
             Column(name="kind"),
             Column(name="executions", quantity=Quantity.COUNT),
             Column(name="of the queue", quantity=Quantity.RATIO),
-            Column(name="per SM and cycle", quantity=Quantity.NUMBER),
-            Column(name="passes per execution", quantity=Quantity.NUMBER),
-            Column(name="fewest passes", quantity=Quantity.NUMBER),
+            *list_columns("per SM and cycle", "passes per execution", "fewest passes", quantity=Quantity.NUMBER),
             Column(name="per thread and access", quantity=Quantity.BYTES),
         ),
         rows=tuple(
@@ -190,7 +193,7 @@ def _tabulate_queue(reason: str, uses: tuple[QueueUse, ...]) -> Table:
 def _tabulate_units(facts: KernelFacts, title: str, units: tuple[Unit, ...]) -> Table:
     return Table(
         title=title,
-        columns=(Column(name="unit"), Column(name="what"), Column(name="of its peak", quantity=Quantity.RATIO)),
+        columns=(*list_columns("unit", "what"), Column(name="of its peak", quantity=Quantity.RATIO)),
         rows=tuple((use.unit.level, use.unit.name, use.ratio) for use in list_unit_use(facts, units)),
     )
 
@@ -236,9 +239,4 @@ def _list_missing(facts: KernelFacts) -> Iterator[Missing]:
         yield lack("what fills the queues", "inst_executed", section="SourceCounters")
 
 
-def answer(facts: KernelFacts) -> Answer:
-    """What every stall reason comes from."""
-    return write_sources_answer(facts, ANALYSIS.name)
-
-
-ANALYSIS = Analysis(name="stall_sources", order=70, answer=answer)
+ANALYSIS = Analysis(name="stall_sources", title="Where stalls come from", order=70, answer=answer)

@@ -22,8 +22,6 @@ from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, count, facto
 MOST_FINDINGS = 5  # Lines told in sentences
 
 LABEL = "Starlight's estimate, not ours: nothing bounds it by what can hide a stall, and its lines are the stalled ones, not the causes"
-_NAME = "starlight"
-_TITLE = "What Starlight would suggest"
 
 
 def answer_starlight(facts: KernelFacts) -> Answer:
@@ -32,12 +30,10 @@ def answer_starlight(facts: KernelFacts) -> Answer:
     if not len(lines) and decision.is_memory_bound is None:
         summary = say("Unknown: there are neither samples nor a roofline of this kernel.")
         missing = (_lack_samples(), *decision.missing)
-        return Answer(analysis=_NAME, title=_TITLE, summary=summary, missing=missing, is_known=False)
+        return Answer(summary=summary, missing=missing, is_known=False)
     estimates = estimate_lines(lines, decision.position)
     missing_samples = () if len(lines) else (_lack_samples(),)
     return Answer(
-        analysis=_NAME,
-        title=_TITLE,
         summary=_summarise(decision, estimates, has_samples=len(lines) > 0),
         findings=(
             _tell_verdict(decision, find_limiter(facts)),
@@ -161,4 +157,4 @@ def _list_movements(decision: Decision, estimates: Sequence[LineEstimate]) -> tu
     return tuple(arrows)
 
 
-ANALYSIS = Analysis(name=_NAME, order=110, answer=answer_starlight)
+ANALYSIS = Analysis(name="starlight", title="What Starlight would suggest", order=110, answer=answer_starlight)

@@ -12,8 +12,17 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Column, Finding, Missing, Table, Weight
-from gpa_lsp.diagnosis.analyses.decomposition.finding_order import order_findings
+from gpa_lsp.diagnosis.analyses.answers import (
+    Answer,
+    Bar,
+    Column,
+    Finding,
+    Missing,
+    Table,
+    Weight,
+    list_columns,
+    order_findings,
+)
 from gpa_lsp.diagnosis.analyses.decomposition.instruction_rows import InstructionRows, view_rows
 from gpa_lsp.diagnosis.analyses.decomposition.memory_view import (
     BUSY_RATIO,
@@ -255,7 +264,6 @@ def _cut(children: list[Node], parent: Node) -> list[Node]:
     return [replace(child, remedy=NOTHING) if child.remedy == parent.remedy else child for child in kept]
 
 
-TITLE = "Where the issue slots go"
 # From this part of the slots on, issue is not what to look at. Source: Nsight Compute's rule on stalls has the same threshold.
 _WELL_USED_RATIO = 0.8
 _NEAR_PEAK_RATIO = 0.8
@@ -264,8 +272,8 @@ _HIGH_RATIO = 0.2
 _SHOWN_RATIO = 0.03
 
 
-def write_tree_answer(facts: KernelFacts, name: str) -> Answer:
-    """The answer to :mod:`gpa_lsp.diagnosis.analyses.questions.top_down`."""
+def answer(facts: KernelFacts) -> Answer:
+    """Where the issue slots go."""
     tree = build_issue_tree(facts)
     if tree is None:
         missing = lack(
@@ -274,12 +282,10 @@ def write_tree_answer(facts: KernelFacts, name: str) -> Answer:
             section="WarpStateStats",
         )
         summary = say("Unknown: neither warp states nor stall samples were collected.")
-        return Answer(analysis=name, title=TITLE, summary=summary, missing=(missing,), is_known=False)
+        return Answer(summary=summary, missing=(missing,), is_known=False)
     return Answer(
-        analysis=name,
-        title=TITLE,
         summary=_summarise(tree),
-        findings=order_findings(_find(tree)),
+        findings=order_findings(_find(tree), by_share=True),
         bars=tuple(_draw_bars(tree)),
         tables=(_tabulate(tree, is_split=_is_split(facts)),),
         missing=tuple(_list_missing(facts, tree)),
@@ -404,9 +410,7 @@ def _tabulate(tree: IssueTree, *, is_split: bool) -> Table:
         columns=(
             Column(name="level", quantity=Quantity.COUNT),
             Column(name="node"),
-            Column(name=f"of the {whole}", quantity=Quantity.RATIO),
-            Column(name="of the node above", quantity=Quantity.RATIO),
-            Column(name="of the warps' time", quantity=Quantity.RATIO),
+            *list_columns(f"of the {whole}", "of the node above", "of the warps' time", quantity=Quantity.RATIO),
             Column(name="cycles per instruction", quantity=Quantity.NUMBER),
             Column(name="suggestion"),
         ),
@@ -428,9 +432,4 @@ def _list_missing(facts: KernelFacts, tree: IssueTree) -> Iterator[Missing]:
         yield lack("which instructions stall", section="SourceCounters")
 
 
-def answer(facts: KernelFacts) -> Answer:
-    """Where the issue slots go."""
-    return write_tree_answer(facts, ANALYSIS.name)
-
-
-ANALYSIS = Analysis(name="top_down", order=50, answer=answer)
+ANALYSIS = Analysis(name="top_down", title="Where the issue slots go", order=50, answer=answer)

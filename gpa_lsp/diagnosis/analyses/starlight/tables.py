@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpa_lsp.diagnosis.analyses.answers import Column, Table
+from gpa_lsp.diagnosis.analyses.answers import Column, Table, list_columns
 from gpa_lsp.diagnosis.analyses.starlight.decision import Decision
 from gpa_lsp.diagnosis.analyses.starlight.movement import LineEstimate, Outcome, Position, find_hottest, move_right
 from gpa_lsp.diagnosis.analyses.starlight.suggestions import (
@@ -58,14 +58,12 @@ def build_suggestions(lines: LineCounts, estimates: Sequence[LineEstimate], deci
     return Table(
         title=SUGGESTIONS_TITLE,
         columns=(
-            Column(name="bottleneck"),
-            Column(name="suggestion"),
+            *list_columns("bottleneck", "suggestion"),
             Column(name="stalls", quantity=Quantity.RATIO),
             Column(name="line"),
             Column(name="speedup there", quantity=Quantity.FACTOR),
             Column(name="new rate", quantity=name_rate(decision.position)),
-            Column(name="on the chart"),
-            Column(name=OUR_ADVICE),
+            *list_columns("on the chart", OUR_ADVICE),
         ),
         rows=tuple(rows),
         note=say(
@@ -86,8 +84,7 @@ def build_lines(estimates: Sequence[LineEstimate], position: Position | None) ->
             Column(name="bottleneck"),
             Column(name="stalls", quantity=Quantity.SAMPLES),
             Column(name="speedup (Equation 3)", quantity=Quantity.FACTOR),
-            Column(name="new rate (Equation 4)", quantity=name_rate(position)),
-            Column(name="below the ceiling", quantity=name_rate(position)),
+            *list_columns("new rate (Equation 4)", "below the ceiling", quantity=name_rate(position)),
         ),
         rows=tuple(
             (
@@ -111,8 +108,7 @@ def build_checks(decision: Decision) -> Table:
         title="Starlight's decision tree",
         columns=(
             Column(name="of the whole kernel"),
-            Column(name="measured", quantity=Quantity.RATIO),
-            Column(name="enough", quantity=Quantity.RATIO),
+            *list_columns("measured", "enough", quantity=Quantity.RATIO),
             Column(name="verdict"),
         ),
         rows=tuple(
