@@ -39,29 +39,17 @@ class UnitLoad(Struct, frozen=True, kw_only=True):
         return max(1.0, self.most / self.mean) if self.mean > 0 else 1.0
 
 
-# Units, measure, and the metrics of the least, the mean and the most of them
+# Units, measure, and what stands before and behind ``.min``, ``.avg`` and ``.max`` in the metrics of it
 _MEASURES = (
-    ("SMs", "active cycles", "sm__cycles_active.min", "sm__cycles_active.avg", "sm__cycles_active.max"),
-    ("SMs", "warp instructions", "sm__inst_executed.min", "sm__inst_executed.avg", "sm__inst_executed.max"),
-    ("schedulers", "active cycles", "smsp__cycles_active.min", "smsp__cycles_active.avg", "smsp__cycles_active.max"),
-    (
-        "schedulers",
-        "warp instructions",
-        "smsp__inst_executed.min",
-        "smsp__inst_executed.avg",
-        "smsp__inst_executed.max",
-    ),
-    ("L1 caches", "active cycles", "l1tex__cycles_active.min", "l1tex__cycles_active.avg", "l1tex__cycles_active.max"),
-    ("L2 slices", "sectors", "lts__t_sectors.min", "lts__t_sectors.avg", "lts__t_sectors.max"),
-    ("L2 slices", "active cycles", "lts__cycles_active.min", "lts__cycles_active.avg", "lts__cycles_active.max"),
-    (
-        "DRAM channels",
-        "bytes per second",
-        "dram__bytes.min.per_second",
-        "dram__bytes.avg.per_second",
-        "dram__bytes.max.per_second",
-    ),
-    ("DRAM channels", "active cycles", "dram__cycles_active.min", "dram__cycles_active.avg", "dram__cycles_active.max"),
+    ("SMs", "active cycles", "sm__cycles_active", ""),
+    ("SMs", "warp instructions", "sm__inst_executed", ""),
+    ("schedulers", "active cycles", "smsp__cycles_active", ""),
+    ("schedulers", "warp instructions", "smsp__inst_executed", ""),
+    ("L1 caches", "active cycles", "l1tex__cycles_active", ""),
+    ("L2 slices", "sectors", "lts__t_sectors", ""),
+    ("L2 slices", "active cycles", "lts__cycles_active", ""),
+    ("DRAM channels", "bytes per second", "dram__bytes", ".per_second"),
+    ("DRAM channels", "active cycles", "dram__cycles_active", ""),
 )
 
 _MOST_UNITS = 1e6  # No GPU has more units of a kind, so that no mean is a smaller part of the largest
@@ -70,12 +58,14 @@ _MOST_UNITS = 1e6  # No GPU has more units of a kind, so that no mean is a small
 def measure_units(facts: KernelFacts) -> tuple[UnitLoad, ...]:
     """Every measure of the longest launch with a mean and a maximum, from SMs to DRAM."""
     found = []
-    for unit, measure, *metrics in _MEASURES:
-        least, mean, most = (read_amount(facts, metric) for metric in metrics)
+    for unit, measure, stem, suffix in _MEASURES:
+        least, mean, most = (read_amount(facts, f"{stem}.{part}{suffix}") for part in ("min", "avg", "max"))
         if mean is None or most is None or not mean / (1 + 1e-6) <= most <= mean * _MOST_UNITS:
             continue
         least = least if least is None or least <= mean * (1 + 1e-6) else None
-        found.append(UnitLoad(unit=unit, measure=measure, metric=metrics[1], least=least, mean=mean, most=most))
+        found.append(
+            UnitLoad(unit=unit, measure=measure, metric=f"{stem}.avg{suffix}", least=least, mean=mean, most=most)
+        )
     return tuple(found)
 
 

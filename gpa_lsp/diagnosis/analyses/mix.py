@@ -1,4 +1,4 @@
-"""What kind of work an instruction does: :class:`WorkClass`, from the facts of its opcode."""
+"""What kind of work an instruction does, :class:`WorkClass`, and which pipe executes it, from the facts of its opcode."""
 
 from collections.abc import Mapping
 from enum import StrEnum

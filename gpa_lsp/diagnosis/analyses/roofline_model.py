@@ -175,5 +175,9 @@ class KernelRoofline(Struct, frozen=True, kw_only=True):
     launches: tuple[Roofline, ...]  # one by one, longest first; no more than :data:`MOST_LAUNCHES`
     left_out: int = 0  # launches beyond that number
 
+    def find_launch(self, index: int | None) -> Roofline | None:
+        """Where one launch stands, by its position in the profile; None when it was not placed."""
+        return next((one for one in self.launches if one.launch_index == index), None)
+
 
 MOST_LAUNCHES = 200  # Launches that are placed one by one

@@ -13,6 +13,8 @@ from gpa_lsp.code.sources.trees import SourceTree, list_ancestors, read_text, wa
 from gpa_lsp.diagnosis.rewrites.code import read_code
 from gpa_lsp.diagnosis.rewrites.edits import insert_line_above, read_indentation
 from gpa_lsp.diagnosis.rewrites.model import TextEdit, TextPlace
+from gpa_lsp.diagnosis.rewrites.titles import quote
+from gpa_lsp.foundation.prose import Sentence, say
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -206,3 +208,14 @@ def change_pragma(tree: SourceTree, loop: "Node", pragma: UnrollPragma, copies: 
 def _stands_at_margin(tree: SourceTree, function: "Node") -> bool:
     """The function's other pragmas are not indented, as many formatters have it."""
     return tree.content.find(b"\n#pragma", function.start_byte, function.end_byte) >= 0
+
+
+def propose_factor(
+    tree: SourceTree, loop: "Node", pragma: UnrollPragma | None, copies: int | None
+) -> tuple[Sentence, TextEdit | None]:
+    """A title and an edit that give a loop a factor: in the pragma it has, or in one of its own."""
+    new = quote(write_pragma(copies))
+    if pragma is None or copies is None:
+        return say("Put {pragma} before the loop", pragma=new), put_pragma(tree, loop, copies)
+    old = quote(f"#pragma {pragma.line.words}")
+    return say("Replace {old} by {new}", old=old, new=new), change_pragma(tree, loop, pragma, copies)

@@ -17,48 +17,28 @@ class LoadCounters(Struct, frozen=True, kw_only=True):
     kind: InstructionKind  # of load
     requests: str  # warp-level requests to L1TEX
     sectors: str  # 32-byte sectors looked up
-    hits: str  # of these, answered by L1; empty where L1 never answers
+    hits: str  # of these, answered by L1
     hit_rate: str  # the same in percent
+
+
+def _list_counters(kind: InstructionKind, access: str, rate: str = "") -> LoadCounters:
+    return LoadCounters(
+        kind=kind,
+        requests=f"l1tex__t_requests_{access}.sum",
+        sectors=f"l1tex__t_sectors_{access}.sum",
+        hits=f"l1tex__t_sectors_{access}_lookup_hit.sum",
+        hit_rate=f"l1tex__t_sector_{rate or access}_hit_rate.pct",
+    )
 
 
 # Asynchronous copies (LDGSTS) are counted among the loads from global memory (on real reports the sectors of both are equal where a kernel has no
 # other loads). Source: metric names of real reports, 2020.3 to 2026.2.
 LOAD_COUNTERS = (
-    LoadCounters(
-        kind=InstructionKind.GLOBAL_LOAD,
-        requests="l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
-        sectors="l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
-        hits="l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum",
-        hit_rate="l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct",
-    ),
-    LoadCounters(
-        kind=InstructionKind.LOCAL_LOAD,
-        requests="l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum",
-        sectors="l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum",
-        hits="l1tex__t_sectors_pipe_lsu_mem_local_op_ld_lookup_hit.sum",
-        hit_rate="l1tex__t_sector_pipe_lsu_mem_local_op_ld_hit_rate.pct",
-    ),
-    LoadCounters(
-        kind=InstructionKind.TEXTURE,
-        requests="l1tex__t_requests_pipe_tex_mem_texture.sum",
-        sectors="l1tex__t_sectors_pipe_tex_mem_texture.sum",
-        hits="l1tex__t_sectors_pipe_tex_mem_texture_lookup_hit.sum",
-        hit_rate="l1tex__t_sector_pipe_tex_mem_texture_op_tex_hit_rate.pct",
-    ),
-    LoadCounters(
-        kind=InstructionKind.SURFACE,
-        requests="l1tex__t_requests_pipe_tex_mem_surface_op_ld.sum",
-        sectors="l1tex__t_sectors_pipe_tex_mem_surface_op_ld.sum",
-        hits="l1tex__t_sectors_pipe_tex_mem_surface_op_ld_lookup_hit.sum",
-        hit_rate="l1tex__t_sector_pipe_tex_mem_surface_op_ld_hit_rate.pct",
-    ),
-    LoadCounters(
-        kind=InstructionKind.GLOBAL_ATOMIC,
-        requests="l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum",
-        sectors="l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum",
-        hits="l1tex__t_sectors_pipe_lsu_mem_global_op_atom_lookup_hit.sum",
-        hit_rate="l1tex__t_sector_pipe_lsu_mem_global_op_atom_hit_rate.pct",
-    ),
+    _list_counters(InstructionKind.GLOBAL_LOAD, "pipe_lsu_mem_global_op_ld"),
+    _list_counters(InstructionKind.LOCAL_LOAD, "pipe_lsu_mem_local_op_ld"),
+    _list_counters(InstructionKind.TEXTURE, "pipe_tex_mem_texture", "pipe_tex_mem_texture_op_tex"),
+    _list_counters(InstructionKind.SURFACE, "pipe_tex_mem_surface_op_ld"),
+    _list_counters(InstructionKind.GLOBAL_ATOMIC, "pipe_lsu_mem_global_op_atom"),
 )
 
 _L2_LOOKUPS = (

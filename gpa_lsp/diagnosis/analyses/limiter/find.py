@@ -15,7 +15,6 @@ from gpa_lsp.diagnosis.analyses.decomposition.unit_use import list_queue_use
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.limiter.model import REQUESTS, Confidence, Limit, Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.roofline.busy_units import read_busy_units
-from gpa_lsp.diagnosis.analyses.roofline_model import Roofline
 from gpa_lsp.foundation.prose import NOTHING, Sentence, begin_lower, count, duration, percent, say
 from gpa_lsp.gpu.device.model import L1_CEILING, L2_CEILING, MemoryLevel, OperationKind, find_dram_ceiling
 from gpa_lsp.profile.model import Launch
@@ -169,8 +168,10 @@ def _read_whole(facts: KernelFacts) -> Iterator[Limit]:
 
 def _derive_from_roofs(facts: KernelFacts) -> Iterator[Limit]:
     """What the longest launch achieves of the roofs that are known for sure, for parts of which no percentage was collected."""
-    line = _find_roofline(facts)
-    if line is None or facts.roofline is None:
+    if facts.roofline is None or facts.longest is None:
+        return
+    line = facts.roofline.find_launch(facts.longest.index)
+    if line is None:
         return
     machine = facts.roofline.machine
     sure_levels = {one.level for one in machine.bandwidths if one.is_certain}
@@ -189,13 +190,6 @@ def _derive_from_roofs(facts: KernelFacts) -> Iterator[Limit]:
                 sustained_ratio=_find_ceiling(facts, unit),
                 is_derived=True,
             )
-
-
-def _find_roofline(facts: KernelFacts) -> Roofline | None:
-    """Where the longest launch stands."""
-    if facts.roofline is None or facts.longest is None:
-        return None
-    return next((one for one in facts.roofline.launches if one.launch_index == facts.longest.index), None)
 
 
 def measure_idle(facts: KernelFacts) -> float | None:

@@ -196,12 +196,9 @@ class Worth(Struct, frozen=True, kw_only=True):
     missing: tuple[Missing, ...] = ()  # what was not measured
 
 
-class _RoofUse(Struct, frozen=True, kw_only=True):
-    """A bandwidth or a peak of arithmetic, the share of it that is used, and the share that can be."""
-
-    name: str
-    share_ratio: float
-    sustained_ratio: float
+_RoofUse = tuple[
+    str, float, float
+]  # A bandwidth or a peak of arithmetic, the share of it that is used, and the share that can be
 
 
 def judge_worth(facts: KernelFacts, resident_warps: float | None, most_warps: float, verdict: Verdict) -> Worth:
@@ -294,9 +291,9 @@ def _find_target(
         targets.append((by_issue, say("issue in every cycle")))
     if resident_warps:
         targets += [
-            (resident_warps * use.sustained_ratio / use.share_ratio, say("saturate {name}", name=use.name))
-            for use in roofs
-            if use.share_ratio > 0
+            (resident_warps * sustained / used, say("saturate {name}", name=name))
+            for name, used, sustained in roofs
+            if used > 0
         ]
     return min(targets, key=lambda target: target[0], default=None)
 
@@ -309,23 +306,9 @@ def _list_roofs(facts: KernelFacts) -> list[_RoofUse]:
     placed = _find_placed(facts)
     if placed is not None:
         unit = placed.tighter_unit
-        busiest = (
-            [
-                _RoofUse(
-                    name=f"the peak of {unit.phrase}",
-                    share_ratio=unit.share_ratio,
-                    sustained_ratio=unit.ceiling_ratio,
-                )
-            ]
-            if unit is not None
-            else []
-        )
+        busiest = [] if unit is None else [(f"the peak of {unit.phrase}", unit.share_ratio, unit.ceiling_ratio)]
         return busiest + [
-            _RoofUse(
-                name=f"the {roof.name}",
-                share_ratio=roof.share_ratio,
-                sustained_ratio=roof.ceiling_ratio,
-            )
+            (f"the {roof.name}", roof.share_ratio, roof.ceiling_ratio)
             for roof in placed.roofs
             if roof.level is not None or roof.kind is not None
         ]
@@ -337,16 +320,14 @@ def _list_roofs(facts: KernelFacts) -> list[_RoofUse]:
     if used_percent is None:
         return []
     ceiling = find_dram_ceiling(facts.kernel.device.attributes.get("device__attribute_global_memory_bus_width"))
-    return [_RoofUse(name="the DRAM bandwidth", share_ratio=used_percent / 100, sustained_ratio=ceiling)]
+    return [("the DRAM bandwidth", used_percent / 100, ceiling)]
 
 
 def _find_placed(facts: KernelFacts) -> Roofline | None:
     """Where the longest launch stands, or else all together; None without a roofline."""
     if facts.roofline is None:
         return None
-    index = None if facts.longest is None else facts.longest.index
-    own = (one for one in facts.roofline.launches if one.launch_index == index)
-    return next(own, facts.roofline.whole)
+    return facts.roofline.find_launch(None if facts.longest is None else facts.longest.index) or facts.roofline.whole
 
 
 def _measure_ready(facts: KernelFacts) -> Sentence:

@@ -432,14 +432,15 @@ def _mark_branches(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> 
 
 
 def _list_missing(lanes: LaneColumns) -> tuple[Missing, ...]:
-    missing = []
-    if lanes.part is None:
-        missing.append(lack("idle lanes apart from predicated-off ones", "thread_inst_executed", section=_SECTION))
-    if lanes.work is None:
-        missing.append(lack("lanes that predicates switch off", "thread_inst_executed_true", section=_SECTION))
-    if lanes.divergent is None:
-        missing.append(lack("divergent branches by line", "smsp__branch_targets_threads_divergent", section=_SECTION))
-    return tuple(missing)
+    return tuple(
+        lack(what, name, section=_SECTION)
+        for column, what, name in (
+            (lanes.part, "idle lanes apart from predicated-off ones", "thread_inst_executed"),
+            (lanes.work, "lanes that predicates switch off", "thread_inst_executed_true"),
+            (lanes.divergent, "divergent branches by line", "smsp__branch_targets_threads_divergent"),
+        )
+        if column is None
+    )
 
 
 ANALYSIS = Analysis(name="divergence", title="How full warps are", order=90, answer=_answer)

@@ -486,28 +486,21 @@ def _describe_total(transfers: Transfers, name: str) -> Sentence:
 
 
 def _list_missing(columns: AccessColumns, *, has_rates: bool) -> tuple[Missing, ...]:
-    missing = []
-    if columns.global_transfers is None:
-        names = ("memory_l2_theoretical_sectors_global", "memory_l2_theoretical_sectors_global_ideal")
-        missing.append(lack("sectors of global memory by line", *names, section=_SECTION, needs_all=True))
-    if columns.shared_transfers is None:
-        names = ("memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal")
-        missing.append(lack("wavefronts of shared memory by line", *names, section=_SECTION, needs_all=True))
-    if columns.local_sectors is None:
-        missing.append(lack("local memory by line", "memory_l2_theoretical_sectors_local", section=_SECTION))
-    if columns.executions is None:
-        missing.append(lack("how often each access is executed", "inst_executed", section=_SECTION))
-    if columns.threads is None:
-        missing.append(lack("bytes requested per sector", "thread_inst_executed_true", section=_SECTION))
-    if not has_rates:
-        missing.append(
-            lack(
-                "hit rates",
-                "l1tex__t_sector_hit_rate.pct",
-                "lts__t_sector_hit_rate.pct",
-                section="MemoryWorkloadAnalysis",
-            )
+    sectors, wavefronts = "memory_l2_theoretical_sectors_global", "memory_l1_wavefronts_shared"
+    missing = [
+        lack(what, *names, section=_SECTION, needs_all=len(names) > 1)
+        for column, what, *names in (
+            (columns.global_transfers, "sectors of global memory by line", sectors, f"{sectors}_ideal"),
+            (columns.shared_transfers, "wavefronts of shared memory by line", wavefronts, f"{wavefronts}_ideal"),
+            (columns.local_sectors, "local memory by line", "memory_l2_theoretical_sectors_local"),
+            (columns.executions, "how often each access is executed", "inst_executed"),
+            (columns.threads, "bytes requested per sector", "thread_inst_executed_true"),
         )
+        if column is None
+    ]
+    if not has_rates:
+        names = ("l1tex__t_sector_hit_rate.pct", "lts__t_sector_hit_rate.pct")
+        missing.append(lack("hit rates", *names, section="MemoryWorkloadAnalysis"))
     return tuple(missing)
 
 

@@ -195,7 +195,8 @@ def _choose_remedy(roof: Roof) -> Sentence:
 
 def _find_side(roofline: Roofline) -> Iterator[Finding]:
     """Left or right of the ridge point of DRAM, for the type the kernel is about."""
-    point = find_point(roofline, MemoryLevel.DRAM)
+    points = (one for one in roofline.points if one.kind is roofline.dominant and one.level is MemoryLevel.DRAM)
+    point = next(points, None)
     if point is None or point.attainable_ops_per_s is None or not point.attainable_ops_per_s:
         return
     side = "left of the ridge point, the memory side"
@@ -215,11 +216,6 @@ def _find_side(roofline: Roofline) -> Iterator[Finding]:
         ),
         remedy=remedy,
     )
-
-
-def find_point(roofline: Roofline, level: MemoryLevel) -> Point | None:
-    """The point of the type the kernel is about over a level; None when there is none."""
-    return next((point for point in roofline.points if point.kind is roofline.dominant and point.level is level), None)
 
 
 def _find_slow_type(roofline: Roofline, machine: Machine) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 """The top-down tree: issue slots, the stalls that leave them empty, and what is behind each.
 
 The root is how many of the schedulers' issue slots were used; the first level shares the empty ones out among the stall reasons, the second each
-reason among its sources (:mod:`~gpa_lsp.diagnosis.analyses.questions.top_down`).
+reason among its sources.
 
 Source: after DrGPU (Hao et al., "DrGPU: A Top-Down Profiler for GPU Applications", ICPE 2023): the tree, the cut at 99 %; the shares of empty
 slots by samples that were taken while nothing was issued are ours.
@@ -149,19 +149,10 @@ def build_issue_tree(facts: KernelFacts) -> IssueTree | None:
     lost = time.stalled_ratio if slots is None else slots.idle_ratio
     weights = _weigh_stalls(time) if slots is not None else {one.state.name: one.share_ratio for one in time.stalls}
     total = sum(weights.values())
+    names = ("issuing, or ready to", "stalled") if slots is None else ("issue slots used", "issue slots empty")
     nodes = [
-        Node(
-            level=0,
-            name="issue slots used" if slots is not None else "issuing, or ready to",
-            share_ratio=1 - lost,
-            of_parent_ratio=1 - lost,
-        ),
-        Node(
-            level=0,
-            name="issue slots empty" if slots is not None else "stalled",
-            share_ratio=lost,
-            of_parent_ratio=lost,
-        ),
+        Node(level=0, name=name, share_ratio=ratio, of_parent_ratio=ratio)
+        for name, ratio in zip(names, (1 - lost, lost), strict=True)
     ]
     if total > 0 and lost > 0:
         nodes += _build_reasons(facts, time, weights, lost)

@@ -2,7 +2,7 @@
 
 What the profiler counted comes first: predicated-on thread instructions of floating point (a multiply-add is two, a packed instruction works on
 two halves), and the tensor cores' own operation counters. What it did not count is counted from the instructions and how often they were executed
-(:mod:`gpa_lsp.diagnosis.analyses.roofline.operations`); integers always are, because the profiler's count has one for each instruction
+(:func:`count_thread_operations`, :func:`count_tensor_operations`); integers always are, because the profiler's count has one for each instruction
 whatever it does.
 """
 

@@ -6,12 +6,11 @@ took, under the roofs of the longest launch: launches of one kernel in one sessi
 
 from collections.abc import Callable, Iterable, Iterator
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import Missing
 from gpa_lsp.diagnosis.analyses.roofline.busy_units import find_busiest
-from gpa_lsp.diagnosis.analyses.roofline.counts import THREAD_TABLES, WARP_TABLES, Span, count_launch, read_span
+from gpa_lsp.diagnosis.analyses.roofline.counts import THREAD_TABLES, WARP_TABLES, count_launch, read_span
 from gpa_lsp.diagnosis.analyses.roofline.operations import COUNTED
 from gpa_lsp.diagnosis.analyses.roofline.work import RECIPES, TRANSACTION_BYTES, Work, measure_work, sum_work
 from gpa_lsp.diagnosis.analyses.roofline_model import (
@@ -282,18 +281,6 @@ def _list_instruction_points(work: Work, machine: Machine) -> Iterator[Instructi
 _BUS_WIDTH = "device__attribute_global_memory_bus_width"
 
 
-class _Timed(Struct, frozen=True, kw_only=True):
-    launch: Launch
-    span: Span
-
-
-class _Machines(Struct, frozen=True, kw_only=True):
-    """Of one launch."""
-
-    theoretical: Machine  # what stored shares of peaks are of
-    shown: Machine  # what the launch stands under; has measured roofs where they were given
-
-
 def place_kernel(kernel: Kernel, roofs: EmpiricalRoofs | None = None) -> KernelRoofline | None:
     """Where a kernel's launches, and all of them together, stand.
 
@@ -304,48 +291,41 @@ def place_kernel(kernel: Kernel, roofs: EmpiricalRoofs | None = None) -> KernelR
     Returns:
         None when nothing is known of the machine, or no launch has a time.
     """
-    timed = sorted(_list_timed(kernel), key=lambda one: -one.span.duration_s)
-    longest = _find_machines(kernel, timed[0].launch, roofs) if timed else None
+    spans = [(launch, span) for launch in kernel.launches if (span := read_span(launch)) is not None]
+    timed = sorted(spans, key=lambda one: -one[1].duration_s)
+    longest = _find_machines(kernel, timed[0][0], roofs) if timed else None
     if longest is None:
         return None
     ceiling = find_dram_ceiling(kernel.device.attributes.get(_BUS_WIDTH))
     works: list[Work] = []
     placed: list[Roofline] = []
-    for number, one in enumerate(timed):
+    for number, (launch, span) in enumerate(timed):
         is_shown = number < MOST_LAUNCHES
-        own = (_find_machines(kernel, one.launch, roofs) if is_shown and number else None) or longest
-        executions = count_launch(kernel, one.launch, len(timed))
-        works.append(measure_work(one.launch, one.span, executions, own.theoretical))
+        theoretical, shown = (_find_machines(kernel, launch, roofs) if is_shown and number else None) or longest
+        works.append(measure_work(launch, span, count_launch(kernel, launch, len(timed)), theoretical))
         if is_shown:
-            placed.append(build_roofline(one.launch.index, works[-1], own.shown, ceiling))
+            placed.append(build_roofline(launch.index, works[-1], shown, ceiling))
     together = None if kernel.has_mixed_launches else sum_work(works)
     return KernelRoofline(
-        machine=longest.shown,
-        whole=None if together is None else build_roofline(None, together, longest.shown, ceiling),
+        machine=longest[1],
+        whole=None if together is None else build_roofline(None, together, longest[1], ceiling),
         launches=tuple(placed),
         left_out=len(timed) - len(placed),
     )
 
 
-def _list_timed(kernel: Kernel) -> Iterator[_Timed]:
-    for launch in kernel.launches:
-        span = read_span(launch)
-        if span is not None:
-            yield _Timed(launch=launch, span=span)
-
-
-def _find_machines(kernel: Kernel, launch: Launch, roofs: EmpiricalRoofs | None) -> _Machines | None:
+def _find_machines(kernel: Kernel, launch: Launch, roofs: EmpiricalRoofs | None) -> tuple[Machine, Machine] | None:
+    """What stored shares of peaks are of, and what the launch stands under, which has measured roofs where they were given."""
     machine = find_machine(launch.device, kernel.architecture, launch)
     if machine is None:
         return None
-    return _Machines(theoretical=machine, shown=machine if roofs is None else _apply(machine, roofs))
-
-
-def _apply(machine: Machine, roofs: EmpiricalRoofs) -> Machine:
+    if roofs is None:
+        return machine, machine
     try:
-        return apply_roofs(machine, roofs)
+        return machine, apply_roofs(machine, roofs)
     except InputError as error:
-        return replace(machine, doubts=(*machine.doubts, f"The measured ceilings are not used: {error.message}."))
+        doubt = f"The measured ceilings are not used: {error.message}."
+        return machine, replace(machine, doubts=(*machine.doubts, doubt))
 
 
 def place_under(roofline: KernelRoofline, choose_machine: Callable[[Machine], Machine]) -> KernelRoofline:

@@ -7,15 +7,12 @@ from gpa_lsp.code.sources.trees import walk
 from gpa_lsp.diagnosis.rewrites.code import read_code
 from gpa_lsp.diagnosis.rewrites.cuda_loops import (
     LOOPS,
-    change_pragma,
     find_loops_beginning,
     find_unroll_pragma,
     has_constant_turns,
-    put_pragma,
-    write_pragma,
+    propose_factor,
 )
 from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site
-from gpa_lsp.diagnosis.rewrites.titles import quote
 from gpa_lsp.foundation.prose import say
 
 if TYPE_CHECKING:
@@ -32,15 +29,7 @@ def _propose(site: Site) -> Iterator[Proposal]:
         return
     for outer in find_loops_beginning(site.tree, site.lines):
         for loop in _find_unrolled(site, outer, copies):
-            pragma = find_unroll_pragma(site.tree, loop)
-            if pragma is None:
-                title = say("Put {pragma} before the loop", pragma=quote(write_pragma(copies)))
-                edit = put_pragma(site.tree, loop, copies)
-            else:
-                title = say(
-                    "Replace {old} by {new}", old=quote(f"#pragma {pragma.line.words}"), new=quote(write_pragma(copies))
-                )
-                edit = change_pragma(site.tree, loop, pragma, copies)
+            title, edit = propose_factor(site.tree, loop, find_unroll_pragma(site.tree, loop), copies)
             if edit is not None:
                 yield Proposal(title=title, explanation=_EXPLANATION, edits=(edit,), is_preferred=True)
 
