@@ -42,16 +42,16 @@ formula's own value (``uncapped=1.6``), matched samples (``samples=all/latency``
 ``group:``, ``hint:``, ``bound:`` (its reason), and any number of ``caveat:`` and ``reason:`` follow. ``region`` *kind* *instruction* opens a
 region (also with ``line=``, ``to=`` last line, and ``density=``); ``here:`` is its hint. Its hotspots are written like blame, and take from the blame
 what they do not say; a hotspot of one instruction is ``2  reason``; ``shared`` says it is not separable, and what follows ``#`` is its note.
-Edges and advice beyond the notation: ``dataclasses.replace`` on ``kernel.blame`` and ``kernel.advice``.
+Edges and advice beyond the notation: ``msgspec.structs.replace`` on ``kernel.blame`` and ``kernel.advice``.
 """
 
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.model import KernelAdvice
@@ -84,8 +84,7 @@ _FRAME = re.compile(r"(?:(?P<function>[^@\s]+)@)?(?P<file>.+):(?P<line>\d+)")
 _SAMPLE = re.compile(r"(?P<reason>\w+)=(?P<all>\d+)(?:/(?P<latency>\d+))?")
 
 
-@dataclass(kw_only=True)
-class Row:
+class Row(Struct, kw_only=True):
     """One instruction of a built kernel."""
 
     function: str

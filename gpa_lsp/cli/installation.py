@@ -46,7 +46,7 @@ _PACKAGES = {
     "tomli": "architecture tables and launch descriptions",
     "rich": "colours and progress bars in a terminal",
     "jinja2": "HTML pages",
-    "msgspec": "records of reports, of the cache and of messages",
+    "msgspec": "records of reports and messages",
     "networkx": "the graph of causes (gpa-lsp graph)",
     "pyelftools": "lines of host code (profile --sampler cupti)",
     "pycxxfilt": "readable names of C++ functions",

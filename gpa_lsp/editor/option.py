@@ -1,11 +1,10 @@
 """An option of the editor, said once: :func:`option` declares a field of the settings, and everything else about it follows from there."""
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gpa_lsp.foundation.numbers import format_file_value
 from gpa_lsp.gpu.arch.figures import ARCHITECTURE_PATTERN, parse_architecture_name
@@ -36,17 +35,19 @@ class Option(Struct, frozen=True, kw_only=True):
     is_restricted: bool  # a workspace that is not trusted must not set it: it starts programs, or widens what is read
 
 
+_DECLARED: dict[str, dict[str, Any]] = {}  # what is said of an option besides its value, by the name that its field has
+
+
 def option(name: str, default: object, kind: Kind[Value], summary: str, *, is_restricted: bool = False) -> Value:
-    """A field of a dataclass of settings; for the arguments see :class:`Option`."""
-    said = {"name": name, "kind": kind, "default": default, "summary": summary, "is_restricted": is_restricted}
-    field: Any = dataclasses.field(default=kind.read(default), metadata=said)
-    return field  # type: ignore[no-any-return]  # as dataclasses.field does: the type of what the field holds
+    """A field of settings; for the arguments see :class:`Option`."""
+    _DECLARED[name] = {"kind": kind, "default": default, "summary": summary, "is_restricted": is_restricted}
+    return field(default=kind.read(default), name=name)
 
 
-def list_options(settings: type) -> dict[str, Option]:
-    """The options that are declared in a dataclass, by name, in their order there; fields that no editor sets are not among them."""
-    declared = [Option(field=field.name, **field.metadata) for field in dataclasses.fields(settings) if field.metadata]
-    return {one.name: one for one in declared}
+def list_options(settings: type[Struct]) -> dict[str, Option]:
+    """The options that are declared in a struct, by name, in their order there; fields that no editor sets are not among them."""
+    names = zip(settings.__struct_fields__, settings.__struct_encode_fields__, strict=True)
+    return {name: Option(field=one, name=name, **_DECLARED[name]) for one, name in names if name in _DECLARED}
 
 
 # Kinds of values

@@ -1,10 +1,11 @@
 """The options an editor can set, each said once: :class:`Settings`; and what a client says of them, where values may make no sense."""
 
-import dataclasses
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from enum import Enum
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.blame import DEFAULT_BLAMER
 from gpa_lsp.editor.metrics import USUAL, LineMetric
@@ -61,8 +62,7 @@ _COMMAND: Kind[Command | None] = Kind(
 )
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True):
     """Every option: its name in the editor, its default as the editor writes it, what values it takes, and what it means.
 
     The page for people, VS Code's list of settings and Neovim's help are made from here: ``python editors/write_settings.py``.

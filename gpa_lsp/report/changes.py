@@ -182,7 +182,7 @@ def judge_measurements(before: MeasuredWork, after: MeasuredWork) -> TimeJudgeme
 
     Every view that compares two measurements of a kernel asks this.
 
-    >>> from dataclasses import replace
+    >>> from msgspec.structs import replace
     >>> times = LaunchTimes(cycles=None, ns=Spread(count=1, mean=2e6, minimum=None, maximum=None, standard_deviation=None))
     >>> small = MeasuredWork(times=times, device="T4", grid=(8, 1, 1), block=(32, 1, 1), executed_instructions=800.0, code_digest=None)
     >>> large = replace(small, grid=(80, 1, 1), executed_instructions=8000.0)

@@ -90,7 +90,7 @@ def test_long_values_are_cut_in_the_complaint() -> None:
 
 def test_every_field_is_an_option() -> None:
     chosen_otherwise = {"metric"}
-    fields = [field for field in Settings.__dataclass_fields__ if field not in chosen_otherwise]
+    fields = [field for field in Settings.__struct_fields__ if field not in chosen_otherwise]
     assert [option.field for option in OPTIONS.values()] == fields
 
 

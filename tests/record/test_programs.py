@@ -186,7 +186,7 @@ def test_a_process_records_a_block_of_its_own(tmp_path: Path) -> None:
 
 def test_a_driver_that_is_in_use_cannot_be_stood_before(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
-    script.write_text("import gpa_lsp.execution.record\ngpa_lsp.record.prepare()\n")
+    script.write_text("import gpa_lsp.execution.record\ngpa_lsp.execution.record.prepare()\n")
     _, printed = run(Path(sys.executable), "-P", str(script), folder=tmp_path)
     assert (
         "CUDA's driver library is in use already; call gpa_lsp.execution.record.prepare() before anything uses the GPU"

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
 from lsprotocol import types
+from msgspec.structs import replace
 
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.protocol.client import Client

