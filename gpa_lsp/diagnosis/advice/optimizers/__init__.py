@@ -6,7 +6,7 @@ another does not type-check.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, HidingMatch, IdleMatch, ParallelMatch
 from gpa_lsp.diagnosis.advice.model import Advice, Category, Silence, SilenceStage
@@ -23,6 +23,8 @@ from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
 from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.advice.unit_pricing import UnitMatch
 from gpa_lsp.foundation.prose import Code, Sentence, list_of, say
+
+Match = TypeVar("Match")
 
 # Why an optimizer that reads instructions does not apply
 DISASSEMBLY_FAILED = say("the code could not be disassembled")
@@ -63,6 +65,10 @@ class Optimizer(ABC):
         """Why it does not apply."""
         return Silence(optimizer=self.name, stage=stage, message=message)
 
+    def unmatched(self, message: Sentence) -> Silence:
+        """Why its pattern is not there."""
+        return self.silent(SilenceStage.NOT_MATCHED, message)
+
     def find_lack(self, subject: Subject, counters: Iterable[str], metrics: Iterable[str]) -> Silence | None:
         """Why it does not apply where the profile lacks one of these; None where it has all."""
         lacking = [name for name in counters if name not in subject.rows.counters]
@@ -82,73 +88,65 @@ class Optimizer(ABC):
         )
 
 
-class EliminationOptimizer(Optimizer):
+class _MatchingOptimizer(Optimizer, Generic[Match]):
+    """Finds a match and prices it by the formula of its kind."""
+
+    @abstractmethod
+    def match(self, subject: Subject) -> Match | Silence:
+        """What it matches, or why nothing."""
+
+    @abstractmethod
+    def price(self, subject: Subject, match: Match) -> Advice | Silence:
+        """What it gains."""
+
+    def advise(self, subject: Subject) -> Advice | Silence:
+        """Match and price."""
+        found = self.match(subject)
+        return found if isinstance(found, Silence) else self.price(subject, found)
+
+
+class EliminationOptimizer(_MatchingOptimizer[EliminationMatch]):
     """Finds stalls that a change would remove (GPA Equation 2)."""
 
-    @abstractmethod
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find them."""
-
-    def advise(self, subject: Subject) -> Advice | Silence:
-        """Match and price."""
-        found = self.match(subject)
-        return found if isinstance(found, Silence) else price_elimination(subject, self.label, found)
+    def price(self, subject: Subject, match: EliminationMatch) -> Advice | Silence:
+        """What it gains."""
+        return price_elimination(subject, self.label, match)
 
 
-class HidingOptimizer(Optimizer):
+class HidingOptimizer(_MatchingOptimizer[HidingMatch]):
     """Finds latency that rearranged code could fill (GPA Equations 4 and 5)."""
 
-    needs_split: ClassVar[bool] = True
+    needs_split = True
 
-    @abstractmethod
-    def match(self, subject: Subject) -> HidingMatch | Silence:
-        """Find it."""
-
-    def advise(self, subject: Subject) -> Advice | Silence:
-        """Match and price."""
-        found = self.match(subject)
-        return found if isinstance(found, Silence) else price_hiding(subject, self.label, found)
+    def price(self, subject: Subject, match: HidingMatch) -> Advice | Silence:
+        """What it gains."""
+        return price_hiding(subject, self.label, match)
 
 
-class ParallelOptimizer(Optimizer):
+class ParallelOptimizer(_MatchingOptimizer[ParallelMatch]):
     """Finds a better number of blocks or threads (GPA Equations 6 to 10)."""
 
-    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.PARALLELISM}))
-    needs_grid: ClassVar[bool] = True
+    reliefs = Reliefs(relieves=frozenset({Relief.PARALLELISM}))
+    needs_grid = True
 
-    @abstractmethod
-    def match(self, subject: Subject) -> ParallelMatch | Silence:
-        """Find it."""
-
-    def advise(self, subject: Subject) -> Advice | Silence:
-        """Match and price."""
-        found = self.match(subject)
-        return found if isinstance(found, Silence) else price_parallel(subject, self.label, found)
+    def price(self, subject: Subject, match: ParallelMatch) -> Advice | Silence:
+        """What it gains."""
+        return price_parallel(subject, self.label, match)
 
 
-class IdleOptimizer(Optimizer):
+class IdleOptimizer(_MatchingOptimizer[IdleMatch]):
     """Finds hardware that has nothing to do for a part of the run."""
 
-    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.PARALLELISM}))
+    reliefs = Reliefs(relieves=frozenset({Relief.PARALLELISM}))
 
-    @abstractmethod
-    def match(self, subject: Subject) -> IdleMatch | Silence:
-        """Find it."""
-
-    def advise(self, subject: Subject) -> Advice | Silence:
-        """Match and price."""
-        found = self.match(subject)
-        return found if isinstance(found, Silence) else price_idle(subject, self.label, found)
+    def price(self, subject: Subject, match: IdleMatch) -> Advice | Silence:
+        """What it gains."""
+        return price_idle(subject, self.label, match)
 
 
-class UnitOptimizer(Optimizer):
+class UnitOptimizer(_MatchingOptimizer[UnitMatch]):
     """Finds work of the unit that limits the kernel that need not be done (:mod:`gpa_lsp.diagnosis.advice.unit_pricing`)."""
 
-    @abstractmethod
-    def match(self, subject: Subject) -> UnitMatch | Silence:
-        """Find it."""
-
-    def advise(self, subject: Subject) -> Advice | Silence:
-        """Match and price."""
-        found = self.match(subject)
-        return found if isinstance(found, Silence) else price_units(subject, self.label, found)
+    def price(self, subject: Subject, match: UnitMatch) -> Advice | Silence:
+        """What it gains."""
+        return price_units(subject, self.label, match)

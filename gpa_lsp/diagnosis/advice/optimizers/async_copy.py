@@ -1,7 +1,6 @@
 """Tiles that go from global to shared memory through registers, and asynchronous copies that are started too late."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -59,12 +58,12 @@ class AsyncCopy(HidingOptimizer):
     Source: the optimizer of the same name in GPA's code (compute capability 8.0 and later).
     """
 
-    name: ClassVar[str] = "async_copy"
-    title: ClassVar[str] = "Copy tiles asynchronously"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "latency"
+    name = "async_copy"
+    title = "Copy tiles asynchronously"
+    category = Category.CODE
+    group = "latency"
     # Shared memory is filled past the registers: no second pass through L1's data path
-    reliefs: ClassVar[Reliefs] = Reliefs(
+    reliefs = Reliefs(
         relieves=frozenset({Relief.LATENCY, Relief.BYTES}), levels=frozenset({MemoryLevel.L1, MemoryLevel.SHARED})
     )
 
@@ -83,8 +82,9 @@ class AsyncCopy(HidingOptimizer):
         capability = subject.kernel.device.compute_capability
         if capability is None or capability < _FIRST_CAPABILITY:
             present = "unknown" if capability is None else f"{capability[0]}.{capability[1]}"
-            message = say("asynchronous copies need compute capability 8.0; this is {present}", present=present)
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(
+                say("asynchronous copies need compute capability 8.0; this is {present}", present=present)
+            )
         copies = find_staged_copies(subject.rows)
         staged = _find_staged_regions(subject, copies)
         found = {**_find_waiting_regions(subject), **staged}
@@ -105,15 +105,16 @@ class AsyncCopy(HidingOptimizer):
         """Why it does not apply."""
         staged = say("{copies} to shared memory through registers", copies=count(len(copies), "copy"))
         if copies and all(copy.loop < 0 for copy in copies):
-            message = say("{staged}, but outside loops: there is no next tile to start", staged=staged)
-            return self.silent(SilenceStage.GATED, message)
+            return self.silent(
+                SilenceStage.GATED, say("{staged}, but outside loops: there is no next tile to start", staged=staged)
+            )
         if copies:
             message = say("{staged}, but no warp is stalled there", staged=staged)
         elif has_async:
             message = say("copies to shared memory are asynchronous, and no warp is stalled on them")
         else:
             message = say("no value goes unchanged from global to shared memory")
-        return self.silent(SilenceStage.NOT_MATCHED, message)
+        return self.unmatched(message)
 
 
 def _find_staged_regions(subject: Subject, copies: Sequence[StagedCopy]) -> dict[int, HidingRegion]:

@@ -1,8 +1,6 @@
 """Kernels that are about as fast as the GPU lets them be."""
 
-from typing import ClassVar
-
-from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, Advice, Category, Silence, SilenceStage, Speedup
+from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, Advice, Category, Silence, Speedup
 from gpa_lsp.diagnosis.advice.optimizers import Optimizer
 from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, LimiterKind
@@ -17,21 +15,20 @@ _MEMORY = frozenset({"dram", "l2"})  # units whose work is traffic
 class AtTheLimit(Optimizer):
     """The unit that limits the kernel runs at what it sustains: only less work for it makes the kernel faster."""
 
-    name: ClassVar[str] = AT_THE_LIMIT
-    title: ClassVar[str] = "At the limit"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "limit"
-    needs_samples: ClassVar[bool] = False
+    name = AT_THE_LIMIT
+    title = "At the limit"
+    category = Category.CODE
+    group = "limit"
+    needs_samples = False
 
     def advise(self, subject: Subject) -> Advice | Silence:
         """Say so where there is less than a tenth to gain."""
         limiter = subject.limiter
         first = limiter.find(limiter.unit)
         if limiter.kind is not LimiterKind.UNIT or limiter.confidence is not Confidence.SURE or first is None:
-            return self.silent(SilenceStage.NOT_MATCHED, say("no unit runs at what it sustains"))
+            return self.unmatched(say("no unit runs at what it sustains"))
         if first.headroom >= MOST_HEADROOM:
-            return self.silent(
-                SilenceStage.NOT_MATCHED,
+            return self.unmatched(
                 say("{label} is {busy} busy", label=first.label, busy=percent(first.busy_ratio)),
             )
         most = max(1.0, 1 / first.busy_ratio)

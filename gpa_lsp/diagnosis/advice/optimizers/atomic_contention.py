@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -73,12 +72,12 @@ class AtomicContention(EliminationOptimizer):
     Source: published practice (aggregation in warps and blocks); counters as in Nsight Compute's source view.
     """
 
-    name: ClassVar[str] = "atomic_contention"
-    title: ClassVar[str] = "Reduce atomic contention"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "atomics"
+    name = "atomic_contention"
+    title = "Reduce atomic contention"
+    category = Category.CODE
+    group = "atomics"
     # Atomics of L2 and of shared memory are done there, one by one
-    reliefs: ClassVar[Reliefs] = Reliefs(
+    reliefs = Reliefs(
         relieves=frozenset({Relief.LATENCY, Relief.BYTES}), levels=frozenset({MemoryLevel.L2, MemoryLevel.SHARED})
     )
 
@@ -89,12 +88,12 @@ class AtomicContention(EliminationOptimizer):
         finding = _Finding(subject)
         atomics = finding.is_global | finding.is_shared
         if not atomics.any():
-            return self.silent(SilenceStage.NOT_MATCHED, say("the kernel has no atomics"))
+            return self.unmatched(say("the kernel has no atomics"))
         edges = find_edges(subject, atomics)
         edges = edges[~self._is_issue(subject, edges)]
         waiting = count_samples(subject, edges, np.ones(len(edges)))
         if waiting == 0:
-            return self.silent(SilenceStage.NOT_MATCHED, say("no warp is stalled on the kernel's atomics"))
+            return self.unmatched(say("no warp is stalled on the kernel's atomics"))
         weights = finding.saved[subject.blame.edges.def_row[edges]]
         regions = build_regions(subject, edges, weights, write_hint=finding.write_hint, write_note=finding.write_note)
         if not regions:
@@ -102,7 +101,7 @@ class AtomicContention(EliminationOptimizer):
                 "{samples} stalled on atomics, but threads use separate addresses or a block does only one",
                 samples=count(waiting, "sample"),
             )
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(message)
         return EliminationMatch(
             leaves={"l2_slice": 0.0, "l2": _ATOMICS_LEFT},
             reach=_AGGREGATION_REACH,

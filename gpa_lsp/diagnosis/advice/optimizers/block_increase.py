@@ -1,7 +1,6 @@
 """Fewer blocks than SMs: the same threads in more, smaller blocks."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from msgspec import Struct
 
@@ -42,11 +41,11 @@ class BlockIncrease(ParallelOptimizer):
     Source: GPA section V-A (Block Increase) and Equations 6 to 10.
     """
 
-    name: ClassVar[str] = "block_increase"
-    title: ClassVar[str] = "Launch more, smaller blocks"
-    category: ClassVar[Category] = Category.PARALLEL
-    group: ClassVar[str] = "parallelism"
-    needs_samples: ClassVar[bool] = False
+    name = "block_increase"
+    title = "Launch more, smaller blocks"
+    category = Category.PARALLEL
+    group = "parallelism"
+    needs_samples = False
 
     def match(self, subject: Subject) -> ParallelMatch | Silence:
         """Find the split that gains most."""
@@ -57,8 +56,7 @@ class BlockIncrease(ParallelOptimizer):
             return self.silent(SilenceStage.NO_CODE, NO_ARCHITECTURE)
         if launch.blocks >= launch.sm_count:
             blocks, sms = count(launch.blocks, "block"), count(launch.sm_count, "SM")
-            message = say("the grid of {blocks} reaches all {sms}", blocks=blocks, sms=sms)
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(say("the grid of {blocks} reaches all {sms}", blocks=blocks, sms=sms))
         schedulers = architecture.sm.sub_partitions_per_sm.value
         warps = measure_resident_warps(subject, architecture) or launch.warps_per_block / schedulers
         if launch.warps_per_block <= schedulers or warps <= 1:
@@ -66,13 +64,14 @@ class BlockIncrease(ParallelOptimizer):
                 "a block of {warps} gives each scheduler at most one; smaller blocks would leave some idle",
                 warps=count(launch.warps_per_block, "warp"),
             )
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(message)
         splits = list(_list_splits(subject, launch, launch.sm_count, warps))
         best = max(splits, key=lambda split: split.speedup, default=None)
         if best is None or best.speedup <= 1:
             blocks, sms = count(launch.blocks, "block"), count(launch.sm_count, "SM")
-            message = say("no split of {blocks} gives the busiest of {sms} less work", blocks=blocks, sms=sms)
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(
+                say("no split of {blocks} gives the busiest of {sms} less work", blocks=blocks, sms=sms)
+            )
         smallest = next(split for split in splits if split.speedup >= best.speedup - _SAME)
         return _describe(subject, launch, launch.sm_count, warps, smallest)
 

@@ -1,7 +1,5 @@
 """Blocks so narrow that a warp covers several short rows, or so small that an SM is never full of them."""
 
-from typing import ClassVar
-
 import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
@@ -40,17 +38,17 @@ class BlockShape(UnitOptimizer):
     SM's warps are resident, blocks of 256 threads bring in proportion more, as far as an SM holds them.
     """
 
-    name: ClassVar[str] = "block_shape"
-    title: ClassVar[str] = "Blocks a warp wide"
-    category: ClassVar[Category] = Category.PARALLEL
-    group: ClassVar[str] = "memory traffic"
+    name = "block_shape"
+    title = "Blocks a warp wide"
+    category = Category.PARALLEL
+    group = "memory traffic"
     # A warp stays in one row; small blocks leave SMs half empty
-    reliefs: ClassVar[Reliefs] = Reliefs(
+    reliefs = Reliefs(
         relieves=frozenset({Relief.BYTES, Relief.PARALLELISM}),
         levels=frozenset({MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM}),
     )
-    needs_samples: ClassVar[bool] = False
-    needs_grid: ClassVar[bool] = True
+    needs_samples = False
+    needs_grid = True
 
     def advise(self, subject: Subject) -> Advice | Silence:
         """Match and price; larger blocks are another change than wider ones."""
@@ -63,7 +61,7 @@ class BlockShape(UnitOptimizer):
         """Compare the block's width with a warp."""
         launch = subject.launch
         if launch is None or launch.block[0] >= WARP_THREADS or launch.threads_per_block <= launch.block[0]:
-            return self.silent(SilenceStage.NOT_MATCHED, say("the rows of a block are whole warps"))
+            return self.unmatched(say("the rows of a block are whole warps"))
         lacking = self.find_lack(subject, _COUNTERS, ())
         if lacking is not None:
             return lacking
@@ -71,9 +69,9 @@ class BlockShape(UnitOptimizer):
         if floor is None or "global_tag_requests" not in subject.rows.counters:
             return self.silent(SilenceStage.NO_METRICS, say("the lines that global accesses touch were not counted"))
         if floor.sectors < _WHOLE_SECTORS:
-            return self.silent(SilenceStage.NOT_MATCHED, say("neighbouring threads do not take neighbouring elements"))
+            return self.unmatched(say("neighbouring threads do not take neighbouring elements"))
         if floor.lines * _WORTH >= 1:
-            return self.silent(SilenceStage.NOT_MATCHED, say("global accesses touch few more lines than they must"))
+            return self.unmatched(say("global accesses touch few more lines than they must"))
         leaves = floor.leaves_by_lines
         if subject.limiter.kind is LimiterKind.UNIT and not is_relieved(subject.limiter, leaves):
             return self.silent(

@@ -1,7 +1,6 @@
 """Branches at which the threads of a warp part, so that every side is executed with part of them."""
 
 from collections.abc import Iterable
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -54,12 +53,12 @@ class BranchDivergence(EliminationOptimizer):
     counts ``not_selected`` samples, which are no lost time.
     """
 
-    name: ClassVar[str] = "branch_divergence"
-    title: ClassVar[str] = "Reduce branch divergence"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "divergence"
-    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.ISSUES}))
-    needs_counters: ClassVar[tuple[str, ...]] = ("thread_executions_true",)
+    name = "branch_divergence"
+    title = "Reduce branch divergence"
+    category = Category.CODE
+    group = "divergence"
+    reliefs = Reliefs(relieves=frozenset({Relief.ISSUES}))
+    needs_counters = ("thread_executions_true",)
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find divergent branches with samples behind them."""
@@ -73,13 +72,14 @@ class BranchDivergence(EliminationOptimizer):
         branches = find_divergent_branches(subject.rows)
         average = _describe_average(subject)
         if not branches:
-            return self.silent(SilenceStage.NOT_MATCHED, say("no branch diverges{average}", average=average))
+            return self.unmatched(say("no branch diverges{average}", average=average))
         work = _measure_work(subject)
         regions = [region for branch in branches for region in _build_region(subject, work, branch)]
         if not regions:
             divergent = count(len(branches), "divergent branch")
-            message = say("no samples in the code of {branches}{average}", branches=divergent, average=average)
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(
+                say("no samples in the code of {branches}{average}", branches=divergent, average=average)
+            )
         regions.sort(key=lambda region: (-region.samples, region.scope.row))
         kinds = {branch.row: branch.kind for branch in branches}
         return EliminationMatch(

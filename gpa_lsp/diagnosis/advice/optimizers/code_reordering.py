@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -59,10 +58,10 @@ class CodeReordering(HidingOptimizer):
     Source: GPA section V-A, Table II (Code Reordering); section VI-B, that barriers and dependences made it over-estimate.
     """
 
-    name: ClassVar[str] = "code_reordering"
-    title: ClassVar[str] = "Issue loads earlier"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "latency"
+    name = "code_reordering"
+    title = "Issue loads earlier"
+    category = Category.CODE
+    group = "latency"
 
     def match(self, subject: Subject) -> HidingMatch | Silence:
         """Find pairs with room between them."""
@@ -73,8 +72,7 @@ class CodeReordering(HidingOptimizer):
         edges = edges[np.array(addressed, dtype=np.bool_)]
         hotspots = build_hotspots(subject, edges, np.ones(len(edges)))
         if not hotspots:
-            message = say("no warp is stalled on a load from a computed address")
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(say("no warp is stalled on a load from a computed address"))
         finder = SlackFinder(subject.rows, [(one.def_row, _use_row(one)) for one in hotspots])
         pairs: list[_Pair] = []
         obstacles: Counter[Hold | None] = Counter()

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -41,10 +40,10 @@ class ConstantCacheMisses(EliminationOptimizer):
     Source: stall reasons of Nsight Compute; that constant memory serves one address a step is in the CUDA C++ Programming Guide.
     """
 
-    name: ClassVar[str] = "constant_cache_misses"
-    title: ClassVar[str] = "Avoid constant cache misses"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "constants"
+    name = "constant_cache_misses"
+    title = "Avoid constant cache misses"
+    category = Category.CODE
+    group = "constants"
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find stalls for constants."""
@@ -54,7 +53,7 @@ class ConstantCacheMisses(EliminationOptimizer):
         edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_))
         edges = edges[np.isin(every.category[edges], _CATEGORIES)]
         if not len(edges):
-            return self.silent(SilenceStage.NOT_MATCHED, say("no warp is stalled on a constant"))
+            return self.unmatched(say("no warp is stalled on a constant"))
         words = _Words(subject)
         weights = words.weigh(every.def_row[edges])
         regions = build_regions(subject, edges, weights, write_hint=words.write_hint, write_note=words.write_note)
@@ -64,7 +63,7 @@ class ConstantCacheMisses(EliminationOptimizer):
                 "{samples} stalled on the kernel's first constants, as in every launch",
                 samples=count(waiting, "sample"),
             )
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(message)
         misses = float(every.all_samples[edges][every.category[edges] == BlameCategory.CONSTANT_MISS].sum())
         loads = float(every.all_samples[edges].sum()) - misses
         return EliminationMatch(

@@ -1,7 +1,5 @@
 """Code that was compiled for a debugger."""
 
-from typing import ClassVar
-
 from gpa_lsp.code.binary.linkage_names import demangle
 from gpa_lsp.diagnosis.advice.model import Advice, Category, MemoryLevel, Region, Silence, SilenceStage, Speedup
 from gpa_lsp.diagnosis.advice.naming import name_code
@@ -24,15 +22,15 @@ OFTEN = (3.0, 6.0, 12.0)
 class DebugBuild(Optimizer):
     """A kernel compiled with -G is not optimized, and its profile says little of what the optimized one would need."""
 
-    name: ClassVar[str] = "debug_build"
-    title: ClassVar[str] = "Compile without -G"
-    category: ClassVar[Category] = Category.BINARY
-    group: ClassVar[str] = "build"
-    reliefs: ClassVar[Reliefs] = Reliefs(
+    name = "debug_build"
+    title = "Compile without -G"
+    category = Category.BINARY
+    group = "build"
+    reliefs = Reliefs(
         relieves=frozenset({Relief.BYTES, Relief.OPERATIONS, Relief.ISSUES, Relief.LATENCY}),
         levels=frozenset({MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM, MemoryLevel.SHARED}),
     )
-    needs_samples: ClassVar[bool] = False
+    needs_samples = False
 
     def advise(self, subject: Subject) -> Advice | Silence:
         """Say so where the image holds a debugger's map of the kernel's registers, or of those of a function that it calls."""
@@ -40,7 +38,7 @@ class DebugBuild(Optimizer):
             return self._make(subject, subject.total_samples, (), _write_hint(say("{debug}", debug=_DEBUG)))
         callees = _list_debug_callees(subject.kernel)
         if not callees:
-            return self.silent(SilenceStage.NOT_MATCHED, say("the code was compiled with optimization"))
+            return self.unmatched(say("the code was compiled with optimization"))
         sampled = [one for one in subject.kernel.functions if one.name in callees and one.total_samples]
         if not sampled:
             names = list_of(name_code(demangle(name)) for name in callees)

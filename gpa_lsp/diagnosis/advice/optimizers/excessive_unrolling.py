@@ -1,7 +1,5 @@
 """Loops unrolled so far that their code no longer fits the instruction caches."""
 
-from typing import ClassVar
-
 import numpy as np
 import numpy.typing as npt
 
@@ -32,10 +30,10 @@ class ExcessiveUnrolling(EliminationOptimizer):
     Source: GPA's code (LoopNoUnroll: instruction fetch stalls in loops), with the sizes it leaves out.
     """
 
-    name: ClassVar[str] = "excessive_unrolling"
-    title: ClassVar[str] = "Unroll less"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "instruction supply"
+    name = "excessive_unrolling"
+    title = "Unroll less"
+    category = Category.CODE
+    group = "instruction supply"
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find large loops that wait for instructions."""
@@ -43,7 +41,7 @@ class ExcessiveUnrolling(EliminationOptimizer):
             return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         edges = find_fetch_edges(subject)
         if len(edges) == 0:
-            return self.silent(SilenceStage.NOT_MATCHED, say("no warp is stalled on instruction fetch"))
+            return self.unmatched(say("no warp is stalled on instruction fetch"))
         caches = find_instruction_caches(subject.kernel.architecture)
         by_loop = _group_by_loop(subject, edges)
         sizes = count_scope_bytes(subject)
@@ -73,12 +71,13 @@ class ExcessiveUnrolling(EliminationOptimizer):
 
     def _explain(self, largest: int, caches: InstructionCaches) -> Silence:
         if not largest:
-            return self.silent(SilenceStage.NOT_MATCHED, say("the samples stalled on instruction fetch are in no loop"))
+            return self.unmatched(say("the samples stalled on instruction fetch are in no loop"))
         loop = say("the largest loop stalled on instruction fetch is {code} of code", code=size(largest))
         if largest > caches.first_bytes:
-            return self.silent(SilenceStage.NOT_MATCHED, say("{loop}, but is not unrolled", loop=loop))
-        message = say("{loop}, and the L0 instruction cache holds {first}", loop=loop, first=size(caches.first_bytes))
-        return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(say("{loop}, but is not unrolled", loop=loop))
+        return self.unmatched(
+            say("{loop}, and the L0 instruction cache holds {first}", loop=loop, first=size(caches.first_bytes))
+        )
 
 
 def _group_by_loop(subject: Subject, edges: npt.NDArray[np.int64]) -> dict[int, list[int]]:

@@ -1,7 +1,6 @@
 """Accurate divisions, roots and mathematical functions where cheaper arithmetic may do."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from gpa_lsp.diagnosis.advice.arithmetic_hints import choose_operation_remedy, describe_operations
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
@@ -27,11 +26,11 @@ class FastMath(EliminationOptimizer):
     Source: GPA Table II, Fast Math (stalls in CUDA math functions); the inlined part is matched by its structure.
     """
 
-    name: ClassVar[str] = "fast_math"
-    title: ClassVar[str] = "Use faster division and math functions"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "arithmetic"
-    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.OPERATIONS, Relief.ISSUES}))
+    name = "fast_math"
+    title = "Use faster division and math functions"
+    category = Category.CODE
+    group = "arithmetic"
+    reliefs = Reliefs(relieves=frozenset({Relief.OPERATIONS, Relief.ISSUES}))
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find the operations and what they cost."""
@@ -43,7 +42,7 @@ class FastMath(EliminationOptimizer):
                 "none of the {rows} belongs to an accurate division, root or math function",
                 rows=count(len(subject.rows), "instruction"),
             )
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(message)
         regions = build_sequence_regions(subject, sequences, lambda members: _write_hint(subject, members))
         if not regions:
             message = say(
@@ -51,7 +50,7 @@ class FastMath(EliminationOptimizer):
                 operations=count(len(sequences), "accurate operation"),
                 samples=count(subject.total_samples, "sample"),
             )
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(message)
         return EliminationMatch(
             regions=regions,
             hint=regions[0].hint,

@@ -1,7 +1,6 @@
 """Small functions that are called: inside them, and around their calls, the compiler cannot fill waits with code from the other side."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -54,10 +53,10 @@ class FunctionInlining(HidingOptimizer):
     Source: GPA Table II, Function Inlining (device functions and their call sites); the thresholds on fetches and size are those of its code.
     """
 
-    name: ClassVar[str] = "function_inlining"
-    title: ClassVar[str] = "Inline a function"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "calls"
+    name = "function_inlining"
+    title = "Inline a function"
+    category = Category.CODE
+    group = "calls"
 
     def match(self, subject: Subject) -> HidingMatch | Silence:
         """Find called functions in which, or around which, warps wait."""
@@ -72,7 +71,7 @@ class FunctionInlining(HidingOptimizer):
                 internal=internal,
                 indirect=_count_pointer_calls(subject),
             )
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(message)
         routines = [routine for routine in own if _find_refusal(routine) is None]
         if not routines:
             refusals = (_find_refusal(routine) or NOTHING for routine in own[:_MOST_SITES])
@@ -87,7 +86,7 @@ class FunctionInlining(HidingOptimizer):
         sites = [site for site in _assign_edges(subject, routines) if len(site.edges)]
         if not sites:
             names = list_of(name_code(routine.name) for routine in routines[:_MOST_SITES])
-            return self.silent(SilenceStage.NOT_MATCHED, say("no stalls in or around calls of {names}", names=names))
+            return self.unmatched(say("no stalls in or around calls of {names}", names=names))
         covered = np.logical_or.reduce([site.rows for site in sites])
         return HidingMatch(
             regions=tuple(_build_region(subject, site) for site in sites),

@@ -1,7 +1,6 @@
 """Inlined functions whose rarely executed parts make the code too long to be fetched in time."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -45,10 +44,10 @@ class FunctionSplit(EliminationOptimizer):
     Source: GPA Table II, Function Split (instruction fetch stalls in inlined code), and section VII-B on functions not worth it.
     """
 
-    name: ClassVar[str] = "function_split"
-    title: ClassVar[str] = "Move rare code out of inlined functions"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "instruction supply"
+    name = "function_split"
+    title = "Move rare code out of inlined functions"
+    category = Category.CODE
+    group = "instruction supply"
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find inlined functions that wait for instructions."""
@@ -57,14 +56,15 @@ class FunctionSplit(EliminationOptimizer):
         edges = find_fetch_edges(subject)
         fetches = float(subject.blame.edges.all_samples[edges].sum())
         if not fetches:
-            return self.silent(SilenceStage.NOT_MATCHED, say("no warp is stalled on instruction fetch"))
+            return self.unmatched(say("no warp is stalled on instruction fetch"))
         bodies = _find_bodies(subject)
         causes = subject.blame.edges.def_row[edges]
         waiting = {name: edges[np.isin(causes, body.rows)] for name, body in bodies.items()}
         if not any(len(found) for found in waiting.values()):
             samples = count(fetches, "sample")
-            message = say("{samples} stalled on instruction fetch, but in no inlined function", samples=samples)
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(
+                say("{samples} stalled on instruction fetch, but in no inlined function", samples=samples)
+            )
         caches = find_instruction_caches(subject.kernel.architecture)
         code_bytes = count_executed_bytes(subject, np.arange(len(subject.rows)))
         if code_bytes <= caches.first_bytes:
@@ -72,15 +72,16 @@ class FunctionSplit(EliminationOptimizer):
             message = say(
                 "{code} of code is executed, and the L0 instruction cache holds {first}", code=code, first=first
             )
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(message)
         regions = [
             _build_region(subject, body, waiting[name])
             for name, body in bodies.items()
             if len(waiting[name]) and _is_worth_splitting(subject, body)
         ]
         if not regions:
-            message = say("the inlined functions stalled on instruction fetch have no rarely executed code to move out")
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(
+                say("the inlined functions stalled on instruction fetch have no rarely executed code to move out")
+            )
         regions.sort(key=lambda region: (-region.samples, region.scope.row))
         return EliminationMatch(
             regions=tuple(regions),

@@ -1,7 +1,6 @@
 """Global accesses whose warps ask for more sectors than the data needs."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -52,15 +51,15 @@ class GlobalCoalescing(EliminationOptimizer):
     Source: sectors per instruction of Nsight Compute's source counters; its rule of the same pattern knows kernels, not instructions.
     """
 
-    name: ClassVar[str] = "global_coalescing"
-    title: ClassVar[str] = "Coalesce global accesses"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "memory traffic"
-    reliefs: ClassVar[Reliefs] = Reliefs(
+    name = "global_coalescing"
+    title = "Coalesce global accesses"
+    category = Category.CODE
+    group = "memory traffic"
+    reliefs = Reliefs(
         relieves=frozenset({Relief.BYTES}), levels=frozenset({MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM})
     )
-    needs_samples: ClassVar[bool] = False
-    needs_counters: ClassVar[tuple[str, ...]] = ("global_sectors", "global_sectors_ideal")
+    needs_samples = False
+    needs_counters = ("global_sectors", "global_sectors_ideal")
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find accesses with an excess that somebody waits for."""
@@ -69,21 +68,20 @@ class GlobalCoalescing(EliminationOptimizer):
         sectors, ideal = subject.rows.counter("global_sectors"), subject.rows.counter("global_sectors_ideal")
         accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE, Access.COPY))
         if sectors is None or ideal is None or not accesses.any():
-            return self.silent(SilenceStage.NOT_MATCHED, say("the kernel has no global loads or stores"))
+            return self.unmatched(say("the kernel has no global loads or stores"))
         moved, least = int(sectors[accesses].clip(min=0).sum()), int(ideal[accesses].clip(min=0).sum())
         if moved <= least or least == 0:
             ratio = factor(moved / max(least, 1))
-            return self.silent(
-                SilenceStage.NOT_MATCHED, say("global accesses move {ratio} the minimum number of sectors", ratio=ratio)
-            )
+            return self.unmatched(say("global accesses move {ratio} the minimum number of sectors", ratio=ratio))
         ratio = factor(moved / least)
         excess = np.where(accesses, measure_excess(sectors, self._find_least(subject, sectors, ideal)), 0.0)
         edges = find_edges(subject, excess > 0, _REASONS)
         weights = excess[subject.blame.edges.def_row[edges]]
         if subject.total_samples and count_samples(subject, edges, weights) == 0:
             why = self._find_why(subject, np.where(accesses, measure_excess(sectors, ideal), 0.0))
-            message = say("global accesses move {ratio} the minimum number of sectors, but {why}", ratio=ratio, why=why)
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(
+                say("global accesses move {ratio} the minimum number of sectors, but {why}", ratio=ratio, why=why)
+            )
         words = _Words(subject)
         reaches_l2 = _reaches_l2(subject, least)
         floor = measure_floor(subject)

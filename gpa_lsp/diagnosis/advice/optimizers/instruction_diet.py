@@ -1,7 +1,5 @@
 """Integer, address and control instructions that keep a pipe or the issue slots busy."""
 
-from typing import ClassVar
-
 import numpy as np
 import numpy.typing as npt
 
@@ -42,20 +40,18 @@ class InstructionDiet(UnitOptimizer):
     control flow. Half of these are taken to stay.
     """
 
-    name: ClassVar[str] = "instruction_diet"
-    title: ClassVar[str] = "Execute fewer instructions"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "instructions"
-    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.OPERATIONS, Relief.ISSUES}))
-    needs_samples: ClassVar[bool] = False
+    name = "instruction_diet"
+    title = "Execute fewer instructions"
+    category = Category.CODE
+    group = "instructions"
+    reliefs = Reliefs(relieves=frozenset({Relief.OPERATIONS, Relief.ISSUES}))
+    needs_samples = False
 
     def match(self, subject: Subject) -> UnitMatch | Silence:
         """Count helpers among the executed instructions."""
         limiter = subject.limiter
         if limiter.kind is not LimiterKind.UNIT or limiter.unit not in _UNITS:
-            return self.silent(
-                SilenceStage.NOT_MATCHED, say("instructions do not limit the kernel: {why}", why=limiter.sentence)
-            )
+            return self.unmatched(say("instructions do not limit the kernel: {why}", why=limiter.sentence))
         executions = np.maximum(subject.rows.executions, 0)
         total = int(executions.sum())
         if not subject.rows.has_code or not total:
@@ -64,8 +60,7 @@ class InstructionDiet(UnitOptimizer):
         helpers = np.isin(numbers, [CLASSES.index(one) for one in _HELPERS])
         share = int(executions[helpers].sum()) / total
         if share < _LEAST_SHARE:
-            return self.silent(
-                SilenceStage.NOT_MATCHED,
+            return self.unmatched(
                 say("{share} of the instructions are index arithmetic and control", share=percent(share)),
             )
         left = 1 - share * (1 - _LEFT)

@@ -1,9 +1,7 @@
 """Launches that are over before they have begun."""
 
-from typing import ClassVar
-
 from gpa_lsp.diagnosis.advice.matches import IdleMatch
-from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, Silence
 from gpa_lsp.diagnosis.advice.optimizers import IdleOptimizer
 from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.analyses.limiter.find import SHORT_LAUNCH_NS
@@ -19,18 +17,18 @@ class KernelFusion(IdleOptimizer):
     would go are those ends.
     """
 
-    name: ClassVar[str] = "kernel_fusion"
-    title: ClassVar[str] = "Fuse short launches"
-    category: ClassVar[Category] = Category.PARALLEL
-    group: ClassVar[str] = "launches"
-    needs_samples: ClassVar[bool] = False
-    needs_metrics: ClassVar[tuple[str, ...]] = ("gpu__time_duration.sum", "sm__cycles_active.avg")
+    name = "kernel_fusion"
+    title = "Fuse short launches"
+    category = Category.PARALLEL
+    group = "launches"
+    needs_samples = False
+    needs_metrics = ("gpu__time_duration.sum", "sm__cycles_active.avg")
 
     def match(self, subject: Subject) -> IdleMatch | Silence:
         """Measure the ends of a short launch."""
         time_ns = subject.metric("gpu__time_duration.sum") or 0.0
         if time_ns >= SHORT_LAUNCH_NS:
-            return self.silent(SilenceStage.NOT_MATCHED, say("a launch takes {time}", time=duration(time_ns)))
+            return self.unmatched(say("a launch takes {time}", time=duration(time_ns)))
         busiest = subject.metric("sm__cycles_active.max")
         active = busiest or subject.metric("sm__cycles_active.avg") or 0.0
         elapsed = subject.metric("sm__cycles_elapsed.max") or subject.metric("gpc__cycles_elapsed.max")
@@ -38,7 +36,7 @@ class KernelFusion(IdleOptimizer):
         which = "busiest" if busiest else "average"
         works = say("the {which} SM works for {part} of the launch", which=which, part=percent(1 - ends))
         if ends < _LEAST_IDLE:
-            return self.silent(SilenceStage.NOT_MATCHED, works)
+            return self.unmatched(works)
         return IdleMatch(
             scope=subject.scopes.scopes[0],
             saved_ratio=ends / 2,

@@ -1,9 +1,8 @@
 """Kernels of libraries: what a user can change is how the library is called."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
-from gpa_lsp.diagnosis.advice.model import LIBRARY_USE, Advice, Category, Silence, SilenceStage, Speedup
+from gpa_lsp.diagnosis.advice.model import LIBRARY_USE, Advice, Category, Silence, Speedup
 from gpa_lsp.diagnosis.advice.optimizers import Optimizer
 from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.analyses.limiter.find import SHORT_LAUNCH_NS
@@ -18,17 +17,17 @@ _MEMORY_UNITS = frozenset({"dram", "l2", "l2_slice", "memory"})
 class LibraryUse(Optimizer):
     """The code is not the user's: larger calls, fewer of them, another type or layout, or a newer version help."""
 
-    name: ClassVar[str] = LIBRARY_USE
-    title: ClassVar[str] = "Use the library differently"
-    category: ClassVar[Category] = Category.PARALLEL
-    group: ClassVar[str] = "library"
-    needs_samples: ClassVar[bool] = False
+    name = LIBRARY_USE
+    title = "Use the library differently"
+    category = Category.PARALLEL
+    group = "library"
+    needs_samples = False
 
     def advise(self, subject: Subject) -> Advice | Silence:
         """Say what its launch and its limiter suggest; without a number, for its code is not modelled."""
         library = subject.kernel.library
         if not library:
-            return self.silent(SilenceStage.NOT_MATCHED, say("no library is known that the kernel belongs to"))
+            return self.unmatched(say("no library is known that the kernel belongs to"))
         parts = (*_suggest_size(subject), _suggest_for_limiter(library, subject.limiter))
         first = next((part for part in parts if part), say("give it more work per call"))
         version = say("or try a newer version of {library}", library=library)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 
@@ -44,10 +43,10 @@ class LoopUnrolling(HidingOptimizer):
     Source: GPA section V-A, Table II (Loop Unrolling) and section VI-B on its over-estimates.
     """
 
-    name: ClassVar[str] = "loop_unrolling"
-    title: ClassVar[str] = "Unroll a loop"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "latency"
+    name = "loop_unrolling"
+    title = "Unroll a loop"
+    category = Category.CODE
+    group = "latency"
 
     def match(self, subject: Subject) -> HidingMatch | Silence:
         """Find loops whose iterations could overlap."""
@@ -58,8 +57,9 @@ class LoopUnrolling(HidingOptimizer):
         loops = find_loops(subject.scopes, every.def_row[edges])
         inside = (loops >= 0) & (loops == find_loops(subject.scopes, every.use_row[edges]))
         if not inside.any():
-            message = say("{stalled}, but none within one loop", stalled=count(len(edges), "stalled dependence"))
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(
+                say("{stalled}, but none within one loop", stalled=count(len(edges), "stalled dependence"))
+            )
         edges, loops = edges[inside], loops[inside]
         finder = SlackFinder(subject.rows)
         plans: list[UnrollPlan] = []

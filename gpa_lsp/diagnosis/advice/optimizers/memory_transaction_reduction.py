@@ -1,7 +1,6 @@
 """Fewer global memory instructions: wider ones, kept values, constant memory."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,14 +38,12 @@ class MemoryTransactionReduction(EliminationOptimizer):
     Source: GPA Table II, Memory Transaction Reduction ("match global memory throttling stalls").
     """
 
-    name: ClassVar[str] = "memory_transaction_reduction"
-    title: ClassVar[str] = "Reduce memory transactions"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "memory traffic"
+    name = "memory_transaction_reduction"
+    title = "Reduce memory transactions"
+    category = Category.CODE
+    group = "memory traffic"
     # The same bytes in fewer accesses: passes through L1
-    reliefs: ClassVar[Reliefs] = Reliefs(
-        relieves=frozenset({Relief.BYTES, Relief.ISSUES}), levels=frozenset({MemoryLevel.L1})
-    )
+    reliefs = Reliefs(relieves=frozenset({Relief.BYTES, Relief.ISSUES}), levels=frozenset({MemoryLevel.L1}))
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find throttled accesses, and accesses that can be merged or dropped."""
@@ -54,13 +51,13 @@ class MemoryTransactionReduction(EliminationOptimizer):
             return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE, Access.COPY))
         if not accesses.any():
-            return self.silent(SilenceStage.NOT_MATCHED, say("the kernel has no global loads or stores"))
+            return self.unmatched(say("the kernel has no global loads or stores"))
         findings = _Findings(subject, accesses)
         edges = find_edges(subject, accesses, (_THROTTLE, *_WAITS))
         weights = findings.weigh(edges)
         matched = count_samples(subject, edges, weights)
         if matched == 0:
-            return self.silent(SilenceStage.NOT_MATCHED, self._describe_absence(subject))
+            return self.unmatched(self._describe_absence(subject))
         regions = build_regions(subject, edges, weights, write_hint=findings.write_hint, write_note=findings.write_note)
         return EliminationMatch(
             regions=regions,

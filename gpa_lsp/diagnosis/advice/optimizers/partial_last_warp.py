@@ -1,7 +1,5 @@
 """Blocks whose number of threads is no multiple of a warp."""
 
-from typing import ClassVar
-
 from gpa_lsp.diagnosis.advice.matches import IdleMatch
 from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers import IdleOptimizer
@@ -23,13 +21,13 @@ class PartialLastWarp(IdleOptimizer):
     Source: Nsight Compute's launch configuration rule.
     """
 
-    name: ClassVar[str] = "partial_last_warp"
-    title: ClassVar[str] = "Use full warps"
-    category: ClassVar[Category] = Category.PARALLEL
-    group: ClassVar[str] = "idle"
-    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.ISSUES, Relief.PARALLELISM}))
-    needs_samples: ClassVar[bool] = False
-    needs_grid: ClassVar[bool] = True
+    name = "partial_last_warp"
+    title = "Use full warps"
+    category = Category.PARALLEL
+    group = "idle"
+    reliefs = Reliefs(relieves=frozenset({Relief.ISSUES, Relief.PARALLELISM}))
+    needs_samples = False
+    needs_grid = True
 
     def match(self, subject: Subject) -> IdleMatch | Silence:
         """Look at the rest of the block size by a warp's."""
@@ -39,12 +37,10 @@ class PartialLastWarp(IdleOptimizer):
         threads, warps = launch.threads_per_block, launch.warps_per_block
         last = threads - _LANES * (warps - 1)
         if last == _LANES:
-            return self.silent(
-                SilenceStage.NOT_MATCHED, say("blocks of {threads} are whole warps", threads=count(threads, "thread"))
-            )
+            return self.unmatched(say("blocks of {threads} are whole warps", threads=count(threads, "thread")))
         needed = -(-launch.blocks * threads // _LANES)
         if needed >= launch.blocks * warps:
-            return self.silent(SilenceStage.NOT_MATCHED, say("the threads of the grid fill no fewer warps"))
+            return self.unmatched(say("the threads of the grid fill no fewer warps"))
         saved = 1 - needed / (launch.blocks * warps)
         waves = count_waves(subject)
         rate, most_issued = bound_issue_rate(subject)

@@ -1,7 +1,7 @@
 """Local memory: registers that did not fit, and arrays that could not be kept in registers."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -45,16 +45,16 @@ class RegisterReuse(EliminationOptimizer):
     Source: GPA Table II, Register Reuse (memory dependency stalls of local memory); spills told from arrays by their addresses.
     """
 
-    name: ClassVar[str] = "register_reuse"
-    title: ClassVar[str] = "Reduce local memory use"
-    category: ClassVar[Category] = Category.BINARY
-    group: ClassVar[str] = "registers"
+    name = "register_reuse"
+    title = "Reduce local memory use"
+    category = Category.BINARY
+    group = "registers"
     # Local memory is memory
-    reliefs: ClassVar[Reliefs] = Reliefs(
+    reliefs = Reliefs(
         relieves=frozenset({Relief.BYTES, Relief.ISSUES}),
         levels=frozenset({MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM}),
     )
-    needs_samples: ClassVar[bool] = False
+    needs_samples = False
 
     def advise(self, subject: Subject) -> Advice | Silence:
         """Match and price; what has to be changed depends on what local memory is used for."""
@@ -78,7 +78,7 @@ class RegisterReuse(EliminationOptimizer):
                 message = say(
                     "{accesses}, all to registers saved for callers", accesses=count(len(saved), "local-memory access")
                 )
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(message)
         wanted = _mark(subject, (one.row for one in accesses if one.use is not LocalUse.SAVED_REGISTER))
         regions = (
             _build_regions(subject, accesses) if subject.total_samples else _count_regions(subject, accesses, wanted)
@@ -89,7 +89,7 @@ class RegisterReuse(EliminationOptimizer):
                 accesses=count(len(accesses) - len(saved), "local-memory access"),
                 samples=count(subject.total_samples, "sample"),
             )
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(message)
         uses = {one.use for one in accesses}
         return EliminationMatch(
             regions=regions,

@@ -1,7 +1,6 @@
 """Products whose multiply-adds each load their operands from shared memory."""
 
 import math
-from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -58,26 +57,25 @@ class RegisterTiling(UnitOptimizer):
     each scheduler, and that leaves a block to each SM.
     """
 
-    name: ClassVar[str] = "register_tiling"
-    title: ClassVar[str] = "Tile in registers"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "data reuse"
+    name = "register_tiling"
+    title = "Tile in registers"
+    category = Category.CODE
+    group = "data reuse"
     # Operands are loaded once for a row or column of results
-    reliefs: ClassVar[Reliefs] = Reliefs(
+    reliefs = Reliefs(
         relieves=frozenset({Relief.BYTES, Relief.ISSUES}), levels=frozenset({MemoryLevel.L1, MemoryLevel.SHARED})
     )
-    needs_samples: ClassVar[bool] = False
+    needs_samples = False
 
     def match(self, subject: Subject) -> UnitMatch | Silence:
         """Compare a loop's loads with its multiply-adds."""
         works = list_loop_work(subject)
         if not works:
-            return self.silent(SilenceStage.NOT_MATCHED, say("no loop does floating-point multiply-adds"))
+            return self.unmatched(say("no loop does floating-point multiply-adds"))
         work = works[0]
         per_result = work.shared_wavefronts / work.multiply_adds
         if per_result <= MOST_WAVEFRONTS:
-            return self.silent(
-                SilenceStage.NOT_MATCHED,
+            return self.unmatched(
                 say("shared memory takes {each} wavefronts per multiply-add", each=number(per_result)),
             )
         queued = sum(subject.rows.count_reason(reason) for reason in _QUEUE_REASONS) / max(subject.total_samples, 1)
@@ -90,7 +88,7 @@ class RegisterTiling(UnitOptimizer):
             message = say(
                 "each value from shared memory is used in {uses} multiply-adds already", uses=number(2 / words)
             )
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(message)
         tile = _choose_tile(subject, 2 / words if words else 1.0)
         if tile is None:
             return self.silent(

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from math import log2
-from typing import ClassVar
 
 import numpy as np
 
@@ -52,15 +51,13 @@ class SharedBankConflicts(EliminationOptimizer):
     Source: wavefronts per instruction of Nsight Compute's source counters.
     """
 
-    name: ClassVar[str] = "shared_bank_conflicts"
-    title: ClassVar[str] = "Avoid shared-memory bank conflicts"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "shared memory"
-    reliefs: ClassVar[Reliefs] = Reliefs(
-        relieves=frozenset({Relief.BYTES}), levels=frozenset({MemoryLevel.L1, MemoryLevel.SHARED})
-    )
-    needs_samples: ClassVar[bool] = False
-    needs_counters: ClassVar[tuple[str, ...]] = ("shared_wavefronts", "shared_wavefronts_ideal")
+    name = "shared_bank_conflicts"
+    title = "Avoid shared-memory bank conflicts"
+    category = Category.CODE
+    group = "shared memory"
+    reliefs = Reliefs(relieves=frozenset({Relief.BYTES}), levels=frozenset({MemoryLevel.L1, MemoryLevel.SHARED}))
+    needs_samples = False
+    needs_counters = ("shared_wavefronts", "shared_wavefronts_ideal")
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find accesses with conflicts that somebody waits for."""
@@ -69,12 +66,11 @@ class SharedBankConflicts(EliminationOptimizer):
         passes, ideal = subject.rows.counter("shared_wavefronts"), subject.rows.counter("shared_wavefronts_ideal")
         accesses = subject.rows.mark_by_opcode(_is_plain_access)
         if passes is None or ideal is None or not (accesses & (passes > 0)).any():
-            return self.silent(SilenceStage.NOT_MATCHED, say("the kernel has no shared-memory loads or stores"))
+            return self.unmatched(say("the kernel has no shared-memory loads or stores"))
         made, least = int(passes[accesses].clip(min=0).sum()), int(ideal[accesses].clip(min=0).sum())
         if made <= least or least == 0:
             ratio = factor(made / max(least, 1))
-            message = say("shared accesses take {ratio} the minimum number of wavefronts", ratio=ratio)
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(say("shared accesses take {ratio} the minimum number of wavefronts", ratio=ratio))
         ratio = factor(made / least)
         excess = np.where(accesses, measure_excess(passes, ideal), 0.0)
         edges = find_edges(subject, excess > 0, _REASONS)
@@ -84,7 +80,7 @@ class SharedBankConflicts(EliminationOptimizer):
                 "shared accesses take {ratio} the minimum number of wavefronts, but no warp is stalled on those with conflicts",
                 ratio=ratio,
             )
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(message)
         ways = np.where(ideal > 0, passes / np.maximum(ideal, 1), 1.0)
 
         def write_note(def_row: int, _use_row: int) -> Sentence:

@@ -1,7 +1,5 @@
 """Global loads of data that other threads of the block load, too."""
 
-from typing import ClassVar
-
 import numpy as np
 import numpy.typing as npt
 
@@ -38,30 +36,26 @@ class SharedTiling(UnitOptimizer):
     warps are stalled on these loads. The multiply-adds stay.
     """
 
-    name: ClassVar[str] = "shared_tiling"
-    title: ClassVar[str] = "Tile in shared memory"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "data reuse"
-    reliefs: ClassVar[Reliefs] = Reliefs(
+    name = "shared_tiling"
+    title = "Tile in shared memory"
+    category = Category.CODE
+    group = "data reuse"
+    reliefs = Reliefs(
         relieves=frozenset({Relief.BYTES, Relief.ISSUES}), levels=frozenset({MemoryLevel.L1, MemoryLevel.L2})
     )
-    needs_samples: ClassVar[bool] = False
-    needs_counters: ClassVar[tuple[str, ...]] = ("global_sectors",)
+    needs_samples = False
+    needs_counters = ("global_sectors",)
 
     def match(self, subject: Subject) -> UnitMatch | Silence:
         """Find a loop whose loads L1 answers again and again."""
         works = [work for work in list_loop_work(subject) if work.global_loads >= LEAST_LOADS * work.multiply_adds]
         if not works:
-            return self.silent(
-                SilenceStage.NOT_MATCHED, say("no loop loads global memory for every second multiply-add")
-            )
+            return self.unmatched(say("no loop loads global memory for every second multiply-add"))
         reuse = _measure_reuse(subject)
         if reuse is None:
             return self.silent(SilenceStage.NO_METRICS, say("the traffic between L2 and L1 was not collected"))
         if reuse < LEAST_REUSE:
-            return self.silent(
-                SilenceStage.NOT_MATCHED, say("L1 answers each byte from L2 {times} times", times=number(reuse))
-            )
+            return self.unmatched(say("L1 answers each byte from L2 {times} times", times=number(reuse)))
         loads = _mark_loads(subject, works[0])
         stalled = find_edges(subject, loads, _REASONS)
         share = float(subject.blame.edges.all_samples[stalled].sum()) / max(subject.total_samples, 1)

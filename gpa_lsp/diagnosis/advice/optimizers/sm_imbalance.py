@@ -1,7 +1,5 @@
 """SMs that finish early while others still work."""
 
-from typing import ClassVar
-
 from gpa_lsp.diagnosis.advice.launch_facts import LaunchFacts
 from gpa_lsp.diagnosis.advice.matches import IdleMatch
 from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
@@ -22,13 +20,13 @@ class SmImbalance(IdleOptimizer):
     Source: Nsight Compute's workload imbalance rule.
     """
 
-    name: ClassVar[str] = "sm_imbalance"
-    title: ClassVar[str] = "Balance work across SMs"
-    category: ClassVar[Category] = Category.PARALLEL
-    group: ClassVar[str] = "idle"
-    needs_samples: ClassVar[bool] = False
-    needs_grid: ClassVar[bool] = True
-    needs_metrics: ClassVar[tuple[str, ...]] = ("sm__cycles_active.avg", "sm__cycles_active.max")
+    name = "sm_imbalance"
+    title = "Balance work across SMs"
+    category = Category.PARALLEL
+    group = "idle"
+    needs_samples = False
+    needs_grid = True
+    needs_metrics = ("sm__cycles_active.avg", "sm__cycles_active.max")
 
     def match(self, subject: Subject) -> IdleMatch | Silence:
         """Compare the SMs' mean active time with the longest."""
@@ -37,8 +35,9 @@ class SmImbalance(IdleOptimizer):
             return self.silent(SilenceStage.NO_METRICS, say("the profile does not record how long the SMs were active"))
         if launch.blocks < launch.sm_count:
             idle_sms = count(launch.sm_count - launch.blocks, "SM")
-            message = say("{blocks} leave {idle} without any", blocks=count(launch.blocks, "block"), idle=idle_sms)
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(
+                say("{blocks} leave {idle} without any", blocks=count(launch.blocks, "block"), idle=idle_sms)
+            )
         if subject.limiter.unit == "tail":
             return Silence(
                 optimizer=self.name,
@@ -49,7 +48,7 @@ class SmImbalance(IdleOptimizer):
         busy = measure_longest_part(subject)
         saved = idle * (1.0 if busy is None else busy)
         if saved == 0:
-            return self.silent(SilenceStage.NOT_MATCHED, say("all SMs were active equally long"))
+            return self.unmatched(say("all SMs were active equally long"))
         return IdleMatch(
             scope=subject.scopes.scopes[0],
             saved_ratio=saved,

@@ -1,7 +1,6 @@
 """A grid that fills only a small part of the GPU: more parallel work, not another shape of it."""
 
 import math
-from typing import ClassVar
 
 from gpa_lsp.diagnosis.advice.estimators import estimate_idle, estimate_parallel
 from gpa_lsp.diagnosis.advice.launch_facts import LaunchFacts
@@ -37,13 +36,13 @@ class SmallGrid(IdleOptimizer):
     Source: Nsight Compute's launch configuration rule for the first; GPA Equations 7 to 9 for the second.
     """
 
-    name: ClassVar[str] = "small_grid"
-    title: ClassVar[str] = "Fill the whole GPU"
-    category: ClassVar[Category] = Category.PARALLEL
-    group: ClassVar[str] = "parallelism"
-    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.PARALLELISM}), occupancy=OccupancyUse.FULL_GRID)
-    needs_samples: ClassVar[bool] = False
-    needs_grid: ClassVar[bool] = True
+    name = "small_grid"
+    title = "Fill the whole GPU"
+    category = Category.PARALLEL
+    group = "parallelism"
+    reliefs = Reliefs(relieves=frozenset({Relief.PARALLELISM}), occupancy=OccupancyUse.FULL_GRID)
+    needs_samples = False
+    needs_grid = True
 
     def match(self, subject: Subject) -> IdleMatch | Silence:
         """Compare the grid with what the GPU holds."""
@@ -56,8 +55,7 @@ class SmallGrid(IdleOptimizer):
             return self._match_part_of_a_wave(subject, architecture, launch, launch.sm_count)
         if launch.warps_per_block > architecture.sm.sub_partitions_per_sm.value:
             warps = count(launch.warps_per_block, "warp")
-            message = say("blocks of {warps} can be split, which needs no other work", warps=warps)
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(say("blocks of {warps} can be split, which needs no other work", warps=warps))
         return _spread_over_sms(subject, launch, launch.sm_count)
 
     def _match_part_of_a_wave(
@@ -65,17 +63,17 @@ class SmallGrid(IdleOptimizer):
     ) -> IdleMatch | Silence:
         block = describe_block(subject)
         if block is None:
-            message = say("the profile lacks the launch's registers or shared memory")
-            return self.silent(SilenceStage.NO_METRICS, message)
+            return self.silent(
+                SilenceStage.NO_METRICS, say("the profile lacks the launch's registers or shared memory")
+            )
         fitting = find_occupancy(architecture, block).warps_per_sm
         there = launch.blocks * launch.warps_per_block
         part = there / (fitting * sm_count) if fitting else 1.0
         if part >= SMALL_WAVE:
             sms = count(sm_count, "SM")
             if part >= 1:
-                return self.silent(SilenceStage.NOT_MATCHED, say("the grid fills {sms}", sms=sms))
-            message = say("the grid is {part} of what fits on {sms}", part=percent(part), sms=sms)
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+                return self.unmatched(say("the grid fills {sms}", sms=sms))
+            return self.unmatched(say("the grid is {part} of what fits on {sms}", part=percent(part), sms=sms))
         warps = there / sm_count / architecture.sm.sub_partitions_per_sm.value
         busy = measure_active_part(subject)
         ratio = measure_issue_ratio(subject)

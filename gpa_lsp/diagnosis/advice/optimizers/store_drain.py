@@ -1,7 +1,6 @@
 """Warps that have ended but for their stores, and keep their place until the stores are done."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 
@@ -30,11 +29,11 @@ class StoreDrain(EliminationOptimizer):
     samples so, and those of them that leave the memory half idle are the ones to gain.
     """
 
-    name: ClassVar[str] = "store_drain"
-    title: ClassVar[str] = "Overlap stores with further work"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "stores"
-    needs_metrics: ClassVar[tuple[str, ...]] = (_WAVES,)
+    name = "store_drain"
+    title = "Overlap stores with further work"
+    category = Category.CODE
+    group = "stores"
+    needs_metrics = (_WAVES,)
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find stalls for stores at the exit."""
@@ -42,7 +41,7 @@ class StoreDrain(EliminationOptimizer):
             return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         draining = subject.rows.count_reason(_DRAIN)
         if draining == 0:
-            return self.silent(SilenceStage.NOT_MATCHED, say("no warp is stalled on its stores at exit"))
+            return self.unmatched(say("no warp is stalled on its stores at exit"))
         waves = subject.metric(_WAVES) or 0.0
         if waves <= 1.0:
             message = say(
@@ -59,8 +58,9 @@ class StoreDrain(EliminationOptimizer):
             write_hint=lambda _scope, hotspots: _name_stores(subject, hotspots),
         )
         if not regions:
-            message = say("no store was found for the {samples} stalled on stores", samples=count(draining, "sample"))
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(
+                say("no store was found for the {samples} stalled on stores", samples=count(draining, "sample"))
+            )
         return EliminationMatch(
             keeps_instructions=True,
             regions=regions,

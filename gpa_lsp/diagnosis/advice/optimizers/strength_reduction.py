@@ -1,7 +1,6 @@
 """Slow arithmetic where equivalent cheaper arithmetic may do: integer divisions, double literals, conversions, FP64 on parts that lack it."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -62,12 +61,12 @@ class StrengthReduction(EliminationOptimizer):
     Source: GPA Table II, Strength Reduction; "slow" by table instead of its fixed 10 cycles, which leave out FP64 on parts that lack it.
     """
 
-    name: ClassVar[str] = "strength_reduction"
-    title: ClassVar[str] = "Use cheaper arithmetic"
-    category: ClassVar[Category] = Category.CODE
+    name = "strength_reduction"
+    title = "Use cheaper arithmetic"
+    category = Category.CODE
     # Not fast_math's: the two share no instruction, so both can pay.
-    group: ClassVar[str] = "slow arithmetic"
-    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.OPERATIONS, Relief.ISSUES}))
+    group = "slow arithmetic"
+    reliefs = Reliefs(relieves=frozenset({Relief.OPERATIONS, Relief.ISSUES}))
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find slow arithmetic and what it costs."""
@@ -81,7 +80,7 @@ class StrengthReduction(EliminationOptimizer):
                 "none of the {rows} is an integer division, a detour through FP64 or on a slow unit",
                 rows=count(len(subject.rows), "instruction"),
             )
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(message)
         regions = [
             *build_sequence_regions(subject, divisions, lambda members: _advise_division(subject, members)),
             *_build_widened_regions(subject, found.widened),
@@ -93,7 +92,7 @@ class StrengthReduction(EliminationOptimizer):
                 operations=count(len(divisions) + len(found.widened) + len(slow), "slow operation"),
                 samples=count(subject.total_samples, "sample"),
             )
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(message)
         regions.sort(key=lambda region: (-region.samples, region.scope.row))
         return EliminationMatch(
             regions=tuple(regions),

@@ -1,7 +1,6 @@
 """A last wave of blocks that fills only part of the GPU."""
 
 import math
-from typing import ClassVar
 
 from gpa_lsp.diagnosis.advice.matches import IdleMatch
 from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
@@ -28,12 +27,12 @@ class TailEffect(IdleOptimizer):
     Source: Nsight Compute's launch configuration rule, whose 1 / (n + 1) is the same for r → 0.
     """
 
-    name: ClassVar[str] = "tail_effect"
-    title: ClassVar[str] = "Avoid a partial last wave"
-    category: ClassVar[Category] = Category.PARALLEL
-    group: ClassVar[str] = "idle"
-    needs_samples: ClassVar[bool] = False
-    needs_grid: ClassVar[bool] = True
+    name = "tail_effect"
+    title = "Avoid a partial last wave"
+    category = Category.PARALLEL
+    group = "idle"
+    needs_samples = False
+    needs_grid = True
 
     def match(self, subject: Subject) -> IdleMatch | Silence:
         """Look at the part of a wave that is left over."""
@@ -44,23 +43,18 @@ class TailEffect(IdleOptimizer):
         whole = math.floor(waves)
         rest = waves - whole
         if whole < 1:
-            return self.silent(
-                SilenceStage.NOT_MATCHED, say("all blocks run at once: they are {part} of a wave", part=percent(waves))
-            )
+            return self.unmatched(say("all blocks run at once: they are {part} of a wave", part=percent(waves)))
         if rest == 0:
-            return self.silent(
-                SilenceStage.NOT_MATCHED, say("the blocks are {waves}", waves=count(whole, "whole wave"))
-            )
+            return self.unmatched(say("the blocks are {waves}", waves=count(whole, "whole wave")))
         if 1 / (whole + 1) < LEAST_TAIL:
-            message = say("one wave of {waves} is too small a part to matter", waves=count(whole + 1))
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(say("one wave of {waves} is too small a part to matter", waves=count(whole + 1)))
         gap = _measure_missing(subject)
         if gap is not None and gap < LEAST_GAP:
             message = say(
                 "{resident} of the warps that fit were resident on average: the last wave overlapped the others",
                 resident=percent(1 - gap),
             )
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(message)
         by_waves = (1 - rest) / (whole + 1)
         most = by_waves if gap is None else min(by_waves, gap)
         measured = measure_sm_idleness(subject)

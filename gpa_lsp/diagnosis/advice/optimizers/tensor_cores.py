@@ -1,7 +1,5 @@
 """Products of matrices on the FP32 pipe."""
 
-from typing import ClassVar
-
 import numpy as np
 
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
@@ -31,27 +29,25 @@ class TensorCores(UnitOptimizer):
     without tensor instructions, where arithmetic, issue or shared memory limits it.
     """
 
-    name: ClassVar[str] = "tensor_cores"
-    title: ClassVar[str] = "Use tensor cores"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "arithmetic"
-    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.OPERATIONS, Relief.ISSUES}))
-    needs_samples: ClassVar[bool] = False
+    name = "tensor_cores"
+    title = "Use tensor cores"
+    category = Category.CODE
+    group = "arithmetic"
+    reliefs = Reliefs(relieves=frozenset({Relief.OPERATIONS, Relief.ISSUES}))
+    needs_samples = False
 
     def match(self, subject: Subject) -> UnitMatch | Silence:
         """Find a lean product loop."""
         architecture, works = subject.kernel.architecture, list_loop_work(subject)
         if architecture is None or architecture.compute_capability < _FIRST:
-            return self.silent(SilenceStage.NOT_MATCHED, say("the GPU has no tensor cores for FP32 data"))
+            return self.unmatched(say("the GPU has no tensor cores for FP32 data"))
         if any(mnemonic.startswith(_TENSOR_OPCODES) for mnemonic in subject.rows.mnemonics):
-            return self.silent(SilenceStage.NOT_MATCHED, say("the kernel uses tensor cores"))
+            return self.unmatched(say("the kernel uses tensor cores"))
         work = next(
             (one for one in works if one.shared_loads and one.multiply_adds >= LEAST_SHARE * one.executions), None
         )
         if work is None:
-            return self.silent(
-                SilenceStage.NOT_MATCHED, say("no loop is mostly multiply-adds on operands in shared memory")
-            )
+            return self.unmatched(say("no loop is mostly multiply-adds on operands in shared memory"))
         if subject.limiter.unit not in _LEFT:
             return self.silent(
                 SilenceStage.GATED, say("arithmetic does not limit the kernel: {why}", why=subject.limiter.sentence)

@@ -1,7 +1,6 @@
 """Too few resident warps because of what a block asks for."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from msgspec import Struct
 
@@ -66,12 +65,12 @@ class ThreadIncrease(ParallelOptimizer):
     Source: GPA section V-A (Thread Increase) and Equations 7 to 10.
     """
 
-    name: ClassVar[str] = "thread_increase"
-    title: ClassVar[str] = "Raise occupancy"
-    category: ClassVar[Category] = Category.PARALLEL
-    group: ClassVar[str] = "parallelism"
-    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.PARALLELISM}), occupancy=OccupancyUse.ALWAYS)
-    needs_samples: ClassVar[bool] = False
+    name = "thread_increase"
+    title = "Raise occupancy"
+    category = Category.PARALLEL
+    group = "parallelism"
+    reliefs = Reliefs(relieves=frozenset({Relief.PARALLELISM}), occupancy=OccupancyUse.ALWAYS)
+    needs_samples = False
 
     def match(self, subject: Subject) -> ParallelMatch | Silence:
         """Find what limits the resident warps, and the step that gains most."""
@@ -83,9 +82,7 @@ class ThreadIncrease(ParallelOptimizer):
             return obstacle
         steps = find_next_steps(room.architecture, room.block)
         if not steps:
-            return self.silent(
-                SilenceStage.NOT_MATCHED, say("no other block size or smaller use of one resource helps")
-            )
+            return self.unmatched(say("no other block size or smaller use of one resource helps"))
         chosen = max(steps, key=lambda step: room.scale(step.occupancy.warps_per_sm))
         return _describe(subject, room, chosen, [step for step in steps if step is not chosen])
 
@@ -94,11 +91,12 @@ class ThreadIncrease(ParallelOptimizer):
         if architecture is None:
             return self.silent(SilenceStage.NO_CODE, NO_ARCHITECTURE)
         if launch is None or launch.sm_count is None or block is None:
-            message = say("the profile lacks the launch's registers, shared memory or number of SMs")
-            return self.silent(SilenceStage.NO_METRICS, message)
+            return self.silent(
+                SilenceStage.NO_METRICS, say("the profile lacks the launch's registers, shared memory or number of SMs")
+            )
         occupancy = find_occupancy(architecture, block)
         if not occupancy.warps_per_sm:
-            return self.silent(SilenceStage.NOT_MATCHED, say("by the tables, no block of this size fits on an SM"))
+            return self.unmatched(say("by the tables, no block of this size fits on an SM"))
         schedulers = architecture.sm.sub_partitions_per_sm.value
         offered = -(-launch.blocks // launch.sm_count) * launch.warps_per_block
         resident = min(occupancy.warps_per_sm, offered) / schedulers
@@ -115,13 +113,12 @@ class ThreadIncrease(ParallelOptimizer):
         """Why more resident warps are not to be had, or would not help."""
         held, most = room.occupancy.warps_per_sm, room.occupancy.max_warps_per_sm
         if held >= most:
-            return self.silent(
-                SilenceStage.NOT_MATCHED, say("all {most} that an SM holds can be resident", most=count(most, "warp"))
-            )
+            return self.unmatched(say("all {most} that an SM holds can be resident", most=count(most, "warp")))
         if room.offered_warps <= held:
             warps = count(room.offered_warps, "warp")
-            message = say("the grid has only {warps} per SM, and {held} fit", warps=warps, held=count(held))
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(
+                say("the grid has only {warps} per SM, and {held} fit", warps=warps, held=count(held))
+            )
         resident = room.warps * room.architecture.sm.sub_partitions_per_sm.value
         if resident < RESIDENT_SHARE * held:
             message = say(
@@ -129,7 +126,7 @@ class ThreadIncrease(ParallelOptimizer):
                 held=count(held, "warp"),
                 resident=number(resident),
             )
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(message)
         not_selected = measure_states(subject, ("not_selected",))
         if not_selected >= NOT_SELECTED_SHARE:
             message = say(

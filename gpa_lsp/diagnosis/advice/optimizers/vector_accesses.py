@@ -1,7 +1,5 @@
 """Neighbouring words that a thread loads, or could load, in one access."""
 
-from typing import ClassVar
-
 import numpy as np
 import numpy.typing as npt
 
@@ -34,13 +32,13 @@ class VectorAccesses(UnitOptimizer):
     (Little's law). The bound is the width gained, or the unit that is busiest with the same bytes.
     """
 
-    name: ClassVar[str] = "vector_accesses"
-    title: ClassVar[str] = "Load wider"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "latency"
-    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.LATENCY, Relief.ISSUES}))
-    needs_samples: ClassVar[bool] = False
-    needs_counters: ClassVar[tuple[str, ...]] = ("global_sectors", "global_sectors_ideal")
+    name = "vector_accesses"
+    title = "Load wider"
+    category = Category.CODE
+    group = "latency"
+    reliefs = Reliefs(relieves=frozenset({Relief.LATENCY, Relief.ISSUES}))
+    needs_samples = False
+    needs_counters = ("global_sectors", "global_sectors_ideal")
 
     def match(self, subject: Subject) -> UnitMatch | Silence:
         """Find narrow loads that warps are stalled on."""
@@ -49,16 +47,13 @@ class VectorAccesses(UnitOptimizer):
         narrow = mark_accesses(rows, GLOBAL_SPACES, (Access.LOAD,)) & (widths > 0) & (widths <= _NARROW_BYTES)
         floor = measure_floor(subject)
         if not narrow.any() or floor is None:
-            return self.silent(
-                SilenceStage.NOT_MATCHED, say("no global load is narrower than {most}", most=size(2 * _NARROW_BYTES))
-            )
+            return self.unmatched(say("no global load is narrower than {most}", most=size(2 * _NARROW_BYTES)))
         if floor.sectors < _WHOLE_SECTORS:
-            return self.silent(SilenceStage.NOT_MATCHED, say("neighbouring threads do not load neighbouring elements"))
+            return self.unmatched(say("neighbouring threads do not load neighbouring elements"))
         edges = find_edges(subject, narrow, (WAITING,))
         share = _measure_share(subject, edges, narrow)
         if share < _STALLED_SHARE:
-            return self.silent(
-                SilenceStage.NOT_MATCHED,
+            return self.unmatched(
                 say(
                     "{share} of the {whole} are stalled on narrow loads",
                     share=percent(share),

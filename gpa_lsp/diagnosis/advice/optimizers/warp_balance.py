@@ -1,7 +1,6 @@
 """Warps that wait for each other at barriers, and for their memory accesses at fences."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -47,10 +46,10 @@ class WarpBalance(EliminationOptimizer):
     Source: GPA Table II, Warp Balance ("match warp synchronization stalls").
     """
 
-    name: ClassVar[str] = "warp_balance"
-    title: ClassVar[str] = "Balance warps at barriers"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "synchronisation"
+    name = "warp_balance"
+    title = "Balance warps at barriers"
+    category = Category.CODE
+    group = "synchronisation"
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find barriers and fences that warps wait at."""
@@ -58,7 +57,7 @@ class WarpBalance(EliminationOptimizer):
             return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         waiting = sum(subject.rows.count_reason(reason) for reason in _REASONS)
         if waiting == 0:
-            return self.silent(SilenceStage.NOT_MATCHED, say("no warp is stalled at a barrier or fence"))
+            return self.unmatched(say("no warp is stalled at a barrier or fence"))
         edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_), _REASONS)
         rows = find_distinct(subject.blame.edges.def_row[edges]).tolist()
         barriers = [row for row in rows if subject.rows.opcode(row).synchronises is Synchronisation.BLOCK]
@@ -69,7 +68,7 @@ class WarpBalance(EliminationOptimizer):
             message = say(
                 "no barrier or fence was found for the {samples} stalled there", samples=count(waiting, "sample")
             )
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            return self.unmatched(message)
         return EliminationMatch(
             keeps_instructions=True,
             regions=tuple(_blame_late_code(region, late) for region in plain),
