@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from msgspec.structs import replace
 
+from gpa_lsp.diagnosis.advice.advise import decide
 from gpa_lsp.diagnosis.advice.model import (
     Advice,
     Category,
@@ -76,7 +77,7 @@ def parse_advice(text: str, columns: InstructionColumns, kernel: str, blame: Ker
             opened.append(_open_advice(line.split()))
     advice = [_close_advice(one, rows) for one in opened]
     advice.sort(key=lambda one: (-one.speedup.estimate, -one.matched_samples, one.optimizer))
-    return KernelAdvice(advice=tuple(advice), silences=tuple(silences))
+    return decide(KernelAdvice(advice=tuple(advice), silences=tuple(silences)), None)
 
 
 def _open_advice(words: Sequence[str]) -> _OpenAdvice:

@@ -8,7 +8,6 @@ from gpa_lsp.document.advice_text import ALTERNATIVES, BY_CODE, describe_run
 from gpa_lsp.document.advice_words import (
     BY_COUNTERS,
     SECTION_TITLES,
-    choose_regions,
     describe_hotspot,
     describe_matched,
     describe_scope,
@@ -170,7 +169,7 @@ class _KernelMarkdown:
         yield f"{write_sentence(capitalize(facts))}."
         if advice.hint:
             yield from ("", write_sentence(advice.hint))
-        shown = choose_regions(advice)
+        shown = advice.worthy_regions
         for number, region in enumerate(shown, start=1):
             yield from self._render_region(advice, region, "" if region.hint == advice.hint else region.hint, number)
         rest = len(advice.regions) - len(shown)

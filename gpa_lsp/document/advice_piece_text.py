@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from gpa_lsp.diagnosis.advice.model import Advice, Hotspot, Region
 from gpa_lsp.document.advice_words import (
-    choose_regions,
     describe_hotspot,
     describe_matched,
     describe_region,
@@ -75,7 +74,7 @@ class AdviceText:
             yield from self._write(advice.rank_reason, Style.DIM)
         if advice.hint:
             yield from self._write(advice.hint)
-        shown = choose_regions(advice)
+        shown = advice.worthy_regions
         for number, region in enumerate(shown, start=1):
             hint = "" if region.hint == advice.hint else region.hint
             yield from self._render_region(advice, region, hint, number)

@@ -8,20 +8,15 @@ from itertools import islice
 
 from msgspec import Struct
 
-from gpa_lsp.diagnosis.advice.limiter_rules import relieves_unit
-from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, Advice, SilenceStage
+from gpa_lsp.diagnosis.advice.model import SMALL_SPEEDUP, Advice, KernelAdvice, Standing
 from gpa_lsp.diagnosis.advice.naming import name_inside
-from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.document.advice_words import (
     NO_SASS,
-    SMALL_SPEEDUP,
     describe_cause,
     describe_gain,
     describe_limit,
     describe_suggestion,
-    drop_stop,
-    is_small,
 )
 from gpa_lsp.document.check_text import render_problem, render_problems
 from gpa_lsp.document.context_words import describe_contexts
@@ -44,7 +39,7 @@ from gpa_lsp.document.markdown_text import escape_markdown, quote_code, write_se
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.sampling_words import describe_time
 from gpa_lsp.document.silence_text import explain_silence
-from gpa_lsp.foundation.locations import Frame, write_place
+from gpa_lsp.foundation.locations import write_place
 from gpa_lsp.foundation.numbers import (
     format_count,
     format_count_of,
@@ -118,13 +113,11 @@ def build_screen(kernel: KernelReport, name: str, places: PlaceNames) -> Screen:
         places: how sources are shown.
     """
     every = () if kernel.advice is None else kernel.advice.advice
-    small = [one for one in every if is_small(kernel, one)]
-    worthy = [one for one in every if one not in small and one.optimizer != AT_THE_LIMIT]
-    if not worthy:
-        worthy = [one for one in every if one.optimizer == AT_THE_LIMIT]
+    small = [one for one in every if one.standing is Standing.SMALL]
+    worthy = () if kernel.advice is None else kernel.advice.worthy
     rows = [ScreenRow(label="limit", text=describe_limit(kernel)), *_find_cause(kernel, places)]
     for number, one in enumerate(worthy[:_MOST_SUGGESTIONS], start=1):
-        rows.append(_suggest(kernel, one, number, worthy[0], places))
+        rows.append(_suggest(kernel, one, number, places))
     if small:
         titles = list_of(islice((begin_lower(one.title) for one in small), _MOST_NAMED))
         rows.append(
@@ -134,7 +127,7 @@ def build_screen(kernel: KernelReport, name: str, places: PlaceNames) -> Screen:
         rows.append(ScreenRow(label="No advice", text=_explain_none(kernel, places)))
     rows.extend(ScreenRow(label="in", text=one) for one in describe_contexts(kernel))
     rows.extend(_list_by_code(kernel, places))
-    refused = _describe_refusals(kernel)
+    refused = _describe_refusals(kernel.advice)
     if refused:
         rows.append(ScreenRow(label="won't help", text=refused))
     return Screen(name=name, facts=_describe_run(kernel), rows=tuple(rows))
@@ -277,16 +270,15 @@ def _describe_run(kernel: KernelReport) -> tuple[str, ...]:
     return tuple(facts)
 
 
-def _suggest(kernel: KernelReport, advice: Advice, number: int, first: Advice, places: PlaceNames) -> ScreenRow:
+def _suggest(kernel: KernelReport, advice: Advice, number: int, places: PlaceNames) -> ScreenRow:
     text = describe_suggestion(advice)
     if advice.speedup.doubt:
         text = say("{text} ({doubt})", text=text, doubt=advice.speedup.doubt)
     place = _place_scope(kernel, advice.scope, places) if advice.regions else ""
     is_named = any(isinstance(part, Place) for part in text.parts) or (bool(place) and place in text)
-    is_later = number > 1 and _comes_after(kernel.limiter, advice, first)
     return ScreenRow(
         label=f"{number}.",
-        gain=_LATER if is_later else describe_gain(advice),
+        gain=_LATER if advice.standing is Standing.THEN else describe_gain(advice),
         place="" if is_named else place,
         text=text,
         at=_point_at(advice),
@@ -299,21 +291,6 @@ def _point_at(advice: Advice) -> Place | None:
     if scope is None or scope.kind is ScopeKind.KERNEL or scope.file is None or not scope.line:
         return None
     return Place(file=scope.file, line=scope.line)
-
-
-def _comes_after(limiter: Limiter | None, advice: Advice, first: Advice) -> bool:
-    """It helps once the first suggestion is done: what limits the kernel then is another unit, which this one relieves."""
-    if limiter is None:
-        return False
-    if limiter.kind is LimiterKind.BUILD:
-        return True
-    if limiter.next is None or limiter.next_factor is None or first.speedup.high < limiter.next_factor:
-        return False
-    from gpa_lsp.diagnosis.advice.advise import list_optimizers  # it imports them all
-
-    known = list_optimizers().get(advice.optimizer)
-    is_now = known is None or (limiter.kind is LimiterKind.UNIT and relieves_unit(limiter.unit, known.reliefs))
-    return known is not None and not is_now and relieves_unit(limiter.next.unit, known.reliefs)
 
 
 def _find_cause(kernel: KernelReport, places: PlaceNames) -> Iterator[ScreenRow]:
@@ -351,25 +328,7 @@ def _is_helped(kernel: KernelReport, row: int) -> bool:
     every = () if kernel.advice is None else kernel.advice.advice
     chain = int(kernel.instructions.chain_index[row])
     frames = kernel.instructions.chains[chain] if chain >= 0 else ()
-    return not every or any(_helps(one, row, frames) for one in every)
-
-
-def _helps(advice: Advice, row: int, frames: Sequence[Frame]) -> bool:
-    scopes = (region.scope for region in advice.regions)
-    lines = {(scope.file, number) for scope in scopes for number in _list_lines(scope)}
-    return (
-        not advice.regions
-        or bool(advice.relieves_limiter)
-        or any(row in (spot.def_row, spot.use_row) for spot in advice.hotspots)
-        or any((frame.file, frame.line) in lines for frame in frames)
-    )
-
-
-def _list_lines(scope: Scope) -> range:
-    """Of a loop, from its first to its last one."""
-    if not scope.line:
-        return range(0)
-    return range(scope.line, (scope.last_line or scope.line) + 1)
+    return not every or any(one.helps(row, frames) for one in every)
 
 
 def _locate(kernel: KernelReport, row: int, places: PlaceNames) -> tuple[str, str]:
@@ -422,40 +381,17 @@ def _explain_none(kernel: KernelReport, places: PlaceNames) -> Sentence:
     return say("no known suggestion for stalls on {what} at {place}", what=what, place=place)
 
 
-def _describe_refusals(kernel: KernelReport) -> Sentence:
+def _describe_refusals(advice: KernelAdvice | None) -> Sentence:
     """What would not help, and why, most of a reason first."""
-    limiter = kernel.limiter
-    unit = None if limiter is None else limiter.find(limiter.unit)
-    groups: dict[Sentence, list[str]] = {}
-    for one in () if kernel.advice is None else kernel.advice.silences:
-        if not one.contradicted_by and one.stage is not SilenceStage.GATED:
-            continue
-        if limiter is not None and limiter.sentence and drop_stop(limiter.sentence) in one.message:
-            groups.setdefault(say("not what limits the kernel"), []).append(one.optimizer)
-        elif one.contradicted_by == "limiter" and unit is None:
-            groups.setdefault(say("the limiter would stay as busy"), []).append(one.optimizer)
-        elif one.contradicted_by == "limiter" and unit is not None:
-            groups.setdefault(say("{label} would stay as busy", label=begin_lower(unit.label)), []).append(
-                one.optimizer
-            )
-        else:
-            groups.setdefault(begin_lower(drop_stop(one.message)), []).append(one.optimizer)
-    ranked = sorted(groups.items(), key=lambda group: -len(group[1]))
-    return join(
-        (say("{titles} ({why})", titles=_name_all(names), why=why) for why, names in ranked[:_MOST_REFUSALS]), "; "
-    )
+    refusals = () if advice is None else advice.refusals or ()
+    shown = (say("{titles} ({why})", titles=_name_some(one.titles), why=one.why) for one in refusals[:_MOST_REFUSALS])
+    return join(shown, "; ")
 
 
-def _name_all(names: Sequence[str]) -> Sentence:
-    """Optimizers by their titles."""
-    from gpa_lsp.diagnosis.advice.advise import list_optimizers  # it imports them all
-
-    known = list_optimizers()
-    titles = [
-        begin_lower(known[name].title if name in known else name.replace("_", " ")) for name in names[:_MOST_NAMED]
-    ]
-    rest = len(names) - len(titles)
-    return join((*titles, say("{rest} more", rest=count(rest)) if rest else ""), ", ")
+def _name_some(titles: Sequence[str]) -> Sentence:
+    rest = len(titles) - _MOST_NAMED
+    more = say("{rest} more", rest=count(rest)) if rest > 0 else ""
+    return join((*map(begin_lower, titles[:_MOST_NAMED]), more), ", ")
 
 
 def _render_row(row: ScreenRow, gains: int, width: int | None) -> Iterator[Line]:

@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from gpa_lsp.diagnosis.advice.model import (
-    AT_THE_LIMIT,
     LEAST_SPEEDUP,
+    SMALL_SPEEDUP,
     UNPRICED,
     Advice,
     Category,
@@ -15,7 +15,7 @@ from gpa_lsp.diagnosis.advice.model import (
     SilenceStage,
     Speedup,
 )
-from gpa_lsp.diagnosis.analyses.limiter.model import NEAR_RATIO, Limiter, LimiterKind
+from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
 from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency, UnattributedCause
 from gpa_lsp.document.instruction_places import InstructionPlaces
 from gpa_lsp.document.places import PlaceNames
@@ -31,12 +31,10 @@ from gpa_lsp.foundation.numbers import (
     format_speedup,
     format_speedup_range,
 )
-from gpa_lsp.foundation.prose import NOTHING, Part, Sentence, begin_lower, factor, join, say
+from gpa_lsp.foundation.prose import NOTHING, Part, Sentence, begin_lower, drop_stop, factor, join, say
 from gpa_lsp.kernel.names import demangle, shorten_name
 from gpa_lsp.kernel.scopes import Scope, ScopeKind
 from gpa_lsp.report.model import KernelReport
-
-SMALL_SPEEDUP = 1.05  # Where a unit is at its ceiling, suggestions that gain less share a line
 
 # Up to here, the beginning of a range is no gain that could be measured.
 _NO_SPEEDUP = 1.02
@@ -220,6 +218,11 @@ def find_best_advice(kernel: KernelReport) -> Advice | None:
     return kernel.advice.advice[0] if kernel.advice is not None and kernel.advice.advice else None
 
 
+def find_first_suggestion(kernel: KernelReport) -> Advice | None:
+    """The one that comes first on the screen; None where there is none."""
+    return None if kernel.advice is None else next(iter(kernel.advice.worthy), find_best_advice(kernel))
+
+
 BY_COUNTERS = "by counters"  # In place of shares and samples, where a kernel was not sampled
 
 # Beside everything that was made without it: what looks at instructions is missing there
@@ -304,16 +307,6 @@ def describe_rivals(advice: Advice, every: Sequence[Advice]) -> str:
     return ", ".join(f"{other.title} ({show_estimate(other.speedup)})" for other in rivals)
 
 
-def choose_regions(advice: Advice) -> Sequence[Region]:
-    """The regions worth showing: the first one, and those that gain something by themselves."""
-    worthy = (
-        region
-        for position, region in enumerate(advice.regions)
-        if position == 0 or region.speedup.estimate >= LEAST_SPEEDUP
-    )
-    return tuple(worthy)
-
-
 def describe_small_regions(count: int) -> str:
     """How many regions are not shown because they gain next to nothing.
 
@@ -391,27 +384,6 @@ def label_suggestion(advice: Advice) -> str:
     if advice.speedup.doubt:
         return f"{advice.title} (gain {LIKELY if advice.speedup.estimate >= LEAST_SPEEDUP else 'unknown'})"
     return f"{advice.title} {describe_gain(advice)}".rstrip()
-
-
-def find_first_suggestion(kernel: KernelReport) -> Advice | None:
-    """The one that comes first on the screen; None where there is none."""
-    every = () if kernel.advice is None else kernel.advice.advice
-    worthy = (one for one in every if one.optimizer != AT_THE_LIMIT and not is_small(kernel, one))
-    return next(worthy, next(iter(every), None))
-
-
-def is_small(kernel: KernelReport, advice: Advice) -> bool:
-    """It gains next to nothing, because a unit is at its ceiling."""
-    limiter = kernel.limiter
-    unit = None if limiter is None or limiter.kind is not LimiterKind.UNIT else limiter.find(limiter.unit)
-    is_full = unit is not None and unit.nearness >= NEAR_RATIO
-    return is_full and advice.optimizer not in UNPRICED and advice.speedup.estimate < SMALL_SPEEDUP
-
-
-def drop_stop(text: str) -> Sentence:
-    """A sentence as a clause."""
-    *others, last = join((text,)).parts or ("",)
-    return Sentence((*others, last.rstrip(". "))) if isinstance(last, str) else join((text,))
 
 
 def describe_suggestion(advice: Advice) -> Sentence:

@@ -11,10 +11,10 @@ from gpa_lsp.diagnosis.blame.model import (
     UnattributedCause,
     WaitCheck,
 )
-from gpa_lsp.document.advice_words import describe_cause, describe_unattributed, drop_stop
+from gpa_lsp.document.advice_words import describe_cause, describe_unattributed
 from gpa_lsp.document.findings import choose_reasons
 from gpa_lsp.foundation.numbers import format_count, format_count_of, format_number, format_percent
-from gpa_lsp.foundation.prose import NOTHING, Sentence, join, percent, say
+from gpa_lsp.foundation.prose import NOTHING, Sentence, drop_stop, join, percent, say
 from gpa_lsp.report.model import KernelReport
 
 _MAX_CAUSES = 3

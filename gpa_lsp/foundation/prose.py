@@ -184,6 +184,12 @@ def begin_lower(text: str) -> Sentence:
     return Sentence((first[:1].lower() + first[1:], *rest))
 
 
+def drop_stop(text: str) -> Sentence:
+    """A sentence as a clause."""
+    *others, last = join((text,)).parts or ("",)
+    return Sentence((*others, last.rstrip(". "))) if isinstance(last, str) else join((text,))
+
+
 def percent(ratio: float | None) -> Amount:
     """A share: ``41 %``."""
     return Amount(value=ratio, quantity=Quantity.RATIO)

@@ -39,6 +39,11 @@ class Scope(Struct, frozen=True, kw_only=True):
     line: int | None = None  # its line (a loop's own line); None without line information
     last_line: int | None = None  # last line of its body; None when unknown
 
+    def holds_line(self, file: str, line: int) -> bool:
+        """Whether a line is its own, or one of those down to its last."""
+        first = self.line or 0
+        return first > 0 and self.file == file and first <= line <= (self.last_line or first)
+
 
 class ScopeTree(ColumnRecord, frozen=True, kw_only=True):
     """The scopes of a kernel."""

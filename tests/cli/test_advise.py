@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 from gpa_lsp.cli.main import main
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.saved.store import write_report
+from tests.conftest import ROOT
 from tests.render.advice_examples import make_advised, make_silent
 from tests.report_builder import build_report
 from tests.report_file.record_schema import read_schema
@@ -29,6 +32,23 @@ def saved(tmp_path: Path) -> str:
     path = tmp_path / "saved.json"
     write_report(build_report(make_advised(), make_silent()), path)
     return str(path)
+
+
+def test_advice_that_was_found_before_is_worded_without_an_optimizer(saved: str) -> None:
+    script = (
+        "import sys; from gpa_lsp.cli.main import main; main(sys.argv[1:]); "
+        "print([name for name in sys.modules if name.startswith('gpa_lsp.diagnosis.advice.optimizers')], file=sys.stderr)"
+    )
+    for flags in ([], ["--details"], ["--format", "markdown"], ["--format", "sarif"]):
+        done = subprocess.run(
+            [sys.executable, "-c", script, "advise", saved, *flags],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            encoding="utf-8",
+            check=True,
+        )
+        assert done.stderr == "[]\n"
+        assert "nroll the loop" in done.stdout
 
 
 def read(capsys: pytest.CaptureFixture[str]) -> str:

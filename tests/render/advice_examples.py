@@ -4,6 +4,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from gpa_lsp.diagnosis.advice.advise import decide
 from gpa_lsp.diagnosis.advice.model import Silence, SilenceStage
 from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, Limit, Limiter, LimiterKind
 from gpa_lsp.diagnosis.blame.model import IssueCounts
@@ -152,7 +153,13 @@ def make_advised() -> KernelReport:
         contradicted_by="limiter",
     )
     advice = replace(kernel.advice, silences=(*kernel.advice.silences, refused))
-    return replace(kernel, advice=advice, limiter=LIMITER)
+    return limit(replace(kernel, advice=advice), LIMITER)
+
+
+def limit(kernel: KernelReport, limiter: Limiter) -> KernelReport:
+    """A kernel that something limits, with what follows for its advice."""
+    assert kernel.advice is not None
+    return replace(kernel, limiter=limiter, advice=decide(kernel.advice, limiter))
 
 
 def make_silent() -> KernelReport:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from gpa_lsp.diagnosis.advice.model import Standing
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
 from gpa_lsp.document.advice_screen import MOST_LINES, build_screen, render_screen, render_screens
 from gpa_lsp.document.advice_words import (
@@ -25,7 +26,7 @@ from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.pipeline import analyse
 from tests.conftest import ROOT, find_corpus
 from tests.editor.views import make_profile
-from tests.render.advice_examples import LIMITER, make_advice_example, make_advised, make_silent
+from tests.render.advice_examples import LIMITER, limit, make_advice_example, make_advised, make_silent
 from tests.report_builder import build_kernel, build_report
 
 CORPUS = find_corpus()
@@ -78,7 +79,7 @@ def test_what_would_not_help_is_said_with_the_reason() -> None:
 
 
 def test_a_kernel_without_advice_has_its_limit_and_its_largest_stall() -> None:
-    kernel = replace(make_silent(), limiter=LIMITER)
+    kernel = limit(make_silent(), LIMITER)
     assert [row.label for row in build_screen(kernel, "copy", PlaceNames()).rows] == [
         "limit",
         "cause",
@@ -130,7 +131,7 @@ def test_the_largest_stall_that_no_suggestion_is_about_is_called_so() -> None:
 
 def test_small_gains_at_a_ceiling_share_a_line() -> None:
     full = replace(LIMITER, limits=(replace(LIMITER.limits[0], busy_ratio=0.93), *LIMITER.limits[1:]))
-    kernel = replace(make_advised(), limiter=full)
+    kernel = limit(make_advised(), full)
     small = next(line for line in show(kernel) if line.startswith("  small"))
     assert small.startswith("  small  under 1.05× each: ")
     assert not any(line.startswith("  small") for line in show(make_advised()))
@@ -140,8 +141,24 @@ def test_after_a_debug_build_everything_else_comes_later() -> None:
     build = replace(
         LIMITER, kind=LimiterKind.BUILD, unit="debug", next=None, next_factor=None, sentence=say("Debug build.")
     )
-    gains = [row.gain for row in build_screen(replace(make_advised(), limiter=build), "smooth", PlaceNames()).rows]
+    gains = [row.gain for row in build_screen(limit(make_advised(), build), "smooth", PlaceNames()).rows]
     assert gains[2:5] == ["1.34–1.44×", "then", "then"]
+
+
+def test_what_relieves_the_next_limit_comes_later() -> None:
+    kernel = make_advised()
+    assert kernel.advice is not None
+    first, second, *_ = kernel.advice.advice
+    advice = replace(kernel.advice, advice=(first, replace(second, optimizer="fast_math")))
+
+    def stand(next_factor: float) -> list[Standing]:
+        limiter = replace(LIMITER, next=replace(LIMITER.limits[1], unit="fma"), next_factor=next_factor)
+        decided = limit(replace(kernel, advice=advice), limiter).advice
+        assert decided is not None
+        return [one.standing for one in decided.advice]
+
+    assert stand(1.90) == [Standing.NOW, Standing.NOW]
+    assert stand(1.20) == [Standing.NOW, Standing.THEN]
 
 
 def test_kernels_of_next_to_no_time_are_one_line() -> None:

@@ -16,6 +16,7 @@ from gpa_lsp.diagnosis.advice.model import (
     Category,
     Hotspot,
     KernelAdvice,
+    Refusal,
     Region,
     Silence,
     SilenceStage,
@@ -28,6 +29,7 @@ from gpa_lsp.kernel.scopes import Scope, ScopeKind
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.saved.store import read_report, write_report
 from tests.conftest import examples
+from tests.render.advice_examples import make_advised
 from tests.report_builder import build_kernel, build_report
 from tests.report_file.json_documents import dump, expand, refuse, strict_schema, write
 
@@ -108,7 +110,7 @@ def test_a_hotspot_can_be_read_without_the_rest() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("advice", [None, KernelAdvice(advice=(), silences=()), ADVICE], ids=["none", "empty", "some"])
+@pytest.mark.parametrize("advice", [None, KernelAdvice(advice=(), refusals=()), ADVICE], ids=["none", "empty", "some"])
 @pytest.mark.parametrize("indent", [None, 2])
 def test_round_trip(advice: Any, indent: int | None, tmp_path: Path) -> None:
     kernel = build_kernel(LISTING, advice=advice)
@@ -123,12 +125,24 @@ def test_what_has_no_limit_stays_without(tmp_path: Path) -> None:
     assert kernel.advice is not None
     first = kernel.advice.advice[0]
     endless = replace(first, speedup=replace(first.speedup, bound=math.inf, high=math.inf, uncapped=math.inf))
-    report = build_report(replace(kernel, advice=KernelAdvice(advice=(endless,), silences=())))
+    report = build_report(replace(kernel, advice=KernelAdvice(advice=(endless,), refusals=())))
     assert dump(report)["kernels"][0]["advice"][0]["speedup"]["bound"] is None
     write_report(report, tmp_path / "r.json")
     back = read_report(tmp_path / "r.json").kernels[0].advice
     assert back is not None
     assert back.advice == (endless,)
+
+
+def test_a_report_without_verdicts_is_read_with_them(tmp_path: Path) -> None:
+    kernel = make_advised()
+    document = dump(build_report(kernel))
+    del document["kernels"][0]["advice_refusals"]
+    for one in document["kernels"][0]["advice"]:
+        del one["standing"]
+    back = read_report(write(tmp_path / "old.json", document)).kernels[0]
+    assert back.advice == kernel.advice
+    assert back.advice is not None
+    assert [one.titles for one in back.advice.refusals or ()] == [("Overlap stores with further work",)]
 
 
 def test_what_repeats_the_instructions_is_not_believed(tmp_path: Path) -> None:
@@ -261,10 +275,13 @@ _advice = st.builds(
 )
 _silences = st.builds(Silence, optimizer=_texts, stage=st.sampled_from(SilenceStage), message=_texts)
 _units = st.builds(UnitUse, name=_texts, achieved_ratio=st.floats(0, 2), ceiling_ratio=st.floats(0, 1))
+_refusals = st.builds(Refusal, why=_texts, titles=st.lists(_texts, max_size=2).map(tuple))
+
 _all_advice = st.builds(
     KernelAdvice,
     advice=st.lists(_advice, max_size=2).map(tuple),
     silences=st.lists(_silences, max_size=2).map(tuple),
+    refusals=st.lists(_refusals, max_size=2).map(tuple),
     memory=_texts,
     is_bandwidth_bound=st.booleans(),
     units=st.lists(_units, max_size=3).map(tuple),

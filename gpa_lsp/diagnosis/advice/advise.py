@@ -24,10 +24,17 @@ from gpa_lsp.diagnosis.advice.model import (
     Silence,
     SilenceStage,
 )
-from gpa_lsp.diagnosis.advice.optimizers import NO_STATES, Optimizer, ParallelOptimizer, UnitOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import (
+    NO_STATES,
+    Optimizer,
+    ParallelOptimizer,
+    UnitOptimizer,
+)
 from gpa_lsp.diagnosis.advice.residency import measure_issue_ratio
 from gpa_lsp.diagnosis.advice.subject import SourceReader, Subject, build_subject
+from gpa_lsp.diagnosis.advice.verdict import decide_standing
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
 from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
 from gpa_lsp.diagnosis.blame.model import KernelBlame
 from gpa_lsp.foundation.catalogue import load_catalogue
@@ -99,7 +106,12 @@ def advise_kernel(
         is_bandwidth_bound=is_memory_full(subject.limiter),
         units=list_units(subject.limiter),
     )
-    return advice, tuple(problems)
+    return decide(advice, subject.limiter), tuple(problems)
+
+
+def decide(advice: KernelAdvice, limiter: Limiter | None) -> KernelAdvice:
+    """Ranked advice with its verdict (:mod:`gpa_lsp.diagnosis.advice.verdict`)."""
+    return decide_standing(advice, limiter, list_optimizers())
 
 
 def find_obstacle(optimizer: Optimizer, subject: Subject) -> Silence | None:

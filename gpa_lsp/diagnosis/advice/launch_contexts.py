@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.advice.advise import list_optimizers
+from gpa_lsp.diagnosis.advice.advise import decide, list_optimizers
 from gpa_lsp.diagnosis.advice.bounds import doubt_gain
 from gpa_lsp.diagnosis.advice.limiter_rules import rank_by_limiter
 from gpa_lsp.diagnosis.advice.model import (
@@ -56,7 +56,8 @@ def combine_advice(parts: Sequence[Part], limiter: Limiter, total_samples: int, 
         elif answer is not None:
             silences.append(answer)
     reliefs = {name: one.reliefs for name, one in list_optimizers().items()}
-    return replace(parts[0][1], advice=rank_by_limiter(limiter, found, reliefs), silences=tuple(silences))
+    ranked = replace(parts[0][1], advice=rank_by_limiter(limiter, found, reliefs), silences=tuple(silences))
+    return decide(ranked, limiter)
 
 
 def _combine(name: str, parts: Sequence[Part]) -> Advice | Silence | None:

@@ -4,6 +4,7 @@ Rows are the kernel's rows as in :mod:`gpa_lsp.diagnosis.blame.model`. Advice ar
 speedups are never added or multiplied.
 """
 
+from collections.abc import Sequence
 from enum import Enum, StrEnum
 
 from msgspec import Struct
@@ -11,6 +12,7 @@ from msgspec import Struct
 from gpa_lsp.code.binary.model import name_resource
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.figures import Share
+from gpa_lsp.foundation.locations import Frame
 from gpa_lsp.foundation.prose import NOTHING, Sentence
 from gpa_lsp.kernel.scopes import Scope
 
@@ -23,6 +25,8 @@ LIBRARY_USE = "library_use"
 UNPRICED = frozenset({AT_THE_LIMIT, LIBRARY_USE})
 
 LEAST_SPEEDUP = 1.01  # Advice that promises less is not shown
+
+SMALL_SPEEDUP = 1.05  # Where a unit is at its ceiling, suggestions that gain less are not worth a line each
 
 MOST_REGIONS = 5  # Regions shown per piece of advice (GPA, section VII-A), and hotspots shown per region
 
@@ -101,6 +105,15 @@ class Region(Struct, frozen=True, kw_only=True):
     hint: Sentence = NOTHING  # what to do here, about this code; empty when the advice's own hint says it
 
 
+class Standing(StrEnum):
+    """When a piece of advice is worth following."""
+
+    NOW = "now"
+    THEN = "then"  # Once the first one is done: it relieves what limits the kernel next
+    SMALL = "small"  # A unit is at its ceiling, and it gains less than :data:`SMALL_SPEEDUP`
+    NOTHING = "nothing"  # It says that nothing is to be gained
+
+
 class Advice(Struct, frozen=True, kw_only=True):
     """One remedy for one kernel."""
 
@@ -124,12 +137,28 @@ class Advice(Struct, frozen=True, kw_only=True):
     relieves_limiter: bool | None = None  # it takes work from what limits the kernel; None as long as nobody has looked
     # of a kernel with several launch contexts, the positions of those it is about; empty where it is about all that were judged
     contexts: tuple[int, ...] = ()
+    standing: Standing = Standing.NOW  # among the kernel's other advice
 
     @property
     def hotspots(self) -> tuple[Hotspot, ...]:
         """The shown hotspots of all regions, most samples first."""
         every = [hotspot for region in self.regions for hotspot in region.hotspots]
         return tuple(sorted(every, key=lambda hotspot: -hotspot.samples))
+
+    @property
+    def worthy_regions(self) -> tuple[Region, ...]:
+        """The first region, and those that gain something by themselves."""
+        others = (region for region in self.regions[1:] if region.speedup.estimate >= LEAST_SPEEDUP)
+        return (*self.regions[:1], *others)
+
+    def helps(self, row: int, frames: Sequence[Frame]) -> bool:
+        """Whether it is about an instruction, about a line of its inline chain, or about what limits the kernel as a whole."""
+        return (
+            not self.regions
+            or bool(self.relieves_limiter)
+            or any(row in (spot.def_row, spot.use_row) for spot in self.hotspots)
+            or any(region.scope.holds_line(frame.file, frame.line) for region in self.regions for frame in frames)
+        )
 
 
 class SilenceStage(Enum):
@@ -155,6 +184,13 @@ class Silence(Struct, frozen=True, kw_only=True):
     contradicted_by: str = ""  # the analysis that says that it cannot help; empty where none does
 
 
+class Refusal(Struct, frozen=True, kw_only=True):
+    """What would not help, for one reason."""
+
+    why: Sentence  # in a few words
+    titles: tuple[str, ...]  # of the optimizers
+
+
 SM_UNIT = "SM"  # The SMs' busiest unit among the units of a kernel: issue, or an arithmetic pipe
 
 
@@ -173,8 +209,16 @@ class KernelAdvice(Struct, frozen=True, kw_only=True):
     # what relieves the limiter first (:mod:`gpa_lsp.diagnosis.advice.limiter_rules`), and then largest estimated speedup first
     advice: tuple[Advice, ...]
     silences: tuple[Silence, ...] = ()  # of the other optimizers, by name
+    # what would not help, though its pattern is there, most of a reason first; None as long as nobody has decided what stands where
+    refusals: tuple[Refusal, ...] | None = None
     # how busy the level of the memory is that is nearest to what it sustains, one clause; empty where the profile does not say
     memory: Sentence = NOTHING
     is_bandwidth_bound: bool = False  # the limiter is a level of the memory, for sure: only less traffic helps
     # how busy the levels of the memory are, and then the SMs; those the profile measures
     units: tuple[UnitUse, ...] = ()
+
+    @property
+    def worthy(self) -> tuple[Advice, ...]:
+        """What is worth suggesting, best first; what says that nothing is to be gained, where there is no more."""
+        worthy = tuple(one for one in self.advice if one.standing in (Standing.NOW, Standing.THEN))
+        return worthy or tuple(one for one in self.advice if one.standing is Standing.NOTHING)

@@ -8,7 +8,6 @@ from msgspec import Struct
 from gpa_lsp.diagnosis.advice.model import Advice, Hotspot, Region
 from gpa_lsp.document.advice_words import (
     SECTION_TITLES,
-    choose_regions,
     describe_bound,
     describe_formula,
     describe_hotspot,
@@ -106,7 +105,7 @@ class AdviceCards:
 
     def _build_card(self, advice: Advice, every: Sequence[Advice]) -> AdviceCard:
         speedup = advice.speedup
-        shown = choose_regions(advice)
+        shown = advice.worthy_regions
         rest = len(advice.regions) - len(shown)
         return AdviceCard(
             title=advice.title,

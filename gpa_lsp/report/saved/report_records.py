@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Struct, field
 
-from gpa_lsp.diagnosis.advice.model import Advice, Hotspot, KernelAdvice, Region, Silence, Speedup, UnitUse
+from gpa_lsp.diagnosis.advice.model import Advice, Hotspot, KernelAdvice, Refusal, Region, Silence, Speedup, UnitUse
 from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.figures import Share, Spread
 from gpa_lsp.foundation.json_records import WRITTEN_ONLY, Codecs, Derived, Layout, RowsOf, StandIn
@@ -275,6 +275,7 @@ _ADVICE_LAYOUTS: Mapping[Any, Layout | StandIn] = {
     ),
     UnitUse: Layout(hints={"achieved_ratio": Amount, "ceiling_ratio": Amount}),
     Silence: Layout(),
+    Refusal: Layout(),
     Scope: Layout(
         hints={
             "function": Function,
@@ -316,6 +317,7 @@ _ADVICE_LAYOUTS: Mapping[Any, Layout | StandIn] = {
     KernelAdvice: Layout(
         names={
             "silences": "advice_silences",
+            "refusals": "advice_refusals",
             "memory": "advice_memory/words",
             "is_bandwidth_bound": "advice_memory/is_bandwidth_bound",
             "units": "advice_memory/units",

@@ -8,6 +8,8 @@ from typing import Any, NoReturn, TextIO
 from msgspec.structs import replace
 
 from gpa_lsp import __version__
+from gpa_lsp.diagnosis.advice.model import KernelAdvice
+from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
 from gpa_lsp.foundation.errors import InputError, Problem, UnsupportedInputError
 from gpa_lsp.foundation.json_records import read_with
 from gpa_lsp.foundation.json_values import Lines, SentenceText, Writing
@@ -70,7 +72,21 @@ def read_report(path: Path) -> Report:
         message = f"is a report of format {version[:40]!r}; this version reads {known}"
         raise UnsupportedInputError(message, path=path, place="/schema", remedy=_REMEDY)
     saved: SavedReport = read_with(REPORT.find(SavedReport), document, path=path, remedy=_REMEDY)
-    return Report(problems=saved.problems, kernels=saved.kernels)
+    return Report(problems=saved.problems, kernels=tuple(map(_complete, saved.kernels)))
+
+
+def _complete(kernel: KernelReport) -> KernelReport:
+    """A kernel with the verdicts on its advice, which reports of earlier versions leave to be decided."""
+    contexts = tuple(replace(one, advice=_decide(one.advice, one.limiter)) for one in kernel.contexts)
+    return replace(kernel, advice=_decide(kernel.advice, kernel.limiter), contexts=contexts)
+
+
+def _decide(advice: KernelAdvice | None, limiter: Limiter | None) -> KernelAdvice | None:
+    if advice is None or advice.refusals is not None:
+        return advice
+    from gpa_lsp.diagnosis.advice.advise import decide  # it imports every optimizer
+
+    return decide(advice, limiter)
 
 
 def _list_members(report: Report, to: Writing, findings: Iterable[SavedFinding] | None) -> Iterator[tuple[str, Any]]:
