@@ -29,6 +29,7 @@ FORMS = (
 
 BEGINNINGS = {
     "device__attribute_": "attributes of the device are read by their names without it",
+    "l1tex__t_requests_": "a kind of access follows",
     "l1tex__t_sector_": "a kind of access follows, and the hit rate",
     "l1tex__t_sectors_": "a kind of access follows",
     "l1tex__t_sectors_pipe_": "a kind of access follows",

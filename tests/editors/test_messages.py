@@ -16,6 +16,7 @@ PASSED_ON = {
     "measuring_client.py: text": '"Measuring runs a command from your settings in FOLDER: COMMAND"',
     "session.py: str(error)": "why a baseline cannot be pinned",
     "metrics.ts: $(info) ${shown.title}: ${shown.lack}": '"NAME: not in this profile"',
+    "show_prediction.py: explain_undescribed_kernel(None)": "No launch description. Create one: use the code action",
     "session.py: complaint": "the option is unchanged",
     "source_doubts.py: text": '"FILE was saved after it was measured: its numbers are marked with ?',
     "source_doubts.py: describe_doubts(doubts.unverified, doubts.unmapped)": '"every open source is what was measured, as far as anyone can tell"',
@@ -28,6 +29,7 @@ SPOTS = frozenset({"jumps.ts: text", "jumps.ts: $(arrow-right) ${first.text}", "
 NOT_READ = frozenset(
     {
         "every open source is what was measured, as far as anyone can tell",
+        "no launch description. Create one: use the code action “Describe a launch of …” on the kernel",
         "// No running server knows this SASS",
         "// No loaded profile has this kernel",
     }

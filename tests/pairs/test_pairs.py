@@ -4,11 +4,10 @@ The samples are made up (:mod:`tests.pairs.made_up_profile`); what differs betwe
 :data:`PAIRS` says that only a GPU could have counted.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import pytest
-from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.advise import advise_kernel
 from gpa_lsp.diagnosis.advice.model import Advice, KernelAdvice

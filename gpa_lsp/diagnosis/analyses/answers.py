@@ -98,9 +98,9 @@ _RANKS = {Weight.HIGH: 0, Weight.PLAIN: 1, Weight.GOOD: 2}
 def order_findings(findings: Iterable[Finding], *, by_share: bool = False) -> tuple[Finding, ...]:
     """What holds the kernel up first, what is good last.
 
-    Args:
-        by_share: within one weight the largest share first, those without a share as they came, in front; False for all as they came.
+    With *by_share*, within one weight the largest share first, those without a share as they came, in front.
 
+    >>> from gpa_lsp.foundation.prose import say
     >>> [str(one.text) for one in order_findings([Finding(text=say("a")), Finding(text=say("b"), weight=Weight.HIGH)])]
     ['b', 'a']
     """
@@ -150,8 +150,8 @@ class Movement(Struct, frozen=True, kw_only=True):
 class Answer(Struct, frozen=True, kw_only=True):
     """What one analysis says of one kernel."""
 
-    analysis: str = ""  # the analysis' name (its module's); empty before :meth:`Analysis.ask` fills it in
-    title: str = ""  # the question in a few words, for headings; likewise
+    analysis: str = ""  # the analysis' name (its module's)
+    title: str = ""  # the question in a few words, for headings
     summary: Sentence  # one sentence; says so where nothing is known
     findings: tuple[Finding, ...] = ()  # most important first
     bars: tuple[Bar, ...] = ()  # parts of one whole or rates under ceilings

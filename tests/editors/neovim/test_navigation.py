@@ -127,7 +127,7 @@ def test_the_chain_of_a_victim_is_a_list(source: Neovim, workspace: Workspace) -
     source.command("cclose")
     put_cursor(source, workspace.find_line(CAUSE))
     source.command("GpaLsp chain outgoing")
-    source.wait_for_lua("return vim.fn.getqflist({ title = 0 }).title == 'Who waits'")
+    source.wait_for_lua("return vim.fn.getqflist({ title = 0 }).title == 'Waiting for this'")
     lines = source.lua("return vim.tbl_map(function(item) return item.lnum - 1 end, vim.fn.getqflist())")
     assert workspace.find_line(VICTIM) in lines
 

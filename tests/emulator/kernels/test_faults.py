@@ -1,5 +1,6 @@
 """What faulty kernels do is found at its line, within a small budget, and nothing else is found; launches nobody can make are refused."""
 
+import dataclasses
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -116,7 +117,7 @@ def test_an_unsupported_instruction_is_named() -> None:
 
 def _change(case: Case, **changes: object) -> Case:
     launch: LaunchDescription = msgspec.structs.replace(case.launch, **changes)
-    return msgspec.structs.replace(case, launch=launch)
+    return dataclasses.replace(case, launch=launch)
 
 
 @pytest.mark.parametrize(

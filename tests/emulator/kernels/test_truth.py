@@ -1,10 +1,10 @@
 """The emulator against truth: every kernel gives what numpy says, integers to the bit and floats within the rounding that PTX prescribes."""
 
+import dataclasses
 import tomllib
 from importlib import import_module
 from pathlib import Path
 
-import msgspec.structs
 import numpy as np
 import pytest
 
@@ -123,7 +123,7 @@ def test_fixture_kernels_give_what_their_references_say(case: Case) -> None:
 @pytest.mark.parametrize("case", FIXTURES, ids=str)
 def test_fixture_kernels_as_they_are_compiled_by_default_stay_within_their_tolerance(case: Case) -> None:
     flags = tuple(flag for flag in case.flags if flag != "-fmad=false")
-    contracted = msgspec.structs.replace(case, flags=flags, architecture=120)
+    contracted = dataclasses.replace(case, flags=flags, architecture=120)
     recipe = tomllib.loads((case.source.parent / "recipe.toml").read_text(encoding="utf-8"))
     emulation = run(contracted)
     assert emulation.faults == ()
