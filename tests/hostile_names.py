@@ -1,6 +1,6 @@
 """Reports in which every text is hostile, and what must hold of whatever is made from them.
 
-``spoil`` walks the fields of dataclasses, so that a field that is added tomorrow is hostile by itself. The same text becomes the same hostile text
+``spoil`` walks the fields of structs, so that a field that is added tomorrow is hostile by itself. The same text becomes the same hostile text
 everywhere: what refers to one another still does.
 """
 

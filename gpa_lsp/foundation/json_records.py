@@ -4,7 +4,7 @@ A field is a property of its own name; an enum is its value, a tuple an array, a
 not finite becomes null, and null where a number is asked for is not-a-number: unknown. Properties nobody knows are passed over, and a missing
 one takes its field's default, so that older and newer files can be read. A field that does not count in comparisons is not written.
 
-What hints do not say stands in a :class:`Layout` of the dataclass, or behind ``Annotated``: the codec of a plain value (:mod:`.json_values`),
+What hints do not say stands in a :class:`Layout` of the struct, or behind ``Annotated``: the codec of a plain value (:mod:`.json_values`),
 :class:`Shared`, :class:`StandIn`, :class:`RowsOf`.
 """
 
@@ -66,10 +66,10 @@ class StandIn(Struct, frozen=True, eq=False):
 
 
 class RowsOf(Struct, frozen=True, eq=False):
-    """Columns, by the names of a dataclass' fields, written as an array with an object of it per row."""
+    """Columns, by the names of a struct's fields, written as an array with an object of it per row."""
 
     kind: type
-    layout: "Layout | None" = None  # of a row, where the fields of the dataclass are the columns themselves
+    layout: "Layout | None" = None  # of a row, where the fields of the struct are the columns themselves
 
 
 WRITTEN_ONLY = object()  # A field that repeats what stands elsewhere: not read back
@@ -83,9 +83,9 @@ class Derived(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Layout(Struct, frozen=True, kw_only=True, eq=False):
-    """What hints do not say about a dataclass. Its whole numbers are counts, from 0 on, unless they are marked otherwise."""
+    """What hints do not say about a struct. Its whole numbers are counts, from 0 on, unless they are marked otherwise."""
 
-    # field → property; ``"samples/total"`` for a property of an inner object, which is null where nothing of it is known; empty for a dataclass whose
+    # field → property; ``"samples/total"`` for a property of an inner object, which is null where nothing of it is known; empty for a struct whose
     # properties stand among those of this one
     names: Mapping[str, str] = field(default_factory=dict)
     hints: Mapping[str, Any] = field(default_factory=dict)  # field → its type, where it says more than the field's own
@@ -135,7 +135,7 @@ class InnerObject(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class RecordCodec(Codec):
-    """A dataclass as an object."""
+    """A struct as an object."""
 
     def __init__(self, kind: Any, layout: Layout, properties: Sequence[Property | InnerObject]) -> None:
         self.kind, self.layout = kind, layout
@@ -260,7 +260,7 @@ class Codecs:
     """The codecs of types, each made when it is first asked for.
 
     Args:
-        layouts: of dataclasses, or what stands in for values of a type.
+        layouts: of structs, or what stands in for values of a type.
     """
 
     def __init__(self, layouts: Mapping[Any, Layout | StandIn]) -> None:
@@ -272,7 +272,7 @@ class Codecs:
 
         Args:
             hint: the type.
-            is_laid_out: it is the type of a field of a dataclass with a layout, whose whole numbers are counts.
+            is_laid_out: it is the type of a field of a struct with a layout, whose whole numbers are counts.
 
         Raises:
             TypeError: it is no part of a record.
@@ -372,7 +372,7 @@ _PLAIN = Codecs({})
 
 
 def make_record(value: Any) -> Any:
-    """A dataclass, or a tuple of some, as JSON values.
+    """A struct, or a tuple of some, as JSON values.
 
     Raises:
         TypeError: it holds something that is no record, enum, tuple or plain value.
@@ -387,11 +387,11 @@ def make_record(value: Any) -> Any:
 
 
 def read_record(value: Any, kind: type[Record], *, path: Path, remedy: str) -> Record:
-    """A dataclass back from its JSON object.
+    """A struct back from its JSON object.
 
     Args:
         value: as ``json.loads`` gives it.
-        kind: the dataclass.
+        kind: the struct.
         path: the file, for errors.
         remedy: what to do, for errors.
 

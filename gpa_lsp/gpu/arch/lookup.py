@@ -168,9 +168,9 @@ class _Reader:
             raise self._error(place, str(error)) from error
 
     def read_section(self, table: dict[str, Any], kind: type[Section], place: str) -> Section:
-        """One section dataclass; every field must be there, and nothing else."""
-        dataclass_type: Any = kind
-        spec = _field_kinds(dataclass_type)
+        """One section as a struct; every field must be there, and nothing else."""
+        hashable: Any = kind
+        spec = _field_kinds(hashable)
         _check_keys(table, spec.keys(), f"{self._file}: {place}")
         return kind(**{name: self._read(table[name], of, f"{place}.{name}") for name, of in spec.items()})
 

@@ -1,4 +1,4 @@
-"""What a saved report is: the dataclasses of the model, and where their JSON differs from them, the layout it has."""
+"""What a saved report is: the structs of the model, and where their JSON differs from them, the layout it has."""
 
 import math
 import re
