@@ -175,7 +175,7 @@ def _read_folder() -> Path:
 
 
 def _load(arguments: argparse.Namespace, kernel: str | None, terminal: Terminal, options: dict[str, Any]) -> "Report":
-    from gpa_lsp.gpu.device.kept_roofs import KeptRoofs
+    from gpa_lsp.gpu.device.roofs_file import KeptRoofs
     from gpa_lsp.report.pipeline import load
 
     means: dict[str, Any] = {

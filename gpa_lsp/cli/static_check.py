@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, judge_problems, name_places
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import GpaError, InputError, ProblemSeverity
-from gpa_lsp.gpu.arch.figures import parse_architecture_name
+from gpa_lsp.gpu.arch.sections import parse_architecture_name
 
 if TYPE_CHECKING:
     from gpa_lsp.diagnosis.advice.static_model import StaticFinding

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct, field
 
 from gpa_lsp.foundation.numbers import format_file_value
-from gpa_lsp.gpu.arch.figures import ARCHITECTURE_PATTERN, parse_architecture_name
+from gpa_lsp.gpu.arch.sections import ARCHITECTURE_PATTERN, parse_architecture_name
 
 Value = TypeVar("Value")
 Choice = TypeVar("Choice", bound=Enum)

@@ -7,7 +7,7 @@ from gpa_lsp.document.findings import DEFAULT_MIN_SHARE_RATIO, find_findings
 from gpa_lsp.document.layout import join_lines
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.gpu.device.kept_roofs import KeptRoofs
+from gpa_lsp.gpu.device.roofs_file import KeptRoofs
 from gpa_lsp.kernel.names import list_named
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.pipeline import analyse

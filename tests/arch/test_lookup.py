@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from gpa_lsp.foundation.errors import UnknownArchitectureError
-from gpa_lsp.gpu.arch.figures import Figure, Status, Unknown
 from gpa_lsp.gpu.arch.lookup import find_architecture, list_architectures
-from gpa_lsp.gpu.arch.sections import ScoreboardKind
+from gpa_lsp.gpu.arch.sections import Figure, ScoreboardKind, Status, Unknown
 
 PLANNED = ((7, 0), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0))
 

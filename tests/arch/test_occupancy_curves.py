@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
-from gpa_lsp.gpu.arch.occupancy_curves import build_block_size_curve, build_register_curve, build_shared_curve
+from gpa_lsp.gpu.arch.occupancy_steps import build_block_size_curve, build_register_curve, build_shared_curve
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
 from tests.arch.occupancy_strategies import architectures, pick_carveout, shapes

@@ -2,12 +2,10 @@
 
 import pytest
 
-from gpa_lsp.gpu.arch.figures import Figure, Unknown
-from gpa_lsp.gpu.arch.hazards import LatencyClass, name_register_reader, name_register_writer
+from gpa_lsp.gpu.arch.hazards import LatencyClass, ProducerGroup, name_register_reader, name_register_writer
 from gpa_lsp.gpu.arch.lookup import find_architecture, list_architectures, load_opcode_classes
 from gpa_lsp.gpu.arch.model import Architecture
-from gpa_lsp.gpu.arch.opcodes import ProducerGroup
-from gpa_lsp.gpu.arch.sections import ScoreboardKind
+from gpa_lsp.gpu.arch.sections import Figure, ScoreboardKind, Unknown
 
 
 @pytest.fixture(params=list_architectures(), ids=lambda capability: f"{capability[0]}.{capability[1]}")

@@ -25,8 +25,8 @@ from gpa_lsp.execution.prediction import simulation
 from gpa_lsp.execution.simulator.machine import SmModel
 from gpa_lsp.execution.simulator.reasons import REASONS
 from gpa_lsp.execution.simulator.simulate import SimulatedLaunch, simulate_kernel
-from gpa_lsp.gpu.arch.figures import Status
 from gpa_lsp.gpu.arch.lookup import find_architecture, list_architectures
+from gpa_lsp.gpu.arch.sections import Status
 from gpa_lsp.kernel.model import KernelRows
 
 _FACTORS = (0.5, 0.7, 0.85, 1.15, 1.4, 2.0)

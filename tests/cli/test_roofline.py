@@ -67,7 +67,7 @@ def test_roofs_of_the_gpu_of_this_computer(
     saved: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     attached = find_machine_by_name("rtx 3090")
-    monkeypatch.setattr("gpa_lsp.gpu.device.attached.find_attached_machine", lambda: attached)
+    monkeypatch.setattr("gpa_lsp.gpu.device.find.find_attached_machine", lambda: attached)
     assert main(["roofline", saved, "--machine", "here", "--kernel", "saxpy"]) == 0
     assert "800 GB/s of 936 GB/s" in read(capsys)
 

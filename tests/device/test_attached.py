@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpa_lsp.foundation.errors import MissingToolError, ToolError
-from gpa_lsp.gpu.device.attached import find_attached_machine, read_attached_device
+from gpa_lsp.gpu.device.find import find_attached_machine, read_attached_device
 from gpa_lsp.gpu.device.model import ClockBasis, MemoryLevel, OperationKind
 
 H200 = {

@@ -5,9 +5,18 @@ from msgspec.structs import replace
 
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.gpu.device.empirical import apply_roofs
-from gpa_lsp.gpu.device.empirical_model import ClockDomain, EmpiricalBandwidth, EmpiricalPeak, EmpiricalRoofs
 from gpa_lsp.gpu.device.find import find_machine_by_name
-from gpa_lsp.gpu.device.model import ClockBasis, Machine, MemoryLevel, OperationKind, RoofOrigin
+from gpa_lsp.gpu.device.model import (
+    ClockBasis,
+    ClockDomain,
+    EmpiricalBandwidth,
+    EmpiricalPeak,
+    EmpiricalRoofs,
+    Machine,
+    MemoryLevel,
+    OperationKind,
+    RoofOrigin,
+)
 
 BOOST = find_machine_by_name("RTX 3090")  # 1.695 GHz
 BASE = find_machine_by_name("RTX 3090", ClockBasis.BASE)  # 1.395 GHz

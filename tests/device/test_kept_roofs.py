@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-from gpa_lsp.gpu.device.empirical_model import EmpiricalPeak, EmpiricalRoofs
-from gpa_lsp.gpu.device.kept_roofs import KeptRoofs
-from gpa_lsp.gpu.device.model import OperationKind
-from gpa_lsp.gpu.device.roofs_file import name_roofs_file, write_roofs
+from gpa_lsp.gpu.device.model import EmpiricalPeak, EmpiricalRoofs, OperationKind
+from gpa_lsp.gpu.device.roofs_file import KeptRoofs, name_roofs_file, write_roofs
 
 ROOFS = EmpiricalRoofs(
     device_name="A GPU",

@@ -12,8 +12,14 @@ from msgspec.structs import replace
 
 import gpa_lsp.gpu.device
 from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
-from gpa_lsp.gpu.device.empirical_model import ClockDomain, EmpiricalBandwidth, EmpiricalPeak, EmpiricalRoofs
-from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
+from gpa_lsp.gpu.device.model import (
+    ClockDomain,
+    EmpiricalBandwidth,
+    EmpiricalPeak,
+    EmpiricalRoofs,
+    MemoryLevel,
+    OperationKind,
+)
 from gpa_lsp.gpu.device.roofs_file import find_kept_roofs, find_roofs_folder, name_roofs_file, read_roofs, write_roofs
 
 SCHEMA = json.loads((Path(gpa_lsp.gpu.device.__file__).parent / "roofs.schema.json").read_text(encoding="utf-8"))

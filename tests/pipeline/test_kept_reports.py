@@ -17,8 +17,7 @@ import gpa_lsp.report.pipeline.judge
 from gpa_lsp.foundation.errors import Problem, ToolError
 from gpa_lsp.foundation.kept_files import FOLDER_VARIABLE
 from gpa_lsp.foundation.prose import Place, percent, say
-from gpa_lsp.gpu.device.kept_roofs import KeptRoofs
-from gpa_lsp.gpu.device.roofs_file import name_roofs_file
+from gpa_lsp.gpu.device.roofs_file import KeptRoofs, name_roofs_file
 from gpa_lsp.report import pipeline
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.pipeline import analyse

@@ -54,8 +54,7 @@ def _find_theory(found: "Calibration", device: int) -> "Machine | None":
     """The theoretical ceilings at the clock that was measured; None where they cannot be looked up."""
 
     from gpa_lsp.gpu.arch.lookup import find_architecture
-    from gpa_lsp.gpu.device.attached import read_attached_device
-    from gpa_lsp.gpu.device.find import find_machine
+    from gpa_lsp.gpu.device.find import find_machine, read_attached_device
 
     try:
         attached = read_attached_device(device)

@@ -136,8 +136,7 @@ def _choose_roofs(arguments: argparse.Namespace) -> "Callable[[Machine], Machine
 
 
 def _find_machine(name: str) -> "Machine":
-    from gpa_lsp.gpu.device.attached import find_attached_machine
-    from gpa_lsp.gpu.device.find import find_machine_by_name
+    from gpa_lsp.gpu.device.find import find_attached_machine, find_machine_by_name
 
     return find_attached_machine() if name == _HERE else find_machine_by_name(name)
 

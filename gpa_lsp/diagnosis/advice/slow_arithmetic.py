@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.opcodes import Pipe, describe_mnemonic
 from gpa_lsp.foundation.prose import Sentence, count, cycles, join, say
+from gpa_lsp.gpu.arch.hazards import ProducerGroup
 from gpa_lsp.gpu.arch.model import Architecture
-from gpa_lsp.gpu.arch.opcodes import ProducerGroup
 from gpa_lsp.gpu.arch.sections import Throughput
 
 # From here on an arithmetic result is long in coming (GPA's rule for strength reduction); FP32 and integers take 4 or 5

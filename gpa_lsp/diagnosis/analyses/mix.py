@@ -16,8 +16,8 @@ from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Opcode, Pipe, descr
 from gpa_lsp.code.binary.sass import split_operands
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.foundation.prose import Sentence, say
+from gpa_lsp.gpu.arch.hazards import find_longest_entry
 from gpa_lsp.gpu.arch.model import Architecture
-from gpa_lsp.gpu.arch.opcodes import find_longest_entry
 
 
 class WorkClass(StrEnum):

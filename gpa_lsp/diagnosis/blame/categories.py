@@ -5,8 +5,8 @@ from functools import lru_cache
 from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Opcode
 from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency
+from gpa_lsp.gpu.arch.hazards import ProducerGroup
 from gpa_lsp.gpu.arch.lookup import load_opcode_classes
-from gpa_lsp.gpu.arch.opcodes import ProducerGroup
 
 LONG_SCOREBOARD = "long_scoreboard"
 SHORT_SCOREBOARD = "short_scoreboard"

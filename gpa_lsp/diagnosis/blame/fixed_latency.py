@@ -30,9 +30,9 @@ from gpa_lsp.diagnosis.blame.model import BlameEdges, Dependency
 from gpa_lsp.diagnosis.blame.operands import NO_RESOURCE, RegisterUses
 from gpa_lsp.diagnosis.blame.view import FunctionView
 from gpa_lsp.diagnosis.blame.work import WorkBudget
-from gpa_lsp.gpu.arch.figures import Figure
 from gpa_lsp.gpu.arch.hazards import CycleBounds, LatencyClass
 from gpa_lsp.gpu.arch.model import Architecture
+from gpa_lsp.gpu.arch.sections import Figure
 
 # The largest stall count an instruction can encode: how far a cause is looked for where no table says
 LONGEST_STALL_CYCLES = 15

@@ -17,9 +17,8 @@ from gpa_lsp.diagnosis.blame.mandatory_blocks import MandatoryBlocks
 from gpa_lsp.diagnosis.blame.shortest_paths import Distance, ShortestPaths
 from gpa_lsp.diagnosis.blame.view import FunctionView
 from gpa_lsp.diagnosis.blame.work import WorkBudget
-from gpa_lsp.gpu.arch.hazards import CycleBounds
+from gpa_lsp.gpu.arch.hazards import CycleBounds, ProducerGroup
 from gpa_lsp.gpu.arch.model import Architecture
-from gpa_lsp.gpu.arch.opcodes import ProducerGroup
 from gpa_lsp.gpu.arch.sections import Producer, ScoreboardKind
 
 UNBOUNDED = float("inf")

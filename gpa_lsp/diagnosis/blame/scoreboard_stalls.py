@@ -42,8 +42,8 @@ from gpa_lsp.diagnosis.blame.operands import RegisterUses
 from gpa_lsp.diagnosis.blame.pending import Pending, PendingSetters, find_pending
 from gpa_lsp.diagnosis.blame.view import FunctionView
 from gpa_lsp.diagnosis.blame.work import WorkBudget
+from gpa_lsp.gpu.arch.hazards import ProducerGroup
 from gpa_lsp.gpu.arch.lookup import load_opcode_classes
-from gpa_lsp.gpu.arch.opcodes import ProducerGroup
 from gpa_lsp.gpu.arch.sections import ScoreboardKind
 
 # Asynchronous copies and the instruction that ties them to a scoreboard.

@@ -44,7 +44,7 @@ def write_report_page(job: PageJob, tell: Tell) -> PageWritten:
 
 def _write(job: PageJob) -> PageWritten:
     from gpa_lsp.document.html_report.page import render_html_report
-    from gpa_lsp.gpu.device.kept_roofs import KeptRoofs
+    from gpa_lsp.gpu.device.roofs_file import KeptRoofs
     from gpa_lsp.report.pipeline import analyse
     from gpa_lsp.report.source_paths import SourceLocator
 

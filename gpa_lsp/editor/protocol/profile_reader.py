@@ -136,7 +136,7 @@ class ProfileReader:
 
     def _read(self, job: ProfileJob, send: Tell) -> ProfileEnd:
         from gpa_lsp.editor.lines.fit import judge_fit
-        from gpa_lsp.gpu.device.kept_roofs import KeptRoofs
+        from gpa_lsp.gpu.device.roofs_file import KeptRoofs
         from gpa_lsp.report.committed_texts import CommittedTexts
         from gpa_lsp.report.history.recording import describe_surroundings
         from gpa_lsp.report.measured_files import find_files, forget_copies

@@ -12,12 +12,10 @@ from gpa_lsp.editor.sass.operand_spans import find_mnemonic
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.numbers import format_number
 from gpa_lsp.foundation.visible_text import make_one_line, make_visible
-from gpa_lsp.gpu.arch.figures import Figure, Unknown
-from gpa_lsp.gpu.arch.hazards import CycleBounds
+from gpa_lsp.gpu.arch.hazards import CycleBounds, ProducerGroup
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.gpu.arch.model import Architecture
-from gpa_lsp.gpu.arch.opcodes import ProducerGroup
-from gpa_lsp.gpu.arch.sections import MemoryHierarchy, ScoreboardKind
+from gpa_lsp.gpu.arch.sections import Figure, MemoryHierarchy, ScoreboardKind, Unknown
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.scoreboard_queries import (
     FoundPartners,

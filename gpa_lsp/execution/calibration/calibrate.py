@@ -32,8 +32,7 @@ from gpa_lsp.execution.compiler.nvrtc_worker import NvrtcJob
 from gpa_lsp.foundation.errors import ToolError, UnknownArchitectureError
 from gpa_lsp.foundation.numbers import format_bytes
 from gpa_lsp.gpu.arch.lookup import find_architecture
-from gpa_lsp.gpu.device.empirical_model import ClockDomain, EmpiricalBandwidth, EmpiricalPeak, EmpiricalRoofs
-from gpa_lsp.gpu.device.model import MemoryLevel
+from gpa_lsp.gpu.device.model import ClockDomain, EmpiricalBandwidth, EmpiricalPeak, EmpiricalRoofs, MemoryLevel
 
 ARITHMETIC_THREADS = 256
 _FIRST_TURNS = 16

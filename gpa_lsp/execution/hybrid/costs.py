@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from gpa_lsp.execution.hybrid.operations import Arithmetic
 from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.gpu.arch.figures import Figure, Unknown
 from gpa_lsp.gpu.arch.model import Architecture
+from gpa_lsp.gpu.arch.sections import Figure, Unknown
 from gpa_lsp.gpu.device.model import Machine, MemoryLevel
 
 _SUB_PARTITIONS = 4

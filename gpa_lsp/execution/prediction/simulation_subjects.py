@@ -19,10 +19,10 @@ from gpa_lsp.execution.prediction.machines import choose_product
 from gpa_lsp.execution.simulator.machine import MemoryFacts
 from gpa_lsp.foundation.errors import InputError, MissingToolError, Problem, ProblemSeverity, ToolError
 from gpa_lsp.foundation.records import ColumnRecord
-from gpa_lsp.gpu.device.counters import read_attribute
 from gpa_lsp.gpu.device.find import find_machine, find_machine_by_name
 from gpa_lsp.gpu.device.model import Machine
 from gpa_lsp.gpu.device.products import Product, find_product_of
+from gpa_lsp.gpu.device.rates import read_attribute
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.kernel.names import demangle, list_named, shorten_name
 from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels

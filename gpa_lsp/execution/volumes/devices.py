@@ -13,9 +13,9 @@ from msgspec import Struct
 from gpa_lsp.execution.volumes.dimensions import SECTOR_BYTES
 from gpa_lsp.foundation.errors import CatalogueError, InputError
 from gpa_lsp.foundation.prose import Sentence, percent, say
-from gpa_lsp.gpu.arch.figures import Unknown, parse_compute_capability
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.gpu.arch.model import Architecture
+from gpa_lsp.gpu.arch.sections import Unknown, parse_compute_capability
 from gpa_lsp.gpu.device.model import OperationKind
 from gpa_lsp.gpu.device.products import Product, find_product
 from gpa_lsp.gpu.device.rates import list_operation_rates

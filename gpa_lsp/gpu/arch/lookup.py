@@ -1,79 +1,43 @@
-"""Find the architecture of a compute capability.
+"""Find the architecture of a compute capability, by reading its table: TOML → :class:`~gpa_lsp.gpu.arch.model.Architecture`.
 
 The tables lie in ``tables/``, one per architecture and complete in itself. A capability without a table is an error that lists those there
 are: numbers of another architecture would look just as good and be wrong.
+
+A value is written ``{ value = 64, documented = "guide" }``: the key beside ``value`` is its status and names its sources, ``note`` and
+``spread`` may follow. ``{ unknown = "why" }`` is no value. A row of a hazard matrix holds lower bounds in ``value`` and, where they differ,
+upper bounds in ``high``, one per entry of the matrix's ``readers``, ``"?"`` where the sources give none.
+
+The tables are part of this package, so what is wrong with one is a :class:`~gpa_lsp.foundation.errors.CatalogueError`.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-import msgspec.structs
+import msgspec
 import tomli
+from msgspec import Meta, Struct
+from msgspec.structs import fields
 
 from gpa_lsp.foundation.errors import CatalogueError, UnknownArchitectureError
-from gpa_lsp.gpu.arch.convert_value import (
-    check_bounds,
-    to_bool,
-    to_cycles,
-    to_float,
-    to_int,
-    to_ints,
-    to_pair,
-    to_string,
-    to_strings,
-)
-from gpa_lsp.gpu.arch.figures import Figure, Status, Unknown, parse_compute_capability
-from gpa_lsp.gpu.arch.hazards import HazardMatrix, HazardRow, LatencyClass
+from gpa_lsp.gpu.arch.hazards import HazardMatrix, HazardRow, LatencyClass, OpcodeClasses, ProducerGroup
 from gpa_lsp.gpu.arch.model import Architecture
-from gpa_lsp.gpu.arch.opcodes import OpcodeClasses, ProducerGroup
-from gpa_lsp.gpu.arch.sections import (
-    Caches,
-    IssueCosts,
-    MemoryHierarchy,
-    OccupancyRules,
-    Producer,
-    ScoreboardKind,
-    Simulation,
-    Stalls,
-    StreamingMultiprocessor,
-    Throughput,
-)
-
-# Read a table: TOML → :class:`~gpa_lsp.gpu.arch.model.Architecture`, checked to the last key.
-#
-# A value is written ``{ value = 64, documented = "guide" }``: the key beside ``value`` is its status and names its sources, ``note`` and
-# ``spread`` may follow. ``{ unknown = "why" }`` is no value. A row of a hazard matrix holds lower bounds in ``value`` and, where they differ,
-# upper bounds in ``high``, one per entry of the matrix's ``readers``, ``"?"`` where the sources give none.
-#
-# The tables are part of this package, so what is wrong with one is a :class:`~gpa_lsp.foundation.errors.CatalogueError`.
+from gpa_lsp.gpu.arch.sections import Figure, Producer, Status, Unknown, parse_compute_capability
 
 Section = TypeVar("Section")
-Plain = TypeVar("Plain")
 Key = TypeVar("Key", bound=StrEnum)
-Convert = Callable[[Any], Any]
 
 _STATUSES = {status.value: status for status in Status}
-_TOP_KEYS = {
-    *("name", "compute_capability", "family", "examples", "sources"),
-    *(
-        "sm",
-        "occupancy",
-        "caches",
-        "hierarchy",
-        "throughput",
-        "issue",
-        "producers",
-        "scoreboard",
-        "stalls",
-        "simulation",
-    ),
-    *("register_latency", "predicate_latency", "uniform_latency", "uniform_predicate_latency"),
-}
+_NOT_IN_TABLE = {"table_of", "opcodes"}
+_Count = Annotated[int, Meta(ge=0)]
+_Amount = Annotated[float, Meta(ge=0, le=1e18)]  # nothing of a GPU is larger
+# Type of a value as a section declares it → type its entry is converted to: no number is negative or infinite
+_CONVERTED = {int: _Count, float: _Amount, tuple[int, ...]: tuple[_Count, ...]}
+_Row = tuple[_Count | Literal["?"], ...]
 
 
 def read_architecture(path: Path, opcodes: OpcodeClasses, wanted: tuple[int, int]) -> Architecture:
@@ -90,37 +54,30 @@ def read_architecture(path: Path, opcodes: OpcodeClasses, wanted: tuple[int, int
     table_of = parse_compute_capability(str(document.get("compute_capability")), path.name)
     also = _take_also(document, path.name)
     unlike = _find_differences(also, wanted, path.name) if wanted != table_of else {}
-    _check_keys(document, _TOP_KEYS, path.name)
+    _check_keys(document, set(Architecture.__struct_fields__) - _NOT_IN_TABLE, path.name)
     reader = _Reader(file=path.name, sources=document["sources"], unlike=unlike)
     for entry in also:
         reader.read_sources(entry["source"], "also")
+    sections: dict[str, Any] = {}
+    for field in fields(Architecture):
+        if field.type is HazardMatrix:
+            sections[field.name] = reader.read_matrix(document[field.name], field.name)
+        elif isinstance(field.type, type) and issubclass(field.type, Struct) and field.name not in _NOT_IN_TABLE:
+            sections[field.name] = reader.read_section(document[field.name], field.type, field.name)
     architecture = Architecture(
-        name=reader.read_plain(document["name"], to_string, "name"),
+        name=reader.convert(document["name"], str, "name"),
         compute_capability=wanted,
         table_of=table_of,
-        family=reader.read_plain(document["family"], to_string, "family"),
-        examples=reader.read_plain(document["examples"], to_strings, "examples"),
-        sm=reader.read_section(document["sm"], StreamingMultiprocessor, "sm"),
-        occupancy=reader.read_section(document["occupancy"], OccupancyRules, "occupancy"),
-        caches=reader.read_section(document["caches"], Caches, "caches"),
-        hierarchy=reader.read_section(document["hierarchy"], MemoryHierarchy, "hierarchy"),
-        throughput=reader.read_section(document["throughput"], Throughput, "throughput"),
-        issue=reader.read_section(document["issue"], IssueCosts, "issue"),
-        stalls=reader.read_section(document["stalls"], Stalls, "stalls"),
-        simulation=reader.read_section(document["simulation"], Simulation, "simulation"),
-        register_latency=reader.read_matrix(document["register_latency"], "register_latency"),
-        predicate_latency=reader.read_matrix(document["predicate_latency"], "predicate_latency"),
-        uniform_latency=reader.read_matrix(document["uniform_latency"], "uniform_latency"),
-        uniform_predicate_latency=reader.read_matrix(
-            document["uniform_predicate_latency"], "uniform_predicate_latency"
-        ),
-        scoreboard=reader.read_by_key(document["scoreboard"], LatencyClass, "scoreboard", (to_bool, True)),
+        family=reader.convert(document["family"], str, "family"),
+        examples=reader.convert(document["examples"], tuple[str, ...], "examples"),
+        scoreboard=reader.read_by_key(document["scoreboard"], LatencyClass, "scoreboard", bool, may_be_unknown=True),
         producers={
             group: reader.read_section(entry, Producer, f"producers.{group}")
             for group, entry in reader.take_all(document["producers"], ProducerGroup, "producers")
         },
         opcodes=opcodes,
         sources=document["sources"],
+        **sections,
     )
     reader.check_all_used()
     return architecture
@@ -135,9 +92,8 @@ def read_opcode_classes(path: Path) -> OpcodeClasses:
     document = _load(path)
     _check_keys(document, {"latency_classes", "producers", "sources"}, path.name)
     reader = _Reader(file=path.name, sources=document["sources"], unlike={})
-    kind = (to_strings, False)
-    classes = reader.read_by_key(document["latency_classes"], LatencyClass, "latency_classes", kind)
-    producers = reader.read_by_key(document["producers"], ProducerGroup, "producers", kind)
+    classes = reader.read_by_key(document["latency_classes"], LatencyClass, "latency_classes", tuple[str, ...])
+    producers = reader.read_by_key(document["producers"], ProducerGroup, "producers", tuple[str, ...])
     reader.check_all_used()
     return OpcodeClasses(
         latency_classes=classes,
@@ -160,11 +116,11 @@ class _Reader:
             raise self._error("sources", "is a table in which every source has its citation")
         self._sources: dict[str, str] = sources
 
-    def read_plain(self, value: object, convert: Callable[[object], Plain], place: str) -> Plain:
-        """A value that is no figure: a name."""
+    def convert(self, value: object, kind: Any, place: str) -> Any:
+        """A value as a type; strictly: no 1 for true, no 3.0 for 3, no text for a list."""
         try:
-            return convert(value)
-        except (TypeError, ValueError) as error:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
             raise self._error(place, str(error)) from error
 
     def read_section(self, table: dict[str, Any], kind: type[Section], place: str) -> Section:
@@ -172,13 +128,20 @@ class _Reader:
         hashable: Any = kind
         spec = _field_kinds(hashable)
         _check_keys(table, spec.keys(), f"{self._file}: {place}")
-        return kind(**{name: self._read(table[name], of, f"{place}.{name}") for name, of in spec.items()})
+        read = {
+            name: self._read(table[name], of, f"{place}.{name}", may_be_unknown=may_be_unknown)
+            for name, (of, may_be_unknown) in spec.items()
+        }
+        return kind(**read)
 
     def read_by_key(
-        self, table: dict[str, Any], keys: type[Key], place: str, kind: tuple[Convert, bool]
+        self, table: dict[str, Any], keys: type[Key], place: str, kind: Any, *, may_be_unknown: bool = False
     ) -> dict[Key, Any]:
         """Figures of one kind under every member of an enumeration."""
-        return {key: self._read(entry, kind, f"{place}.{key}") for key, entry in self.take_all(table, keys, place)}
+        return {
+            key: self._read(entry, kind, f"{place}.{key}", may_be_unknown=may_be_unknown)
+            for key, entry in self.take_all(table, keys, place)
+        }
 
     def take_all(self, table: dict[str, Any], keys: type[Key], place: str) -> list[tuple[Key, Any]]:
         """The entry of every member of an enumeration."""
@@ -189,10 +152,9 @@ class _Reader:
         """A hazard matrix: ``readers`` and one row per writer."""
         if not isinstance(table, dict):
             raise self._error(place, "not a table")
-        readers = self.read_plain(table.get("readers"), to_strings, f"{place}.readers")
-        kind = (lambda row: row, True)
+        readers = self.convert(table.get("readers"), tuple[str, ...], f"{place}.readers")
         rows = {
-            writer: self._to_row(self._read(row, kind, f"{place}.{writer}"), row, len(readers), f"{place}.{writer}")
+            writer: self._read_row(row, len(readers), f"{place}.{writer}")
             for writer, row in table.items()
             if writer != "readers"
         }
@@ -209,7 +171,7 @@ class _Reader:
 
     def read_sources(self, names: object, place: str) -> tuple[str, ...]:
         """The keys a value cites, each of which must be listed."""
-        keys = (names,) if isinstance(names, str) else self.read_plain(names, to_strings, place)
+        keys: tuple[str, ...] = (names,) if isinstance(names, str) else self.convert(names, tuple[str, ...], place)
         if not keys:
             raise self._error(place, "cites no source")
         for key in keys:
@@ -218,8 +180,7 @@ class _Reader:
         self._cited.update(keys)
         return keys
 
-    def _read(self, entry: object, kind: tuple[Convert, bool], place: str) -> Any:
-        convert, may_be_unknown = kind
+    def _read(self, entry: object, kind: Any, place: str, *, may_be_unknown: bool) -> Any:
         if not isinstance(entry, dict):
             raise self._error(place, "not a table with a value or a reason why it is unknown")
         if "unknown" in entry:
@@ -227,11 +188,12 @@ class _Reader:
         found = [key for key in entry if key in _STATUSES]
         if "value" not in entry or len(found) != 1 or entry.keys() - {"value", "high", "spread", "note", found[0]}:
             raise self._error(place, "needs value and exactly one of measured, documented, fitted and assumed")
-        try:
-            value = convert(entry["value"])
-            spread = to_pair(entry.get("spread"))
-        except (TypeError, ValueError) as error:
-            raise self._error(place, str(error)) from error
+        value = self.convert(entry["value"], kind, place)
+        spread = None
+        if "spread" in entry:
+            spread = self.convert(entry["spread"], tuple[_Amount, _Amount], place)
+            if spread[0] > spread[1]:
+                raise self._error(place, f"{spread[0]} is above {spread[1]}")
         sources = self.read_sources(entry[found[0]], place)
         if place in self._unlike:
             self._applied.add(place)
@@ -245,15 +207,19 @@ class _Reader:
             raise self._error(place, "an unknown value has its reason and nothing else")
         return Unknown(why=entry["unknown"])
 
-    def _to_row(self, figure: Any, entry: dict[str, Any], width: int, place: str) -> Any:
+    def _read_row(self, entry: dict[str, Any], width: int, place: str) -> Any:
+        figure = self._read(entry, _Row, place, may_be_unknown=True)
         if isinstance(figure, Unknown):
             return figure
-        try:
-            low_cycles = to_cycles(figure.value, width)
-            high_cycles = to_cycles(entry["high"], width) if "high" in entry else low_cycles
-            check_bounds(low_cycles, high_cycles)
-        except (TypeError, ValueError) as error:
-            raise self._error(place, str(error)) from error
+        low = figure.value
+        high = self.convert(entry["high"], _Row, place) if "high" in entry else low
+        if len(low) != width or len(high) != width:
+            raise self._error(place, f"a row holds {width} numbers, one per reader")
+        for least, most in zip(low, high, strict=True):
+            if (least == "?") != (most == "?") or (least != "?" and least > most):
+                raise self._error(place, f"{most} is not an upper bound of {least}")
+        bounds = ([None if cycles == "?" else cycles for cycles in row] for row in (low, high))
+        low_cycles, high_cycles = map(tuple, bounds)
         row = HazardRow(low_cycles=low_cycles, high_cycles=high_cycles)
         return Figure(value=row, sources=figure.sources, status=figure.status, note=figure.note)
 
@@ -311,27 +277,17 @@ def _turn_round(classes: Mapping[Key, Figure[tuple[str, ...]]], file: str) -> di
 
 
 @cache
-def _field_kinds(kind: Any) -> dict[str, tuple[Convert, bool]]:
-    """Field name → how to convert its value, and whether it may be unknown; read off the field's annotation."""
-    return {field.name: _read_annotation(field.type) for field in msgspec.structs.fields(kind)}
+def _field_kinds(kind: Any) -> dict[str, tuple[Any, bool]]:
+    """Field name → type of its value, and whether it may be unknown; read off the field's annotation."""
+    return {field.name: _read_annotation(field.type) for field in fields(kind)}
 
 
-def _read_annotation(annotation: Any) -> tuple[Convert, bool]:
+def _read_annotation(annotation: Any) -> tuple[Any, bool]:
     if isinstance(annotation, UnionType) or get_origin(annotation) is not Figure:
         members = [member for member in get_args(annotation) if member is not Unknown]
         return _read_annotation(members[0])[0], True
-    return _CONVERSIONS[get_args(annotation)[0]], False
-
-
-_CONVERSIONS: dict[Any, Convert] = {
-    int: to_int,
-    float: to_float,
-    bool: to_bool,
-    str: to_string,
-    tuple[int, ...]: to_ints,
-    tuple[str, ...]: to_strings,
-    ScoreboardKind: ScoreboardKind,
-}
+    kind = get_args(annotation)[0]
+    return _CONVERTED.get(kind, kind), False
 
 
 TABLES = Path(__file__).parent / "tables"

@@ -1,14 +1,15 @@
-"""What an architecture is: :class:`Architecture`, every number in it a :class:`~gpa_lsp.gpu.arch.figures.Figure`."""
+"""What an architecture is: :class:`Architecture`, every number in it a :class:`~gpa_lsp.gpu.arch.sections.Figure`."""
 
 from collections.abc import Mapping
 
 from msgspec import Struct
 
-from gpa_lsp.gpu.arch.figures import Figure, Unknown
 from gpa_lsp.gpu.arch.hazards import (
     CycleBounds,
     HazardMatrix,
     LatencyClass,
+    OpcodeClasses,
+    ProducerGroup,
     name_predicate_reader,
     name_predicate_writer,
     name_register_reader,
@@ -16,9 +17,9 @@ from gpa_lsp.gpu.arch.hazards import (
     name_uniform_predicate_reader,
     name_uniform_reader,
 )
-from gpa_lsp.gpu.arch.opcodes import OpcodeClasses, ProducerGroup
 from gpa_lsp.gpu.arch.sections import (
     Caches,
+    Figure,
     IssueCosts,
     MemoryHierarchy,
     OccupancyRules,
@@ -28,6 +29,7 @@ from gpa_lsp.gpu.arch.sections import (
     Stalls,
     StreamingMultiprocessor,
     Throughput,
+    Unknown,
 )
 
 

@@ -8,8 +8,18 @@ from msgspec.structs import replace
 
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_percent
-from gpa_lsp.gpu.device.empirical_model import ClockDomain, EmpiricalBandwidth, EmpiricalPeak, EmpiricalRoofs
-from gpa_lsp.gpu.device.model import Bandwidth, ClockBasis, Machine, MemoryLevel, Peak, RoofOrigin
+from gpa_lsp.gpu.device.model import (
+    Bandwidth,
+    ClockBasis,
+    ClockDomain,
+    EmpiricalBandwidth,
+    EmpiricalPeak,
+    EmpiricalRoofs,
+    Machine,
+    MemoryLevel,
+    Peak,
+    RoofOrigin,
+)
 from gpa_lsp.gpu.device.products import is_same_name
 
 _TOO_HIGH = 1.02  # A measured roof above so many times the theoretical one is worth a word

@@ -15,7 +15,7 @@ import tomli
 from msgspec import Struct
 
 from gpa_lsp.foundation.errors import CatalogueError, InputError
-from gpa_lsp.gpu.arch.figures import parse_compute_capability
+from gpa_lsp.gpu.arch.sections import parse_compute_capability
 from gpa_lsp.gpu.device.model import OperationKind
 from gpa_lsp.profile.model import Device
 

@@ -5,9 +5,8 @@ from functools import lru_cache
 
 from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.binary.opcodes import MemorySpace, Opcode, Synchronisation, describe_mnemonic
-from gpa_lsp.gpu.arch.hazards import LatencyClass
+from gpa_lsp.gpu.arch.hazards import LatencyClass, ProducerGroup
 from gpa_lsp.gpu.arch.lookup import load_opcode_classes
-from gpa_lsp.gpu.arch.opcodes import ProducerGroup
 
 
 class InstructionKind(StrEnum):

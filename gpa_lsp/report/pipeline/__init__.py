@@ -29,7 +29,7 @@ from gpa_lsp.report.source_paths import SourceLocator
 
 if TYPE_CHECKING:
     from gpa_lsp.foundation.kept_files import KeptFiles
-    from gpa_lsp.gpu.device.kept_roofs import KeptRoofs
+    from gpa_lsp.gpu.device.roofs_file import KeptRoofs
     from gpa_lsp.report.model import KernelReport
 
 _KEPT_FORMAT = 5

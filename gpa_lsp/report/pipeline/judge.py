@@ -23,7 +23,7 @@ from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.diagnosis.blame.model import KernelBlame
 from gpa_lsp.foundation.errors import Problem, ToolError
-from gpa_lsp.gpu.device.kept_roofs import KeptRoofs
+from gpa_lsp.gpu.device.roofs_file import KeptRoofs
 from gpa_lsp.kernel.join import disassemble_ahead, join_profile
 from gpa_lsp.kernel.launch_contexts import group_contexts
 from gpa_lsp.kernel.model import Kernel

@@ -5,8 +5,8 @@ import pytest
 from gpa_lsp.diagnosis.analyses.decomposition.memory_view import LEG_REMEDIES, LEVEL_REMEDIES, view_memory
 from gpa_lsp.diagnosis.analyses.decomposition.unit_use import MEMORY_UNITS, PIPE_UNITS, QUEUE_UNITS
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import WARP_STATES, SourceRule, find_by_counter, find_warp_state
+from gpa_lsp.gpu.arch.hazards import ProducerGroup
 from gpa_lsp.gpu.arch.lookup import find_architecture, list_architectures
-from gpa_lsp.gpu.arch.opcodes import ProducerGroup
 from gpa_lsp.kernel.dataflow.instruction_kinds import KINDS, InstructionKind, find_kind
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
 from tests.analyses.decomposition.written_facts import write_facts

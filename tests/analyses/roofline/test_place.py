@@ -17,8 +17,14 @@ from gpa_lsp.diagnosis.analyses.roofline.operations import COUNTED
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
 from gpa_lsp.diagnosis.analyses.roofline.work import RECIPES
 from gpa_lsp.diagnosis.analyses.roofline_model import MOST_LAUNCHES
-from gpa_lsp.gpu.device.empirical_model import ClockDomain, EmpiricalBandwidth, EmpiricalRoofs
-from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind, RoofOrigin
+from gpa_lsp.gpu.device.model import (
+    ClockDomain,
+    EmpiricalBandwidth,
+    EmpiricalRoofs,
+    MemoryLevel,
+    OperationKind,
+    RoofOrigin,
+)
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.model import Launch, Metric
 from tests.rows.written import write_kernel

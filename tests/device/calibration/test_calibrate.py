@@ -7,8 +7,7 @@ import pytest
 
 from gpa_lsp.execution.calibration.calibrate import Patience, calibrate
 from gpa_lsp.foundation.errors import ToolError
-from gpa_lsp.gpu.device.empirical_model import ClockDomain
-from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
+from gpa_lsp.gpu.device.model import ClockDomain, MemoryLevel, OperationKind
 from gpa_lsp.gpu.device.roofs_file import read_roofs, write_roofs
 from tests.device.calibration.simulated_gpu import BYTES_PER_S, FACTS, SM_HZ, SimulatedGpu, compile_nothing
 

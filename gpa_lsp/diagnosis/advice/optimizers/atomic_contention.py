@@ -18,8 +18,8 @@ from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
 from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, number, say
+from gpa_lsp.gpu.arch.hazards import ProducerGroup
 from gpa_lsp.gpu.arch.lookup import load_opcode_classes
-from gpa_lsp.gpu.arch.opcodes import ProducerGroup
 from gpa_lsp.kernel.dataflow.accesses import (
     SECTOR_BYTES,
     count_access_bytes,

@@ -11,15 +11,13 @@ from gpa_lsp.foundation.numbers import Cell, Quantity
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, list_of, say, size
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, Occupancy, OccupancyLimit, find_occupancy
-from gpa_lsp.gpu.arch.occupancy_curves import (
+from gpa_lsp.gpu.arch.occupancy_steps import (
+    FreeRoom,
     OccupancyCurve,
+    OccupancyStep,
     build_block_size_curve,
     build_register_curve,
     build_shared_curve,
-)
-from gpa_lsp.gpu.arch.occupancy_steps import (
-    FreeRoom,
-    OccupancyStep,
     find_free_registers,
     find_free_shared,
     find_needed_carveout,

@@ -25,9 +25,9 @@ from gpa_lsp.diagnosis.analyses.roofline.work import measure_traffic
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, join, percent, say
 from gpa_lsp.gpu.arch.model import Architecture
-from gpa_lsp.gpu.device.counters import count_l2_slices
 from gpa_lsp.gpu.device.find import find_machine
 from gpa_lsp.gpu.device.model import Machine, MemoryLevel
+from gpa_lsp.gpu.device.rates import count_l2_slices
 from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES
 from gpa_lsp.profile.model import Launch
 

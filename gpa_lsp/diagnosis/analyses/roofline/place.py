@@ -25,7 +25,6 @@ from gpa_lsp.diagnosis.analyses.roofline_model import (
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.prose import say
 from gpa_lsp.gpu.device.empirical import apply_roofs
-from gpa_lsp.gpu.device.empirical_model import EmpiricalRoofs
 from gpa_lsp.gpu.device.find import find_machine
 from gpa_lsp.gpu.device.model import (
     HBM_CEILING,
@@ -33,6 +32,7 @@ from gpa_lsp.gpu.device.model import (
     L2_CEILING,
     TRANSFERS_PER_CLOCK,
     Bandwidth,
+    EmpiricalRoofs,
     Machine,
     MemoryLevel,
     OperationKind,

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from gpa_lsp.code.binary.model import ResourceKind
 from gpa_lsp.code.binary.operands import parse_operand
-from gpa_lsp.gpu.arch.opcodes import find_longest_entry
+from gpa_lsp.gpu.arch.hazards import find_longest_entry
 from gpa_lsp.kernel.dataflow.arithmetic.expansions import Expansion, accept, find_divisor, is_constant_set_up
 from gpa_lsp.kernel.dataflow.arithmetic.patterns import Chain, load_patterns
 from gpa_lsp.kernel.dataflow.value_flow import FunctionFlow

@@ -13,7 +13,7 @@ import tomli
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.gpu.arch.opcodes import find_longest_entry
+from gpa_lsp.gpu.arch.hazards import find_longest_entry
 
 
 class Family(Enum):

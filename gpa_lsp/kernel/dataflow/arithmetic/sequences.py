@@ -16,7 +16,7 @@ from gpa_lsp.code.binary.model import Flow, ResourceKind
 from gpa_lsp.code.binary.opcodes import MemorySpace, Pipe
 from gpa_lsp.code.binary.operands import parse_operand
 from gpa_lsp.foundation.records import ColumnRecord
-from gpa_lsp.gpu.arch.opcodes import find_longest_entry
+from gpa_lsp.gpu.arch.hazards import find_longest_entry
 from gpa_lsp.kernel.calls import find_callee
 from gpa_lsp.kernel.dataflow.arithmetic.expansions import (
     Constancy,
