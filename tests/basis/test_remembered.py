@@ -12,7 +12,7 @@ from gpa_lsp.code.ptx.reachable import list_reachable
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.static_instructions import list_static_instructions
 from gpa_lsp.execution.emulator.emulate import emulate
-from gpa_lsp.execution.emulator.engine.lives import find_lives
+from gpa_lsp.execution.emulator.engine.layout import find_lives
 from gpa_lsp.execution.emulator.model import TraceSettings
 from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription, ScalarArgument
 from gpa_lsp.foundation.shared_facts import Remembered

@@ -5,9 +5,8 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import PtxModule, Space
 from gpa_lsp.code.ptx.parse import parse_ptx
-from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.emulate import emulate, find_kernel
 from gpa_lsp.execution.emulator.engine.launching import HEAP_NAME
-from gpa_lsp.execution.emulator.find_kernel import find_kernel
 from gpa_lsp.execution.emulator.model import Budget, Emulation, TraceSettings
 from gpa_lsp.execution.emulator.trace import ACCESS_DTYPES, BRANCH_DTYPES, ENTRY_DTYPES, Trace, join_pieces
 from gpa_lsp.execution.instrumentation.decode import TracedLaunch, Written, decode_records

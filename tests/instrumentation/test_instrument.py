@@ -10,9 +10,8 @@ from gpa_lsp.code.binary.line_table import read_line_table
 from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.compiler.ptx_files import assemble_ptx
-from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.emulate import emulate, find_kernel
 from gpa_lsp.execution.emulator.engine.functions import _RECORDING
-from gpa_lsp.execution.emulator.find_kernel import find_kernel
 from gpa_lsp.execution.instrumentation.decode import TracedLaunch, Written, decode_records
 from gpa_lsp.execution.instrumentation.instrument import OwnBuffers, instrument
 from gpa_lsp.execution.instrumentation.model import PLACES, ROWS, STATE, VARIABLES, SiteKind, StateWord

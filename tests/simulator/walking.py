@@ -13,8 +13,7 @@ from gpa_lsp.code.binary.cubin import read_cubin
 from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.compiler.compile import compile_source
-from gpa_lsp.execution.emulator.emulate import emulate
-from gpa_lsp.execution.emulator.find_kernel import find_kernel
+from gpa_lsp.execution.emulator.emulate import emulate, find_kernel
 from gpa_lsp.execution.emulator.model import Budget, Emulation
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.simulator.execution.memory_spaces import GLOBAL_BASE

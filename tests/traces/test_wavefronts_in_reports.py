@@ -15,8 +15,7 @@ from gpa_lsp.code.ptx.model import PtxModule, Space
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.code.symbolic_accesses.wavefronts import count_wavefronts
-from gpa_lsp.execution.emulator.emulate import emulate
-from gpa_lsp.execution.emulator.find_kernel import find_kernel
+from gpa_lsp.execution.emulator.emulate import emulate, find_kernel
 from gpa_lsp.execution.emulator.model import Sampling, SamplingKind, TraceSettings
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.launches.launch import LaunchDescription

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
-from gpa_lsp.execution.emulator.model import Sampling, SamplingKind
-from gpa_lsp.execution.emulator.sampling import choose_blocks
+from gpa_lsp.execution.emulator.model import Sampling, SamplingKind, choose_blocks
 from gpa_lsp.execution.volumes.devices import find_device
 from gpa_lsp.execution.volumes.expressions import LoopTerm, ThreadRegion, Triple, cover_updates
 from gpa_lsp.execution.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions

@@ -12,13 +12,12 @@ from gpa_lsp.execution.emulator.compiled.scheduler import CompiledScheduler, Cor
 from gpa_lsp.execution.emulator.compiled.translated import TRANSLATIONS, Translation
 from gpa_lsp.execution.emulator.engine.fragments import Batch, Frame
 from gpa_lsp.execution.emulator.engine.machine import Machine
+from gpa_lsp.execution.emulator.engine.memory_steps import find_space
 from gpa_lsp.execution.emulator.engine.meter import BudgetReached
 from gpa_lsp.execution.emulator.engine.private_memory import BatchMemory
-from gpa_lsp.execution.emulator.engine.resolving import find_space
 from gpa_lsp.execution.emulator.engine.scheduler import Scheduler
 from gpa_lsp.execution.emulator.engine.shared_checks import SharedChecks
-from gpa_lsp.execution.emulator.model import FaultKind
-from gpa_lsp.execution.emulator.sampling import Blocks
+from gpa_lsp.execution.emulator.model import Blocks, FaultKind
 
 # Lanes of a batch: enough that numpy's fixed costs vanish, few enough that arrays stay in the cache
 _BEST_LANES = 32768

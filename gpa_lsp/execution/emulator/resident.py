@@ -22,9 +22,15 @@ from gpa_lsp.execution.emulator.engine.faults import FaultLog
 from gpa_lsp.execution.emulator.engine.functions import bind_function
 from gpa_lsp.execution.emulator.engine.geometry import Geometry
 from gpa_lsp.execution.emulator.engine.launching import HEAP_NAME, WORKSPACE, WORKSPACE_BYTES, Heap
-from gpa_lsp.execution.emulator.engine.machine import Machine, find_function_addresses, lay_out_shared
+from gpa_lsp.execution.emulator.engine.machine import (
+    TEXTURE_HANDLE_BASE,
+    TEXTURE_HANDLE_STEP,
+    Machine,
+    Texture,
+    find_function_addresses,
+    lay_out_shared,
+)
 from gpa_lsp.execution.emulator.engine.meter import Meter
-from gpa_lsp.execution.emulator.engine.textures import TEXTURE_HANDLE_BASE, TEXTURE_HANDLE_STEP, Texture
 from gpa_lsp.execution.emulator.model import Budget, DeviceError, Fault, FaultKind
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.model import TextureInput

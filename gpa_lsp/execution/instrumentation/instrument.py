@@ -14,7 +14,7 @@ from gpa_lsp.code.ptx.model import Address, CallDetails, PtxFunction, PtxInstruc
 from gpa_lsp.code.ptx.reachable import list_reachable
 from gpa_lsp.code.ptx.statements import FunctionText, ModuleStatements, find_statements
 from gpa_lsp.code.ptx.static_instructions import count_bytes_per_lane, describe_instruction, list_static_instructions
-from gpa_lsp.execution.emulator.operations.matrix_addresses import matrix_addresses
+from gpa_lsp.execution.emulator.operations.matrix_layouts import matrix_addresses
 from gpa_lsp.execution.instrumentation.code import RecordWriter, write_call, write_prologue, write_way_read
 from gpa_lsp.execution.instrumentation.model import (
     BLOCKS,

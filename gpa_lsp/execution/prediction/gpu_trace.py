@@ -16,8 +16,7 @@ from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, Space
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.compiler.ptx_files import assemble_ptx
 from gpa_lsp.execution.emulator.emulate import check_launch, find_static_shared_bytes
-from gpa_lsp.execution.emulator.model import Sampling, SamplingKind, TraceSink
-from gpa_lsp.execution.emulator.sampling import choose_blocks
+from gpa_lsp.execution.emulator.model import Sampling, SamplingKind, TraceSink, choose_blocks
 from gpa_lsp.execution.emulator.trace import MOST_BLOCKS, Buffer
 from gpa_lsp.execution.instrumentation.decode import TracedLaunch, Written, decode_records
 from gpa_lsp.execution.instrumentation.instrument import instrument

@@ -3,7 +3,7 @@
 import pytest
 
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.compiled.called import Called
+from gpa_lsp.execution.emulator.compiled.scheduler import Called
 from gpa_lsp.execution.emulator.model import Emulation
 from gpa_lsp.execution.launches.launch import ArrayArgument, Generator, LaunchDescription
 from tests.emulator.compiled.comparing import list_different, require_core

@@ -5,9 +5,8 @@ import pytest
 
 from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
-from gpa_lsp.execution.emulator.find_kernel import find_kernel
-from gpa_lsp.execution.emulator.model import Sampling, SamplingKind
-from gpa_lsp.execution.emulator.sampling import choose_blocks
+from gpa_lsp.execution.emulator.emulate import find_kernel
+from gpa_lsp.execution.emulator.model import Sampling, SamplingKind, choose_blocks
 from gpa_lsp.foundation.errors import InputError
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gpa_lsp.execution.emulator.operations.find import bind_operation
-from gpa_lsp.execution.emulator.operations.half_formats import decode_table
+from gpa_lsp.execution.emulator.operations.halves import decode_table
 from tests.emulator.operations.evaluating import as_signed, bits_of, edge_integers, evaluate, read_instruction
 from tests.emulator.operations.exact_floats import (
     BF16,

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.execution.emulator.operations.directed import fuse_exactly
-from gpa_lsp.execution.emulator.operations.exact_lanes import round_fraction
-from gpa_lsp.execution.emulator.operations.fused import fuse_double
+from gpa_lsp.execution.emulator.operations.directed import fuse_exactly, round_fraction
+from gpa_lsp.execution.emulator.operations.exact_arithmetic import fuse_double
 from tests.conftest import examples
 from tests.emulator.operations.evaluating import bits_of, evaluate, pairs, triples
 from tests.emulator.operations.exact_floats import (

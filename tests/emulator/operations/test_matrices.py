@@ -10,8 +10,8 @@ import pytest
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.execution.emulator.model import TraceSettings
 from gpa_lsp.execution.emulator.operations.find import bind_operation
-from gpa_lsp.execution.emulator.operations.half_formats import decode_table
-from gpa_lsp.execution.emulator.operations.matrix_addresses import matrix_addresses
+from gpa_lsp.execution.emulator.operations.halves import decode_table
+from gpa_lsp.execution.emulator.operations.matrix_layouts import matrix_addresses
 from tests.emulator.engine.running import run_text
 from tests.emulator.operations.evaluating import as_signed, bind_warp, read_instruction
 from tests.emulator.operations.exact_floats import F32, encode

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.textures import gather_texture, sample_cube, sample_texture
+from gpa_lsp.execution.emulator.engine.texture_steps import gather_texture, sample_cube, sample_texture
 from gpa_lsp.execution.launches.model import TextureInput
 
 S = ScalarType

@@ -9,21 +9,26 @@ import numpy.typing as npt
 from gpa_lsp.code.ptx.model import SpecialRegister
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.compiled import translated
-from gpa_lsp.execution.emulator.compiled.called import Called
-from gpa_lsp.execution.emulator.compiled.lanes import LaneFragment, LaneRegisters, build_fragment, detach, write_back
+from gpa_lsp.execution.emulator.compiled.lanes import (
+    CoreRows,
+    LaneFragment,
+    LaneRegisters,
+    build_fragment,
+    detach,
+    write_back,
+)
 from gpa_lsp.execution.emulator.compiled.model import LANES, MOST_ELEMENTS, CoreMachine, Phase, Stop
 from gpa_lsp.execution.emulator.compiled.program import CompiledKernel
-from gpa_lsp.execution.emulator.compiled.rows import CoreRows
 from gpa_lsp.execution.emulator.compiled.translated import PieceTable, Translation
 from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE
 from gpa_lsp.execution.emulator.engine.barriers import Barriers
+from gpa_lsp.execution.emulator.engine.binder import find_special
 from gpa_lsp.execution.emulator.engine.faults import find_thread
-from gpa_lsp.execution.emulator.engine.fragments import Barrier, Batch, Fragment, Frame, Segment
+from gpa_lsp.execution.emulator.engine.fragments import Barrier, Batch, Dispatcher, Fragment, Frame, Segment
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.engine.meter import BudgetReached
-from gpa_lsp.execution.emulator.engine.scheduler import LEAST_PATIENCE, PATIENCE, find_place
+from gpa_lsp.execution.emulator.engine.scheduler import LEAST_PATIENCE, PATIENCE, Scheduler, find_place
 from gpa_lsp.execution.emulator.engine.shared_checks import SharedChecks
-from gpa_lsp.execution.emulator.engine.special_registers import find_special
 from gpa_lsp.execution.emulator.engine.values import pack_lanes
 from gpa_lsp.execution.emulator.model import FaultKind
 
@@ -482,3 +487,49 @@ def count_core_bytes(kernel: CompiledKernel, machine: Machine, warps: int) -> in
     traced = 0 if machine.tracer is None else len(machine.instructions)
     per_warp = kernel.frames.frame_bytes + 4 * (len(kernel.segments) + traced) + (MOST_ELEMENTS + 1) * 8 * LANES
     return warps * per_warp
+
+
+class Called(Scheduler):
+    """Runs lanes within functions; those that return go back to the core.
+
+    Args:
+        batch: that is run.
+        machine: the launch.
+        kernel: frame of the kernel.
+        core: takes lanes that are in the kernel, that exit, or that come to a barrier.
+    """
+
+    def __init__(self, batch: Batch, machine: Machine, kernel: Frame, core: Dispatcher) -> None:
+        super().__init__(batch, machine.meter, machine.faults, machine.tracer, machine.instructions)
+        self._kernel = kernel
+        self._core = core
+
+    def go(self, fragment: Fragment, segment: Segment) -> None:
+        """Send a fragment on."""
+        if fragment.frame is self._kernel:
+            self._core.go(fragment, segment)
+        else:
+            super().go(fragment, segment)
+
+    def meet(self, barrier: Barrier, fragment: Fragment) -> None:
+        """A fragment has come to a barrier."""
+        self._core.meet(barrier, fragment)
+
+    def retire(self, fragment: Fragment) -> None:
+        """The lanes of a fragment have exited."""
+        self._core.retire(fragment)
+
+    def run_some(self) -> bool:
+        """Run those that can run, until all have left or it is time to look whether others can; False when there were none.
+
+        Raises:
+            BudgetReached: time, instructions or memory ran out.
+        """
+        fragment = self._pick()
+        if fragment is None:
+            return False
+        while fragment is not None:
+            self._run_segment(fragment)
+            # The next turn is of those that wait for longest.
+            fragment = None if self._polled >= self._patience else self._pick()
+        return True

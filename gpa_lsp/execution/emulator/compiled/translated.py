@@ -12,8 +12,13 @@ import numpy.typing as npt
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.execution.emulator.compiled.lowering import Operation
 from gpa_lsp.execution.emulator.compiled.model import DIVIDE, LANES, LOAD, PYTHON, STORE, list_codes
-from gpa_lsp.execution.emulator.compiled.pieces import Piece, find_pieces, list_read_by_python, list_written
-from gpa_lsp.execution.emulator.compiled.program import CompiledKernel
+from gpa_lsp.execution.emulator.compiled.program import (
+    CompiledKernel,
+    Piece,
+    find_pieces,
+    list_read_by_python,
+    list_written,
+)
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.native.shared_library import may_translate, open_source
 from gpa_lsp.foundation.records import ColumnRecord

@@ -13,7 +13,7 @@ from gpa_lsp.execution.emulator.engine.accesses import Place
 from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, flatten, read_as
 from gpa_lsp.execution.emulator.engine.fragments import Fragment
 from gpa_lsp.execution.emulator.engine.lane_steps import narrow_mask
-from gpa_lsp.execution.emulator.engine.resolving import bind_address, make_access, make_resolver
+from gpa_lsp.execution.emulator.engine.memory_steps import bind_address, make_access, make_resolver
 from gpa_lsp.execution.emulator.engine.values import U64, Value
 from gpa_lsp.execution.emulator.operations.atomics import AtomicFunction, atomic_function
 from gpa_lsp.execution.emulator.operations.single import canonicalise

@@ -11,11 +11,11 @@ from msgspec import Struct
 from gpa_lsp.code.ptx.blocks import PtxBlocks
 from gpa_lsp.code.ptx.model import Immediate, Symbol
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.engine import calls
+from gpa_lsp.execution.emulator.engine import control
 from gpa_lsp.execution.emulator.engine.barriers import BlockBarrier, WarpBarrier, end_with_barrier
 from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, flatten
-from gpa_lsp.execution.emulator.engine.calls import Builtin
 from gpa_lsp.execution.emulator.engine.control import (
+    Builtin,
     end_guarded,
     end_with_branch,
     end_with_exit,
@@ -200,7 +200,7 @@ def bind_end(ending: Ending) -> None:
             segment.end = end_with_exit(binder.guard, ending.following)
             segment.closing = _close_with_exit(ending)
         case "ret":
-            leaves = end_with_exit(None, None) if binder.function.is_entry else calls.leave
+            leaves = end_with_exit(None, None) if binder.function.is_entry else control.leave
             segment.closing = _close_with_exit(ending) if binder.function.is_entry else None
             segment.end = end_guarded(binder.guard, ending.following, leaves)
         case "trap":
@@ -333,18 +333,18 @@ def _bind_call(ending: Ending) -> End:
         raise UnsupportedInstruction("call without a callee")
     arguments = [binder.take_stored(_name(operand)) for operand in call.arguments]
     following.returned = [binder.expect_returned(_name(operand)) for operand in call.results]
-    site = calls.CallSite(machine=machine, arguments=arguments, return_to=following, static=binder.static)
+    site = control.CallSite(machine=machine, arguments=arguments, return_to=following, static=binder.static)
     if call.callee is None:
         if call.pointer is None:
             raise UnsupportedInstruction("call without a callee")
-        return calls.end_with_indirect_call(call.pointer.slot, site)
+        return control.end_with_indirect_call(call.pointer.slot, site)
     function = machine.module.functions.get(call.callee)
     if function is not None and function.instructions:
-        return calls.end_with_call(call.callee, site)
+        return control.end_with_call(call.callee, site)
     builtin = find_builtin(machine, call.callee)
     if builtin is None:
         raise UnsupportedInstruction(f"{call.callee} has no body")
-    return calls.end_with_builtin(builtin, site)
+    return control.end_with_builtin(builtin, site)
 
 
 def _name(operand: object) -> str:

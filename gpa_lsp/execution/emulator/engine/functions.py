@@ -11,7 +11,7 @@ from gpa_lsp.execution.emulator.engine.ends import Ending, bind_end
 from gpa_lsp.execution.emulator.engine.fragments import BoundFunction, Closing, ClosingKind, Fragment, Segment
 from gpa_lsp.execution.emulator.engine.instructions import bind_instruction, find_gate
 from gpa_lsp.execution.emulator.engine.lane_steps import guarded_mask
-from gpa_lsp.execution.emulator.engine.lives import ENDING, MEETING, find_lives
+from gpa_lsp.execution.emulator.engine.layout import ENDING, MEETING, find_lives
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.model import FaultKind
 

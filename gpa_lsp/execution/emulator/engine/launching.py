@@ -17,13 +17,18 @@ from gpa_lsp.code.ptx.reachable import list_reachable
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
 from gpa_lsp.execution.emulator.engine.arena import Arena, Region
+from gpa_lsp.execution.emulator.engine.binder import WORKSPACE_REGISTERS
 from gpa_lsp.execution.emulator.engine.faults import FaultLog
 from gpa_lsp.execution.emulator.engine.functions import bind_function
 from gpa_lsp.execution.emulator.engine.geometry import Geometry
-from gpa_lsp.execution.emulator.engine.machine import Machine, lay_out_shared
+from gpa_lsp.execution.emulator.engine.machine import (
+    TEXTURE_HANDLE_BASE,
+    TEXTURE_HANDLE_STEP,
+    Machine,
+    Texture,
+    lay_out_shared,
+)
 from gpa_lsp.execution.emulator.engine.meter import Meter
-from gpa_lsp.execution.emulator.engine.special_registers import WORKSPACE_REGISTERS
-from gpa_lsp.execution.emulator.engine.textures import TEXTURE_HANDLE_BASE, TEXTURE_HANDLE_STEP, Texture
 from gpa_lsp.execution.emulator.engine.tracing import Tracer
 from gpa_lsp.execution.emulator.trace import Buffer
 from gpa_lsp.execution.launches.launch import LaunchDescription

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import Struct
+
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, PtxVariable
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
 from gpa_lsp.execution.emulator.engine.arena import Arena, Region
@@ -11,8 +13,8 @@ from gpa_lsp.execution.emulator.engine.faults import FaultLog
 from gpa_lsp.execution.emulator.engine.fragments import BoundFunction
 from gpa_lsp.execution.emulator.engine.geometry import Geometry
 from gpa_lsp.execution.emulator.engine.meter import Meter
-from gpa_lsp.execution.emulator.engine.textures import Texture
 from gpa_lsp.execution.emulator.engine.tracing import Tracer
+from gpa_lsp.execution.launches.model import TextureInput
 
 # Address of the module's first function; the others follow every 16 bytes. They are no memory.
 FUNCTION_BASE = 0x1_0000
@@ -181,3 +183,14 @@ def lay_out_shared(module: PtxModule, functions: list[PtxFunction], kernel: PtxF
         end = -(-end // alignment) * alignment
         offsets |= {one.name: end for one in dynamic}
     return offsets, end
+
+
+TEXTURE_HANDLE_BASE = 0x5_0000_0000  # Handle of the first texture; the others follow every 64. They are no addresses.
+TEXTURE_HANDLE_STEP = 64
+
+
+class Texture(Struct, frozen=True, kw_only=True):
+    """A texture with its memory."""
+
+    source: TextureInput  # as described
+    region: Region  # of its texels in global memory

@@ -26,14 +26,23 @@ from gpa_lsp.execution.emulator.engine.lane_steps import guarded_mask
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.engine.values import BOOL, U32, U64, WARP_LANES, Value
 from gpa_lsp.execution.emulator.model import FaultKind
-from gpa_lsp.execution.emulator.operations.matrix_descriptors import UNIT_BYTES, arrange, find_rows, has_base_offset
 from gpa_lsp.execution.emulator.operations.matrix_layouts import left_fragment, sum_fragment
-from gpa_lsp.execution.emulator.operations.matrix_numbers import BITS, pack, register_type, unpack
-from gpa_lsp.execution.emulator.operations.matrix_products import multiply_floats, multiply_integers
+from gpa_lsp.execution.emulator.operations.matrix_numbers import (
+    BITS,
+    multiply_floats,
+    multiply_integers,
+    pack,
+    register_type,
+    unpack,
+)
 from gpa_lsp.execution.emulator.operations.warp_group_products import (
     GROUP_WARPS,
+    UNIT_BYTES,
     WARP_ROWS,
     WarpGroupProduct,
+    arrange,
+    find_rows,
+    has_base_offset,
     read_product,
 )
 from gpa_lsp.foundation.numbers import format_count

@@ -7,7 +7,7 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.half_formats import widen
+from gpa_lsp.execution.emulator.operations.halves import widen
 from gpa_lsp.execution.emulator.operations.modifiers import as_unsigned
 from gpa_lsp.execution.emulator.operations.single import flush
 

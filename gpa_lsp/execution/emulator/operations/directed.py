@@ -5,15 +5,13 @@ that a 53-bit result falls on the wrong side; sums are rounded to odd first. Dou
 All functions take arrays of one length. Source: PTX ISA 9.0, section 9.7.3; IEEE 754-2019, section 4.3.
 """
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from gpa_lsp.execution.emulator.operations.error_free import round_to_odd, two_product, two_sum
-from gpa_lsp.execution.emulator.operations.exact_lanes import correct_lanes
 
 Singles = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -199,3 +197,100 @@ def fuse_exactly(a: Doubles, b: Doubles, c: Doubles, mode: str = "rn") -> Double
 
 def _fuse_fractions(a: Fraction, b: Fraction, c: Fraction) -> Fraction:
     return a * b + c
+
+
+# Error-free transformations in double precision, and rounding to odd.
+#
+# A sum or product is given as its rounded value and the exact rest. A value *rounded to odd* (its last bit set
+# whenever something was cut off) can be rounded again to a narrower format, in any direction, as if it were exact.
+#
+# Source: Knuth's two-sum; Dekker's product; S. Boldo and G. Melquiond, "Emulation of a FMA and correctly rounded sums:
+# proved algorithms using rounding to odd", IEEE Transactions on Computers 57(4), 2008.
+
+_SPLITTER = np.float64(2**27 + 1)
+
+
+def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """a + b as (rounded, rest), exact where nothing overflows. float64 arrays or scalars."""
+    total = np.add(a, b)
+    b_part = np.subtract(total, a)
+    a_part = np.subtract(total, b_part)
+    return total, np.add(np.subtract(a, a_part), np.subtract(b, b_part))
+
+
+def _split(a: Any) -> tuple[Any, Any]:
+    """High and low 26 bits."""
+    scaled = np.multiply(a, _SPLITTER)
+    high = np.subtract(scaled, np.subtract(scaled, a))
+    return high, np.subtract(a, high)
+
+
+def two_product(a: Any, b: Any) -> tuple[Any, Any]:
+    """a · b as (rounded, rest), exact for factors below 2^990 and products of at least 2^-950 (or factors of zero)."""
+    product = np.multiply(a, b)
+    a_high, a_low = _split(a)
+    b_high, b_low = _split(b)
+    rest = np.subtract(np.multiply(a_high, b_high), product)
+    rest = np.add(rest, np.multiply(a_high, b_low))
+    rest = np.add(rest, np.multiply(a_low, b_high))
+    return product, np.add(rest, np.multiply(a_low, b_low))
+
+
+def round_to_odd(total: Any, rest: Any) -> Any:
+    """Round total + rest (rest below half a unit of total's last place) to odd. float64."""
+    inexact = np.not_equal(rest, 0.0)
+    bits = total.view(np.uint64)
+    overshot = np.logical_and(inexact, np.signbit(rest) != np.signbit(total))
+    bits = np.subtract(bits, overshot.astype(np.uint64))
+    odd = np.bitwise_or(bits, inexact.astype(np.uint64))
+    kept = np.where(np.logical_and(inexact, np.isfinite(total)), odd, total.view(np.uint64))
+    return (kept if kept.ndim else kept[()]).view(np.float64)
+
+
+def round_fraction(value: Fraction, mode: str) -> float:
+    """Round a rational number to a double.
+
+    Args:
+        mode: ``rn rz rm rp``.
+    """
+    try:
+        nearest = value.numerator / value.denominator
+    except OverflowError:
+        nearest = math.inf if value > 0 else -math.inf
+    if mode == "rn":
+        return nearest
+    if math.isinf(nearest):
+        sign = 1 if value > 0 else -1
+    else:
+        rest = value - Fraction(nearest)
+        if rest == 0:
+            return nearest
+        sign = -1 if rest > 0 else 1  # where the nearest lies, seen from the value
+    if mode == "rz":
+        mode = "rm" if value > 0 else "rp"
+    if mode == "rm":
+        return math.nextafter(nearest, -math.inf) if sign > 0 else nearest
+    return math.nextafter(nearest, math.inf) if sign < 0 else nearest
+
+
+def correct_lanes(
+    result: Doubles, lanes: npt.NDArray[np.bool_], exact: Callable[..., Fraction], sources: tuple[Any, ...], mode: str
+) -> Doubles:
+    """Compute some lanes exactly and put them in place.
+
+    Args:
+        result: float64[n], changed in place.
+        lanes: bool[n]; lanes with a source or a result that is not a finite number are left alone, and so are exact zeros.
+        sources: float64[n] each.
+        mode: ``rn rz rm rp``.
+    """
+    chosen = lanes.copy()
+    for source in sources:
+        chosen &= np.isfinite(source)
+    chosen &= ~np.isnan(result)
+    for lane in np.nonzero(chosen)[0].tolist():
+        value = exact(*(Fraction(float(source[lane])) for source in sources))
+        if value != 0:
+            rounded = round_fraction(value, mode)
+            result[lane] = math.copysign(rounded, value) if rounded == 0 else rounded
+    return result

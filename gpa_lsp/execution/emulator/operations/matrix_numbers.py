@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.half_formats import decode_table, widen, widen_bfloat
-from gpa_lsp.execution.emulator.operations.halves import narrow_double
+from gpa_lsp.execution.emulator.operations.exact_arithmetic import fuse_double
+from gpa_lsp.execution.emulator.operations.halves import decode_table, narrow_double, widen, widen_bfloat
 from gpa_lsp.execution.emulator.operations.single import canonicalise
 
 S = ScalarType
@@ -79,3 +79,31 @@ def pack(elements: Any, kind: ScalarType) -> Any:
         return elements.astype(np.int32).view(np.uint32)
     bits = narrow_double(kind)(np.ascontiguousarray(elements))
     return np.ascontiguousarray(bits).view(np.uint32)
+
+
+def multiply_floats(a: Any, b: Any, c: Any) -> Any:
+    """[w, m, k] · [w, k, n] + [w, m, n] in float64."""
+    return np.add(np.matmul(a, b), c)
+
+
+def multiply_doubles(a: Any, b: Any, c: Any) -> Any:
+    """The same with fused multiply-adds."""
+    shape = c.shape
+    total = np.ascontiguousarray(c).reshape(-1)
+    for place in range(a.shape[2]):
+        left = np.broadcast_to(a[:, :, place, None], shape).reshape(-1)
+        right = np.broadcast_to(b[:, None, place, :], shape).reshape(-1)
+        total = fuse_double(left, right, total)
+    return total.reshape(shape)
+
+
+def multiply_integers(a: Any, b: Any, c: Any, *, clamps: bool) -> Any:
+    """Exact products of small integers (by float64, which holds them) and sums in int64; modulo 2^32 or clamped to int32."""
+    total = c + np.rint(np.matmul(a.astype(np.float64), b.astype(np.float64))).astype(np.int64)
+    return np.clip(total, -(2**31), 2**31 - 1) if clamps else total
+
+
+def multiply_bits(a: Any, b: Any, c: Any, joins: Any) -> Any:
+    """Counts of ones in the rows of A joined with the columns of B."""
+    joined = joins(a[:, :, None, :], b.transpose(0, 2, 1)[:, None, :, :])
+    return c + joined.sum(axis=-1, dtype=np.int64)

@@ -92,3 +92,17 @@ def over_lanes(function: Callable[..., Any]) -> Callable[..., Any]:
 def _first(results: Any) -> Any:
     """The only lane of one result or of several."""
     return tuple(result[0] for result in results) if isinstance(results, tuple) else results[0]
+
+
+Function = Callable[..., Any]
+
+
+def by_parts(function: Function, part: "np.dtype[Any] | type[np.generic]") -> Function:
+    """Let a function of lanes work on the parts of registers."""
+
+    def evaluate(*sources: Any) -> Any:
+        whole = sources[0].dtype
+        result = function(*(np.ascontiguousarray(source).view(part) for source in sources))
+        return result.view(whole)
+
+    return over_lanes(evaluate)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+
 Function = Callable[..., Any]
 
 _SIGN = np.uint32(0x8000_0000)
@@ -66,3 +68,64 @@ def finish(raw: Function, *, flushes: bool = False, saturates: bool = False) -> 
     if not flushes:
         return lambda *sources: last(raw(*sources))
     return lambda *sources: last(flush(raw(*map(flush, sources))))
+
+
+def build_extreme(kind: ScalarType, *, greatest: bool, keeps_nan: bool, by_magnitude: bool) -> Function:
+    """Build ``min`` or ``max`` of F32 or F64.
+
+    Args:
+        greatest: ``max``.
+        keeps_nan: ``.NaN``: the result is NaN where any operand is.
+        by_magnitude: ``.xorsign.abs``.
+    """
+    unsigned = np.dtype(f"u{kind.bytes}")
+    number: Function
+    merge: Function
+    if greatest:
+        number, merge = np.maximum if keeps_nan else np.fmax, np.bitwise_and
+    else:
+        number, merge = np.minimum if keeps_nan else np.fmin, np.bitwise_or
+
+    def choose(a: Any, b: Any) -> Any:
+        result = number(a, b)
+        equal = np.equal(a, b)
+        if not equal.any():
+            return result
+        # Equal numbers differ at most in the sign of zero: −0 < +0.
+        bits = np.where(equal, merge(a.view(unsigned), b.view(unsigned)), result.view(unsigned))
+        return (bits if bits.ndim else bits[()]).view(result.dtype)
+
+    if not by_magnitude:
+        return choose
+
+    def choose_magnitude(a: Any, b: Any) -> Any:
+        chosen = number(np.abs(a), np.abs(b))
+        sign = np.logical_xor(np.signbit(a), np.signbit(b))
+        return np.copysign(chosen, np.subtract(chosen.dtype.type(0.5), sign.astype(chosen.dtype)))
+
+    return choose_magnitude
+
+
+_DOUBLE_SIGN = np.uint64(1 << 63)
+_MAGNITUDE = np.uint64(0x7FFF_FFFF_FFFF_FFFF)
+_SMALLEST_NORMAL = np.uint64(1 << 52)
+_HIGH_WORD = np.uint64(0xFFFF_FFFF_0000_0000)
+
+
+def keep_high_word(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``.approx.ftz.f64``: of operand and result only the upper 32 bits count; subnormal numbers are zeros."""
+
+    def evaluate(a: Any) -> Any:
+        high = np.bitwise_and(_flush_double(a).view(np.uint64), _HIGH_WORD).view(np.float64)
+        result = function(np.where(np.isnan(a), a, high))
+        bits = np.bitwise_and(_flush_double(result).view(np.uint64), _HIGH_WORD)
+        return (bits if bits.ndim else bits[()]).view(np.float64)
+
+    return evaluate
+
+
+def _flush_double(values: Any) -> Any:
+    bits = values.view(np.uint64)
+    subnormal = np.less(bits & _MAGNITUDE, _SMALLEST_NORMAL)
+    kept = np.where(subnormal, bits & _DOUBLE_SIGN, bits)
+    return (kept if kept.ndim else kept[()]).view(np.float64)

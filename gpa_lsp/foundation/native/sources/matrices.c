@@ -3,7 +3,7 @@
 
 #define MOST_ELEMENTS_OF_MATRIX 4096
 
-/* gpa_lsp.execution.emulator.compiled.matrices writes it. An element is a place in a register of a lane: 1024 register + 32 lane + bit. */
+/* gpa_lsp.execution.emulator.compiled.instructions writes it. An element is a place in a register of a lane: 1024 register + 32 lane + bit. */
 typedef struct {
     int32_t rows, columns, depth;
     int32_t registers[3], results; /* how many of A, B and C; of D */

@@ -10,19 +10,15 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.converting import (
-    INTEGER_ROUNDERS,
-    chain,
-    float_to_float,
-    float_to_integer,
-    integer_to_float,
-    integer_to_integer,
-    integer_to_odd,
-)
-from gpa_lsp.execution.emulator.operations.half_formats import encode, narrow, round_to_format, widen
+from gpa_lsp.execution.emulator.operations.directed import add_double, round_to_single
+from gpa_lsp.execution.emulator.operations.halves import encode, narrow, round_to_format, widen
 from gpa_lsp.execution.emulator.operations.model import Family, LaneOperation
-from gpa_lsp.execution.emulator.operations.modifiers import ROUNDINGS, over_lanes
-from gpa_lsp.execution.emulator.operations.single import flush, saturate
+from gpa_lsp.execution.emulator.operations.modifiers import ROUNDINGS, find_limits, over_lanes
+from gpa_lsp.execution.emulator.operations.single import canonicalise, flush, saturate
+
+# Conversions between integers and floating point: the functions behind ``cvt``.
+#
+# All functions take and give arrays of lanes or scalars unless they say otherwise.
 
 Function = Callable[..., Any]
 S = ScalarType
@@ -105,6 +101,149 @@ def _to_half(words: tuple[str, ...], source: ScalarType, result: ScalarType, mod
         return encode(saturate(rounded) if saturates else rounded, name)
 
     return over_lanes(evaluate)
+
+
+INTEGER_ROUNDERS: dict[str, Function] = {
+    "rni": np.rint,
+    "rzi": np.trunc,
+    "rmi": np.floor,
+    "rpi": np.ceil,
+}
+
+
+def float_to_integer(rounder: Function, source: ScalarType, result: ScalarType) -> Function:
+    """Build the conversion of float32 or float64 to an integer.
+
+    What is out of range is clamped. NaN gives 0, but where the source is f64 or the result has 64 bits: there it gives the integer with only
+    the highest bit set.
+
+    Source: PTX ISA 9.0, section 9.7.9.22 (cvt), notes on float-to-integer conversion.
+    """
+    dtype = result.natural_dtype
+    least_integer, greatest_integer = find_limits(result)
+    high_bit = source is S.F64 or result.bytes == 8
+    special = (
+        np.array(1 << (8 * dtype.itemsize - 1), f"u{dtype.itemsize}").view(dtype)[()] if high_bit else dtype.type(0)
+    )
+    # Bounds that the source format holds exactly: the lowest integer, and the power of two above the highest.
+    lowest, above = float(least_integer), float(greatest_integer + 1)
+    via = np.dtype(np.int64) if dtype.itemsize < 8 else dtype
+    truncates = rounder is np.trunc
+    direct = dtype == np.int32
+
+    def evaluate(values: Any) -> Any:
+        rounded = values if truncates else rounder(values)
+        least = np.minimum.reduce(rounded, axis=None, initial=np.inf)
+        greatest = np.maximum.reduce(rounded, axis=None, initial=-np.inf)
+        if least >= lowest and greatest < above:  # neither holds of NaN
+            return rounded.astype(dtype) if direct or via is dtype else rounded.astype(via).astype(dtype)
+        return clamp(rounded if not truncates else np.trunc(values))
+
+    def clamp(rounded: Any) -> Any:
+        inside = np.logical_and(rounded >= lowest, rounded < above)
+        converted = np.where(inside, rounded, 0.0).astype(via).astype(dtype)
+        converted = np.where(rounded < lowest, dtype.type(least_integer), converted)
+        converted = np.where(rounded >= above, dtype.type(greatest_integer), converted)
+        converted = np.where(np.isnan(rounded), special, converted)
+        return converted if converted.ndim else converted[()]
+
+    return evaluate
+
+
+def integer_to_integer(source: ScalarType, result: ScalarType, *, saturates: bool) -> Function:
+    """Build the conversion between integers: by the source's sign to any width, cut off or clamped."""
+    dtype = result.natural_dtype
+    if not saturates:
+        return lambda values: values.astype(dtype)
+    ours, theirs = find_limits(source), find_limits(result)
+    lowest = source.natural_dtype.type(max(ours[0], theirs[0]))
+    highest = source.natural_dtype.type(min(ours[1], theirs[1]))
+    return lambda values: np.minimum(np.maximum(values, lowest), highest).astype(dtype)
+
+
+def integer_to_float(source: ScalarType, result: ScalarType, mode: str) -> Function:
+    """Build the conversion of an integer to float32 or float64 with one rounding."""
+    dtype = result.natural_dtype
+    if mode == "rn" or source.bytes <= 2 or (result is S.F64 and source.bytes <= 4):
+        return lambda values: values.astype(dtype)
+    if result is S.F32 and source.bytes == 4:
+        return over_lanes(lambda values: round_to_single(values.astype(np.float64), mode))
+    if result is S.F32:
+        return over_lanes(lambda values: round_to_single(integer_to_odd(values), mode))
+    add = add_double(mode)
+    return over_lanes(lambda values: _fix_zero(values, add(*_split_words(values))))
+
+
+def _fix_zero(values: Any, result: Any) -> Any:
+    """The integer 0 is +0 whatever the rounding."""
+    result[values == 0] = 0.0
+    return result
+
+
+def _split_words(values: Any) -> tuple[Any, Any]:
+    """A 64-bit integer as two exact float64: its high word (with the sign) times 2^32, and its low word."""
+    shift = values.dtype.type(32)
+    high = np.left_shift(np.right_shift(values, shift), shift)
+    return high.astype(np.float64), np.subtract(values, high).astype(np.float64)
+
+
+def integer_to_odd(values: Any) -> Any:
+    """64-bit integers as float64 rounded to odd (at 53 bits or a few less)."""
+    kind = values.dtype.type
+    large = np.logical_or(values >= kind(2**53), values <= kind(-(2**53)) if values.dtype.kind == "i" else False)
+    if not large.any():
+        return values.astype(np.float64)
+    low = np.bitwise_and(values, kind(0x7FF))
+    odd = np.bitwise_or(np.subtract(values, low), np.where(low != 0, kind(0x800), kind(0)))
+    return np.where(large, odd, values).astype(np.float64)
+
+
+def float_to_float(source: ScalarType, result: ScalarType, mode: str, *, flushes: bool, saturates: bool) -> Function:
+    """Build the conversion between float32 and float64.
+
+    Args:
+        result: F32 or F64; the same as the source only for ``.sat`` or rounding to integral values.
+        mode: ``rn rz rm rp``, or ``rni rzi rmi rpi`` for an integral value.
+    """
+    steps: list[Function] = []
+    if flushes and source is S.F32:
+        steps.append(flush)
+    if mode in INTEGER_ROUNDERS:
+        steps.append(INTEGER_ROUNDERS[mode])
+    elif source is S.F32 and result is S.F64:
+        steps.append(lambda values: values.astype(np.float64))
+    elif source is S.F64 and result is S.F32:
+        steps.append(
+            (lambda values: values.astype(np.float32))
+            if mode == "rn"
+            else over_lanes(lambda values: round_to_single(values, mode))
+        )
+    if flushes and result is S.F32 and source is S.F64:
+        steps.append(flush)
+    if saturates:
+        steps.append(saturate)
+    elif result is S.F32 and (source is S.F64 or mode in INTEGER_ROUNDERS):
+        steps.append(canonicalise)
+    elif result is S.F32:
+        steps.append(lambda values: canonicalise(np.positive(values)))  # of an array of its own
+    return chain(steps)
+
+
+def chain(steps: list[Function]) -> Function:
+    """One function after the other."""
+    if not steps:
+        return np.positive
+    if len(steps) == 1:
+        return steps[0]
+    first, *rest = steps
+
+    def evaluate(values: Any) -> Any:
+        values = first(values)
+        for function in rest:
+            values = function(values)
+        return values
+
+    return evaluate
 
 
 FAMILY = Family(opcodes=("cvt",), bind=bind)

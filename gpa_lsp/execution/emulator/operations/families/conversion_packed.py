@@ -10,7 +10,7 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.half_formats import (
+from gpa_lsp.execution.emulator.operations.halves import (
     FORMATS,
     decode_scale_table,
     decode_table,

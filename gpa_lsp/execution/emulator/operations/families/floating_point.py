@@ -14,11 +14,10 @@ from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.operations import directed
 from gpa_lsp.execution.emulator.operations.exact_arithmetic import DOUBLE, SINGLE
-from gpa_lsp.execution.emulator.operations.half_formats import widen
-from gpa_lsp.execution.emulator.operations.high_words import keep_high_word
+from gpa_lsp.execution.emulator.operations.halves import widen
 from gpa_lsp.execution.emulator.operations.model import Family, LaneOperation
 from gpa_lsp.execution.emulator.operations.modifiers import find_rounding, find_type, over_lanes, same_types
-from gpa_lsp.execution.emulator.operations.single import canonicalise, finish, flush, saturate
+from gpa_lsp.execution.emulator.operations.single import canonicalise, finish, flush, keep_high_word, saturate
 
 Function = Callable[..., Any]
 S = ScalarType

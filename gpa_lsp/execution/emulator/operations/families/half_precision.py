@@ -13,8 +13,7 @@ from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.operations.comparing import find_combination, find_comparison
 from gpa_lsp.execution.emulator.operations.halves import build_half
 from gpa_lsp.execution.emulator.operations.model import Family, LaneOperation
-from gpa_lsp.execution.emulator.operations.modifiers import find_type, over_lanes, same_types
-from gpa_lsp.execution.emulator.operations.parts import by_parts
+from gpa_lsp.execution.emulator.operations.modifiers import by_parts, find_type, over_lanes, same_types
 
 Function = Callable[..., Any]
 S = ScalarType

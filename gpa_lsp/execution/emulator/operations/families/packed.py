@@ -12,8 +12,7 @@ from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.operations.exact_arithmetic import SINGLE
 from gpa_lsp.execution.emulator.operations.model import Family, LaneOperation
-from gpa_lsp.execution.emulator.operations.modifiers import find_rounding, find_type, over_lanes, same_types
-from gpa_lsp.execution.emulator.operations.parts import by_parts
+from gpa_lsp.execution.emulator.operations.modifiers import by_parts, find_rounding, find_type, over_lanes, same_types
 from gpa_lsp.execution.emulator.operations.single import finish
 
 Function = Callable[..., Any]

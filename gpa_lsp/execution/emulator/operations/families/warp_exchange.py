@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from gpa_lsp.code.ptx.model import Pair, PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.extremes import build_extreme
 from gpa_lsp.execution.emulator.operations.model import Family, WarpOperation
 from gpa_lsp.execution.emulator.operations.modifiers import SIGNED, as_unsigned
-from gpa_lsp.execution.emulator.operations.single import canonicalise
+from gpa_lsp.execution.emulator.operations.single import build_extreme, canonicalise
 
 Function = Callable[..., Any]
 S = ScalarType
