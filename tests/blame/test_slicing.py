@@ -28,108 +28,60 @@ def make_slicer(view: FunctionView, *, reach: float = float("inf"), work: int = 
     return Slicer(blocks, joins, def_use, paths=paths, find_reach=lambda row, resource: reach, budget=budget)
 
 
-def slice_row(text: str, row: int) -> dict[int, tuple[int, ...]]:
-    return make_slicer(view_text(text)).find_sources(row)
-
-
-def test_the_last_def_hides_the_ones_before():
-    assert slice_row("MOV R2, R3\nMOV R2, R4\nIADD3 R6, R2, R2, RZ", 2) == {1: (2,)}
-
-
-def test_a_guarded_def_lets_the_one_before_it_through_to_an_unguarded_use():
-    text = "MOV R0, R9\n@!P0 LDC R0, c[0x0][R4]\n@P0 LDG.E R0, [R2.64]\nIADD3 R6, R0, R7, RZ"
-    assert slice_row(text, 3) == {1: (0,), 2: (0,)}
-
-
-def test_the_search_goes_on_until_the_conditions_cover_the_use():
-    text = "MOV R0, R9\n@P1 MOV R0, R8\n@P0 MOV R0, R7\nIADD3 R6, R0, R5, RZ"
-    assert set(slice_row(text, 3)) == {0, 1, 2}
-
-
-def test_a_def_under_the_condition_of_the_use_ends_the_search():
-    text = "MOV R0, R9\n@P0 MOV R0, R8\n@P0 IADD3 R6, R0, R5, RZ"
-    assert slice_row(text, 2) == {1: (0,)}
-
-
-def test_a_def_under_another_condition_does_not():
-    text = "MOV R0, R9\n@!P0 MOV R0, R8\n@P0 IADD3 R6, R0, R5, RZ"
-    assert slice_row(text, 2) == {0: (0,), 1: (0,)}
-
-
-def test_a_predicate_written_in_between_is_another_condition():
-    text = "MOV R0, R9\n@P0 MOV R0, R8\nISETP.LT.AND P0, PT, R4, R5, PT\n@P0 IADD3 R6, R0, R5, RZ"
-    assert slice_row(text, 3) == {0: (0,), 1: (0,), 2: (P0,)}
-    complementary = "MOV R0, R9\n@P0 MOV R0, R8\nISETP.LT.AND P0, PT, R4, R5, PT\n@!P0 MOV R0, R7\nMOV R6, R0"
-    assert set(slice_row(complementary, 4)) == {0, 1, 3}
-
-
-def test_a_def_that_rewrites_its_own_guard_was_guarded_by_the_value_before():
-    text = "ISETP.LT.AND P0, PT, R4, R5, PT\n@P0 ISETP.LT.AND P0, PT, R6, R7, PT\n@P0 MOV R0, R8"
-    assert slice_row(text, 2) == {0: (P0,), 1: (P0,)}
-
-
-def test_a_def_overwritten_under_its_own_condition_is_not_seen():
-    text = "MOV R0, R9\n@P0 MOV R0, R8\n@P0 MOV R0, R7\nIADD3 R6, R0, R5, RZ"
-    assert slice_row(text, 3) == {0: (0,), 2: (0,)}
-
-
-def test_guards_uniform_registers_and_uniform_predicates_are_used_like_registers():
-    text = """
-        UISETP.LT.AND UP0, UPT, UR6, UR7, UPT
-        UIADD3 UR4, UR6, 0x1, URZ
-        ISETP.LT.AND P0, PT, R4, R5, PT
-        @P0 IADD3 R6, R2, UR4, RZ
-        @UP0 UIADD3 UR4, UR4, 0x1, URZ
-    """
-    assert slice_row(text, 3) == {1: (UR4,), 2: (P0,)}
-    assert slice_row(text, 4) == {0: (UP0,), 1: (UR4,)}
-
-
-def test_one_instruction_can_write_many_predicates():
-    text = "R2P PR, R4, 0x3\n@P0 MOV R6, R7\n@!P1 MOV R6, R7"
-    assert slice_row(text, 1) == {0: (P0,)}
-    assert slice_row(text, 2) == {0: (P1,)}
-
-
-def test_both_halves_of_a_load_are_one_source():
-    assert slice_row("LDG.E.64 R2, [R4.64]\nDADD R6, R2, R8", 1) == {0: (2, 3)}
-
-
-def test_a_scoreboard_is_a_register_that_setting_defines_and_waiting_uses():
-    text = """
-        B-:R-:W0:-:S02  LDG.E R0, [R2.64]
-        B-:R1:W-:-:S02  STG.E [R4.64], R8
-        B01:R-:W-:-:S05 BRA 0x0
-    """
-    assert slice_row(text, 2) == {0: (number_scoreboard(0),), 1: (number_scoreboard(1),)}
-
-
-def test_depbar_waits_for_the_scoreboard_it_names():
-    assert slice_row("B-:R-:W3:-:S02 LDGDEPBAR\nDEPBAR.LE SB3, 0x1", 1) == {0: (number_scoreboard(3),)}
-
-
-def test_defs_of_both_arms_reach_the_join():
-    text = "@P0 BRA other\nMOV R0, R8\nBRA join\nother:\nMOV R0, R7\njoin:\nMOV R6, R0"
-    assert slice_row(text, 4) == {1: (0,), 3: (0,)}
-
-
-def test_a_loop_carries_a_value_round_to_the_instruction_itself():
-    text = "MOV R0, RZ\ntop:\nIADD3 R0, R0, 0x1, RZ\n@P0 BRA top\nEXIT"
-    assert slice_row(text, 1) == {0: (0,), 1: (0,)}
-
-
-def test_calls_are_stepped_over_and_entries_end_the_search():
-    text = """
-        MOV R0, R9
-        CALL.REL.NOINC `($kernel$helper)
-        MOV R6, R0
-        EXIT
-        $kernel$helper:
-        MOV R5, R0
-        RET.REL.NODEC R20 `(kernel)
-    """
-    assert slice_row(text, 2) == {0: (0,)}
-    assert slice_row(text, 4) == {}
+@pytest.mark.parametrize(
+    ("text", "sources"),
+    [
+        ("MOV R2, R3; MOV R2, R4; IADD3 R6, R2, R2, RZ", {2: {1: (2,)}}),
+        # a guarded def lets the one before it through to an unguarded use, until the conditions cover the use
+        ("MOV R0, R9; @!P0 LDC R0, c[0x0][R4]; @P0 LDG.E R0, [R2.64]; IADD3 R6, R0, R7, RZ", {3: {1: (0,), 2: (0,)}}),
+        ("MOV R0, R9; @P1 MOV R0, R8; @P0 MOV R0, R7; IADD3 R6, R0, R5, RZ", {3: {0: (0,), 1: (0,), 2: (0,)}}),
+        # a def under the condition of the use ends the search, one under another does not
+        ("MOV R0, R9; @P0 MOV R0, R8; @P0 IADD3 R6, R0, R5, RZ", {2: {1: (0,)}}),
+        ("MOV R0, R9; @!P0 MOV R0, R8; @P0 IADD3 R6, R0, R5, RZ", {2: {0: (0,), 1: (0,)}}),
+        # a predicate written in between is another condition
+        (
+            "MOV R0, R9; @P0 MOV R0, R8; ISETP.LT.AND P0, PT, R4, R5, PT; @P0 IADD3 R6, R0, R5, RZ",
+            {3: {0: (0,), 1: (0,), 2: (P0,)}},
+        ),
+        (
+            "MOV R0, R9; @P0 MOV R0, R8; ISETP.LT.AND P0, PT, R4, R5, PT; @!P0 MOV R0, R7; MOV R6, R0",
+            {4: {0: (0,), 1: (0,), 3: (0,)}},
+        ),
+        # a def that rewrites its own guard was guarded by the value before
+        (
+            "ISETP.LT.AND P0, PT, R4, R5, PT; @P0 ISETP.LT.AND P0, PT, R6, R7, PT; @P0 MOV R0, R8",
+            {2: {0: (P0,), 1: (P0,)}},
+        ),
+        # a def overwritten under its own condition is not seen
+        ("MOV R0, R9; @P0 MOV R0, R8; @P0 MOV R0, R7; IADD3 R6, R0, R5, RZ", {3: {0: (0,), 2: (0,)}}),
+        # guards, uniform registers and uniform predicates are used like registers
+        (
+            "UISETP.LT.AND UP0, UPT, UR6, UR7, UPT; UIADD3 UR4, UR6, 0x1, URZ; ISETP.LT.AND P0, PT, R4, R5, PT; "
+            "@P0 IADD3 R6, R2, UR4, RZ; @UP0 UIADD3 UR4, UR4, 0x1, URZ",
+            {3: {1: (UR4,), 2: (P0,)}, 4: {0: (UP0,), 1: (UR4,)}},
+        ),
+        ("R2P PR, R4, 0x3; @P0 MOV R6, R7; @!P1 MOV R6, R7", {1: {0: (P0,)}, 2: {0: (P1,)}}),
+        ("LDG.E.64 R2, [R4.64]; DADD R6, R2, R8", {1: {0: (2, 3)}}),
+        # a scoreboard is a register that setting defines and waiting uses
+        (
+            "B-:R-:W0:-:S02 LDG.E R0, [R2.64]; B-:R1:W-:-:S02 STG.E [R4.64], R8; B01:R-:W-:-:S05 BRA 0x0",
+            {2: {0: (number_scoreboard(0),), 1: (number_scoreboard(1),)}},
+        ),
+        ("B-:R-:W3:-:S02 LDGDEPBAR; DEPBAR.LE SB3, 0x1", {1: {0: (number_scoreboard(3),)}}),
+        # defs of both arms reach the join, and a loop carries a value round to the instruction itself
+        ("@P0 BRA other; MOV R0, R8; BRA join; other:; MOV R0, R7; join:; MOV R6, R0", {4: {1: (0,), 3: (0,)}}),
+        ("MOV R0, RZ; top:; IADD3 R0, R0, 0x1, RZ; @P0 BRA top; EXIT", {1: {0: (0,), 1: (0,)}}),
+        # calls are stepped over, and entries end the search
+        (
+            "MOV R0, R9; CALL.REL.NOINC `($kernel$helper); MOV R6, R0; EXIT; $kernel$helper:; MOV R5, R0; "
+            "RET.REL.NODEC R20 `(kernel)",
+            {2: {0: (0,)}, 4: {}},
+        ),
+    ],
+)
+def test_what_a_use_sees(text: str, sources: dict[int, dict[int, tuple[int, ...]]]) -> None:
+    slicer = make_slicer(view_text(text.replace("; ", "\n")))
+    assert {row: slicer.find_sources(row) for row in sources} == sources
 
 
 def test_what_many_defs_reach_is_cut_but_for_the_near_ones():
