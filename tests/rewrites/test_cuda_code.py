@@ -14,7 +14,7 @@ from gpa_lsp.code.sources.cuda_functions import (
     has_internal_linkage,
     has_own_headers,
 )
-from gpa_lsp.code.sources.cuda_values import read_number
+from gpa_lsp.code.sources.cuda_values import ValueType, read_number
 from gpa_lsp.code.sources.trees import SourceTree, read_text, read_tree, walk
 from gpa_lsp.diagnosis.rewrites.cuda_loops import LOOPS, find_loops_beginning, find_unroll_pragma, is_constant
 from gpa_lsp.diagnosis.rewrites.cuda_types import ExpressionTypes, load_known_functions
@@ -139,38 +139,25 @@ def test_launches() -> None:
 
 
 @pytest.mark.parametrize(
-    ("declaration", "kind", "levels"),
+    ("kind", "levels", "declarations"),
     [
-        ("float v", "float", 0),
-        ("const float v = 1", "float", 0),
-        ("float a, *v", "float", 1),
-        ("float v[4]", "float", 1),
-        ("float v[4][4]", "float", 2),
-        ("const float &v = a", "float", 0),
-        ("double *v[2]", "double", 2),
-        ("unsigned long long v", "integer", 0),
-        ("bool v", "integer", 0),
-        ("size_t v", "integer", 0),
-        ("uint32_t v", "integer", 0),
-        ("long double v", "unknown", 0),
-        ("void *v", "unknown", 1),
-        ("float4 v", "float vector", 0),
-        ("double2 *v", "double vector", 1),
-        ("uint3 v", "integer vector", 0),
-        ("__half v", "unknown", 0),
-        ("T v", "unknown", 0),
-        ("auto v = 1", "auto", 0),
-        ("auto [u, v] = g()", "unknown", 0),
-        ("float v(int)", "unknown", 0),
-        ("float v(2.0f)", "float", 0),
-        ("float v{2.0f}", "float", 0),
-        ("__shared__ float v[32]", "float", 1),
-        ("extern __shared__ float v[]", "float", 1),
+        ("float", 0, "float v | const float v = 1 | const float &v = a | float v(2.0f) | float v{2.0f}"),
+        ("float", 1, "float a, *v | float v[4] | __shared__ float v[32] | extern __shared__ float v[]"),
+        ("float", 2, "float v[4][4]"),
+        ("double", 2, "double *v[2]"),
+        ("integer", 0, "unsigned long long v | bool v | size_t v | uint32_t v"),
+        ("unknown", 0, "long double v | __half v | T v | auto [u, v] = g() | float v(int)"),
+        ("unknown", 1, "void *v"),
+        ("float vector", 0, "float4 v"),
+        ("double vector", 1, "double2 *v"),
+        ("integer vector", 0, "uint3 v"),
+        ("auto", 0, "auto v = 1"),
     ],
 )
-def test_declared_types(declaration: str, kind: str, levels: int) -> None:
-    (found,) = names_of(f"void f(float a) {{ {declaration}; }}").by_name["v"]
-    assert (found.type.scalar.value, found.type.levels) == (kind, levels)
+def test_declared_types(kind: str, levels: int, declarations: str) -> None:
+    for declaration in declarations.split(" | "):
+        (found,) = names_of(f"void f(float a) {{ {declaration}; }}").by_name["v"]
+        assert (found.type.scalar.value, found.type.levels) == (kind, levels), declaration
 
 
 def test_what_is_an_array_and_what_only_points() -> None:
@@ -197,26 +184,19 @@ void f(float a, void (*callback)(double inner)) {
 
 
 @pytest.mark.parametrize(
-    ("line", "name", "kind"),
+    ("line", "meanings"),
     [
-        (1, "a", "float"),
-        (1, "inner", None),
-        (1, "file", "float"),
-        (1, "later", None),
-        (2, "a", "double"),
-        (3, "a", "float"),
-        (4, "a", "double"),
-        (5, "a", "auto"),
-        (6, "a", "double"),
-        (7, "b", None),
+        (1, {"a": "float", "inner": None, "file": "float", "later": None}),
+        *((line, {"a": kind}) for line, kind in enumerate(("double", "float", "double", "auto", "double"), start=2)),
+        (7, {"b": None}),
     ],
 )
-def test_a_name_means_the_nearest_declaration_in_sight(line: int, name: str, kind: str | None) -> None:
+def test_a_name_means_the_nearest_declaration_in_sight(line: int, meanings: dict[str, str | None]) -> None:
     names = names_of(SCOPES)
     row = SCOPES[: SCOPES.index(f"// {line}")].count("\n")
-    place = [node for node in names.places[name] if node.start_point[0] == row][-1]
-    found = names.find(place)
-    assert (None if found is None else found.type.scalar.value) == kind
+    for name, kind in meanings.items():
+        found = names.find([node for node in names.places[name] if node.start_point[0] == row][-1])
+        assert (None if found is None else found.type.scalar.value) == kind
 
 
 def test_a_lambdas_own_names() -> None:
@@ -251,81 +231,48 @@ def test_no_function_begins_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "kind"),
+    ("kind", "expressions"),
     [
-        ("a", "float"),
-        ("-a", "float"),
-        ("!a", "integer"),
-        ("a + n", "float"),
-        ("a + d", "double"),
-        ("n / 2", "integer"),
-        ("n % 2", "integer"),
-        ("a % n", "unknown"),
-        ("a < d", "integer"),
-        ("p[n]", "float"),
-        ("*p", "float"),
-        ("*(p + n)", "float"),
-        ("*(n + p)", "float"),
-        ("(&p[n])[0]", "float"),
-        ("p[n][n]", "unknown"),
-        ("p[n, n]", "unknown"),
-        ("v.x", "float"),
-        ("v.xy", "unknown"),
-        ("q->w", "float"),
-        ("q[n].z", "float"),
-        ("a.x", "unknown"),
-        ("q.x", "unknown"),
-        ("(double)a", "double"),
-        ("(float *)d", "float*"),
-        ("reinterpret_cast<float4 *>(p)[0].x", "float"),
-        ("float(n)", "float"),
-        ("float(n, n)", "unknown"),
-        ("n ? a : d", "double"),
-        ("n ? a : s", "unknown"),
-        ("a = d", "float"),
-        ("n++", "integer"),
-        ("'c'", "integer"),
-        ("sizeof(float)", "integer"),
-        ("1.0L", "unknown"),
-        ("threadIdx.x * warpSize", "integer"),
-        ("sinf(d)", "float"),
-        ("sin(a)", "float"),
-        ("sin(n)", "unknown"),
-        ("pow(a, d)", "double"),
-        ("std::fmax(a, 1.0f)", "float"),
-        ("m::fmax(a, a)", "unknown"),
-        ("__ldg(p)", "float"),
-        ("__ldg(a)", "unknown"),
-        ("__shfl_sync(n, d, 1)", "double"),
-        ("__float_as_int(a)", "integer"),
-        ("__half2float(s)", "float"),
-        ("atomicAdd(p, a)", "unknown"),
-        ("unknown(a)", "unknown"),
-        ("s.a", "unknown"),
-        ("a, d", "unknown"),
-        ("[&] { return a; }()", "unknown"),
-        ("automatic", "float"),
-        ("automatic_pointer[1]", "float"),
-        ("N", "integer"),
-        ("blockDim.x / 2.0f", "float"),
+        (
+            "float",
+            "a | -a | a + n | p[n] | *p | *(p + n) | *(n + p) | (&p[n])[0] | v.x | q->w | q[n].z | float(n) | a = d",
+        ),
+        (
+            "float",
+            "reinterpret_cast<float4 *>(p)[0].x | sinf(d) | sin(a) | std::fmax(a, 1.0f) | __ldg(p) | __half2float(s)",
+        ),
+        ("float", "automatic | automatic_pointer[1] | blockDim.x / 2.0f"),
+        ("float*", "(float *)d"),
+        ("double", "a + d | (double)a | n ? a : d | pow(a, d) | __shfl_sync(n, d, 1)"),
+        (
+            "integer",
+            "!a | n / 2 | n % 2 | a < d | n++ | 'c' | sizeof(float) | threadIdx.x * warpSize | __float_as_int(a) | N",
+        ),
+        (
+            "unknown",
+            "a % n | p[n][n] | p[n, n] | v.xy | a.x | q.x | float(n, n) | n ? a : s | 1.0L | sin(n) | m::fmax(a, a)",
+        ),
+        ("unknown", "__ldg(a) | atomicAdd(p, a) | unknown(a) | s.a | a, d | [&] { return a; }()"),
     ],
 )
-def test_types_of_expressions(expression: str, kind: str) -> None:
-    text = (
-        "template <class T, int N>\nvoid f(float a, double d, int n, float *p, float4 v, float4 *q, T s) {\n"
-        f"auto automatic = p[0]; auto automatic_pointer = p + 1;\nreturn {expression}; }}"
-    )
+def test_types_of_expressions(kind: str, expressions: str) -> None:
+    for expression in expressions.split(" | "):
+        text = (
+            "template <class T, int N>\nvoid f(float a, double d, int n, float *p, float4 v, float4 *q, T s) {\n"
+            f"auto automatic = p[0]; auto automatic_pointer = p + 1;\nreturn {expression}; }}"
+        )
+        found = type_of_result(text)
+        assert f"{found.scalar.value}{'*' * found.levels}" == kind, expression
+
+
+def type_of_result(text: str) -> ValueType:
     names = names_of(text)
-    returned = [node for node in walk(names.function.body) if node.type == "return_statement"]
-    found = ExpressionTypes(tree=tree(text), names=names).find(returned[0].named_children[0])
-    assert f"{found.scalar.value}{'*' * found.levels}" == kind
+    (returned, *_) = (node for node in walk(names.function.body) if node.type == "return_statement")
+    return ExpressionTypes(tree=tree(text), names=names).find(returned.named_children[0])
 
 
 def test_an_automatic_variable_that_begins_with_itself() -> None:
-    text = "void f() { auto a = a + 1; return a; }"
-    names = names_of(text)
-    (returned,) = (node for node in walk(names.function.body) if node.type == "return_statement")
-    assert ExpressionTypes(tree=tree(text), names=names).find(returned.named_children[0]).scalar.value == "unknown"
+    assert type_of_result("void f() { auto a = a + 1; return a; }").scalar.value == "unknown"
 
 
 def test_the_groups_of_functions_are_apart() -> None:
@@ -336,63 +283,34 @@ def test_the_groups_of_functions_are_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "deed", "is_element"),
+    ("deed", "is_element", "texts"),
     [
-        ("p[1] = 2", Deed.WRITTEN, True),
-        ("p[1].x += 2", Deed.WRITTEN, True),
-        ("p->x = 2", Deed.WRITTEN, True),
-        ("p->y.x = 2", Deed.WRITTEN, True),
-        ("*(p + 1) = 2", Deed.WRITTEN, True),
-        ("++*p", Deed.WRITTEN, True),
-        ("p[1]--", Deed.WRITTEN, True),
-        ("((float *)p)[1] = 2", Deed.WRITTEN, True),
-        ("(n ? p : q)[1] = 2", Deed.WRITTEN, True),
-        ("p = q", Deed.WRITTEN, False),
-        ("p++", Deed.WRITTEN, False),
-        ("a = p[1]", Deed.READ, True),
-        ("a = p[1] + 2", Deed.READ, True),
-        ("a = q[p]", Deed.READ, False),
-        ("if (p[1] > 2) a = 1", Deed.READ, True),
-        ("while (p) a = 1", Deed.READ, False),
-        ("a = p", Deed.COPIED, False),
-        ("a = p + 1", Deed.COPIED, False),
-        ("a = (q, p)", Deed.COPIED, False),
-        ("a = (p, q)", Deed.READ, False),
-        ("T *t = p", Deed.COPIED, False),
-        ("T t = p[1]", Deed.READ, True),
-        ("T &t = p[1]", Deed.BOUND, True),
-        ("T t = {p}", Deed.COPIED, False),
-        ("return p", Deed.COPIED, False),
-        ("p == q", Deed.COMPARED, False),
-        ("a = &p[1] - q", Deed.COPIED, False),
-        ("&p", Deed.BOUND, False),
-        ("p[1].run()", Deed.BOUND, True),
-        ("p.run()", Deed.BOUND, False),
-        ("g(p)", Deed.PASSED, False),
-        ("g(p[1])", Deed.PASSED, True),
-        ("g(&p[1])", Deed.PASSED, False),
-        ("g(reinterpret_cast<int *>(p))", Deed.PASSED, False),
-        ("float(p)", Deed.READ, False),
-        ("sizeof(p)", Deed.READ, False),
-        ("for (auto x : p) a = 1", Deed.BOUND, False),
-        ("auto l = [&p] { }", Deed.BOUND, False),
-        ("auto l = [p] { }", Deed.COPIED, False),
-        ("auto l = [t = p] { }", Deed.COPIED, False),
-        ('asm("" : "+r"(p))', Deed.ASSEMBLED, False),
-        ('asm("" : : "r"(p[1]))', Deed.ASSEMBLED, True),
+        (
+            Deed.WRITTEN,
+            True,
+            "p[1] = 2; p[1].x += 2; p->x = 2; p->y.x = 2; *(p + 1) = 2; ++*p; p[1]--; ((float *)p)[1] = 2",
+        ),
+        (Deed.WRITTEN, True, "(n ? p : q)[1] = 2"),
+        (Deed.WRITTEN, False, "p = q; p++"),
+        (Deed.READ, True, "a = p[1]; a = p[1] + 2; if (p[1] > 2) a = 1; T t = p[1]"),
+        (Deed.READ, False, "a = q[p]; while (p) a = 1; a = (p, q); float(p); sizeof(p)"),
+        (Deed.COPIED, False, "a = p; a = p + 1; a = (q, p); T *t = p; T t = {p}; return p; a = &p[1] - q"),
+        (Deed.COPIED, False, "auto l = [p] { }; auto l = [t = p] { }"),
+        (Deed.COMPARED, False, "p == q"),
+        (Deed.BOUND, True, "T &t = p[1]; p[1].run()"),
+        (Deed.BOUND, False, f"&p; p.run(); for (auto x : p) a = 1; auto l = [&p] {{ }}; a = {'(' * 100}p{')' * 100}"),
+        (Deed.PASSED, True, "g(p[1])"),
+        (Deed.PASSED, False, "g(p); g(&p[1]); g(reinterpret_cast<int *>(p))"),
+        (Deed.ASSEMBLED, True, 'asm("" : : "r"(p[1]))'),
+        (Deed.ASSEMBLED, False, 'asm("" : "+r"(p))'),
     ],
 )
-def test_what_happens_to_a_variable(text: str, deed: Deed, is_element: bool) -> None:
-    found = tree(f"void f() {{ {text}; }}")
-    (place,) = (node for node in walk(found.root) if node.type == "identifier" and read_text(node) == "p")
-    use = classify_use(place)
-    assert (use.deed, use.is_element) == (deed, is_element)
-
-
-def test_a_use_too_deep_to_be_followed_counts_as_the_worst() -> None:
-    found = tree(f"void f() {{ a = {'(' * 100}p{')' * 100}; }}")
-    (place,) = (node for node in walk(found.root) if node.type == "identifier" and read_text(node) == "p")
-    assert classify_use(place).deed is Deed.BOUND
+def test_what_happens_to_a_variable(deed: Deed, is_element: bool, texts: str) -> None:
+    for text in texts.split("; "):
+        found = tree(f"void f() {{ {text}; }}")
+        (place,) = (node for node in walk(found.root) if node.type == "identifier" and read_text(node) == "p")
+        use = classify_use(place)
+        assert (use.deed, use.is_element) == (deed, is_element), text
 
 
 def test_uses_of_one_variable_and_not_of_another_with_its_name() -> None:
@@ -445,57 +363,40 @@ def test_loops_by_the_lines_of_their_heads(line: int, loops: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pragma", "copies", "is_complete"),
+    ("pragma", "expected"),
     [
-        ("#pragma unroll", None, True),
-        ("#pragma unroll 4", 4, False),
-        ("#pragma unroll(N)", None, False),
-        ("#pragma nounroll", 1, False),
-        ("#pragma unroll 2\n#pragma other", 2, False),
-        ("#pragma unroll 2 // two\n/* #pragma unroll 3 */", 2, False),
+        ("#pragma unroll", (None, True)),
+        ("#pragma unroll 4", (4, False)),
+        ("#pragma unroll(N)", (None, False)),
+        ("#pragma nounroll", (1, False)),
+        ("#pragma unroll 2\n#pragma other", (2, False)),
+        ("#pragma unroll 2 // two\n/* #pragma unroll 3 */", (2, False)),
+        *(
+            (one, None)
+            for one in ("", "#pragma omp simd", "// #pragma unroll", "#pragma unrolled", "#pragma unroll\ng();")
+        ),
     ],
 )
-def test_unroll_pragmas(pragma: str, copies: int | None, is_complete: bool) -> None:
+def test_unroll_pragmas(pragma: str, expected: tuple[int | None, bool] | None) -> None:
     found = tree(f"void f() {{\n{pragma}\n  for (;;) g();\n}}\n")
     (loop,) = (node for node in walk(found.root) if node.type in LOOPS)
     read = find_unroll_pragma(found, loop)
-    assert read is not None
-    assert (read.copies, read.is_complete) == (copies, is_complete)
+    assert (read and (read.copies, read.is_complete)) == expected
 
 
 @pytest.mark.parametrize(
-    "pragma", ["", "#pragma omp simd", "// #pragma unroll", "#pragma unrolled", "#pragma unroll\ng();"]
+    ("constant", "expressions"),
+    [(True, "16 | (c + 1) * N | k | SIZE"), (False, "m | n | CALL | EMPTY | g() | unknown | real")],
 )
-def test_no_unroll_pragma(pragma: str) -> None:
-    found = tree(f"void f() {{\n{pragma}\n  for (;;) g();\n}}\n")
-    (loop,) = (node for node in walk(found.root) if node.type in LOOPS)
-    assert find_unroll_pragma(found, loop) is None
-
-
-@pytest.mark.parametrize(
-    ("expression", "constant"),
-    [
-        ("16", True),
-        ("(c + 1) * N", True),
-        ("k", True),
-        ("m", False),
-        ("n", False),
-        ("SIZE", True),
-        ("CALL", False),
-        ("EMPTY", False),
-        ("g()", False),
-        ("unknown", False),
-        ("real", False),
-    ],
-)
-def test_constants(expression: str, constant: bool) -> None:
-    text = (
-        "#define SIZE (4 * 8)\n#define CALL g()\n#define EMPTY\nconstexpr int c = 4;\ntemplate <int N>\n"
-        f"void f(int n) {{ const int k = c; const int m = n; const float real = 2; return {expression}; }}"
-    )
-    names = names_of(text)
-    (returned,) = (node for node in walk(names.function.body) if node.type == "return_statement")
-    assert is_constant(returned.named_children[0], names) is constant
+def test_constants(constant: bool, expressions: str) -> None:
+    for expression in expressions.split(" | "):
+        text = (
+            "#define SIZE (4 * 8)\n#define CALL g()\n#define EMPTY\nconstexpr int c = 4;\ntemplate <int N>\n"
+            f"void f(int n) {{ const int k = c; const int m = n; const float real = 2; return {expression}; }}"
+        )
+        names = names_of(text)
+        (returned,) = (node for node in walk(names.function.body) if node.type == "return_statement")
+        assert is_constant(returned.named_children[0], names) is constant, expression
 
 
 @pytest.mark.parametrize(
