@@ -1,17 +1,19 @@
 """What a report tells rewriting."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.model import Category
+from gpa_lsp.diagnosis.advice.optimizers.loop_unrolling import OPTIMIZER as UNROLLING
 from gpa_lsp.foundation.locations import SourceLine
 from gpa_lsp.kernel.names import find_plain_name
 from gpa_lsp.report.model import DeviceReport, KernelReport
 from gpa_lsp.report.rewrite_contexts import build_context, list_questions, read_unroll_copies
+from tests.advice.blamed_by_hand import write_subject
 from tests.advice.test_excessive_unrolling import OPTIMIZER as LESS
 from tests.advice.test_excessive_unrolling import write_loop
-from tests.advice.test_loop_unrolling import LOOP, match
-from tests.advice.test_loop_unrolling import write as write_unrolling
 from tests.report_builder import build_kernel
 
 LISTING = """
@@ -122,13 +124,25 @@ def test_a_kernel_that_was_never_launched_has_no_block() -> None:
 NOTHING = DeviceReport(name=None, compute_capability=None, sm_count=None, sm_clock_hz=None)
 
 
-def test_the_factor_is_read_from_what_the_optimizers_really_say() -> None:
-    (rolled,) = match(write_unrolling()).regions
-    assert read_unroll_copies(rolled.hint) == 4
-    (bare,) = match(write_unrolling(sources={})).regions
-    assert read_unroll_copies(bare.hint) == 4
-    (python,) = match(write_unrolling(LOOP.replace("k.cu", "k.py"), sources={})).regions
-    assert read_unroll_copies(python.hint) == 4
+@pytest.mark.parametrize(("file", "source"), [("k.cu", "\n\n#pragma unroll 1\n"), ("k.cu", ""), ("k.py", "")])
+def test_the_factor_is_read_from_what_the_optimizers_really_say(file: str, source: str) -> None:
+    loop = f"""
+        MOV R8, RZ                        # {file}:4 | selected=1 | x=10
+    loop:
+        LDG.E.CONSTANT R0, [R4.64]        # {file}:5 | selected=20 | x=640
+        IADD3 R8, R8, 0x1, RZ             # {file}:4 | selected=20 | x=640
+        IADD3 R4, R4, 0x4, RZ             # {file}:4 | selected=20 | x=640
+        FMUL R2, R0, R0                   # {file}:6 | long_scoreboard=300/290 selected=20 | x=640
+        FADD R3, R3, R2                   # {file}:6 | wait=60 selected=20 | x=640
+        ISETP.GE.AND P0, PT, R8, R9, PT   # {file}:4 | selected=20 | x=640
+        @!P0 BRA loop                     # {file}:4 | wait=12 selected=20 | x=640
+        EXIT                              # {file}:9
+    """
+    found: Any = UNROLLING.match(write_subject(loop, {(4, "long_scoreboard"): (1,)}, sources={file: source}))
+    assert read_unroll_copies(found.regions[0].hint) == 4
+
+
+def test_the_smaller_factor_is_read_too() -> None:
     excessive = LESS.match(write_loop(1024))
     assert read_unroll_copies(excessive.hint) == 256  # type: ignore[union-attr]
 
