@@ -187,5 +187,5 @@ def _describe_run(measurement: "Measurement") -> "GateKernel":
         figures={
             (metric, Origin.MEASURED): Figure(value=value) for metric, value in values.items() if value is not None
         },
-        work=measurement.work,
+        work=measurement,
     )

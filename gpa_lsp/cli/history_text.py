@@ -155,8 +155,8 @@ def make_run(run: Run) -> dict[str, Any]:
         "total_samples": measurement.total_samples,
         "latency_samples": measurement.latency_samples,
         "by_reason": {
-            reason: {"all_samples": every, "latency_samples": quiet}
-            for reason, (every, quiet) in measurement.by_reason.items()
+            reason: {"all_samples": count.all_samples, "latency_samples": count.latency_samples}
+            for reason, count in measurement.by_reason.items()
         },
         "executed_instructions": measurement.executed_instructions,
         "code_digest": measurement.code_digest,

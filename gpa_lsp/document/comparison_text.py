@@ -21,7 +21,7 @@ from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.foundation.numbers import UNKNOWN, Cell, Quantity, format_percent, format_speedup
 from gpa_lsp.foundation.prose import NOTHING, Amount, Part, Sentence, join, percent, say
 from gpa_lsp.report.changes import PartChange, Verdict
-from gpa_lsp.report.comparison import AdviceOutcome, Comparison, KernelComparison, LikelyPair
+from gpa_lsp.report.compare import AdviceOutcome, Comparison, KernelComparison, LikelyPair
 from gpa_lsp.report.differences import Difference
 from gpa_lsp.report.families import find_family
 from gpa_lsp.report.model import KernelReport

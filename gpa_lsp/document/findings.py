@@ -16,7 +16,8 @@ from gpa_lsp.foundation.locations import InlineChain, SourceLine
 from gpa_lsp.foundation.ownership import find_represented
 from gpa_lsp.kernel.names import demangle, shorten_distinctly, shorten_name
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
-from gpa_lsp.report.model import CodeFinding, InstructionColumns, KernelReport, LineRow, ReasonCounts, Report
+from gpa_lsp.report.changes import ReasonCounts
+from gpa_lsp.report.model import CodeFinding, InstructionColumns, KernelReport, LineRow, Report
 
 # Lines below this share of their kernel are not worth a finding; a finding's own limit, not a fact about GPUs
 DEFAULT_MIN_SHARE_RATIO = 0.05

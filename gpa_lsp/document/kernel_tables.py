@@ -18,7 +18,8 @@ from gpa_lsp.foundation.numbers import (
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.names import demangle, shorten_name
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
-from gpa_lsp.report.model import FunctionRow, KernelReport, LaunchReport, LineRow, LoopRow, ReasonCounts
+from gpa_lsp.report.changes import ReasonCounts
+from gpa_lsp.report.model import FunctionRow, KernelReport, LaunchReport, LineRow, LoopRow
 
 _BAR_CELLS = 12
 _SOURCE_CHARS = 60
@@ -40,7 +41,7 @@ TableBuilder = Callable[[KernelReport, PlaceNames], Table]
 def name_reasons(counts: ReasonCounts, limit: int) -> str:
     """The dominating stall reasons in a few words.
 
-    >>> from gpa_lsp.report.model import ReasonCount
+    >>> from gpa_lsp.report.changes import ReasonCount
     >>> name_reasons({"wait": ReasonCount(all_samples=3, latency_samples=0)}, 2)
     'wait 100 %'
     """

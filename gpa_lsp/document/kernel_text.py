@@ -46,8 +46,9 @@ from gpa_lsp.foundation.numbers import (
     format_share,
 )
 from gpa_lsp.foundation.prose import begin_lower
+from gpa_lsp.report.changes import LaunchConfiguration
 from gpa_lsp.report.launch_places import list_launch_places
-from gpa_lsp.report.model import KernelReport, LaunchConfiguration, RuleNote
+from gpa_lsp.report.model import KernelReport, RuleNote
 
 _BAR_CELLS = 12
 _RIGHT = Align.RIGHT

@@ -35,7 +35,7 @@ from gpa_lsp.foundation.numbers import (
     format_speedup,
 )
 from gpa_lsp.gpu.device.model import Machine
-from gpa_lsp.report.changes import Verdict, judge_measurements
+from gpa_lsp.report.changes import Verdict, compare_measurements
 from gpa_lsp.report.compare import measure_work
 from gpa_lsp.report.model import KernelReport, Report
 
@@ -129,7 +129,7 @@ def _render_kernel(
             yield from wrap(text, width)
     earlier = None if before is None else _find_line(before)
     if before is not None and earlier is not None:
-        judgement = judge_measurements(measure_work(before), measure_work(kernel))
+        judgement = compare_measurements(measure_work(before), measure_work(kernel))
         note = f" ({judgement.note})" if judgement.note else ""
         is_other = judgement.verdict is Verdict.OTHER_WORK
         change = "before: not compared" if is_other else _describe_change(earlier, line)

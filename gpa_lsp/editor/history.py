@@ -10,8 +10,8 @@ from gpa_lsp.document.time_course_words import describe_course, draw_blocks
 from gpa_lsp.foundation.numbers import format_change, format_count, format_count_of, format_duration_ns, format_percent
 from gpa_lsp.foundation.visible_text import make_one_line
 from gpa_lsp.kernel.names import shorten_name
-from gpa_lsp.report.changes import TimeChange, Verdict
-from gpa_lsp.report.history.model import KernelHistory, Place, RunChange
+from gpa_lsp.report.changes import Place, TimeChange, Verdict
+from gpa_lsp.report.history.model import KernelHistory, RunChange
 
 _MOST_PLACES = 8
 

@@ -22,7 +22,8 @@ from gpa_lsp.profile.stall_reasons import describe_stall_reason
 
 if TYPE_CHECKING:
     from gpa_lsp.document.findings import Finding
-    from gpa_lsp.report.model import InstructionColumns, ReasonCounts
+    from gpa_lsp.report.changes import ReasonCounts
+    from gpa_lsp.report.model import InstructionColumns
 
 _MAX_REASONS = 6
 _MOST_NAMED = 4

@@ -5,7 +5,7 @@ by a server that has not loaded any.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 
 from msgspec import Struct
@@ -54,6 +54,29 @@ class Verdict(Enum):
     OTHER_WORK = "other_work"  # The two did not do the same work, so their times say nothing of the code
 
 
+class ReasonCount(Struct, frozen=True, kw_only=True):
+    """Samples with one stall reason."""
+
+    all_samples: int  # every sample
+    latency_samples: int | None  # those taken when the scheduler issued nothing ("not issued"); None when unknown
+
+
+# Stall reason (Nsight's spelling) → its samples, only reasons with at least one sample, most samples first
+ReasonCounts = Mapping[str, ReasonCount]
+
+Place = tuple[str, int]  # File as compiled, and line
+
+
+class LaunchConfiguration(Struct, frozen=True, kw_only=True):
+    """How a kernel was launched."""
+
+    grid: tuple[int, int, int] | None  # blocks in x, y, z; None when unknown
+    block: tuple[int, int, int] | None  # threads in x, y, z; None when unknown
+    registers_per_thread: int | None  # None when unknown
+    shared_static_bytes: int | None  # per block; None when unknown
+    shared_dynamic_bytes: int | None  # per block; None when unknown
+
+
 class LaunchTimes(Struct, frozen=True, kw_only=True):
     """How long the launches of a kernel took."""
 
@@ -62,23 +85,26 @@ class LaunchTimes(Struct, frozen=True, kw_only=True):
 
 
 class MeasuredWork(Struct, frozen=True, kw_only=True):
-    """A kernel's times and all that tells what work they were measured on."""
+    """A kernel's times and samples, and all that tells what work they were measured on."""
 
     times: LaunchTimes  # per launch
+    duration_ns: float | None  # mean over launches; None when unknown
     device: str  # name of the GPU; empty when unknown
-    grid: tuple[int, int, int] | None  # blocks of the longest launch in x, y, z; None when unknown
-    block: tuple[int, int, int] | None  # threads in x, y, z; None when unknown
+    launch: LaunchConfiguration  # configuration of the longest launch
     executed_instructions: float | None  # warp instructions per launch; None where not counted
-    # as :func:`~gpa_lsp.report.compare.digest_code` has it; None where the instructions are unknown
+    # of instructions, control codes and launch, as :func:`~gpa_lsp.report.compare.digest_code` has it: equal digests are the same code launched the
+    # same way. None where the instructions are unknown.
     code_digest: str | None
+    total_samples: int  # over all launches
+    by_reason: ReasonCounts  # of these, per stall reason, most samples first
     is_simulated: bool = False  # the times come from a model
 
     @property
     def threads(self) -> int | None:
         """Threads of the longest launch; None when unknown."""
-        if self.grid is None or self.block is None:
+        if self.launch.grid is None or self.launch.block is None:
             return None
-        return math.prod(self.grid) * math.prod(self.block) or None
+        return math.prod(self.launch.grid) * math.prod(self.launch.block) or None
 
     @property
     def clock_hz(self) -> float | None:
@@ -110,8 +136,7 @@ class PartChange(Struct, frozen=True, kw_only=True):
     after_ns: float | None  # None when the kernel's duration is unknown
     before_ratio: float  # share of the kernel's samples
     after_ratio: float  # share of the kernel's samples
-    # the change is larger than the two counts of samples leave in doubt; None where nobody looked
-    is_clear: bool | None = None
+    is_clear: bool  # the change is larger than the two counts of samples leave in doubt
 
 
 def compare_times(before: LaunchTimes, after: LaunchTimes) -> TimeChange | None:
@@ -167,38 +192,138 @@ def measure_range(spread: Spread, unit: str) -> tuple[float, float]:
     return max(0.0, spread.mean - half), spread.mean + half
 
 
-class TimeJudgement(Struct, frozen=True, kw_only=True):
-    """What became of a kernel's time between two measurements, as far as the two can be compared."""
+class MeasuredChange(Struct, frozen=True, kw_only=True):
+    """What became of a kernel between two measurements, as far as the two can be compared."""
 
-    verdict: Verdict  # in one word
+    verdict: Verdict  # what became of its time
     time: TimeChange | None  # None where the two are not compared, and where one has no time
     # why the two are not compared, or what may differ besides the code; empty where nothing is known to
     note: Sentence = NOTHING
     is_same_work: bool | None = True  # as far as is known; None where the work may differ
+    instructions_ratio: float | None = None  # executed warp instructions after / before; None where not counted
+    # by stall reason, largest change first; empty where one of the two has no samples, or they did not do the same work
+    reasons: tuple[PartChange, ...] = ()
+    no_stalls: Sentence = NOTHING  # why nothing is said of stalls; empty where both have samples
+
+    @property
+    def has_stalls(self) -> bool:
+        """Stalls of both are known and can be compared."""
+        return self.verdict is not Verdict.OTHER_WORK and not self.no_stalls
 
 
-def judge_measurements(before: MeasuredWork, after: MeasuredWork) -> TimeJudgement:
-    """Ask whether two measurements did the same work, and if so, what became of the time.
+def compare_measurements(before: MeasuredWork, after: MeasuredWork) -> MeasuredChange:
+    """Ask whether two measurements did the same work, and if so, what became of time and stalls.
 
     Every view that compares two measurements of a kernel asks this.
 
     >>> from msgspec.structs import replace
     >>> times = LaunchTimes(cycles=None, ns=Spread(count=1, mean=2e6, minimum=None, maximum=None, standard_deviation=None))
-    >>> small = MeasuredWork(times=times, device="T4", grid=(8, 1, 1), block=(32, 1, 1), executed_instructions=800.0, code_digest=None)
-    >>> large = replace(small, grid=(80, 1, 1), executed_instructions=8000.0)
-    >>> judge_measurements(small, large).verdict.value, judge_measurements(small, large).note
+    >>> launch = LaunchConfiguration(
+    ...     grid=(8, 1, 1), block=(32, 1, 1), registers_per_thread=None, shared_static_bytes=None, shared_dynamic_bytes=None
+    ... )
+    >>> small = MeasuredWork(
+    ...     times=times, duration_ns=2e6, device="T4", launch=launch, executed_instructions=800.0, code_digest=None, total_samples=0, by_reason={}
+    ... )
+    >>> large = replace(small, launch=replace(launch, grid=(80, 1, 1)), executed_instructions=8000.0)
+    >>> compare_measurements(small, large).verdict.value, compare_measurements(small, large).note
     ('other_work', 'other size: grid 8 → 80, 10.0× the instructions')
-    >>> judge_measurements(small, replace(large, executed_instructions=2000.0)).note
+    >>> compare_measurements(small, replace(large, executed_instructions=2000.0)).note
     'work may differ: grid 8 → 80, 2.50× the instructions'
     """
     is_same_work, note = _judge_work(before, after)
+    old, new = before.executed_instructions, after.executed_instructions
+    ratio = new / old if old and new else None
+    no_stalls = explain_missing_stalls(before.total_samples, after.total_samples)
     if is_same_work is False:
-        return TimeJudgement(verdict=Verdict.OTHER_WORK, time=None, note=note, is_same_work=False)
+        return MeasuredChange(
+            verdict=Verdict.OTHER_WORK,
+            time=None,
+            note=note,
+            is_same_work=False,
+            instructions_ratio=ratio,
+            no_stalls=no_stalls,
+        )
     time = compare_times(before.times, after.times)
     same_code = before.code_digest is not None and before.code_digest == after.code_digest
-    verdict = judge_change(time, same_code=same_code)
-    doubt = NOTHING if time is None else note or _describe_clocks(before, after)
-    return TimeJudgement(verdict=verdict, time=time, note=doubt, is_same_work=is_same_work)
+    return MeasuredChange(
+        verdict=judge_change(time, same_code=same_code),
+        time=time,
+        note=NOTHING if time is None else note or _describe_clocks(before, after),
+        is_same_work=is_same_work,
+        instructions_ratio=ratio,
+        reasons=() if no_stalls else _compare_reasons(before, after),
+        no_stalls=no_stalls,
+    )
+
+
+def _compare_reasons(before: MeasuredWork, after: MeasuredWork) -> tuple[PartChange, ...]:
+    counts = [{name: one.all_samples for name, one in side.by_reason.items()} for side in (before, after)]
+    return order_changes(
+        [
+            _compare_part(before, after, reason, (None, None), (counts[0].get(reason, 0), counts[1].get(reason, 0)))
+            for reason in dict.fromkeys((*counts[0], *counts[1]))
+        ]
+    )
+
+
+def compare_lines(
+    before: MeasuredWork,
+    after: MeasuredWork,
+    old: Mapping[Place, float],
+    new: Mapping[Place, float],
+    partners: Mapping[Place, int | None],
+    *,
+    are_whole: tuple[bool, bool] = (True, True),
+) -> list[PartChange]:
+    """Compare the samples of lines.
+
+    Args:
+        before: what ``old`` was counted of.
+        after: what ``new`` was counted of.
+        old: line before → its samples.
+        new: line after → its samples.
+        partners: line before → the same line after, in the same file; without those that are gone.
+        are_whole: ``old``, and ``new``, list every line with samples. A line that one does not list has none there then, and else is left out.
+    """
+    changes = []
+    for (file, line), samples in old.items():
+        partner = partners.get((file, line))
+        now = None if partner is None else new.get((file, partner))
+        if now is not None or are_whole[1]:
+            changes.append(_compare_part(before, after, file, (line, partner), (samples, now or 0.0)))
+    if are_whole[0]:
+        origins = {(file, partner): line for (file, line), partner in partners.items()}
+        for (file, line), samples in new.items():
+            origin = origins.get((file, line))
+            if origin is None or (file, origin) not in old:
+                changes.append(_compare_part(before, after, file, (origin, line), (0.0, samples)))
+    return changes
+
+
+def _compare_part(
+    before: MeasuredWork,
+    after: MeasuredWork,
+    name: str,
+    lines: tuple[int | None, int | None],
+    samples: tuple[float, float],
+) -> PartChange:
+    totals = (before.total_samples, after.total_samples)
+    ratios = [part / whole if whole else 0.0 for part, whole in zip(samples, totals, strict=True)]
+    before_ns, after_ns = before.duration_ns, after.duration_ns
+    known = before_ns is not None and after_ns is not None
+    return PartChange(
+        name=name,
+        before_line=lines[0],
+        after_line=lines[1],
+        before_ns=None if before_ns is None else ratios[0] * before_ns,
+        after_ns=None if after_ns is None else ratios[1] * after_ns,
+        before_ratio=ratios[0],
+        after_ratio=ratios[1],
+        is_clear=is_beyond_counts(
+            (samples[0], totals[0], before_ns if known and before_ns else 1.0),
+            (samples[1], totals[1], after_ns if known and after_ns else 1.0),
+        ),
+    )
 
 
 def judge_change(time: TimeChange | None, *, same_code: bool) -> Verdict:
@@ -227,7 +352,8 @@ def _judge_work(before: MeasuredWork, after: MeasuredWork) -> tuple[bool | None,
     threads = new_threads / old_threads if (old_threads := before.threads) and (new_threads := after.threads) else None
     differences = join(_list_work_differences(before, after, executed), ", ")
     if before.code_digest and after.code_digest and before.code_digest[:CODE_DIGITS] == after.code_digest[:CODE_DIGITS]:
-        kind = "data" if (before.grid, before.block) == (after.grid, after.block) else "size"
+        shapes = [(side.launch.grid, side.launch.block) for side in (before, after)]
+        kind = "data" if shapes[0] == shapes[1] else "size"
         is_same = _judge_same_code(executed, threads, kind)
     else:
         kind, is_same = "size", _judge_other_code(executed, threads)
@@ -269,7 +395,8 @@ def _is_within(ratio: float, limit: float) -> bool:
 
 
 def _list_work_differences(before: MeasuredWork, after: MeasuredWork, executed: float | None) -> Iterator[Sentence]:
-    for name, old, new in (("grid", before.grid, after.grid), ("block", before.block, after.block)):
+    first, then = before.launch, after.launch
+    for name, old, new in (("grid", first.grid, then.grid), ("block", first.block, then.block)):
         if old is not None and new is not None and old != new:
             yield say("{name} {old} → {new}", name=name, old=format_dim3(old), new=format_dim3(new))
     if executed is not None and not _is_within(executed, _SAME_CODE_LIMIT):

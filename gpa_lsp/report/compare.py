@@ -1,30 +1,98 @@
-"""Compare two reports: what got faster, what was changed, which advice was taken, how good its estimate was."""
+"""Compare two reports: what got faster, what was changed, which advice was taken, how good its estimate was.
+
+Times of parts are shares of samples times the kernel's duration: samples are taken at a fixed rate, so a part's share of them is its share of
+the time. Durations are compared in SM cycles where both reports have them, because profilers lock clocks, and do so differently.
+"""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from math import prod
+from pathlib import PurePosixPath
 
 import msgspec.structs
 import numpy as np
+from msgspec import Struct
 
 from gpa_lsp.diagnosis.advice.model import LEAST_SPEEDUP, Advice, SilenceStage
+from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.figures import Spread, measure_weighted_spread
+from gpa_lsp.foundation.prose import Sentence, list_of, percent, say
+from gpa_lsp.kernel.names import list_named, shorten_name
 from gpa_lsp.report.changes import (
     CODE_DIGITS,
     LaunchTimes,
+    MeasuredChange,
     MeasuredWork,
     PartChange,
+    Place,
     TimeChange,
     Verdict,
-    explain_missing_stalls,
-    judge_measurements,
+    compare_lines,
+    compare_measurements,
     order_changes,
 )
-from gpa_lsp.report.comparison import AdviceOutcome, Comparison, KernelComparison, LikelyPair
-from gpa_lsp.report.differences import Difference, Trait, compare_traits
-from gpa_lsp.report.kernel_pairs import find_likely_pairs, find_named, pair_by_name
+from gpa_lsp.report.differences import Difference, Trait, compare_traits, count_opcodes
+from gpa_lsp.report.families import find_family
 from gpa_lsp.report.line_map import map_edited_lines, split_lines
 from gpa_lsp.report.model import KernelReport, LaunchReport, LineRow, Report
 from gpa_lsp.report.taken import LOCAL_OPTIMIZERS, AdviceFate, judge_advice, judge_local_advice
+
+Pair = tuple[KernelReport, KernelReport]
+
+_LEAST_LIKENESS = 0.55
+_MOST_COMPARED = 10_000  # pairs of kernels that are looked at; more have to be named by the user
+_ALIKE = 0.8  # From this likeness of two opcode counts on the code is called similar
+_LISTED_NAMES = 20
+
+
+class AdviceOutcome(Struct, frozen=True, kw_only=True):
+    """A piece of advice given before, and what became of it."""
+
+    advice: Advice  # as it was given
+    fate: AdviceFate  # whether it was taken, as far as code and counters tell
+    # what differs that tells, or would have to differ if it is still open; empty where nothing can tell
+    signs: tuple[Difference, ...]
+    before_ratio: float  # share of the samples before that it is about
+    # share of the samples after that the same optimizer's advice is about; None where there are no samples, or nobody counted because something else
+    # forbids the advice
+    after_ratio: float | None
+    estimate: float  # the speedup it promised
+    # the kernel's speedup, by whatever was changed, for advice that was taken; None otherwise and when unknown
+    achieved: float | None
+
+
+class KernelComparison(MeasuredChange, frozen=True, kw_only=True):
+    """One kernel in both reports. Where the two did not do the same work, nothing but that is said."""
+
+    before: KernelReport  # the kernel before
+    after: KernelReport  # the kernel after
+    # of launch, code and counters; only what changed, and nothing where code and launch are the same
+    differences: tuple[Difference, ...] = ()
+    lines: tuple[
+        PartChange, ...
+    ] = ()  # by source line, largest change first; empty where one of the two has no samples
+    outcomes: tuple[AdviceOutcome, ...] = ()  # of the advice given before, in its order
+    new_advice: tuple[Advice, ...] = ()  # advice given now by optimizers that had none before
+
+
+class LikelyPair(Struct, frozen=True, kw_only=True):
+    """Two kernels of different names that could be one, before and after."""
+
+    before: KernelReport  # in the report before only
+    after: KernelReport  # in the report after only
+    likeness: float  # 0..1
+    why: Sentence  # what they have in common, clauses
+
+
+class Comparison(Struct, frozen=True, kw_only=True):
+    """Two reports side by side."""
+
+    kernels: tuple[KernelComparison, ...]  # pairs, longest time before first
+    only_before: tuple[KernelReport, ...]  # kernels that are gone
+    only_after: tuple[KernelReport, ...]  # kernels that are new
+    likely_pairs: tuple[LikelyPair, ...] = ()  # of these, the ones that look alike and were not compared
 
 
 def compare_reports(
@@ -73,43 +141,25 @@ def _compare_pairs(pairs: Sequence[tuple[KernelReport, KernelReport]]) -> tuple[
 
 
 def compare_kernels(before: KernelReport, after: KernelReport) -> KernelComparison:
-    """Lay two measurements side by side: of one kernel, or of two that do the same work.
-
-    Where they did not do the same work, nothing but that is said.
-    """
-    judgement = judge_measurements(measure_work(before), measure_work(after))
-    if judgement.verdict is Verdict.OTHER_WORK:
-        return KernelComparison(
-            before=before,
-            after=after,
-            verdict=judgement.verdict,
-            time=None,
-            note=judgement.note,
-            instructions_ratio=None,
-            differences=(),
-            reasons=(),
-            lines=(),
-            outcomes=(),
-            new_advice=(),
-        )
-    same_code, time = judgement.verdict is Verdict.SAME_CODE, judgement.time
+    """Lay two measurements side by side: of one kernel, or of two that do the same work."""
+    works = measure_work(before), measure_work(after)
+    change = compare_measurements(*works)
+    shared = msgspec.structs.asdict(change)
+    if change.verdict is Verdict.OTHER_WORK:
+        return KernelComparison(before=before, after=after, **shared)
+    same_code = change.verdict is Verdict.SAME_CODE
     traits = {} if same_code else compare_traits(before, after)
-    no_stalls = explain_missing_stalls(before.total_samples, after.total_samples)
     return KernelComparison(
         before=before,
         after=after,
-        verdict=judgement.verdict,
-        time=time,
-        note=judgement.note,
-        instructions_ratio=_compare_instructions(before, after),
         differences=tuple(difference for difference in traits.values() if difference.is_change),
-        reasons=() if no_stalls else _compare_reasons(before, after),
-        lines=() if no_stalls else _compare_lines(before, after),
+        lines=_compare_lines(before, after, works) if change.has_stalls else (),
         outcomes=tuple(
-            _follow_up(advice, (before, after), time, traits, same_code=same_code) for advice in _list_advice(before)
+            _follow_up(advice, (before, after), change.time, traits, same_code=same_code)
+            for advice in _list_advice(before)
         ),
         new_advice=_find_new_advice(before, after),
-        no_stalls=no_stalls,
+        **shared,
     )
 
 
@@ -127,23 +177,20 @@ def digest_code(kernel: KernelReport) -> str | None:
 
 
 def measure_work(kernel: KernelReport) -> MeasuredWork:
-    """Gather all that tells what work a kernel was measured on."""
+    """Gather all that tells what work a kernel was measured on; launches without a time are left out of its times."""
     return MeasuredWork(
-        times=measure_times(kernel),
+        times=LaunchTimes(
+            cycles=measure_launch_spread(kernel.launches, lambda launch: launch.elapsed_cycles),
+            ns=measure_launch_spread(kernel.launches, lambda launch: launch.duration_ns),
+        ),
+        duration_ns=kernel.duration_ns,
         device=kernel.device.name or "",
-        grid=kernel.configuration.grid,
-        block=kernel.configuration.block,
-        executed_instructions=count_executed(kernel),
+        launch=kernel.configuration,
+        executed_instructions=_count_executed(kernel),
         code_digest=digest_code(kernel),
+        total_samples=kernel.total_samples,
+        by_reason=kernel.by_reason,
         is_simulated=kernel.is_simulated,
-    )
-
-
-def measure_times(kernel: KernelReport) -> LaunchTimes:
-    """How long a kernel's launches took; launches without a time are left out."""
-    return LaunchTimes(
-        cycles=measure_launch_spread(kernel.launches, lambda launch: launch.elapsed_cycles),
-        ns=measure_launch_spread(kernel.launches, lambda launch: launch.duration_ns),
     )
 
 
@@ -157,12 +204,7 @@ def measure_launch_spread(
     )
 
 
-def _compare_instructions(before: KernelReport, after: KernelReport) -> float | None:
-    old, new = count_executed(before), count_executed(after)
-    return new / old if old and new else None
-
-
-def count_executed(kernel: KernelReport) -> float | None:
+def _count_executed(kernel: KernelReport) -> float | None:
     """Warp instructions a launch executes, mean over launches; None where they were not counted."""
     known = kernel.instructions.executions
     launches = [launch for launch in kernel.launches if launch.failure is None]
@@ -171,60 +213,24 @@ def count_executed(kernel: KernelReport) -> float | None:
     return float(known[known >= 0].sum()) / max(len(launches), 1) or None
 
 
-def _part_ns(kernel: KernelReport, ratio: float) -> float | None:
-    return None if kernel.duration_ns is None else ratio * kernel.duration_ns
-
-
 def _share(kernel: KernelReport, samples: float) -> float:
     return samples / kernel.total_samples if kernel.total_samples else 0.0
 
 
-def _compare_reasons(before: KernelReport, after: KernelReport) -> tuple[PartChange, ...]:
-    changes = []
-    for reason in dict.fromkeys((*before.by_reason, *after.by_reason)):
-        old = _share(before, before.by_reason[reason].all_samples if reason in before.by_reason else 0)
-        new = _share(after, after.by_reason[reason].all_samples if reason in after.by_reason else 0)
-        changes.append(_make_change(before, after, reason, (None, None), (old, new)))
-    return order_changes(changes)
-
-
-def _compare_lines(before: KernelReport, after: KernelReport) -> tuple[PartChange, ...]:
+def _compare_lines(
+    before: KernelReport, after: KernelReport, works: tuple[MeasuredWork, MeasuredWork]
+) -> tuple[PartChange, ...]:
     """Lines by their inclusive samples and what they call; a line that moved is followed where both reports have the source."""
-    old = {(row.file, row.line): row for row in before.lines if row.file is not None and row.line is not None}
-    new = {(row.file, row.line): row for row in after.lines if row.file is not None and row.line is not None}
-    changes = []
-    for (file, line), partner in pair_lines(before, after, list(old)).items():
-        row, other = old[(file, line)], None if partner is None else new.pop((file, partner), None)
-        ratios = (_share(before, _cost(row)), _share(after, _cost(other) if other else 0.0))
-        changes.append(_make_change(before, after, file, (line, partner), ratios))
-    for (file, line), row in new.items():
-        assert file is not None
-        ratios = (0.0, _share(after, _cost(row)))
-        changes.append(_make_change(before, after, file, (None, line), ratios))
-    return order_changes(changes)
+    old, new = (
+        {(row.file, row.line): _cost(row) for row in kernel.lines if row.file is not None and row.line is not None}
+        for kernel in (before, after)
+    )
+    return order_changes(compare_lines(*works, old, new, pair_lines(before, after, list(old))))
 
 
 def _cost(row: LineRow) -> float:
     """Samples of a line with everything inlined into it and called from it."""
     return row.inclusive_samples + row.called_samples
-
-
-def _make_change(
-    before: KernelReport,
-    after: KernelReport,
-    name: str,
-    lines: tuple[int | None, int | None],
-    ratios: tuple[float, float],
-) -> PartChange:
-    return PartChange(
-        name=name,
-        before_line=lines[0],
-        after_line=lines[1],
-        before_ns=_part_ns(before, ratios[0]),
-        after_ns=_part_ns(after, ratios[1]),
-        before_ratio=ratios[0],
-        after_ratio=ratios[1],
-    )
 
 
 def _list_advice(kernel: KernelReport) -> tuple[Advice, ...]:
@@ -277,19 +283,15 @@ def _find_share_after(optimizer: str, after: KernelReport) -> float | None:
     return 0.0 if silence is not None and silence.stage is SilenceStage.NOT_MATCHED else None
 
 
-def pair_lines(
-    before: KernelReport, after: KernelReport, wanted: Sequence[tuple[str | None, int | None]]
-) -> dict[tuple[str, int], int | None]:
+def pair_lines(before: KernelReport, after: KernelReport, wanted: Sequence[Place]) -> dict[Place, int | None]:
     """Follow lines from one source to the next.
 
     Returns:
         (file, line) → the line after; None for one that is gone.
     """
     maps: dict[str, tuple[int, ...] | None] = {}
-    found: dict[tuple[str, int], int | None] = {}
+    found: dict[Place, int | None] = {}
     for file, line in wanted:
-        if file is None or line is None:
-            continue
         if file not in maps:
             maps[file] = _map_texts(before.embedded_sources.get(file), after.embedded_sources.get(file))
         table = maps[file]
@@ -302,3 +304,134 @@ def _map_texts(before: str | None, after: str | None) -> tuple[int, ...] | None:
     if before is None or after is None or before == after:
         return None
     return map_edited_lines(split_lines(before), split_lines(after))
+
+
+def pair_by_name(
+    before: Sequence[KernelReport], after: Sequence[KernelReport]
+) -> tuple[list[Pair], list[KernelReport], list[KernelReport]]:
+    """Kernels of the same linkage name and GPU, then those whose short name is unique on both sides; and what is left over of each side."""
+    pairs: list[Pair] = []
+    old, new = list(before), list(after)
+    for name in (_full_name, _short_name):
+        for kernel in list(old):
+            alike = [other for other in new if name(other) == name(kernel)]
+            rivals = [other for other in old if name(other) == name(kernel)]
+            if len(alike) == 1 and len(rivals) == 1:
+                pairs.append((kernel, alike[0]))
+                old.remove(kernel)
+                new.remove(alike[0])
+    return pairs, old, new
+
+
+def _full_name(kernel: KernelReport) -> tuple[str, str | None]:
+    return kernel.mangled_name, kernel.device.name
+
+
+def _short_name(kernel: KernelReport) -> tuple[str, str | None]:
+    return find_family(kernel.name, None).name, None
+
+
+def find_named(report: Report, text: str, side: str) -> KernelReport:
+    """The kernel that ``text`` names, as in :func:`~gpa_lsp.kernel.names.list_named`.
+
+    Args:
+        side: ``before`` or ``after``, for the message.
+
+    Raises:
+        InputError: there is none, or there are several.
+    """
+    found = list_named(text, report.kernels, lambda kernel: (kernel.mangled_name, kernel.name))
+    if len(found) == 1:
+        return found[0]
+    problem = f"several kernels {side} are named" if found else f"no kernel {side} is named"
+    listed = list(dict.fromkeys(shorten_name(kernel.name) for kernel in found or report.kernels))
+    more = " and others" if len(listed) > _LISTED_NAMES else ""
+    raise InputError(
+        f"{problem} {text!r}", remedy=f"there are {', '.join(listed[:_LISTED_NAMES])}{more}" if listed else None
+    )
+
+
+def find_likely_pairs(before: Sequence[KernelReport], after: Sequence[KernelReport]) -> tuple[LikelyPair, ...]:
+    """Kernels on the same GPU that look alike, most alike first; none is in two pairs."""
+    if len(before) * len(after) > _MOST_COMPARED:
+        return ()
+    opcodes = {id(kernel): count_opcodes(kernel) for kernel in (*before, *after)}
+    every = [
+        _Likeness.of(old, new, _compare_counts(opcodes[id(old)], opcodes[id(new)]))
+        for old in before
+        for new in after
+        if old.device.name == new.device.name
+    ]
+    found: list[LikelyPair] = []
+    for one in sorted(every, key=lambda likeness: -likeness.value):
+        is_free = all(one.before is not pair.before and one.after is not pair.after for pair in found)
+        if is_free and one.value >= _LEAST_LIKENESS:
+            found.append(LikelyPair(before=one.before, after=one.after, likeness=one.value, why=one.explain()))
+    return tuple(found)
+
+
+class _Likeness(Struct, frozen=True, kw_only=True):
+    """How alike two kernels are; each ratio is 0..1, None where it is unknown."""
+
+    before: KernelReport
+    after: KernelReport
+    code: float | None
+    work: float | None
+    name: float
+    file: bool | None
+
+    @classmethod
+    def of(cls, before: KernelReport, after: KernelReport, code: float | None) -> "_Likeness":
+        """Of two kernels whose code is as alike as said."""
+        threads = [_count_threads(kernel) for kernel in (before, after)]
+        files = [_find_file(kernel) for kernel in (before, after)]
+        names = [shorten_name(kernel.name).partition("<")[0] for kernel in (before, after)]
+        return cls(
+            before=before,
+            after=after,
+            code=code,
+            work=min(threads) / max(threads) if all(threads) else None,
+            name=SequenceMatcher(None, names[0], names[1], autojunk=False).ratio(),
+            file=files[0] == files[1] if all(files) else None,
+        )
+
+    @property
+    def value(self) -> float:
+        """The mean of what is known: the code counts most, then the name, which people change least at its stem."""
+        weighted = [(self.code, 4), (self.name, 4), (self.work, 2), (self.file, 2)]
+        known = [(float(value), weight) for value, weight in weighted if value is not None]
+        return sum(value * weight for value, weight in known) / sum(weight for _, weight in known)
+
+    def explain(self) -> Sentence:
+        """What the two have in common."""
+        return list_of(self._list_reasons())
+
+    def _list_reasons(self) -> Iterator[Sentence]:
+        if self.work == 1:
+            yield say("the same number of threads")
+        if self.code is not None and self.code >= _ALIKE:
+            yield say("similar code ({alike})", alike=percent(self.code))
+        if self.file:
+            yield say("source files of the same name")
+        if self.name >= 0.5 or (self.work != 1 and (self.code or 0.0) < _ALIKE and not self.file):
+            yield say("similar names")
+
+
+def _count_threads(kernel: KernelReport) -> int:
+    launch = kernel.configuration
+    return 0 if launch.grid is None or launch.block is None else prod(launch.grid) * prod(launch.block)
+
+
+def _find_file(kernel: KernelReport) -> str:
+    """Name of the file most of its samples are in; empty where it has no lines."""
+    file = next((row.file for row in kernel.lines if row.file is not None), None)
+    return "" if file is None else PurePosixPath(file.replace("\\", "/")).name
+
+
+def _compare_counts(before: dict[str, int], after: dict[str, int]) -> float | None:
+    """Cosine of the angle between two counts of opcodes; None where one of them is empty."""
+    if not before or not after:
+        return None
+    product = sum(count * after.get(opcode, 0) for opcode, count in before.items())
+    lengths = [math.sqrt(sum(count * count for count in counts.values())) for counts in (before, after)]
+    return product / (lengths[0] * lengths[1])

@@ -10,7 +10,8 @@ from msgspec import Struct
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.kernel.model import number_lines
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
-from gpa_lsp.report.model import InstructionColumns, KernelReport, ReasonCount, ReasonCounts
+from gpa_lsp.report.changes import ReasonCount, ReasonCounts
+from gpa_lsp.report.model import InstructionColumns, KernelReport
 
 _NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
 

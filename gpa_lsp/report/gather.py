@@ -25,6 +25,7 @@ from gpa_lsp.kernel.launch_contexts import group_contexts
 from gpa_lsp.kernel.model import OUTSIDE_MODULE, FunctionSamples, Kernel, PlacedSamples
 from gpa_lsp.kernel.names import demangle, shorten_name
 from gpa_lsp.profile.model import HostFrame, Launch, RuleResult
+from gpa_lsp.report.changes import LaunchConfiguration
 from gpa_lsp.report.columns import build_instruction_columns, build_kernel_code
 from gpa_lsp.report.compare import measure_launch_spread
 from gpa_lsp.report.count import count_reasons, sum_all, sum_rows
@@ -36,7 +37,6 @@ from gpa_lsp.report.model import (
     FunctionRole,
     FunctionRow,
     KernelReport,
-    LaunchConfiguration,
     LaunchContext,
     LaunchReport,
     PlaceSamples,

@@ -23,30 +23,8 @@ from gpa_lsp.foundation.locations import InlineChain, SourceLine
 from gpa_lsp.foundation.prose import Sentence
 from gpa_lsp.foundation.records import ColumnRecord, PartlyCompared
 from gpa_lsp.profile.sampling import Aggregate, Sampling
+from gpa_lsp.report.changes import LaunchConfiguration, ReasonCounts
 from gpa_lsp.report.code import KernelCode
-
-Dim3 = tuple[int, int, int]
-
-
-class ReasonCount(Struct, frozen=True, kw_only=True):
-    """Samples with one stall reason."""
-
-    all_samples: int  # every sample
-    latency_samples: int | None  # those taken when the scheduler issued nothing ("not issued"); None when unknown
-
-
-# Stall reason (Nsight's spelling) → its samples, only reasons with at least one sample, most samples first
-ReasonCounts = Mapping[str, ReasonCount]
-
-
-class LaunchConfiguration(Struct, frozen=True, kw_only=True):
-    """How a kernel was launched."""
-
-    grid: Dim3 | None  # blocks in x, y, z; None when unknown
-    block: Dim3 | None  # threads in x, y, z; None when unknown
-    registers_per_thread: int | None  # None when unknown
-    shared_static_bytes: int | None  # per block; None when unknown
-    shared_dynamic_bytes: int | None  # per block; None when unknown
 
 
 class DeviceReport(Struct, frozen=True, kw_only=True):

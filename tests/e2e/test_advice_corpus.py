@@ -13,8 +13,7 @@ from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.read import read_profile
 from gpa_lsp.report.changes import Verdict
-from gpa_lsp.report.compare import compare_reports
-from gpa_lsp.report.comparison import AdviceFate, Comparison
+from gpa_lsp.report.compare import AdviceFate, Comparison, compare_reports
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.pipeline import analyse
 from tests.conftest import find_corpus

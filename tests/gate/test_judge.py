@@ -65,7 +65,8 @@ def test_the_same_code_is_never_slower() -> None:
 
 def scale(kernel: GateKernel, blocks: int, executed: float) -> GateKernel:
     assert kernel.work is not None
-    return replace(kernel, work=replace(kernel.work, grid=(blocks, 1, 1), executed_instructions=executed))
+    launch = replace(kernel.work.launch, grid=(blocks, 1, 1))
+    return replace(kernel, work=replace(kernel.work, launch=launch, executed_instructions=executed))
 
 
 def test_other_work_is_not_judged_and_says_so() -> None:

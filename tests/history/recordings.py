@@ -5,14 +5,13 @@ from pathlib import Path
 
 from gpa_lsp.foundation.figures import measure_spread
 from gpa_lsp.kernel.names import demangle
-from gpa_lsp.report.changes import LaunchTimes
+from gpa_lsp.report.changes import LaunchConfiguration, LaunchTimes, ReasonCount
 from gpa_lsp.report.history.model import (
     KernelKey,
     Measurement,
     Recording,
     RememberedAdvice,
     RememberedFile,
-    RememberedLaunch,
     RememberedLine,
     RememberedLines,
 )
@@ -55,18 +54,19 @@ def make_recording(
     spread = measure_spread(times_ns)
     measurement = Measurement(
         key=key,
+        device=key.device,
         name=demangle(key.mangled_name),
         measured_ns=NOON_NS + measured * SECOND_NS,
         profile=profile,
         session=f"session of {measured}" if session is None else session,
-        launch=RememberedLaunch(
+        launch=LaunchConfiguration(
             grid=grid, block=(256, 1, 1), registers_per_thread=32, shared_static_bytes=0, shared_dynamic_bytes=None
         ),
         duration_ns=spread.mean if spread else None,
         times=LaunchTimes(cycles=measure_spread(cycles), ns=spread),
         total_samples=sum(reasons.values()),
         latency_samples=sum(reasons.values()) // 2,
-        by_reason={name: (count, count // 2) for name, count in reasons.items()},
+        by_reason={name: ReasonCount(all_samples=count, latency_samples=count // 2) for name, count in reasons.items()},
         executed_instructions=executed,
         code_digest=f"code of {measured}" if code is None else code or None,
         advice=(RememberedAdvice(optimizer="loop_unrolling", title="Unroll the loop", speedup=1.5),),

@@ -61,7 +61,12 @@ def test_figures_are_those_of_the_report() -> None:
     assert (found.measured_ns, found.duration_ns, found.total_samples) == (MEASURED_NS, 2.5e6, 100)
     assert found.times.ns is not None
     assert (found.times.ns.count, found.times.ns.mean) == (2, 2.5e6)
-    assert list(found.by_reason.items()) == [("long_scoreboard", (60, 50)), ("selected", (20, 0)), ("wait", (20, 0))]
+    assert found.by_reason == kernel.by_reason
+    assert {name: (one.all_samples, one.latency_samples) for name, one in found.by_reason.items()} == {
+        "long_scoreboard": (60, 50),
+        "selected": (20, 0),
+        "wait": (20, 0),
+    }
     assert found.code_digest == digest_code(kernel)
     assert [(piece.optimizer, piece.speedup) for piece in found.advice] == [("code_reordering", 1.8)]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gpa_lsp.foundation.figures import Spread
-from gpa_lsp.report.changes import LaunchTimes
+from gpa_lsp.report.changes import LaunchTimes, ReasonCount
 from gpa_lsp.report.history.model import Measurement, RememberedAdvice, RememberedLine
 from gpa_lsp.report.history.rows import (
     DamagedRowError,
@@ -45,7 +45,7 @@ MEASUREMENTS = st.builds(
     times=st.builds(LaunchTimes, cycles=SPREADS, ns=SPREADS),
     total_samples=COUNTS,
     latency_samples=COUNTS,
-    by_reason=st.dictionaries(st.text(), st.tuples(COUNTS, COUNTS)),
+    by_reason=st.dictionaries(st.text(), st.builds(ReasonCount, all_samples=COUNTS, latency_samples=COUNTS)),
     executed_instructions=TIMES,
     code_digest=st.none() | st.text(),
     advice=st.lists(

@@ -10,8 +10,7 @@ from gpa_lsp.document.comparison_text import describe_limiters, make_comparison_
 from gpa_lsp.document.layout import join_lines
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.foundation.prose import say
-from gpa_lsp.report.compare import compare_kernels, compare_reports
-from gpa_lsp.report.comparison import Comparison
+from gpa_lsp.report.compare import Comparison, compare_kernels, compare_reports
 from tests.report.test_compare import ADVICE, AFTER, BEFORE, measured, named, without_samples
 from tests.report_builder import build_kernel, build_report
 

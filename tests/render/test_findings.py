@@ -8,7 +8,7 @@ from gpa_lsp.document.check_text import list_best_advice
 from gpa_lsp.document.finding_words import describe_finding
 from gpa_lsp.document.findings import choose_reasons, find_findings, name_kernels
 from gpa_lsp.foundation.prose import say
-from gpa_lsp.report.model import ReasonCount
+from gpa_lsp.report.changes import ReasonCount
 from tests.render.advice_examples import make_advised
 from tests.report_builder import build_kernel, build_report
 

@@ -30,6 +30,7 @@ def part(
         after_ns=after_ns,
         before_ratio=ratios[0],
         after_ratio=ratios[1],
+        is_clear=True,
     )
 
 

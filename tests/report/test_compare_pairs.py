@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from gpa_lsp.report.changes import Verdict
-from gpa_lsp.report.compare import compare_reports
-from gpa_lsp.report.comparison import AdviceOutcome, KernelComparison
+from gpa_lsp.report.compare import AdviceOutcome, KernelComparison, compare_reports
 from gpa_lsp.report.differences import Trait
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.pipeline import analyse

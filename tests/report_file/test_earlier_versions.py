@@ -7,7 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.profile.sampling import Aggregate, Sampling
-from gpa_lsp.report.model import KernelReport, LaunchConfiguration, ReasonCount, ReasonCounts, Report
+from gpa_lsp.report.changes import LaunchConfiguration, ReasonCount, ReasonCounts
+from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.saved.store import read_report
 from tests.analyses_samples import ANALYSES
 from tests.report_builder import build_kernel, build_report

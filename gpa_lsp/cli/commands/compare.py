@@ -20,7 +20,7 @@ from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError, ProblemSeverity
 
 if TYPE_CHECKING:
-    from gpa_lsp.report.comparison import Comparison, LikelyPair
+    from gpa_lsp.report.compare import Comparison, LikelyPair
     from gpa_lsp.report.model import Report
 
 

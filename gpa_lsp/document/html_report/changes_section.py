@@ -16,7 +16,7 @@ from gpa_lsp.document.html_report.tables import Cell, PageTable
 from gpa_lsp.foundation.locations import shorten_paths, write_place
 from gpa_lsp.foundation.numbers import UNKNOWN, format_percent, format_speedup
 from gpa_lsp.report.changes import PartChange, Verdict
-from gpa_lsp.report.comparison import KernelComparison
+from gpa_lsp.report.compare import KernelComparison
 
 _MOST_PARTS = 10
 

@@ -24,8 +24,9 @@ from gpa_lsp.foundation.numbers import (
 )
 from gpa_lsp.foundation.prose import Sentence, count, say
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
+from gpa_lsp.report.changes import ReasonCount
 from gpa_lsp.report.launch_places import list_launch_places
-from gpa_lsp.report.model import KernelReport, ReasonCount
+from gpa_lsp.report.model import KernelReport
 
 _NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
 _MOST_CONTEXTS = 50

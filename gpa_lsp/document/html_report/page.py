@@ -34,8 +34,7 @@ from gpa_lsp.foundation.numbers import (
     format_launches,
     format_percent,
 )
-from gpa_lsp.report.compare import compare_reports
-from gpa_lsp.report.comparison import Comparison
+from gpa_lsp.report.compare import Comparison, compare_reports
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.source_paths import SourceLocator
 from gpa_lsp.report.time_course import TimeCourse

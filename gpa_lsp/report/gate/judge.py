@@ -8,14 +8,14 @@ from gpa_lsp.foundation.prose import NOTHING
 from gpa_lsp.kernel.names import shorten_name
 from gpa_lsp.report.changes import (
     LaunchTimes,
+    MeasuredChange,
     PartChange,
-    TimeJudgement,
     Verdict,
+    compare_measurements,
     compare_times,
-    judge_measurements,
     measure_range,
 )
-from gpa_lsp.report.compare import compare_kernels
+from gpa_lsp.report.compare import compare_kernels, pair_by_name
 from gpa_lsp.report.gate.model import (
     Budget,
     Budgets,
@@ -27,7 +27,6 @@ from gpa_lsp.report.gate.model import (
     Origin,
     Outcome,
 )
-from gpa_lsp.report.kernel_pairs import pair_by_name
 
 _ROUNDING = 1e-9  # Beyond a limit by less than this share of it is no more than rounding
 
@@ -83,7 +82,7 @@ def find_budget(budgets: Budgets, metric: Metric, kernel: GateKernel) -> Budget 
 
 def _judge_pair(base: GateKernel, head: GateKernel, budgets: Budgets) -> list[GateRow]:
     is_measured = base.work is not None and head.work is not None and base.time_origin is head.time_origin
-    judgement = judge_measurements(base.work, head.work) if is_measured and base.work and head.work else None
+    judgement = compare_measurements(base.work, head.work) if is_measured and base.work and head.work else None
     found = [(metric, find_budget(budgets, metric, head)) for metric in Metric]
     return [
         _judge_time(base, head, budget, judgement)
@@ -94,7 +93,7 @@ def _judge_pair(base: GateKernel, head: GateKernel, budgets: Budgets) -> list[Ga
     ]
 
 
-def _judge_figure(base: GateKernel, head: GateKernel, budget: Budget, judgement: TimeJudgement | None) -> GateRow:
+def _judge_figure(base: GateKernel, head: GateKernel, budget: Budget, judgement: MeasuredChange | None) -> GateRow:
     """By the surest origin that both have; a limit that needs nothing before takes the surest of what is after.
 
     What was counted while other work was done is not compared.
@@ -130,7 +129,7 @@ def _is_beyond(value: float, bound: float, *, is_better_high: bool) -> bool:
     return value < bound - room if is_better_high else value > bound + room
 
 
-def _judge_time(base: GateKernel, head: GateKernel, budget: Budget, judgement: TimeJudgement | None) -> GateRow:
+def _judge_time(base: GateKernel, head: GateKernel, budget: Budget, judgement: MeasuredChange | None) -> GateRow:
     if budget.limit.kind is LimitKind.VALUE:
         return _judge_time_alone(base, head, budget)
     note = NOTHING if judgement is None else judgement.note

@@ -1,29 +1,19 @@
 """What changed between two remembered measurements of a kernel."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from gpa_lsp.report.changes import (
-    PartChange,
-    Verdict,
-    explain_missing_stalls,
-    is_beyond_counts,
-    judge_measurements,
-    order_changes,
-)
+import msgspec.structs
+
+from gpa_lsp.report.changes import PartChange, Place, Verdict, compare_lines, compare_measurements, order_changes
 from gpa_lsp.report.history.model import (
-    Measurement,
-    Place,
     PlaceChange,
     RememberedFile,
-    RememberedLine,
     RememberedLines,
     RememberedPlace,
     Run,
     RunChange,
 )
 from gpa_lsp.report.line_map import map_edited_lines, split_lines
-
-_LineTable = Mapping[int, RememberedLine]
 
 
 def choose_comparable(run: Run, earlier: Iterable[Run]) -> tuple[Run, bool] | None:
@@ -34,7 +24,7 @@ def choose_comparable(run: Run, earlier: Iterable[Run]) -> tuple[Run, bool] | No
     """
     first = possible = None
     for one in earlier:
-        is_same_work = judge_measurements(one.measurement.work, run.measurement.work).is_same_work
+        is_same_work = compare_measurements(one.measurement, run.measurement).is_same_work
         if is_same_work:
             return one, True
         first = first or one
@@ -43,33 +33,18 @@ def choose_comparable(run: Run, earlier: Iterable[Run]) -> tuple[Run, bool] | No
     return (possible, True) if possible is not None else None if first is None else (first, False)
 
 
-def compare_runs(
-    before: Run,
-    after: Run,
-    before_content: RememberedLines,
-    after_content: RememberedLines,
-) -> RunChange:
+def compare_runs(before: Run, after: Run, before_content: RememberedLines, after_content: RememberedLines) -> RunChange:
     """Lay two runs side by side."""
     old, new = before.measurement, after.measurement
-    judgement = judge_measurements(old.work, new.work)
-    is_other = judgement.verdict is Verdict.OTHER_WORK
-    ratio = None
-    if old.executed_instructions and new.executed_instructions:
-        ratio = new.executed_instructions / old.executed_instructions
-    pair = _Pair(old, new)
-    is_sampled = not is_other and not explain_missing_stalls(old.total_samples, new.total_samples)
-    lines, gone = _compare_lines(pair, before_content, after_content) if is_sampled else ({}, ())
+    change = compare_measurements(old, new)
+    lines, gone = _compare_lines(before, after, before_content, after_content) if change.has_stalls else ({}, ())
     return RunChange(
         before=before,
         after=after,
-        verdict=judgement.verdict,
-        time=judgement.time,
-        note=judgement.note,
-        instructions_ratio=ratio,
-        reasons=_compare_reasons(pair) if is_sampled else (),
         lines=lines,
         gone=gone,
-        places=() if is_other else _compare_places(old.places, new.places),
+        places=() if change.verdict is Verdict.OTHER_WORK else _compare_places(old.places, new.places),
+        **msgspec.structs.asdict(change),
     )
 
 
@@ -99,62 +74,29 @@ def _compare_places(before: Sequence[RememberedPlace], after: Sequence[Remembere
     return (*found, *gone)
 
 
-class _Pair:
-    """Two measurements, and how samples of either become a change."""
-
-    def __init__(self, before: Measurement, after: Measurement) -> None:
-        self.before = before
-        self.after = after
-        self.same_code = before.code_digest is not None and before.code_digest == after.code_digest
-
-    def make_change(self, name: str, lines: tuple[int | None, int | None], samples: tuple[float, float]) -> PartChange:
-        """A part's change from its samples before and after."""
-        totals = (self.before.total_samples, self.after.total_samples)
-        ratios = [part / whole if whole else 0.0 for part, whole in zip(samples, totals, strict=True)]
-        times_ns = (self.before.duration_ns, self.after.duration_ns)
-        before_ns, after_ns = times_ns
-        known = before_ns is not None and after_ns is not None
-        return PartChange(
-            name=name,
-            before_line=lines[0],
-            after_line=lines[1],
-            before_ns=None if before_ns is None else ratios[0] * before_ns,
-            after_ns=None if after_ns is None else ratios[1] * after_ns,
-            before_ratio=ratios[0],
-            after_ratio=ratios[1],
-            is_clear=is_beyond_counts(
-                (samples[0], totals[0], before_ns if known and before_ns else 1.0),
-                (samples[1], totals[1], after_ns if known and after_ns else 1.0),
-            ),
-        )
-
-
-def _compare_reasons(pair: _Pair) -> tuple[PartChange, ...]:
-    old, new = pair.before.by_reason, pair.after.by_reason
-    return order_changes(
-        [
-            pair.make_change(reason, (None, None), (old.get(reason, (0, 0))[0], new.get(reason, (0, 0))[0]))
-            for reason in dict.fromkeys((*old, *new))
-        ]
-    )
-
-
 def _compare_lines(
-    pair: _Pair, before: RememberedLines, after: RememberedLines
+    before: Run, after: Run, before_content: RememberedLines, after_content: RememberedLines
 ) -> tuple[dict[Place, PartChange], tuple[PartChange, ...]]:
     """Line after → its change, and the lines that are gone. Lines of files whose text then or now is unknown are left out."""
-    old_files = {file.identity: file for file in before.files}
-    new_files = {file.identity: file for file in after.files}
+    digest = before.measurement.code_digest
+    same_code = digest is not None and digest == after.measurement.code_digest
+    old_files, new_files = ({one.identity: one for one in side.files} for side in (before_content, after_content))
     changes: dict[Place, PartChange] = {}
     gone: list[PartChange] = []
     for identity in dict.fromkeys((*new_files, *old_files)):
         old, new = old_files.get(identity), new_files.get(identity)
-        old_lines, new_lines = _find_lines(before, old), _find_lines(after, new)
-        partners = _pair_lines(old, new, {*old_lines, *new_lines}, same_code=pair.same_code)
+        old_lines = _list_costs(before_content, identity, old)
+        new_lines = _list_costs(after_content, identity, new)
+        partners = _pair_lines(identity, old, new, {*old_lines, *new_lines}, same_code=same_code)
         if partners is None:
             continue
-        for change in _compare_file(
-            pair, identity, (old_lines, new_lines), partners, (before.is_whole, after.is_whole)
+        for change in compare_lines(
+            before.measurement,
+            after.measurement,
+            old_lines,
+            new_lines,
+            partners,
+            are_whole=(before_content.is_whole, after_content.is_whole),
         ):
             if new is None or change.after_line is None:
                 gone.append(change)
@@ -163,38 +105,24 @@ def _compare_lines(
     return changes, order_changes(gone)
 
 
-def _find_lines(content: RememberedLines, file: RememberedFile | None) -> _LineTable:
+def _list_costs(content: RememberedLines, identity: str, file: RememberedFile | None) -> dict[Place, float]:
+    """Line of a file, under its identity → its samples with everything inlined into it and called from it."""
     if file is None:
         return {}
-    return {line.line: line for line in content.lines if line.file == file.compiled_path}
+    return {
+        (identity, one.line): one.samples + one.called_samples
+        for one in content.lines
+        if one.file == file.compiled_path
+    }
 
 
 def _pair_lines(
-    old: RememberedFile | None, new: RememberedFile | None, wanted: Iterable[int], *, same_code: bool
-) -> Mapping[int, int] | None:
+    identity: str, old: RememberedFile | None, new: RememberedFile | None, wanted: Iterable[Place], *, same_code: bool
+) -> Mapping[Place, int] | None:
     """Line before → line after, without those that are gone; None where nobody can tell."""
     if old is None or new is None:
         return {}  # the kernel had, or has, no samples in that file
     if old.text is None or new.text is None:
-        return {line: line for line in wanted} if same_code else None
+        return {place: place[1] for place in wanted} if same_code else None
     table = map_edited_lines(split_lines(old.text), split_lines(new.text))
-    return {line: partner for line, partner in enumerate(table, 1) if partner}
-
-
-def _compare_file(
-    pair: _Pair, name: str, tables: tuple[_LineTable, _LineTable], partners: Mapping[int, int], whole: tuple[bool, bool]
-) -> Iterator[PartChange]:
-    """Changes of one file's lines. A line that one side does not list had no samples there, if that side lists them all; else it is left out."""
-    old_lines, new_lines = tables
-    for line, old in old_lines.items():
-        partner = partners.get(line)
-        new = None if partner is None else new_lines.get(partner)
-        if new is not None or whole[1]:
-            yield pair.make_change(name, (line, partner), (old.cost_samples, new.cost_samples if new else 0.0))
-    if not whole[0]:
-        return
-    origins = {partner: line for line, partner in partners.items()}
-    for partner, new in new_lines.items():
-        origin = origins.get(partner)
-        if origin not in old_lines:
-            yield pair.make_change(name, (origin, partner), (0.0, new.cost_samples))
+    return {(identity, line): partner for line, partner in enumerate(table, 1) if partner}

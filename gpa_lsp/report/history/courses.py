@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from gpa_lsp.foundation.figures import Spread
 from gpa_lsp.foundation.prose import NOTHING
-from gpa_lsp.report.changes import judge_measurements, measure_range
+from gpa_lsp.report.changes import compare_measurements, measure_range
 from gpa_lsp.report.history.comparing import choose_comparable
 from gpa_lsp.report.history.model import Measurement, Run, RunFilter
 from gpa_lsp.report.time_course import TimeCourse, TimedRun
@@ -106,7 +106,7 @@ def _make_timed(run: Run, before: Measurement | None, unit: str) -> TimedRun:
     measurement = run.measurement
     spread = _find_spread(measurement, unit)
     low, high = (None, None) if spread is None else measure_range(spread, unit)
-    judgement = None if before is None else judge_measurements(before.work, measurement.work)
+    judgement = None if before is None else compare_measurements(before, measurement)
     change = None if judgement is None else judgement.time
     return TimedRun(
         number=run.number,

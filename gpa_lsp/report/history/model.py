@@ -7,12 +7,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from gpa_lsp.foundation.prose import NOTHING, Sentence
-from gpa_lsp.foundation.records import ColumnRecord
-from gpa_lsp.report.changes import LaunchTimes, MeasuredWork, PartChange, TimeChange, Verdict, explain_missing_stalls
+from gpa_lsp.report.changes import MeasuredChange, MeasuredWork, PartChange, Place
 from gpa_lsp.report.time_course import Commit, TimeCourse
-
-Place = tuple[str, int]  # File as compiled, and line
 
 
 class KernelKey(Struct, frozen=True, kw_only=True):
@@ -24,16 +20,6 @@ class KernelKey(Struct, frozen=True, kw_only=True):
     home: str
     device: str  # name of the GPU; empty when unknown
     compute_capability: tuple[int, int] | None  # None when unknown
-
-
-class RememberedLaunch(Struct, frozen=True, kw_only=True):
-    """How the longest launch was configured."""
-
-    grid: tuple[int, int, int] | None  # blocks in x, y, z; None when unknown
-    block: tuple[int, int, int] | None  # threads in x, y, z; None when unknown
-    registers_per_thread: int | None  # None when unknown
-    shared_static_bytes: int | None  # per block; None when unknown
-    shared_dynamic_bytes: int | None  # per block; None when unknown
 
 
 class RememberedAdvice(Struct, frozen=True, kw_only=True):
@@ -53,7 +39,7 @@ class RememberedPlace(Struct, frozen=True, kw_only=True):
     duration_ns: float  # their mean
 
 
-class Measurement(Struct, frozen=True, kw_only=True):
+class Measurement(MeasuredWork, frozen=True, kw_only=True):
     """One measurement of one kernel, over all its launches in one profile."""
 
     key: KernelKey  # of which kernel
@@ -61,31 +47,10 @@ class Measurement(Struct, frozen=True, kw_only=True):
     measured_ns: int  # when, since 1970
     profile: str | None  # path of the profile; None when it came from no file
     session: str  # what all kernels of one reading of one profile share; measurements of one session are variants, not one another's past
-    launch: RememberedLaunch  # configuration of the longest launch
-    duration_ns: float | None  # mean over launches; None when unknown
-    times: LaunchTimes  # per launch
-    total_samples: int  # over all launches
-    latency_samples: int | None  # of these, those without issue; None when unknown
-    # stall reason → all samples and those without issue (None when unknown), most samples first
-    by_reason: Mapping[str, tuple[int, int | None]]
-    executed_instructions: float | None  # warp instructions per launch; None where not counted
-    # of instructions, control codes and launch: equal digests are the same code launched the same way. None where the instructions are unknown.
-    code_digest: str | None
+    latency_samples: int | None  # of all samples, those without issue; None when unknown
     advice: tuple[RememberedAdvice, ...]  # best first, a few at most
     commit: Commit | None = None  # what was checked out here when it was measured; None where unknown
     places: tuple[RememberedPlace, ...] = ()  # where it was launched from, where that is known and there are several
-
-    @property
-    def work(self) -> MeasuredWork:
-        """All that tells what work was measured."""
-        return MeasuredWork(
-            times=self.times,
-            device=self.key.device,
-            grid=self.launch.grid,
-            block=self.launch.block,
-            executed_instructions=self.executed_instructions,
-            code_digest=self.code_digest,
-        )
 
 
 class Run(Struct, frozen=True, kw_only=True):
@@ -124,11 +89,6 @@ class RememberedLine(Struct, frozen=True, kw_only=True):
     caused_samples: float | None
     reason: str  # most frequent reason among ``samples``; empty without samples
 
-    @property
-    def cost_samples(self) -> float:
-        """With everything inlined into the line and called from it."""
-        return self.samples + self.called_samples
-
 
 class RememberedLines(Struct, frozen=True, kw_only=True):
     """The hottest lines of a measurement and the files they are in."""
@@ -154,28 +114,17 @@ class PlaceChange(Struct, frozen=True, kw_only=True):
     after_ns: float | None  # the same, of the later run
 
 
-class RunChange(ColumnRecord, frozen=True, kw_only=True):
+class RunChange(MeasuredChange, frozen=True, kw_only=True):
     """Two measurements of one kernel."""
 
     before: Run  # the earlier one
     after: Run  # the later one
-    verdict: Verdict  # what became of the time
-    time: TimeChange | None  # None when one of the two has none, or they did not do the same work
-    instructions_ratio: float | None  # executed warp instructions after / before; None where not counted
-    reasons: tuple[PartChange, ...]  # by stall reason, largest change first; empty where one of the two has no samples
     # line after → what became of it, under the file's local path where it has one; only lines one of the two keeps samples of. Empty, as ``gone`` is,
     # where one of the two has no samples, or they did not do the same work.
     lines: Mapping[Place, PartChange]
     gone: tuple[PartChange, ...]  # lines before that are not there any more, largest first
     # where it was launched from, and what became of the launches from there; empty where one of the two knows of one place only
     places: tuple[PlaceChange, ...] = ()
-    # why the two are not compared, or what may differ besides the code; empty where nothing is known to
-    note: Sentence = NOTHING
-
-    @property
-    def no_stalls(self) -> Sentence:
-        """Why nothing is said of stalls; empty where both have samples."""
-        return explain_missing_stalls(self.before.measurement.total_samples, self.after.measurement.total_samples)
 
 
 class KernelHistory(Struct, frozen=True, kw_only=True):

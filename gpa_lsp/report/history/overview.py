@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from gpa_lsp.report.changes import TimeJudgement, judge_measurements
+from gpa_lsp.report.changes import MeasuredChange, compare_measurements
 from gpa_lsp.report.history.comparing import choose_comparable
 from gpa_lsp.report.history.model import KernelKey, Run, RunFilter
 from gpa_lsp.report.history.store import History
@@ -12,7 +12,7 @@ from gpa_lsp.report.history.store import History
 # Predecessors that are looked at for one of the same work.
 _MOST_STEPS = 24
 
-RunTime = tuple[Run, TimeJudgement]  # An earlier run, and what became of the time since
+RunTime = tuple[Run, MeasuredChange]  # An earlier run, and what became of the time since
 
 
 class RunRow(Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ def build_overview(history: History, wanted: RunFilter, most_runs: int | None) -
 def _judge(before: Run | None, after: Run) -> RunTime | None:
     if before is None or before.run_id == after.run_id:
         return None
-    return before, judge_measurements(before.measurement.work, after.measurement.work)
+    return before, compare_measurements(before.measurement, after.measurement)
 
 
 def _find_previous(history: History, run: Run) -> Run | None:

@@ -9,22 +9,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+import msgspec.structs
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.foundation.file_stamps import Stamp, read_stamp
 from gpa_lsp.foundation.records import ColumnRecord
-from gpa_lsp.report.compare import count_executed, digest_code, measure_times
+from gpa_lsp.report.changes import Place, ReasonCounts
+from gpa_lsp.report.compare import measure_work
 from gpa_lsp.report.history.model import (
     DEFAULT_LIMITS,
     HistoryLimits,
     KernelKey,
     Measurement,
-    Place,
     Recording,
     RememberedAdvice,
     RememberedFile,
-    RememberedLaunch,
     RememberedLine,
     RememberedLines,
     RememberedPlace,
@@ -33,7 +33,7 @@ from gpa_lsp.report.history.rows import make_storable, make_storable_time
 from gpa_lsp.report.kernel_lines import LineCauses, find_body
 from gpa_lsp.report.launch_places import list_launch_places
 from gpa_lsp.report.measured_files import MeasuredFile
-from gpa_lsp.report.model import KernelReport, ReasonCounts
+from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.source_paths import parse_compiled_path
 from gpa_lsp.report.time_course import Commit
 
@@ -234,35 +234,28 @@ def build_recording(
 
 
 def _describe(kernel: KernelReport, surroundings: Surroundings) -> Measurement:
-    launch = kernel.configuration
     advice = kernel.advice.advice if kernel.advice is not None else ()
     reasons = list(kernel.by_reason.items())[:_MOST_REASONS]
     profile = None if kernel.profile_path is None else make_storable(os.path.abspath(kernel.profile_path))  # noqa: PTH100
+    work = measure_work(kernel)
+    device = make_storable(work.device)
+    shared = msgspec.structs.asdict(work) | {
+        "device": device,
+        "by_reason": {make_storable(name): count for name, count in reasons},
+    }
     return Measurement(
+        **shared,
         key=KernelKey(
             mangled_name=make_storable(kernel.mangled_name),
             home=make_storable(_find_home(kernel, surroundings)),
-            device=make_storable(kernel.device.name or ""),
+            device=device,
             compute_capability=kernel.device.compute_capability,
         ),
         name=make_storable(kernel.name),
         measured_ns=make_storable_time(surroundings.measured_ns),
         profile=profile,
         session=_name_session(kernel, surroundings.measured_ns),
-        launch=RememberedLaunch(
-            grid=launch.grid,
-            block=launch.block,
-            registers_per_thread=launch.registers_per_thread,
-            shared_static_bytes=launch.shared_static_bytes,
-            shared_dynamic_bytes=launch.shared_dynamic_bytes,
-        ),
-        duration_ns=kernel.duration_ns,
-        times=measure_times(kernel),
-        total_samples=kernel.total_samples,
         latency_samples=kernel.latency_samples,
-        by_reason={make_storable(name): (count.all_samples, count.latency_samples) for name, count in reasons},
-        executed_instructions=count_executed(kernel),
-        code_digest=digest_code(kernel),
         advice=tuple(
             RememberedAdvice(optimizer=piece.optimizer, title=piece.title, speedup=piece.speedup.estimate)
             for piece in advice[:_MOST_ADVICE]
@@ -361,7 +354,8 @@ def _choose_lines(
                 reason="",
             )
     ranked = sorted(
-        found.values(), key=lambda line: (-max(line.cost_samples, line.caused_samples or 0.0), line.file, line.line)
+        found.values(),
+        key=lambda one: (-max(one.samples + one.called_samples, one.caused_samples or 0.0), one.file, one.line),
     )
     return tuple(ranked[:most]), len(ranked) <= most
 

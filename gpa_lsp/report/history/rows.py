@@ -9,12 +9,11 @@ from types import UnionType
 from typing import Any, TypeVar
 
 from gpa_lsp.foundation.figures import Spread
-from gpa_lsp.report.changes import LaunchTimes
+from gpa_lsp.report.changes import LaunchConfiguration, LaunchTimes, ReasonCount
 from gpa_lsp.report.history.model import (
     KernelKey,
     Measurement,
     RememberedAdvice,
-    RememberedLaunch,
     RememberedLine,
     RememberedPlace,
 )
@@ -124,7 +123,9 @@ def write_facts(measurement: Measurement) -> str:
         "ns": _write_spread(measurement.times.ns),
         "total_samples": measurement.total_samples,
         "latency_samples": measurement.latency_samples,
-        "by_reason": measurement.by_reason,
+        "by_reason": {
+            name: (count.all_samples, count.latency_samples) for name, count in measurement.by_reason.items()
+        },
         "executed_instructions": _keep_finite(measurement.executed_instructions),
         "code_digest": measurement.code_digest,
         "advice": [[piece.optimizer, piece.title, _keep_finite(piece.speedup)] for piece in measurement.advice],
@@ -165,11 +166,12 @@ def read_measurement(key: KernelKey, columns: tuple[int, str | None, str], text:
         grid, block, registers, shared_static_bytes, shared_dynamic_bytes = facts["launch"]
         return Measurement(
             key=key,
+            device=key.device,
             name=str(facts["name"]),
             measured_ns=measured_ns,
             profile=profile,
             session=session,
-            launch=RememberedLaunch(
+            launch=LaunchConfiguration(
                 grid=_read_optional(_read_dim3, grid),
                 block=_read_optional(_read_dim3, block),
                 registers_per_thread=_read_optional(int, registers),
@@ -181,7 +183,7 @@ def read_measurement(key: KernelKey, columns: tuple[int, str | None, str], text:
             total_samples=int(facts["total_samples"]),
             latency_samples=_read_optional(int, facts["latency_samples"]),
             by_reason={
-                str(reason): (int(every), _read_optional(int, quiet))
+                str(reason): ReasonCount(all_samples=int(every), latency_samples=_read_optional(int, quiet))
                 for reason, (every, quiet) in facts["by_reason"].items()
             },
             executed_instructions=_read_optional(_read_number, facts["executed_instructions"]),

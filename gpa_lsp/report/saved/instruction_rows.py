@@ -11,7 +11,8 @@ from gpa_lsp.foundation.json_records import WRITTEN_ONLY, Layout, RowsOf, Shared
 from gpa_lsp.foundation.json_values import InScope, MisfitError, Whole
 from gpa_lsp.foundation.locations import Frame, InlineChain
 from gpa_lsp.foundation.records import ColumnRecord
-from gpa_lsp.report.model import InstructionColumns, KernelReport, ReasonCount, ReasonCounts
+from gpa_lsp.report.changes import ReasonCount, ReasonCounts
+from gpa_lsp.report.model import InstructionColumns, KernelReport
 
 File = Annotated[str, Shared("files")]
 Function = Annotated[str, Shared("functions")]

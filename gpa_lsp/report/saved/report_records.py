@@ -18,19 +18,17 @@ from gpa_lsp.foundation.prose import Part, Sentence
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.scopes import Scope
 from gpa_lsp.profile.sampling import Aggregate, Sampling
+from gpa_lsp.report.changes import LaunchConfiguration, ReasonCount, ReasonCounts
 from gpa_lsp.report.model import (
     CodeFinding,
     DeviceReport,
     FunctionRow,
     InstructionColumns,
     KernelReport,
-    LaunchConfiguration,
     LaunchReport,
     LineRow,
     LoopRow,
     PlaceSamples,
-    ReasonCount,
-    ReasonCounts,
     RuleNote,
 )
 from gpa_lsp.report.saved.blame_rows import BLAME_LAYOUTS, Amount, Category, Ratio, Reason, Resource, Row
