@@ -153,7 +153,7 @@ def load_remembered(head: "Sequence[GateKernel]") -> GateSide:
     """
     from gpa_lsp.report.history.store import History
 
-    with History.open() as history:
+    with History() as history:
         runs = history.list_runs()
         problems = history.problems
     found = []

@@ -5,8 +5,8 @@ from pathlib import Path
 from gpa_lsp.cli.history_text import show_path
 from gpa_lsp.document.history_page.page import KernelPast, render_history_page
 from gpa_lsp.foundation.numbers import format_dim3
-from gpa_lsp.report.history.courses import KernelCourse, build_courses
-from gpa_lsp.report.history.model import RunFilter
+from gpa_lsp.report.history.model import Run, RunFilter, TimeCourse
+from gpa_lsp.report.history.past import build_courses
 from gpa_lsp.report.history.store import History
 
 
@@ -20,11 +20,13 @@ def draw_history(history: History, wanted: RunFilter, most_runs: int | None, fol
         InputError: the history cannot be read.
         MissingToolError: what draws charts is not installed.
     """
-    return render_history_page([_describe(found, folder) for found in build_courses(history, wanted, most_runs)])
+    return render_history_page(
+        [_describe(run, course, folder) for run, course in build_courses(history, wanted, most_runs)]
+    )
 
 
-def _describe(found: KernelCourse, folder: Path) -> KernelPast:
-    measurement = found.newest.measurement
+def _describe(newest: Run, course: TimeCourse, folder: Path) -> KernelPast:
+    measurement = newest.measurement
     launch = measurement.launch
     facts = (
         measurement.key.device,
@@ -32,4 +34,4 @@ def _describe(found: KernelCourse, folder: Path) -> KernelPast:
         "" if launch.block is None else f"block {format_dim3(launch.block)}",
         show_path(measurement.key.home, folder),
     )
-    return KernelPast(name=measurement.name, facts=facts, course=found.course)
+    return KernelPast(name=measurement.name, facts=facts, course=course)

@@ -10,8 +10,8 @@ from gpa_lsp.cli.inputs import load_report, locate_sources
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.report.history.model import KernelHistory
+from gpa_lsp.report.history.past import remember_kernels
 from gpa_lsp.report.history.recording import describe_surroundings
-from gpa_lsp.report.history.remember import remember_kernels
 from gpa_lsp.report.history.store import History
 from gpa_lsp.report.kernel_lines import find_causes
 from gpa_lsp.report.measured_files import find_files, read_measured_ns

@@ -13,7 +13,9 @@ from gpa_lsp.foundation.numbers import UNKNOWN, format_change, format_count, for
 from gpa_lsp.kernel.names import shorten_distinctly
 from gpa_lsp.report.changes import Verdict
 from gpa_lsp.report.history.model import Measurement, Run
-from gpa_lsp.report.history.overview import KernelRuns, RunRow, RunTime
+from gpa_lsp.report.history.past import RunRow, RunTime
+
+Overview = Sequence[tuple[Sequence[RunRow], int]]  # of each kernel its runs, newest first, and how many there are
 
 _COLUMNS = (
     Column(title="run", align=Align.RIGHT),
@@ -29,7 +31,7 @@ _COLUMNS = (
 
 
 def render_history(
-    overview: Sequence[KernelRuns], folder: Path | None = None, width: int | None = None, zone: tzinfo | None = None
+    overview: Overview, folder: Path | None = None, width: int | None = None, zone: tzinfo | None = None
 ) -> Iterator[Line]:
     """Kernel by kernel its runs, newest first.
 
@@ -37,15 +39,15 @@ def render_history(
         width: characters per line; None for as many as it takes.
         zone: None for the user's.
     """
-    names = shorten_distinctly(kernel.name for kernel in overview)
-    for position, kernel in enumerate(overview):
+    names = shorten_distinctly(rows[0].run.measurement.name for rows, _ in overview)
+    for position, (rows, run_count) in enumerate(overview):
         if position:
             yield EMPTY_LINE
-        facts = "  ".join(part for part in (show_path(kernel.key.home, folder), kernel.key.device) if part)
-        yield from hang(((names[kernel.name], Style.TITLE), (f"  {facts}", Style.DIM)), width)
-        rows = [_make_row(row, folder, zone) for row in kernel.rows]
-        yield from lay_out_table(_COLUMNS, rows, width=width)
-        hidden = kernel.run_count - len(kernel.rows)
+        newest = rows[0].run.measurement
+        facts = "  ".join(part for part in (show_path(newest.key.home, folder), newest.key.device) if part)
+        yield from hang(((names[newest.name], Style.TITLE), (f"  {facts}", Style.DIM)), width)
+        yield from lay_out_table(_COLUMNS, [_make_row(row, folder, zone) for row in rows], width=width)
+        hidden = run_count - len(rows)
         if hidden:
             yield text_line(f"  and {format_count(hidden)} older (--limit 0 shows all)", Style.DIM)
     if not overview:
@@ -110,31 +112,32 @@ def show_path(path: str, folder: Path | None) -> str:
         return path
 
 
-def make_history_document(overview: Sequence[KernelRuns], database: Path) -> dict[str, Any]:
+def make_history_document(overview: Overview, database: Path) -> dict[str, Any]:
     """The history as JSON: ``gpa-lsp/history/1``."""
     return {
         "schema": "gpa-lsp/history/1",
         "database": str(database),
-        "kernels": [_make_kernel(kernel) for kernel in overview],
+        "kernels": [_make_kernel(rows, run_count) for rows, run_count in overview],
     }
 
 
-def _make_kernel(kernel: KernelRuns) -> dict[str, Any]:
-    capability = kernel.key.compute_capability
+def _make_kernel(rows: Sequence[RunRow], run_count: int) -> dict[str, Any]:
+    newest = rows[0].run.measurement
+    capability = newest.key.compute_capability
     return {
-        "mangled_name": kernel.key.mangled_name,
-        "name": kernel.name,
-        "home": kernel.key.home,
-        "device": kernel.key.device or None,
+        "mangled_name": newest.key.mangled_name,
+        "name": newest.name,
+        "home": newest.key.home,
+        "device": newest.key.device or None,
         "compute_capability": None if capability is None else list(capability),
-        "run_count": kernel.run_count,
+        "run_count": run_count,
         "runs": [
             {
                 **make_run(row.run),
                 "since_previous": _make_time(row.previous),
                 "since_baseline": _make_time(row.baseline),
             }
-            for row in kernel.rows
+            for row in rows
         ],
     }
 

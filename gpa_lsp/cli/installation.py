@@ -29,7 +29,7 @@ from gpa_lsp.gpu.device.cuda_driver import is_driver_installed
 from gpa_lsp.gpu.device.roofs_file import find_roofs_folder
 from gpa_lsp.profile.collect.ncu_location import find_ncu
 from gpa_lsp.profile.collector.library import find_cupti
-from gpa_lsp.report.history.location import find_database
+from gpa_lsp.report.history.model import find_database
 from gpa_lsp.report.saved.kept_reports import open_kept_reports
 
 _TIMEOUT_S = 10

@@ -7,7 +7,7 @@ from gpa_lsp.document.stall_picture import COLOURS, TEXT_COLOUR
 from gpa_lsp.document.time_course_words import choose_named_ticks, choose_span, write_time
 from gpa_lsp.foundation.visible_text import make_visible
 from gpa_lsp.profile.stall_reasons import ISSUED, MEMORY, THROTTLE
-from gpa_lsp.report.time_course import TimeCourse, TimedRun
+from gpa_lsp.report.history.model import TimeCourse, TimedRun
 
 MOST_BYTES = 8192  # Of the picture as it stands in the text of a hover
 

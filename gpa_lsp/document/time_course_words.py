@@ -4,7 +4,7 @@ from gpa_lsp.foundation.numbers import format_change, format_count, format_durat
 from gpa_lsp.foundation.prose import NOTHING, Part, Sentence, count, cycles, duration, join, say
 from gpa_lsp.foundation.visible_text import shorten
 from gpa_lsp.report.changes import Verdict
-from gpa_lsp.report.time_course import Commit, TimeCourse, TimedRun
+from gpa_lsp.report.history.model import Commit, TimeCourse, TimedRun
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 UNTIMED = "·"

@@ -96,7 +96,7 @@ def test_recording_keeps_the_source_below_the_current_folder(capsys: pytest.Capt
     assert main(["history", "--record", "one.json", "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["schema"], [run["run"] for run in document["runs"]]) == ("gpa-lsp/recorded/1", [1])
-    with History.open() as history:
+    with History() as history:
         run = history.expect_run(1)
         assert run.measurement.key.home == os.path.realpath("k.cu")
         assert history.read_lines(run).files[0].text == "load\nmultiply"
@@ -154,7 +154,7 @@ def test_the_list_is_cut_and_says_so(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_the_list_of_one_file_folder_or_kernel(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    with History.open() as history:
+    with History() as history:
         for name, home in (("_Z3onePf", "project/one.cu"), ("_Z3twoPf", "project/sub/two.cu")):
             history.record(make_recording(key=make_key(name=name, home=os.path.realpath(tmp_path / home))))
     for arguments, expected in (
@@ -183,7 +183,7 @@ def test_two_runs_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_runs_that_are_hardly_comparable_are_compared_with_a_word(capsys: pytest.CaptureFixture[str]) -> None:
-    with History.open() as history:
+    with History() as history:
         history.record(make_recording(0))
         other = make_key(name="_Z5otherPf", device="NVIDIA A100")
         history.record(make_recording(1, key=other, grid=(7, 1, 1)))
@@ -268,7 +268,7 @@ def test_a_history_that_cannot_be_had_is_one_line(capsys: pytest.CaptureFixture[
 
 
 def test_names_in_the_database_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str], database: Path) -> None:
-    with History.open() as history:
+    with History() as history:
         history.record(make_recording(key=make_key(name="k", home="/p/\x1b[2J.cu", device="\x1b]0;x\x07")))
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("UPDATE run SET facts = replace(facts, 'Unroll', 'Un\\u001b[31mroll')")
@@ -339,7 +339,7 @@ def read_packed(page: Path) -> str:
 
 def record_three_sizes() -> None:
     """One kernel measured on 1,000 elements, on 282,000, and on 1,000 again, now faster."""
-    with History.open() as history:
+    with History() as history:
         for second, blocks, time_ns in ((0, 8, 1630.0), (10, 2256, 460e3), (20, 8, 1200.0)):
             code = "a" * 32 if second < 20 else "b" * 32
             history.record(
@@ -376,7 +376,7 @@ def test_sizes_are_not_compared_with_each_other(capsys: pytest.CaptureFixture[st
 
 
 def test_runs_have_the_numbers_of_their_kernel(capsys: pytest.CaptureFixture[str]) -> None:
-    with History.open() as history:
+    with History() as history:
         for second in range(3):
             history.record(make_recording(second, key=make_key(name="_Z5otherPf")))
         for second in range(3, 5):
@@ -393,5 +393,5 @@ def test_runs_have_the_numbers_of_their_kernel(capsys: pytest.CaptureFixture[str
     assert main(["history", "--pin", "@2"]) == 0
     assert main(["history", "--pin", "3"]) == 0
     assert main(["history", "--pin", "4"]) == 2
-    with History.open() as history:
+    with History() as history:
         assert [run.run_id for run in history.list_runs() if run.is_baseline] == [4, 3]

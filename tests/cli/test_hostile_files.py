@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.cli.main import main
-from gpa_lsp.report.history.location import find_database
+from gpa_lsp.report.history.model import find_database
 from tests.conftest import ROOT
 from tests.patience import LIMIT_S
 

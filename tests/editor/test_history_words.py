@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from gpa_lsp.editor.history import describe_change_briefly, describe_course_of, describe_line_change, describe_past
 from gpa_lsp.editor.protocol.safe_markdown import defuse
-from gpa_lsp.report.history.comparing import compare_runs
 from gpa_lsp.report.history.model import KernelHistory, Recording, Run, RunChange
+from gpa_lsp.report.history.past import compare_runs
 from tests.history.recordings import NOON_NS, SECOND_NS, make_key, make_recording
 from tests.render.time_courses import make_commit, make_course
 

@@ -14,6 +14,7 @@ from gpa_lsp.report.history.model import (
     RememberedFile,
     RememberedLine,
     RememberedLines,
+    Run,
 )
 from gpa_lsp.report.history.store import History
 
@@ -93,4 +94,9 @@ def make_recording(
 
 
 def open_history(folder: Path) -> History:
-    return History.open(folder / "history.db")
+    return History(folder / "history.db")
+
+
+def find_baselines(history: History, key: KernelKey) -> list[Run]:
+    """The pinned runs of a kernel: one at most."""
+    return [run for run in history.list_runs() if run.is_baseline and run.measurement.key == key]

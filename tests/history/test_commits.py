@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from gpa_lsp.report.history.model import Commit
 from gpa_lsp.report.history.recording import find_commit
-from gpa_lsp.report.time_course import Commit
 from tests.patience import LIMIT_S
 
 SECOND_NS = 1_000_000_000

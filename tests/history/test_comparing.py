@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.report.changes import Verdict
-from gpa_lsp.report.history.comparing import compare_runs
 from gpa_lsp.report.history.model import Recording, RememberedFile, RememberedLine, Run, RunChange
+from gpa_lsp.report.history.past import compare_runs
 from tests.history.recordings import make_recording
 
 BEFORE = "void k() {\n  load();\n  multiply();\n}"

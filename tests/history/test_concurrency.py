@@ -22,7 +22,7 @@ from tests.history.recordings import make_key, make_recording
 path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 for measured in range(count):
     # Opened again and again, as servers do, so that the last one out meets the first one in.
-    with History.open(path) as history:
+    with History(path) as history:
         mine = make_recording(measured, key=make_key(name=name), text=f"{name} {measured}" * 500)
         shared = make_recording(measured, key=make_key(name="shared"), text=f"shared {measured}" * 500)
         assert history.record(mine).measurement == mine.measurement
@@ -44,14 +44,14 @@ def check_whole(path: Path) -> None:
     """The file is sound, and every run has its lines, its file and its source."""
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    with History.open(path):
+    with History(path):
         pass  # one killed before it had made the tables leaves none
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
         unused = "SELECT count(*) FROM source WHERE id NOT IN (SELECT source_id FROM run_file)"
         assert connection.execute(unused).fetchone() == (0,)
         (row_count,) = connection.execute("SELECT count(*) FROM run").fetchone()
-    with History.open(path) as history:
+    with History(path) as history:
         runs = history.list_runs()
         assert len(runs) == row_count
         for run in runs:
@@ -68,7 +68,7 @@ def test_two_processes_that_record_at_once_lose_nothing(tmp_path: Path) -> None:
     for writer in writers:
         _, errors = writer.communicate(timeout=LIMIT_S)
         assert (writer.returncode, errors) == (0, "")
-    with History.open(path) as history:
+    with History(path) as history:
         assert history.problems == ()
         assert [history.count_runs(make_key(name=name)) for name in ("one", "two", "shared")] == [RUNS] * 3
     check_whole(path)
@@ -98,7 +98,7 @@ def test_a_process_killed_at_any_moment_leaves_whole_runs_only(tmp_path: Path) -
         if not path.exists():
             continue
         check_whole(path)
-        with History.open(path) as history:
+        with History(path) as history:
             assert history.problems == ()
             kept = history.count_runs(make_key(name=f"attempt {attempt}"))
         # What it had said is there; of what it was about, one run at most had not been said.

@@ -7,13 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.report.changes import Verdict
-from gpa_lsp.report.history.courses import build_course, build_courses
-from gpa_lsp.report.history.model import Recording, Run, RunFilter
-from gpa_lsp.report.history.overview import build_overview
+from gpa_lsp.report.history.model import Commit, Recording, Run, RunFilter
+from gpa_lsp.report.history.past import build_course, build_courses, build_overview, find_courses
 from gpa_lsp.report.history.recording import build_recording
-from gpa_lsp.report.history.remember import find_courses
 from gpa_lsp.report.history.store import History
-from gpa_lsp.report.time_course import Commit
 from tests.history.recordings import make_key, make_recording, open_history
 from tests.history.test_remember import make_kernel, surround
 
@@ -89,12 +86,12 @@ def test_each_size_is_compared_with_the_last_run_of_its_own(history: History) ->
     assert [one.number for one in build_course(history, runs[2]).runs] == [1, 3]
     assert [one.number for one in build_course(history, runs[1]).runs] == [2]
     found = build_courses(history, RunFilter(), None)
-    assert sorted([one.number for one in course.course.runs] for course in found) == [[1, 3], [2]]
-    assert all(course.course.regressions == () for course in found)
-    (kernel,) = build_overview(history, RunFilter(), None)
-    assert [row.previous and row.previous[0].number for row in kernel.rows] == [1, 1, None]
-    assert kernel.rows[1].previous is not None
-    assert kernel.rows[1].previous[1].verdict is Verdict.OTHER_WORK
+    assert sorted([one.number for one in course.runs] for _, course in found) == [[1, 3], [2]]
+    assert all(course.regressions == () for _, course in found)
+    ((rows, _),) = build_overview(history, RunFilter(), None)
+    assert [row.previous and row.previous[0].number for row in rows] == [1, 1, None]
+    assert rows[1].previous is not None
+    assert rows[1].previous[1].verdict is Verdict.OTHER_WORK
 
 
 def test_cycles_where_only_they_are_known(history: History) -> None:
@@ -143,16 +140,16 @@ def test_variants_of_one_profile_have_a_course_each(history: History) -> None:
             )
     history.record(make_recording(30, key=make_key("other")))
     found = build_courses(history, RunFilter(), None)
-    assert [one.newest.measurement.name for one in found] == ["other", "saxpy(float*)", "saxpy(float*)"]
-    assert sorted([run.time for run in one.course.runs] for one in found[1:]) == [[1e6] * 3, [5e6] * 3]
+    assert [one.measurement.name for one, _ in found] == ["other", "saxpy(float*)", "saxpy(float*)"]
+    assert sorted([run.time for run in course.runs] for _, course in found[1:]) == [[1e6] * 3, [5e6] * 3]
 
 
 def test_a_page_shows_as_many_runs_as_were_asked_for(history: History) -> None:
     for second in range(0, 100, 10):
         history.record(make_recording(second))
-    (found,) = build_courses(history, RunFilter(), 3)
-    assert [run.number for run in found.course.runs] == [8, 9, 10]
-    assert found.course.run_count == 10
+    ((_, course),) = build_courses(history, RunFilter(), 3)
+    assert [run.number for run in course.runs] == [8, 9, 10]
+    assert course.run_count == 10
 
 
 def test_a_report_finds_its_past_without_being_recorded(tmp_path: Path) -> None:
@@ -160,7 +157,7 @@ def test_a_report_finds_its_past_without_being_recorded(tmp_path: Path) -> None:
     kernels = [make_kernel(second, time, "FADD R2, R2, R3") for second, time in ((0, 4e6), (10, 3e6), (20, 2e6))]
     assert find_courses(kernels, path) == {}
     assert not path.exists()
-    with History.open(path) as history:
+    with History(path) as history:
         for kernel in kernels[:2]:
             history.record(build_recording(kernel, surround(kernel)))
     found = find_courses(kernels, path)

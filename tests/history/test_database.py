@@ -48,7 +48,7 @@ def test_a_new_history_is_ours_of_this_version_and_can_shrink(tmp_path: Path) ->
 def test_rubbish_is_put_aside_and_a_new_history_begun(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "history.db"
     path.write_bytes(content)
-    with History.open(path) as history:
+    with History(path) as history:
         run = history.record(make_recording())
         assert history.list_runs() == (run,)
         (problem,) = history.problems
@@ -56,7 +56,7 @@ def test_rubbish_is_put_aside_and_a_new_history_begun(tmp_path: Path, content: b
     (aside,) = list_damaged(tmp_path)
     assert aside.read_bytes() == content
     assert aside.name in problem.message
-    with History.open(path) as history:
+    with History(path) as history:
         assert history.problems == ()
         assert history.list_runs() == (run,)
 
@@ -64,7 +64,7 @@ def test_rubbish_is_put_aside_and_a_new_history_begun(tmp_path: Path, content: b
 def test_an_empty_file_is_a_new_history(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     path.touch()
-    with History.open(path) as history:
+    with History(path) as history:
         history.record(make_recording())
         assert history.problems == ()
 
@@ -74,7 +74,7 @@ def test_a_truncated_file_is_put_aside_when_it_is_noticed(tmp_path: Path, kept_r
     path = fill(tmp_path)
     os.truncate(path, int(path.stat().st_size * kept_ratio))
     size_bytes = path.stat().st_size
-    with History.open(path) as history:
+    with History(path) as history:
         history.list_runs()
         run = history.record(make_recording(99))
         assert history.find_run(run.run_id) == run
@@ -86,7 +86,7 @@ def test_a_truncated_file_is_put_aside_when_it_is_noticed(tmp_path: Path, kept_r
 def test_the_end_of_a_file_costs_what_stood_there(tmp_path: Path) -> None:
     path = fill(tmp_path)
     os.truncate(path, path.stat().st_size - 100)
-    with History.open(path) as history:
+    with History(path) as history:
         left = history.list_runs()
         assert 20 <= len(left) < 30
         assert all(run.measurement == make_recording(_read_second(run)).measurement for run in left)
@@ -102,7 +102,7 @@ def test_pages_that_are_overwritten_cost_the_file_not_the_program(tmp_path: Path
     with path.open("r+b") as stream:
         stream.seek(4096)
         stream.write(b"\xa5" * 30_000)
-    with History.open(path) as history:
+    with History(path) as history:
         history.list_runs()
         run = history.record(make_recording(99))
         assert history.find_run(run.run_id) == run
@@ -116,7 +116,7 @@ def test_a_damaged_row_is_left_out_and_can_be_deleted(tmp_path: Path) -> None:
         connection.execute("UPDATE run SET facts = '{}' WHERE id = 1")
         connection.execute("UPDATE run SET lines = x'00' WHERE id = 2")
         connection.execute("UPDATE source SET packed = x'00' WHERE id = 3")
-    with History.open(path) as history:
+    with History(path) as history:
         third, second = history.list_runs()
         assert (second.run_id, third.run_id) == (2, 3)
         assert history.find_run(1) is None
@@ -135,7 +135,7 @@ def test_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> None:
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     content = path.read_bytes()
     with pytest.raises(UnsupportedInputError, match=r"newer gpa-lsp.*update"):
-        History.open(path)
+        History(path)
     assert list_damaged(tmp_path) == []
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT count(*) FROM run").fetchone() == (1,)
@@ -161,7 +161,7 @@ def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path, ver
         connection.execute("INSERT INTO run VALUES ('precious')")
         connection.execute(f"PRAGMA user_version = {version}")
     with pytest.raises(InputError, match=r"another program|no such (table|column)"):
-        with History.open(path) as history:
+        with History(path) as history:
             history.record(make_recording())
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT mine FROM run").fetchall() == [("precious",)]
@@ -193,7 +193,7 @@ def test_links_are_followed_and_loops_refused(tmp_path: Path) -> None:
     (tmp_path / "history.db").symlink_to(tmp_path / "disk" / "real.db")
     with open_history(tmp_path) as history:
         run = history.record(make_recording())
-    with History.open(tmp_path / "disk" / "real.db") as history:
+    with History(tmp_path / "disk" / "real.db") as history:
         assert history.list_runs() == (run,)
     (tmp_path / "disk" / "real.db").write_bytes(b"rubbish" * 1000)
     with open_history(tmp_path) as history:
@@ -222,7 +222,7 @@ def test_a_huge_file_of_nothing_is_put_aside_without_being_read(tmp_path: Path) 
     with path.open("wb") as stream:
         stream.write(b"garbage")
         stream.truncate(1 << 40)
-    with History.open(path) as history:
+    with History(path) as history:
         history.record(make_recording())
         assert len(history.problems) == 1
     assert list_damaged(tmp_path)[0].stat().st_size == 1 << 40
@@ -230,7 +230,7 @@ def test_a_huge_file_of_nothing_is_put_aside_without_being_read(tmp_path: Path) 
 
 def test_two_that_find_it_damaged_put_it_aside_once(tmp_path: Path) -> None:
     path = fill(tmp_path)
-    with History.open(path) as one, History.open(path) as other:
+    with History(path) as one, History(path) as other:
         with path.open("r+b") as stream:
             stream.seek(0)
             stream.write(b"\xa5" * 50_000)
@@ -243,13 +243,13 @@ def test_two_that_find_it_damaged_put_it_aside_once(tmp_path: Path) -> None:
 FULL_DISK = """
 import resource, signal, sys
 from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.report.history.remember import KernelMemory
+from gpa_lsp.report.history.past import KernelMemory
 from gpa_lsp.report.history.store import History
 from pathlib import Path
 from tests.history.recordings import make_recording
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 path = Path(sys.argv[1])
-with History.open(path) as history:
+with History(path) as history:
     kept = history.record(make_recording(0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
     try:
@@ -273,7 +273,7 @@ def test_a_full_disk_is_said_and_what_was_kept_stays(tmp_path: Path) -> None:
     )
     assert "not remembered" in ran.stdout
     assert "disk" in ran.stdout
-    with History.open(path) as history:
+    with History(path) as history:
         assert history.problems == ()
         assert history.list_runs()[-1].measurement == make_recording(0).measurement
         history.record(make_recording(1000))
@@ -286,7 +286,7 @@ def test_a_database_others_may_open_over_the_network_has_no_shared_memory(
 ) -> None:
     path = fill(tmp_path, 2)
     monkeypatch.setattr("gpa_lsp.report.history.database.is_shared_between_machines", lambda path: True)
-    with History.open(path) as history:
+    with History(path) as history:
         history.record(make_recording(50))
         assert sorted(file.name for file in tmp_path.iterdir()) == ["history.db"]
         assert len(history.list_runs()) == 3
@@ -322,7 +322,7 @@ def test_a_value_of_another_kind_costs_its_row(
     with closing(sqlite3.connect(path)) as connection, connection:
         with suppress(sqlite3.IntegrityError):
             connection.execute(f"UPDATE {table} SET {column} = {value} WHERE rowid = (SELECT max(rowid) FROM {table})")
-    with History.open(path) as history:
+    with History(path) as history:
         runs = history.list_runs()
         assert len(runs) >= 2 or table == "kernel"
         for run in runs:
@@ -358,7 +358,7 @@ def test_facts_of_another_kind_cost_their_row(tmp_path: Path, change: dict[str, 
         (facts,) = connection.execute("SELECT facts FROM run WHERE id = 2").fetchone()
         text = json.dumps({**json.loads(facts), **change})
         connection.execute("UPDATE run SET facts = ? WHERE id = 2", (text,))
-    with History.open(path) as history:
+    with History(path) as history:
         assert [run.run_id for run in history.list_runs()] == [1]
 
 
@@ -366,5 +366,5 @@ def test_facts_that_nest_without_end_cost_their_row(tmp_path: Path) -> None:
     path = fill(tmp_path, 2)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE run SET facts = ? WHERE id = 2", ("[" * 200_000,))
-    with History.open(path) as history:
+    with History(path) as history:
         assert [run.run_id for run in history.list_runs()] == [1]

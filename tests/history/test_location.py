@@ -5,7 +5,8 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from gpa_lsp.report.history.location import find_database, is_shared_between_machines
+from gpa_lsp.report.history.database import is_shared_between_machines
+from gpa_lsp.report.history.model import find_database
 
 MOUNTS = r"""
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw

@@ -7,8 +7,8 @@ import pytest
 
 from gpa_lsp.report.compare import compare_reports
 from gpa_lsp.report.history.model import KernelHistory
+from gpa_lsp.report.history.past import remember_kernels
 from gpa_lsp.report.history.recording import Surroundings
-from gpa_lsp.report.history.remember import remember_kernels
 from gpa_lsp.report.history.store import History
 from gpa_lsp.report.kernel_lines import find_body
 from gpa_lsp.report.model import Report
@@ -44,7 +44,7 @@ def remember(history: History, report: Report) -> dict[str, KernelHistory]:
 
 
 def test_the_past_is_what_comparing_the_profiles_says(tmp_path: Path) -> None:
-    with History.open(tmp_path / "history.db") as history:
+    with History(tmp_path / "history.db") as history:
         assert all(past.previous is None for past in remember(history, read(BEFORE)).values())
         pasts = remember(history, read(AFTER))
         assert remember(history, read(AFTER)) == pasts
@@ -61,7 +61,7 @@ def test_the_past_is_what_comparing_the_profiles_says(tmp_path: Path) -> None:
 
 
 def test_reading_them_the_other_way_round_tells_the_same_when_asked_again(tmp_path: Path) -> None:
-    with History.open(tmp_path / "history.db") as history:
+    with History(tmp_path / "history.db") as history:
         early = remember(history, read(AFTER))
         remember(history, read(BEFORE))
         late = remember(history, read(AFTER))

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from gpa_lsp.foundation.errors import ProblemSeverity
 from gpa_lsp.report.changes import Verdict
 from gpa_lsp.report.history.model import KernelHistory
+from gpa_lsp.report.history.past import KernelMemory, compare_with_past, remember_kernels
 from gpa_lsp.report.history.recording import Surroundings
-from gpa_lsp.report.history.remember import KernelMemory, compare_with_past, remember_kernels
 from gpa_lsp.report.history.store import History
 from gpa_lsp.report.model import KernelReport
 from tests.conftest import ROOT
@@ -134,7 +134,7 @@ def test_what_the_editor_keeps_crosses_a_pipe(tmp_path: Path) -> None:
 
 
 def test_the_types_the_server_imports_at_its_start_bring_nothing_heavy() -> None:
-    code = "import sys, gpa_lsp.report.history.model, gpa_lsp.report.history.remember; print([n for n in ('numpy', 'sqlite3') if n in sys.modules])"
+    code = "import sys, gpa_lsp.report.history.model, gpa_lsp.report.history.past; print([n for n in ('numpy', 'sqlite3') if n in sys.modules])"
     ran = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=LIMIT_S
     )

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.foundation.figures import Spread
 from gpa_lsp.report.changes import LaunchTimes, ReasonCount
-from gpa_lsp.report.history.model import Measurement, RememberedAdvice, RememberedLine
+from gpa_lsp.report.history.model import Commit, Measurement, RememberedAdvice, RememberedLine
 from gpa_lsp.report.history.rows import (
     DamagedRowError,
     make_storable,
@@ -24,7 +24,6 @@ from gpa_lsp.report.history.rows import (
     write_facts,
     write_lines,
 )
-from gpa_lsp.report.time_course import Commit
 from tests.history.recordings import make_recording
 
 COUNTS = st.integers(0, 1 << 70)

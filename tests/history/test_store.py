@@ -11,11 +11,18 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.report.history.location import measure_bytes
-from gpa_lsp.report.history.model import KernelKey, Run, RunFilter
+from gpa_lsp.report.history.model import Commit, KernelKey, Run, RunFilter, measure_bytes
 from gpa_lsp.report.history.store import History
-from gpa_lsp.report.time_course import Commit
-from tests.history.recordings import HOME, NOON_NS, SECOND_NS, SOURCE, make_key, make_recording, open_history
+from tests.history.recordings import (
+    HOME,
+    NOON_NS,
+    SECOND_NS,
+    SOURCE,
+    find_baselines,
+    make_key,
+    make_recording,
+    open_history,
+)
 
 
 def test_a_measurement_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -127,7 +134,7 @@ def test_a_kernel_with_another_template_argument_is_the_same_where_nothing_else_
         assert history.find_previous(again) == narrow
         history.pin(narrow.run_id)
         assert history.find_baseline_of(wide) == replace(narrow, is_baseline=True)
-        assert history.find_baseline(wide.measurement.key) is None
+        assert not find_baselines(history, wide.measurement.key)
 
 
 def test_several_instances_in_one_profile_are_not_taken_for_one_another(tmp_path: Path) -> None:
@@ -176,15 +183,15 @@ def test_kernels_named_by_the_line_of_their_directive_are_followed_through_edits
 def test_a_pinned_run_is_the_baseline_until_another_is(tmp_path: Path) -> None:
     with open_history(tmp_path) as history:
         first, second = (history.record(make_recording(measured)) for measured in (0, 1))
-        assert history.find_baseline(make_key()) is None
+        assert not find_baselines(history, make_key())
         assert history.pin(first.run_id) == replace(first, is_baseline=True)
-        assert history.find_baseline(make_key()) == replace(first, is_baseline=True)
+        assert find_baselines(history, make_key()) == [replace(first, is_baseline=True)]
         history.pin(second.run_id)
-        assert history.find_baseline(make_key()) == replace(second, is_baseline=True)
+        assert find_baselines(history, make_key()) == [replace(second, is_baseline=True)]
         assert [run.is_baseline for run in history.list_runs()] == [True, False]
         assert history.unpin(make_key())
         assert not history.unpin(make_key())
-        assert history.find_baseline(make_key()) is None
+        assert not find_baselines(history, make_key())
         assert history.count_runs(make_key()) == 2
 
 
@@ -193,7 +200,7 @@ def test_a_deleted_baseline_is_none(tmp_path: Path) -> None:
         first, second = (history.record(make_recording(measured)) for measured in (0, 1))
         history.pin(first.run_id)
         history.delete([first.run_id])
-        assert history.find_baseline(make_key()) is None
+        assert not find_baselines(history, make_key())
         assert history.list_runs() == (replace(second, number=1),)
 
 
@@ -288,7 +295,7 @@ def test_only_the_user_can_read_it(tmp_path: Path) -> None:
     path = tmp_path / "new" / "history.db"
     old_mask = os.umask(0)
     try:
-        with History.open(path) as history:
+        with History(path) as history:
             history.record(make_recording())
             modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
     finally:
@@ -296,5 +303,5 @@ def test_only_the_user_can_read_it(tmp_path: Path) -> None:
     assert set(modes.values()) == {0o600}
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     path.chmod(0o644)
-    with History.open(path):
+    with History(path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from gpa_lsp.report.history.model import Commit
 from gpa_lsp.report.history.recording import Surroundings, build_recording, describe_surroundings
 from gpa_lsp.report.kernel_lines import find_causes
 from gpa_lsp.report.measured_files import MeasuredFile, read_measured_ns
 from gpa_lsp.report.model import KernelReport
-from gpa_lsp.report.time_course import Commit
 from tests.report_builder import build_kernel
 
 KERNEL = build_kernel(

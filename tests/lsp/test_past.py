@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
-from gpa_lsp.report.history.location import FILE_NAME
+from gpa_lsp.report.history.model import FILE_NAME
 from gpa_lsp.report.history.store import History
 from tests.editor.views import LISTING, SOURCE
 from tests.lsp.conftest import StartClient, make_ancient, write_profile
@@ -126,7 +126,7 @@ def test_two_windows_on_one_workspace_share_their_past(workspace: Path, tmp_path
         for window, uri in zip(windows, uris, strict=True):
             assert "−50 % since" in wait_for_lens(window, uri, " since ")
             assert window.messages() == []
-        with History.open(tmp_path / "data" / FILE_NAME) as history:
+        with History(tmp_path / "data" / FILE_NAME) as history:
             assert len(history.list_runs()) == 2
     finally:
         for window in windows:

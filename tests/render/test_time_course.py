@@ -16,7 +16,7 @@ from gpa_lsp.document.time_course_picture import MOST_BYTES, draw_course_picture
 from gpa_lsp.document.time_course_words import describe_course, describe_step, draw_blocks
 from gpa_lsp.foundation.prose import say
 from gpa_lsp.report.changes import Verdict
-from gpa_lsp.report.time_course import Commit, TimeCourse
+from gpa_lsp.report.history.model import Commit, TimeCourse
 from tests.render.time_courses import make_commit, make_course
 
 SVG = "{http://www.w3.org/2000/svg}"

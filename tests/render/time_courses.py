@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from gpa_lsp.report.changes import Verdict
-from gpa_lsp.report.time_course import Commit, TimeCourse, TimedRun
+from gpa_lsp.report.history.model import Commit, TimeCourse, TimedRun
 
 NOON_NS = 1_763_726_400_000_000_000
 """2025-11-21 12:00 UTC."""

@@ -87,7 +87,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.clear and not (arguments.yes or _ask(terminal)):
         terminal.complain("gpa-lsp: nothing was deleted")
         return EXIT_FOUND
-    with History.open() as history:
+    with History() as history:
         code = _choose_action(arguments)(history, arguments, terminal)
         for problem in history.problems:
             terminal.complain(f"gpa-lsp: {problem}")
@@ -125,7 +125,7 @@ def _list(history: "History", arguments: argparse.Namespace, terminal: Terminal)
     if arguments.format == "html":
         return _write_page(history, arguments, terminal)
     from gpa_lsp.cli.history_text import make_history_document, render_history
-    from gpa_lsp.report.history.overview import build_overview
+    from gpa_lsp.report.history.past import build_overview
 
     limit = _DEFAULT_LIMIT if arguments.limit is None else arguments.limit
     overview = build_overview(history, _read_filter(arguments), limit or None)
@@ -210,7 +210,7 @@ def _find_run(history: "History", text: str, arguments: argparse.Namespace) -> "
 def _compare(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
     from gpa_lsp.cli.run_change_text import make_run_change_document, render_run_change
     from gpa_lsp.report.changes import Verdict
-    from gpa_lsp.report.history.remember import compare_recorded
+    from gpa_lsp.report.history.past import compare_recorded
 
     before, after = (_find_run(history, text, arguments) for text in arguments.compare)
     change = compare_recorded(history, before, after)
@@ -254,7 +254,7 @@ def _clear(history: "History", arguments: argparse.Namespace, terminal: Terminal
 
 def _print_where(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from gpa_lsp.foundation.numbers import format_bytes
-    from gpa_lsp.report.history.location import find_database, measure_bytes
+    from gpa_lsp.report.history.model import find_database, measure_bytes
 
     path = find_database()
     size_bytes = measure_bytes(path)

@@ -22,8 +22,8 @@ from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
+    from gpa_lsp.report.history.model import TimeCourse
     from gpa_lsp.report.model import Report
-    from gpa_lsp.report.time_course import TimeCourse
 
 _MOST_FILES = 1000  # Pages of one profile in one folder before a name has to be given
 
@@ -136,7 +136,7 @@ def _render_page(report: "Report", before: "Report | None", arguments: argparse.
 
 
 def _find_courses(report: "Report") -> "Mapping[int, TimeCourse]":
-    from gpa_lsp.report.history.remember import find_courses  # a Python without SQLite still writes pages
+    from gpa_lsp.report.history.past import find_courses  # a Python without SQLite still writes pages
 
     return find_courses(report.kernels)
 

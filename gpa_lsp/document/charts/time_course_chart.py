@@ -16,7 +16,7 @@ from gpa_lsp.document.time_course_words import (
     write_time,
 )
 from gpa_lsp.profile.stall_reasons import ISSUED, MEMORY, THROTTLE
-from gpa_lsp.report.time_course import TimeCourse, TimedRun
+from gpa_lsp.report.history.model import TimeCourse, TimedRun
 
 Row = dict[str, Any]
 

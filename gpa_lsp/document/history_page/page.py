@@ -12,7 +12,7 @@ from gpa_lsp.document.page.frame import read_asset, render_page
 from gpa_lsp.document.time_course_words import draw_blocks
 from gpa_lsp.foundation.numbers import format_count_of
 from gpa_lsp.kernel.names import shorten_distinctly
-from gpa_lsp.report.time_course import TimeCourse
+from gpa_lsp.report.history.model import TimeCourse
 
 _PACKAGE = "gpa_lsp.document.history_page"
 _REPORT = "gpa_lsp.document.html_report"

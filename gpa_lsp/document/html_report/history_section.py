@@ -12,7 +12,7 @@ from gpa_lsp.document.moments import format_moment
 from gpa_lsp.document.time_course_words import describe_course, describe_step, name_commit, write_range, write_time
 from gpa_lsp.foundation.numbers import UNKNOWN, format_count, format_count_of
 from gpa_lsp.foundation.prose import Sentence, say
-from gpa_lsp.report.time_course import TimeCourse, TimedRun
+from gpa_lsp.report.history.model import TimeCourse, TimedRun
 
 _COLUMNS = (
     ("run", True),

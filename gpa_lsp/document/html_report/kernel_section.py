@@ -37,9 +37,9 @@ from gpa_lsp.document.starlight_text import list_answers
 from gpa_lsp.foundation.locations import SourceLine, shorten_paths
 from gpa_lsp.foundation.numbers import format_count_of, format_dim3, format_percent, format_share
 from gpa_lsp.foundation.prose import Place, Sentence, capitalize, count, join, say
+from gpa_lsp.report.history.model import TimeCourse
 from gpa_lsp.report.model import KernelReport, LineRow
 from gpa_lsp.report.pairs import LinePair, build_pair_index
-from gpa_lsp.report.time_course import TimeCourse
 
 CONTEXT_LINES = 4  # Shown before and after a line with code
 

@@ -35,9 +35,9 @@ from gpa_lsp.foundation.numbers import (
     format_percent,
 )
 from gpa_lsp.report.compare import Comparison, compare_reports
+from gpa_lsp.report.history.model import TimeCourse
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.source_paths import SourceLocator
-from gpa_lsp.report.time_course import TimeCourse
 
 UTC_SUFFIX = " UTC"
 

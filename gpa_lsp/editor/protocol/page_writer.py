@@ -13,8 +13,8 @@ from gpa_lsp.foundation.processes.worker import Tell, Work
 from gpa_lsp.foundation.whole_files import atomic_write
 
 if TYPE_CHECKING:
+    from gpa_lsp.report.history.model import TimeCourse
     from gpa_lsp.report.model import Report
-    from gpa_lsp.report.time_course import TimeCourse
 
 _LOG = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ def _write(job: PageJob) -> PageWritten:
 
 def _find_courses(report: "Report") -> "Mapping[int, TimeCourse]":
     """The past of its kernels; a history that cannot be read costs the past and nothing else."""
-    from gpa_lsp.report.history.remember import find_courses
+    from gpa_lsp.report.history.past import find_courses
 
     try:
         return find_courses(report.kernels)

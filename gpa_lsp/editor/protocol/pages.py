@@ -20,8 +20,8 @@ from gpa_lsp.foundation.processes.supervision import WorkerKind
 from gpa_lsp.foundation.whole_files import atomic_write
 
 if TYPE_CHECKING:
+    from gpa_lsp.report.history.model import TimeCourse
     from gpa_lsp.report.model import KernelReport
-    from gpa_lsp.report.time_course import TimeCourse
 
 _NAME = "report.html"
 

@@ -20,7 +20,7 @@ def pin_kernels(kernels: Sequence[MeasuredKernel], *, is_pinned: bool) -> int:
     )
 
     count = 0
-    with History.open() as history:
+    with History() as history:
         for kernel in kernels:
             run = None if kernel.history is None else history.find_run(kernel.history.run.run_id)
             if run is None:
@@ -42,11 +42,11 @@ def compare_again(kernels: Sequence[MeasuredKernel]) -> Mapping[int, KernelHisto
     Raises:
         InputError: the history cannot be read.
     """
-    from gpa_lsp.report.history.remember import compare_with_past
+    from gpa_lsp.report.history.past import compare_with_past
     from gpa_lsp.report.history.store import History
 
     found: dict[int, KernelHistory] = {}
-    with History.open() as history:
+    with History() as history:
         for kernel in kernels:
             run = None if kernel.history is None else history.find_run(kernel.history.run.run_id)
             if run is not None:

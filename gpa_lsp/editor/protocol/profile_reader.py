@@ -24,7 +24,7 @@ from gpa_lsp.foundation.processes.worker import Tell, Work
 if TYPE_CHECKING:
     from gpa_lsp.editor.snapshot import MeasuredKernel
     from gpa_lsp.report.history.model import KernelHistory
-    from gpa_lsp.report.history.remember import KernelMemory
+    from gpa_lsp.report.history.past import KernelMemory
     from gpa_lsp.report.measured_files import MeasuredFile
     from gpa_lsp.report.model import KernelReport, Report
     from gpa_lsp.report.source_paths import SourceLocator
@@ -193,7 +193,7 @@ class ProfileReader:
         return self._locators[key]
 
     def _find_memory(self, job: ProfileJob) -> "KernelMemory | None":
-        from gpa_lsp.report.history.remember import KernelMemory
+        from gpa_lsp.report.history.past import KernelMemory
 
         if job.keeps_history and self._memory is None:
             self._memory, self._told_problems = KernelMemory(), 0

@@ -15,7 +15,7 @@ from gpa_lsp.editor.protocol.threads import call_in_thread
 from gpa_lsp.editor.settings import UnverifiedChoice
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.whole_files import atomic_write
-from gpa_lsp.report.history.location import find_database
+from gpa_lsp.report.history.model import find_database
 
 logger = logging.getLogger(__name__)
 

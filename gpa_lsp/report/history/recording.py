@@ -19,6 +19,7 @@ from gpa_lsp.report.changes import Place, ReasonCounts
 from gpa_lsp.report.compare import measure_work
 from gpa_lsp.report.history.model import (
     DEFAULT_LIMITS,
+    Commit,
     HistoryLimits,
     KernelKey,
     Measurement,
@@ -35,7 +36,6 @@ from gpa_lsp.report.launch_places import list_launch_places
 from gpa_lsp.report.measured_files import MeasuredFile
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.source_paths import parse_compiled_path
-from gpa_lsp.report.time_course import Commit
 
 # Which commit was checked out when something was measured, from git's own log of that; git itself is not run.
 #

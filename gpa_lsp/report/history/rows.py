@@ -1,40 +1,41 @@
-"""Measurements as the text and bytes of a row, and back. JSON, compressed where it is long; nothing is pickled."""
+"""What is remembered as text and bytes of a row, and back. JSON, compressed where it is long; nothing is pickled."""
 
 import hashlib
-import json
 import math
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import UnionType
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from gpa_lsp.foundation.figures import Spread
 from gpa_lsp.report.changes import LaunchConfiguration, LaunchTimes, ReasonCount
 from gpa_lsp.report.history.model import (
+    Commit,
     KernelKey,
     Measurement,
     RememberedAdvice,
     RememberedLine,
     RememberedPlace,
 )
-from gpa_lsp.report.time_course import Commit
 
 MOST_TEXT_BYTES = 64 << 20  # Longer than anything that is kept; what unpacks to more is not ours
 
 _LONGEST_NAME_CHARS = 16_384
 _LATEST_NS = (1 << 63) - 1
-_LINE_COLUMNS = 7
 
-
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+_Dim3 = tuple[int, int, int]
+_Spread = tuple[int, float, float | None, float | None, float | None]
 _Value = TypeVar("_Value")
+_Record = TypeVar("_Record", bound=Struct)
 
 
 class DamagedRowError(ValueError):
     """A row that is not what was written."""
-
-
-# What reading something else ends with
-_DAMAGES = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 
 
 def check_columns(values: Sequence[object], kinds: Sequence[type | UnionType]) -> None:
@@ -106,48 +107,60 @@ def unpack_text(packed: bytes) -> str:
         raise DamagedRowError(str(error)) from error
 
 
+class _Facts(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What of a measurement has no column of its own: records as lists of their fields, and no word for an endless or unknown number but null."""
+
+    name: str
+    launch: tuple[_Dim3 | None, _Dim3 | None, int | None, int | None, int | None]
+    duration_ns: float | None
+    cycles: _Spread | None
+    ns: _Spread | None
+    total_samples: int
+    latency_samples: int | None
+    by_reason: dict[str, tuple[int, int | None]]
+    executed_instructions: float | None
+    code_digest: str | None
+    advice: tuple[tuple[str, str, float | None], ...]
+    # rows of earlier versions have no such entries, and stay as they are when they are read again
+    commit: tuple[str, str] | None = None
+    places: tuple[tuple[str, str, int | None, float], ...] = ()
+
+
+class _Lines(Struct, frozen=True, kw_only=True):
+    """Lines of a measurement, with their files as positions in its list of files."""
+
+    is_whole: bool
+    lines: tuple[tuple[_Count, int, int, int | None, float, float | None, str], ...]
+
+
 def write_facts(measurement: Measurement) -> str:
     """What of a measurement has no column of its own."""
-    launch = measurement.launch
-    facts: dict[str, Any] = {
-        "name": measurement.name,
-        "launch": [
-            launch.grid,
-            launch.block,
-            launch.registers_per_thread,
-            launch.shared_static_bytes,
-            launch.shared_dynamic_bytes,
-        ],
-        "duration_ns": _keep_finite(measurement.duration_ns),
-        "cycles": _write_spread(measurement.times.cycles),
-        "ns": _write_spread(measurement.times.ns),
-        "total_samples": measurement.total_samples,
-        "latency_samples": measurement.latency_samples,
-        "by_reason": {
-            name: (count.all_samples, count.latency_samples) for name, count in measurement.by_reason.items()
-        },
-        "executed_instructions": _keep_finite(measurement.executed_instructions),
-        "code_digest": measurement.code_digest,
-        "advice": [[piece.optimizer, piece.title, _keep_finite(piece.speedup)] for piece in measurement.advice],
-    }
-    if (
-        measurement.commit is not None
-    ):  # rows of earlier versions have no such entry, and stay as they are when they are read again
-        facts["commit"] = [measurement.commit.digest, measurement.commit.subject]
-    if measurement.places:
-        facts["places"] = [
-            [place.name, place.function, place.launches, _keep_finite(place.duration_ns)]
-            for place in measurement.places
-        ]
-    return json.dumps(facts, separators=(",", ":"), allow_nan=False)
+    times, commit = measurement.times, measurement.commit
+    facts = _Facts(
+        name=measurement.name,
+        launch=astuple(measurement.launch),
+        duration_ns=measurement.duration_ns,
+        cycles=None if times.cycles is None else astuple(times.cycles),
+        ns=None if times.ns is None else astuple(times.ns),
+        total_samples=measurement.total_samples,
+        latency_samples=measurement.latency_samples,
+        by_reason={name: astuple(count) for name, count in measurement.by_reason.items()},
+        executed_instructions=measurement.executed_instructions,
+        code_digest=measurement.code_digest,
+        advice=tuple(astuple(piece) for piece in measurement.advice),
+        commit=None if commit is None else astuple(commit),
+        places=tuple(astuple(place) for place in measurement.places),
+    )
+    return msgspec.json.encode(facts).decode()
 
 
-def read_commit(facts: Mapping[str, Any]) -> Commit | None:
-    """The commit of a measurement, from what :func:`write_facts` wrote; None where it was not known, or not yet asked for."""
-    if facts.get("commit") is None:
+def read_commit(text: str) -> Commit | None:
+    """The commit of a measurement, from what :func:`write_facts` wrote; None where it was not known, or not yet asked for, or the row is damaged."""
+    try:
+        commit = msgspec.json.decode(text, type=_Facts).commit
+    except msgspec.DecodeError:
         return None
-    digest, subject = facts["commit"]
-    return Commit(digest=str(digest), subject=str(subject))
+    return None if commit is None else Commit(digest=commit[0], subject=commit[1])
 
 
 def read_measurement(key: KernelKey, columns: tuple[int, str | None, str], text: str) -> Measurement:
@@ -161,55 +174,38 @@ def read_measurement(key: KernelKey, columns: tuple[int, str | None, str], text:
         DamagedRowError: it is not.
     """
     measured_ns, profile, session = columns
-    try:
-        facts = json.loads(text, parse_constant=_refuse_constant)
-        grid, block, registers, shared_static_bytes, shared_dynamic_bytes = facts["launch"]
-        return Measurement(
-            key=key,
-            device=key.device,
-            name=str(facts["name"]),
-            measured_ns=measured_ns,
-            profile=profile,
-            session=session,
-            launch=LaunchConfiguration(
-                grid=_read_optional(_read_dim3, grid),
-                block=_read_optional(_read_dim3, block),
-                registers_per_thread=_read_optional(int, registers),
-                shared_static_bytes=_read_optional(int, shared_static_bytes),
-                shared_dynamic_bytes=_read_optional(int, shared_dynamic_bytes),
-            ),
-            duration_ns=_read_optional(_read_number, facts["duration_ns"]),
-            times=LaunchTimes(cycles=_read_spread(facts["cycles"]), ns=_read_spread(facts["ns"])),
-            total_samples=int(facts["total_samples"]),
-            latency_samples=_read_optional(int, facts["latency_samples"]),
-            by_reason={
-                str(reason): ReasonCount(all_samples=int(every), latency_samples=_read_optional(int, quiet))
-                for reason, (every, quiet) in facts["by_reason"].items()
-            },
-            executed_instructions=_read_optional(_read_number, facts["executed_instructions"]),
-            code_digest=_read_optional(str, facts["code_digest"]),
-            advice=tuple(_read_advice(piece) for piece in facts["advice"]),
-            commit=read_commit(facts),
-            places=tuple(_read_place(place) for place in facts.get("places", ())),
-        )
-    except _DAMAGES as error:
-        raise DamagedRowError(str(error)) from error
-
-
-def _read_place(place: Sequence[Any]) -> RememberedPlace:
-    name, function, launches, duration_ns = place
-    return RememberedPlace(
-        name=str(name),
-        function=str(function),
-        launches=_read_optional(int, launches),
-        duration_ns=_read_number(duration_ns),
+    facts = _decode(text, _Facts)
+    return Measurement(
+        key=key,
+        device=key.device,
+        name=facts.name,
+        measured_ns=measured_ns,
+        profile=profile,
+        session=session,
+        launch=_restore(LaunchConfiguration, facts.launch),
+        duration_ns=facts.duration_ns,
+        times=LaunchTimes(
+            cycles=None if facts.cycles is None else _restore(Spread, facts.cycles),
+            ns=None if facts.ns is None else _restore(Spread, facts.ns),
+        ),
+        total_samples=facts.total_samples,
+        latency_samples=facts.latency_samples,
+        by_reason={name: _restore(ReasonCount, count) for name, count in facts.by_reason.items()},
+        executed_instructions=facts.executed_instructions,
+        code_digest=facts.code_digest,
+        advice=tuple(
+            RememberedAdvice(optimizer=optimizer, title=title, speedup=math.inf if speedup is None else speedup)
+            for optimizer, title, speedup in facts.advice
+        ),
+        commit=None if facts.commit is None else _restore(Commit, facts.commit),
+        places=tuple(_restore(RememberedPlace, place) for place in facts.places),
     )
 
 
 def write_lines(lines: Sequence[RememberedLine], positions: Mapping[str, int], *, is_whole: bool) -> bytes:
     """Lines with their files as positions in the measurement's list of files."""
-    rows = [
-        [
+    rows = tuple(
+        (
             positions[line.file],
             line.line,
             line.samples,
@@ -217,10 +213,10 @@ def write_lines(lines: Sequence[RememberedLine], positions: Mapping[str, int], *
             round(line.called_samples, 3),
             None if line.caused_samples is None else round(line.caused_samples, 3),
             line.reason,
-        ]
+        )
         for line in lines
-    ]
-    return pack_text(json.dumps({"is_whole": is_whole, "lines": rows}, separators=(",", ":"), allow_nan=False))
+    )
+    return pack_text(msgspec.json.encode(_Lines(is_whole=is_whole, lines=rows)).decode())
 
 
 def read_lines(packed: bytes, files: Sequence[str]) -> tuple[tuple[RememberedLine, ...], bool]:
@@ -229,75 +225,19 @@ def read_lines(packed: bytes, files: Sequence[str]) -> tuple[tuple[RememberedLin
     Raises:
         DamagedRowError: it is something else.
     """
+    found = _decode(unpack_text(packed), _Lines)
+    if any(row[0] >= len(files) for row in found.lines):
+        raise DamagedRowError("a line has no file")
+    return tuple(_restore(RememberedLine, (files[file], *rest)) for file, *rest in found.lines), found.is_whole
+
+
+def _decode(text: str, kind: type[_Value]) -> _Value:
     try:
-        document = json.loads(unpack_text(packed), parse_constant=_refuse_constant)
-        rows: list[Any] = document["lines"]
-        if any(len(row) != _LINE_COLUMNS or row[0] < 0 for row in rows):
-            raise DamagedRowError("a line has other columns")
-        lines = tuple(
-            RememberedLine(
-                file=files[file],
-                line=int(line),
-                samples=int(samples),
-                latency_samples=_read_optional(int, latency_samples),
-                called_samples=_read_number(called_samples),
-                caused_samples=_read_optional(_read_number, caused_samples),
-                reason=str(reason),
-            )
-            for file, line, samples, latency_samples, called_samples, caused_samples, reason in rows
-        )
-        return lines, bool(document["is_whole"])
-    except DamagedRowError:
-        raise
-    except _DAMAGES as error:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, RecursionError) as error:
         raise DamagedRowError(str(error)) from error
 
 
-def _keep_finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _write_spread(spread: Spread | None) -> list[float | None] | None:
-    if spread is None:
-        return None
-    return [spread.count, spread.mean, spread.minimum, spread.maximum, _keep_finite(spread.standard_deviation)]
-
-
-def _read_spread(values: Any) -> Spread | None:
-    if values is None:
-        return None
-    count, mean, minimum, maximum, deviation = values
-    return Spread(
-        count=int(count),
-        mean=_read_number(mean),
-        minimum=_read_optional(_read_number, minimum),
-        maximum=_read_optional(_read_number, maximum),
-        standard_deviation=_read_optional(_read_number, deviation),
-    )
-
-
-def _read_optional(read: Callable[[Any], _Value], value: Any) -> _Value | None:
-    return None if value is None else read(value)
-
-
-def _read_number(value: Any) -> float:
-    number = float(value)
-    if not math.isfinite(number):
-        raise DamagedRowError(f"{value} is not a number that is written")
-    return number
-
-
-def _refuse_constant(word: str) -> float:
-    raise DamagedRowError(f"{word} is never written")
-
-
-def _read_dim3(values: Any) -> tuple[int, int, int]:
-    x, y, z = values
-    return int(x), int(y), int(z)
-
-
-def _read_advice(values: Any) -> RememberedAdvice:
-    optimizer, title, speedup = values
-    return RememberedAdvice(
-        optimizer=str(optimizer), title=str(title), speedup=math.inf if speedup is None else _read_number(speedup)
-    )
+def _restore(kind: type[_Record], values: Sequence[Any]) -> _Record:
+    """A record from the list of its fields."""
+    return kind(**dict(zip(kind.__struct_fields__, values, strict=True)))

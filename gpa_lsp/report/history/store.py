@@ -1,6 +1,6 @@
 """The :class:`History`: measurements of this user on this machine, found again by kernel.
 
-with History.open() as history:
+with History() as history:
     run = history.record(recording)
     previous = history.find_previous(run)
 """
@@ -12,15 +12,13 @@ import sqlite3
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from msgspec.structs import replace
 
-from gpa_lsp.foundation.errors import InputError, Problem
+from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.report.families import find_family
 from gpa_lsp.report.history import queries
 from gpa_lsp.report.history.database import Database, read_number
-from gpa_lsp.report.history.location import find_database
 from gpa_lsp.report.history.model import (
     DEFAULT_LIMITS,
     HistoryLimits,
@@ -31,8 +29,8 @@ from gpa_lsp.report.history.model import (
     RememberedLines,
     Run,
     RunFilter,
+    find_database,
 )
-from gpa_lsp.report.history.predecessors import find_baseline_of, find_previous, list_predecessors
 from gpa_lsp.report.history.rows import (
     DamagedRowError,
     make_storable_time,
@@ -42,7 +40,6 @@ from gpa_lsp.report.history.rows import (
     write_lines,
 )
 from gpa_lsp.report.line_map import split_lines
-from gpa_lsp.report.time_course import Commit
 
 
 def add_recording(connection: sqlite3.Connection, recording: Recording, now_ns: int) -> tuple[int, bool]:
@@ -57,7 +54,7 @@ def add_recording(connection: sqlite3.Connection, recording: Recording, now_ns: 
         "SELECT id, facts, lines FROM run WHERE kernel_id = ? AND identity = ?", (kernel_id, recording.identity)
     ).fetchone()
     positions = {file.compiled_path: position for position, file in enumerate(content.files)}
-    if known is not None and (commit := _read_commit(known[1])) is not None:
+    if known is not None and (commit := read_commit(known[1])) is not None:
         measurement = replace(measurement, commit=commit)  # told when the log of git was fresh
     facts = write_facts(measurement)
     lines = write_lines(content.lines, positions, is_whole=content.is_whole)
@@ -116,13 +113,6 @@ def _knows_code(facts: str) -> bool:
         return json.loads(facts)["code_digest"] is not None
     except (ValueError, TypeError, KeyError):
         return False
-
-
-def _read_commit(facts: str) -> Commit | None:
-    try:
-        return read_commit(json.loads(facts))
-    except (ValueError, TypeError, AttributeError):
-        return None
 
 
 def _add_kernel(connection: sqlite3.Connection, measurement: Measurement) -> int:
@@ -212,56 +202,23 @@ def _remove_oldest(connection: sqlite3.Connection, kept_run_id: int) -> int:
     return removed.rowcount
 
 
-class History:
+class History(Database):
     """The history in one database file. For one thread; any number of processes may have it open.
 
     Every method raises :class:`~gpa_lsp.foundation.errors.InputError` where the file cannot be read or written any more. A damaged file is
-    replaced by a
-    new one and kept under another name; :attr:`problems` then says so.
+    replaced by a new one and kept under another name; :attr:`problems` then says so.
 
     Args:
-        database: open.
+        path: the file; None for the user's.
         limits: how much is kept.
+
+    Raises:
+        InputError: it cannot be written, is no history, or a newer version's; the message says what to do.
     """
 
-    def __init__(self, database: Database, limits: HistoryLimits = DEFAULT_LIMITS) -> None:
-        self._database = database
+    def __init__(self, path: Path | None = None, *, limits: HistoryLimits = DEFAULT_LIMITS) -> None:
+        super().__init__(path or find_database())
         self.limits = limits
-
-    @classmethod
-    def open(cls, path: Path | None = None, *, limits: HistoryLimits = DEFAULT_LIMITS) -> "History":
-        """Open the history, or begin one.
-
-        Args:
-            path: the file; None for the user's.
-            limits: how much is kept.
-
-        Raises:
-            InputError: it cannot be written, is no history, or a newer version's; the message says what to do.
-        """
-        return cls(Database(path or find_database()), limits)
-
-    def __enter__(self) -> "History":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._database.close()
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self._database.path
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        """What was wrong with the file and has been dealt with."""
-        return tuple(self._database.problems)
 
     def record(self, recording: Recording) -> Run:
         """Keep a measurement. One that is there already is not kept twice: its details are brought up to date."""
@@ -272,13 +229,13 @@ class History:
                 trim(connection, self.limits, run_id)
             return queries.expect_run(connection, run_id)
 
-        run = self._database.write(add)
-        self._database.give_back_space(self.limits.database_bytes)
+        run = self.write(add)
+        self.give_back_space(self.limits.database_bytes)
         return run
 
     def find_run(self, run_id: int) -> Run | None:
         """A run by its row; None when there is none."""
-        return self._database.read(lambda connection: queries.find_run(connection, run_id))
+        return self.read(lambda connection: queries.find_run(connection, run_id))
 
     def expect_run(self, run_id: int) -> Run:
         """A run by its row.
@@ -291,11 +248,11 @@ class History:
             self._expect(connection, run_id)
             return queries.expect_run(connection, run_id)
 
-        return self._database.read(find)
+        return self.read(find)
 
     def read_lines(self, run: Run) -> RememberedLines:
         """The lines and files of a run; without any when it is gone by now."""
-        return self._database.read(lambda connection: queries.read_content(connection, run.run_id))
+        return self.read(lambda connection: queries.read_content(connection, run.run_id))
 
     def find_previous(self, run: Run) -> Run | None:
         """The latest earlier measurement of the same kernel on the same GPU; None when there is none.
@@ -304,11 +261,11 @@ class History:
         None when neither tells them apart. A kernel whose name has changed with its template arguments or with the line its directive is on is
         still the same, where nothing else could be meant. All kernels of the run's profile should have been recorded.
         """
-        return self._database.read(lambda connection: find_previous(connection, run))
+        return self.read(lambda connection: queries.find_previous(connection, run))
 
     def list_predecessors(self, run: Run, most: int) -> tuple[Run, ...]:
         """The run before, as :meth:`find_previous` finds it, the one before that, and so on: at most so many, newest first."""
-        return self._database.read(lambda connection: list_predecessors(connection, run, most))
+        return self.read(lambda connection: queries.list_predecessors(connection, run, most))
 
     def find_recorded(self, mangled_name: str, identity: str) -> Run | None:
         """The run that a measurement was recorded as; None when it was not.
@@ -317,27 +274,23 @@ class History:
             mangled_name: of its kernel.
             identity: as its :class:`~gpa_lsp.report.history.model.Recording` has it.
         """
-        return self._database.read(lambda connection: queries.find_recorded(connection, mangled_name, identity))
+        return self.read(lambda connection: queries.find_recorded(connection, mangled_name, identity))
 
     def find_baseline_of(self, run: Run) -> Run | None:
         """The pinned run of a run's kernel, or of what it was called before; it may be the run itself."""
-        return self._database.read(lambda connection: find_baseline_of(connection, run))
+        return self.read(lambda connection: queries.find_baseline_of(connection, run))
 
     def find_other_device(self, run: Run) -> str | None:
         """The GPU of the latest earlier measurement of the same kernel on another one; None when there is none."""
-        return self._database.read(lambda connection: queries.find_other_device(connection, run))
-
-    def find_baseline(self, key: KernelKey) -> Run | None:
-        """The pinned run of a kernel."""
-        return self._database.read(lambda connection: queries.find_baseline(connection, key))
+        return self.read(lambda connection: queries.find_other_device(connection, run))
 
     def count_runs(self, key: KernelKey) -> int:
         """Measurements of a kernel."""
-        return self._database.read(lambda connection: queries.count_runs(connection, key))
+        return self.read(lambda connection: queries.count_runs(connection, key))
 
     def list_runs(self, wanted: RunFilter | None = None) -> tuple[Run, ...]:
         """Runs, newest measurement first; rows that are damaged are left out."""
-        return self._database.read(lambda connection: queries.list_runs(connection, wanted or RunFilter()))
+        return self.read(lambda connection: queries.list_runs(connection, wanted or RunFilter()))
 
     def find_source(self, local_path: str, measured_ns: int) -> tuple[str, ...] | None:
         """What a file held when something was measured, as far as a measurement then or before tells.
@@ -349,7 +302,7 @@ class History:
         Returns:
             Lines without their ends; None when nobody knows.
         """
-        text = self._database.read(lambda connection: queries.find_source(connection, local_path, measured_ns))
+        text = self.read(lambda connection: queries.find_source(connection, local_path, measured_ns))
         return None if text is None else split_lines(text)
 
     def pin(self, run_id: int) -> Run:
@@ -367,7 +320,7 @@ class History:
             )
             return queries.expect_run(connection, run_id)
 
-        return self._database.write(set_baseline)
+        return self.write(set_baseline)
 
     def unpin(self, key: KernelKey) -> bool:
         """Forget which run is a kernel's baseline; the run stays. False when none was."""
@@ -379,7 +332,7 @@ class History:
             )
             return changed.rowcount > 0
 
-        return self._database.write(clear)
+        return self.write(clear)
 
     def delete(self, run_ids: Iterable[int]) -> None:
         """Forget some runs, pinned or not.
@@ -395,8 +348,8 @@ class History:
                 connection.execute("DELETE FROM run WHERE id = ?", (run_id,))
             remove_orphans(connection)
 
-        self._database.write(remove)
-        self._database.give_back_space(0)
+        self.write(remove)
+        self.give_back_space(0)
 
     def clear(self) -> int:
         """Forget everything; says how many runs that were."""
@@ -406,8 +359,8 @@ class History:
             remove_orphans(connection)
             return removed
 
-        count = self._database.write(remove)
-        self._database.give_back_space(0)
+        count = self.write(remove)
+        self.give_back_space(0)
         return count
 
     def _expect(self, connection: sqlite3.Connection, run_id: int) -> None:
