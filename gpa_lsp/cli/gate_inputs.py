@@ -45,7 +45,7 @@ def load_side(paths: Sequence[Path], arguments: argparse.Namespace, terminal: Te
     Raises:
         InputError: ``--kernel`` names no kernel there is.
     """
-    from gpa_lsp.report.gate.figures import describe_kernel
+    from gpa_lsp.report.gate.judge import describe_kernel
 
     sources = [path for path in paths if path.suffix.lower() in SUFFIXES]
     others = [path for path in paths if path not in sources]
@@ -71,7 +71,7 @@ def _load_source(path: Path, arguments: argparse.Namespace, problems: list[Probl
     from gpa_lsp.code.binary.cubin import read_cubin
     from gpa_lsp.execution.prediction.predict import predict_source
     from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
-    from gpa_lsp.report.gate.figures import describe_kernel
+    from gpa_lsp.report.gate.judge import describe_kernel
     from gpa_lsp.report.gather import AnalysedKernel, gather_report
 
     predicted = predict_source(path, kernel=arguments.kernel, compute_capability=arguments.arch)

@@ -6,6 +6,8 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from gpa_lsp.document.changes_text import make_time
 from gpa_lsp.document.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line
 from gpa_lsp.document.moments import format_moment
@@ -145,7 +147,7 @@ def _make_kernel(rows: Sequence[RunRow], run_count: int) -> dict[str, Any]:
 def make_run(run: Run) -> dict[str, Any]:
     """A run as JSON."""
     measurement = run.measurement
-    launch, cycles = measurement.launch, measurement.times.cycles
+    cycles = measurement.times.cycles
     return {
         "run": run.run_id,
         "number": run.number,
@@ -157,19 +159,12 @@ def make_run(run: Run) -> dict[str, Any]:
         "elapsed_cycles": None if cycles is None else cycles.mean,
         "total_samples": measurement.total_samples,
         "latency_samples": measurement.latency_samples,
-        "by_reason": {
-            reason: {"all_samples": count.all_samples, "latency_samples": count.latency_samples}
-            for reason, count in measurement.by_reason.items()
-        },
+        "by_reason": msgspec.to_builtins(measurement.by_reason),
         "executed_instructions": measurement.executed_instructions,
         "code_digest": measurement.code_digest,
         "commit": None if measurement.commit is None else measurement.commit.digest,
         "commit_subject": None if measurement.commit is None else measurement.commit.subject,
-        "grid": None if launch.grid is None else list(launch.grid),
-        "block": None if launch.block is None else list(launch.block),
-        "registers_per_thread": launch.registers_per_thread,
-        "shared_static_bytes": launch.shared_static_bytes,
-        "shared_dynamic_bytes": launch.shared_dynamic_bytes,
+        **msgspec.to_builtins(measurement.launch),
         "advice": [
             {"optimizer": piece.optimizer, "title": piece.title, "speedup": _keep_finite(piece.speedup)}
             for piece in measurement.advice

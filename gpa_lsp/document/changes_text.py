@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from gpa_lsp.document.layout import Align, Column, Line, Span, Style, lay_out_table, text_line
 from gpa_lsp.foundation.numbers import (
     UNKNOWN,
@@ -112,17 +114,8 @@ def _format_part(change: PartChange) -> tuple[str, str, str]:
 
 def make_time(time: TimeChange | None) -> dict[str, Any] | None:
     """A change of time as JSON."""
-    if time is None:
-        return None
-    return {
-        "before": time.before,
-        "after": time.after,
-        "unit": time.unit,
-        "speedup": time.speedup,
-        "low": time.low,
-        "high": time.high,
-        "basis": time.basis,
-    }
+    found: dict[str, Any] | None = msgspec.to_builtins(time)
+    return found
 
 
 def make_part(change: PartChange, key: str) -> dict[str, Any]:

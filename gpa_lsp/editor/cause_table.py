@@ -10,8 +10,7 @@ from gpa_lsp.foundation.visible_text import make_one_line, make_visible
 
 if TYPE_CHECKING:
     from gpa_lsp.diagnosis.advice.model import Advice
-    from gpa_lsp.report.instruction_pairs import InstructionPair
-    from gpa_lsp.report.pairs import LinePair
+    from gpa_lsp.report.pairs import InstructionPair, LinePair
 
 # A measured line (None: code without lines) → what a reader calls it now
 NamePlace = Callable[[tuple[str, int] | None], str]

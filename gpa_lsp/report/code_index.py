@@ -1,4 +1,4 @@
-"""What questions about values look up in a :class:`~gpa_lsp.report.code.KernelCode`, gathered once for each."""
+"""What questions about values look up in a :class:`~gpa_lsp.report.model.KernelCode`, gathered once for each."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gpa_lsp.code.binary.model import Flow, ResourceLists
 from gpa_lsp.code.control_flow.graph import RootedGraph
 from gpa_lsp.foundation.distinct import find_distinct_rows
-from gpa_lsp.report.code import KernelCode
+from gpa_lsp.report.model import KernelCode
 
 
 class ClimbingTree:

@@ -5,13 +5,16 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gpa_lsp.diagnosis.blame.model import BlameCategory
-from gpa_lsp.kernel.model import number_lines
+from gpa_lsp.foundation.distinct import find_distinct
+from gpa_lsp.foundation.locations import InlineChain
+from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.kernel.model import Kernel, number_lines
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.report.changes import ReasonCount, ReasonCounts
-from gpa_lsp.report.model import InstructionColumns, KernelReport
+from gpa_lsp.report.model import InstructionColumns, KernelReport, LineRow
 
 _NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
 
@@ -122,3 +125,136 @@ def _find_main_reason(columns: InstructionColumns) -> MainStall | None:
         return None
     row = int(np.where(inside, sums, -1).argmax())
     return MainStall(row=row, what=top[0], samples=float(top[1]), line_samples=float(sums[inside].sum()))
+
+
+class _Sums(Struct):
+    """Sums of one line, by reason; latency samples stay 0 where they are unknown."""
+
+    self_all: npt.NDArray[np.int64]
+    self_latency: npt.NDArray[np.int64]
+    inclusive_all: npt.NDArray[np.int64]
+    inclusive_latency: npt.NDArray[np.int64]
+    called: float = 0.0
+    functions: dict[str, int] = field(default_factory=dict)
+
+
+def _make_sums(reason_count: int) -> _Sums:
+    zeros = np.zeros((4, reason_count), dtype=np.int64)
+    return _Sums(self_all=zeros[0], self_latency=zeros[1], inclusive_all=zeros[2], inclusive_latency=zeros[3])
+
+
+class Routines(ColumnRecord, frozen=True, kw_only=True):
+    """Which function each instruction is in, local functions inside a section told apart."""
+
+    names: tuple[str, ...]  # mangled names
+    index: npt.NDArray[np.int32]  # int32[n] into ``names``
+
+
+def number_routines(kernel: Kernel) -> Routines:
+    """The routines of all functions of a kernel, in order."""
+    names: list[str] = []
+    index: list[npt.NDArray[np.int32]] = [np.zeros(0, dtype=np.int32)]
+    for function in kernel.functions:
+        index.append(function.routine_index + np.int32(len(names)))
+        subs = function.function.sub_functions if function.function is not None else ()
+        names += [function.name, *(sub.name for sub in subs)]
+    return Routines(names=tuple(names), index=np.concatenate(index))
+
+
+def list_lines(
+    columns: InstructionColumns, called_samples: npt.NDArray[np.float64], routines: Routines
+) -> tuple[LineRow, ...]:
+    """One row per source line with samples, most inclusive samples first, and one per function for samples without a line.
+
+    *Self* samples go to the innermost frame. *Inclusive* samples go to every distinct line of the inline chain, once per instruction even
+    where a line occurs twice in it (recursive templates), so a line's inclusive samples never exceed the kernel's.
+
+    Args:
+        called_samples: float64[n], estimated samples of the functions each instruction calls; credited to every line of the call's chain.
+    """
+    size = len(columns.reasons)
+    chain_count = len(columns.chains)
+    all_by_chain = np.zeros((chain_count, size), dtype=np.int64)
+    latency_by_chain = np.zeros_like(all_by_chain)
+    called_by_chain = np.zeros(chain_count)
+    placed = columns.chain_index >= 0
+    np.add.at(all_by_chain, columns.chain_index[placed], columns.all_samples[placed])
+    if columns.latency_samples is not None:
+        np.add.at(latency_by_chain, columns.chain_index[placed], columns.latency_samples[placed])
+    np.add.at(called_by_chain, columns.chain_index[placed], called_samples[placed])
+    sums: dict[tuple[str, int], _Sums] = {}
+    for index in np.flatnonzero(all_by_chain.any(axis=1) | (called_by_chain > 0)).tolist():
+        chain_samples = (all_by_chain[index], latency_by_chain[index], float(called_by_chain[index]))
+        _add_chain(sums, columns.chains[index], chain_samples)
+    rows = [_make_row(columns, place, line) for place, line in sums.items()]
+    rows.extend(_rows_without_line(columns, routines))
+    rows.sort(key=lambda row: (-row.inclusive_samples, -row.samples, row.file or "", row.line or 0, row.function))
+    return tuple(rows)
+
+
+def _add_chain(
+    sums: dict[tuple[str, int], _Sums],
+    chain: InlineChain,
+    samples: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], float],
+) -> None:
+    every, latency, called = samples
+    seen: set[tuple[str, int]] = set()
+    for frame in chain:
+        place = (frame.file, frame.line)
+        if place in seen:
+            continue
+        line = sums.get(place)
+        if line is None:
+            line = sums[place] = _make_sums(len(every))
+        if not seen:
+            line.self_all += every
+            line.self_latency += latency
+        seen.add(place)
+        line.inclusive_all += every
+        line.inclusive_latency += latency
+        line.called += called
+        name = frame.function or ""
+        line.functions[name] = line.functions.get(name, 0) + int(every.sum())
+
+
+def _make_row(columns: InstructionColumns, place: tuple[str, int], line: _Sums) -> LineRow:
+    function = min(line.functions, key=lambda name: (-line.functions[name], name))
+    is_split = columns.latency_samples is not None
+    self_latency, inclusive_latency = (line.self_latency, line.inclusive_latency) if is_split else (None, None)
+    return LineRow(
+        file=place[0],
+        line=place[1],
+        function=function,
+        samples=int(line.self_all.sum()),
+        latency_samples=sum_all(self_latency),
+        inclusive_samples=int(line.inclusive_all.sum()),
+        inclusive_latency_samples=sum_all(inclusive_latency),
+        called_samples=line.called,
+        by_reason=count_reasons(columns.reasons, line.self_all, self_latency),
+        inclusive_by_reason=count_reasons(columns.reasons, line.inclusive_all, inclusive_latency),
+    )
+
+
+def _rows_without_line(columns: InstructionColumns, routines: Routines) -> list[LineRow]:
+    rows = []
+    lost_routines = routines.index[(columns.chain_index < 0) & columns.all_samples.any(axis=1)]
+    for index in find_distinct(lost_routines).tolist():
+        function = routines.names[index]
+        lost = (routines.index == index) & (columns.chain_index < 0)
+        every, latency = columns.all_samples[lost].sum(axis=0), sum_rows(columns.latency_samples, lost)
+        counts = count_reasons(columns.reasons, every, latency)
+        rows.append(
+            LineRow(
+                file=None,
+                line=None,
+                function=function,
+                samples=int(every.sum()),
+                latency_samples=sum_all(latency),
+                inclusive_samples=int(every.sum()),
+                inclusive_latency_samples=sum_all(latency),
+                called_samples=0.0,
+                by_reason=counts,
+                inclusive_by_reason=counts,
+            )
+        )
+    return rows

@@ -26,11 +26,9 @@ from gpa_lsp.kernel.model import OUTSIDE_MODULE, FunctionSamples, Kernel, Placed
 from gpa_lsp.kernel.names import demangle, shorten_name
 from gpa_lsp.profile.model import HostFrame, Launch, RuleResult
 from gpa_lsp.report.changes import LaunchConfiguration
-from gpa_lsp.report.columns import build_instruction_columns, build_kernel_code
+from gpa_lsp.report.columns import build_instruction_columns, build_kernel_code, list_loops
 from gpa_lsp.report.compare import measure_launch_spread
-from gpa_lsp.report.count import count_reasons, sum_all, sum_rows
-from gpa_lsp.report.lines import list_lines, number_routines
-from gpa_lsp.report.loops import list_loops
+from gpa_lsp.report.count import count_reasons, list_lines, number_routines, sum_all, sum_rows
 from gpa_lsp.report.model import (
     CodeFinding,
     DeviceReport,

@@ -16,9 +16,8 @@ from gpa_lsp.code.binary.control_code import NO_BARRIER
 from gpa_lsp.code.binary.opcodes import describe_mnemonic
 from gpa_lsp.code.binary.sass import split_operands
 from gpa_lsp.diagnosis.blame.barriers import parse_dependency_barrier
-from gpa_lsp.report.code import KernelCode
 from gpa_lsp.report.code_index import CodeIndex, index_code
-from gpa_lsp.report.model import KernelReport
+from gpa_lsp.report.model import KernelCode, KernelReport
 
 SCOREBOARDS = 6
 MOST_STEPS = 8_000  # Instructions looked at for one answer, which takes milliseconds

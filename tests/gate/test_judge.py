@@ -5,8 +5,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.document.gate_words import describe_row
 from gpa_lsp.report.gate.budgets import DEFAULT_BUDGETS, parse_limit
-from gpa_lsp.report.gate.figures import describe_kernel
-from gpa_lsp.report.gate.judge import judge_kernels
+from gpa_lsp.report.gate.judge import describe_kernel, judge_kernels
 from gpa_lsp.report.gate.model import Budget, Budgets, Figure, GateKernel, Metric, Origin, Outcome
 from tests.report_builder import build_kernel
 

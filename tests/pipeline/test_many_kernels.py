@@ -7,11 +7,11 @@ import pytest
 
 from gpa_lsp.code.binary.cubin import read_cubin
 from gpa_lsp.foundation import packed_records
+from gpa_lsp.report.measured_files import ProfiledSources
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.pipeline import judge
 from gpa_lsp.report.pipeline.judge import judge_file
 from gpa_lsp.report.pipeline.way import Way
-from gpa_lsp.report.profiled_sources import ProfiledSources
 from gpa_lsp.report.saved.store import write_report
 from tests.profile.report_builder import ReportBuilder
 

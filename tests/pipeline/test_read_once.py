@@ -17,11 +17,11 @@ from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.code.binary.tool_location import find_tool
 from gpa_lsp.code.sources import cuda_functions, line_parts, trees
 from gpa_lsp.kernel.model import KernelRows
+from gpa_lsp.report.measured_files import ProfiledSources
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.pipeline import judge
 from gpa_lsp.report.pipeline.judge import judge_file
 from gpa_lsp.report.pipeline.way import Way
-from gpa_lsp.report.profiled_sources import ProfiledSources
 from tests.conftest import ROOT
 from tests.patience import LIMIT_S
 from tests.profile.report_builder import ReportBuilder

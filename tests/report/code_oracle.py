@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpa_lsp.code.binary.model import Flow
-from gpa_lsp.report.code import KernelCode
+from gpa_lsp.report.model import KernelCode
 
 _MOST_CALLS = 4
 """Deeper than any chain of calls in the tests that has no recursion."""

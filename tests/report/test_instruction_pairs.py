@@ -1,7 +1,7 @@
 """Def-use pairs of single instructions."""
 
 from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency
-from gpa_lsp.report.instruction_pairs import (
+from gpa_lsp.report.pairs import (
     InstructionPair,
     count_unattributed,
     join_by_instruction,

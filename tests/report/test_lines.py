@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.foundation.locations import Frame
-from gpa_lsp.report.lines import Routines, list_lines
+from gpa_lsp.report.count import Routines, list_lines
 from gpa_lsp.report.model import InstructionColumns
 
 

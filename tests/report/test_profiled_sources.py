@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from gpa_lsp.kernel.model import Kernel
-from gpa_lsp.report.profiled_sources import ProfiledSources
+from gpa_lsp.report.measured_files import ProfiledSources
 from gpa_lsp.report.source_paths import SourceLocator
 from tests.rows.builders import make_launch
 from tests.rows.written import write_kernel

@@ -84,7 +84,7 @@ def list_chain(session: SessionView, uri: str, line: int, *, is_incoming: bool) 
 def list_steps(view: SassView, row: int, *, is_incoming: bool) -> list[InstructionStep]:
     """The instructions one step away, most samples first."""
     # needs numpy, which the answer to initialize must not wait for
-    from gpa_lsp.report.instruction_pairs import join_by_instruction, list_causes, list_victims
+    from gpa_lsp.report.pairs import join_by_instruction, list_causes, list_victims
 
     report = view.document.shown.kernel.report
     pairs = list_causes(report, row) if is_incoming else list_victims(report, row)

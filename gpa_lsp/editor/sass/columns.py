@@ -15,7 +15,7 @@ from gpa_lsp.foundation.ownership import choose_frame
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.foundation.visible_text import keep_length, make_one_line
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
-from gpa_lsp.report.live_registers import count_live_registers
+from gpa_lsp.report.code_queries import count_live_registers
 from gpa_lsp.report.model import InstructionColumns, KernelReport
 
 # Below this share of the kernel's samples a number would only hide those that matter, and a stall reason is chance

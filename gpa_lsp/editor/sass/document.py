@@ -30,8 +30,7 @@ from gpa_lsp.foundation.locations import Frame, InlineChain, shorten_paths
 from gpa_lsp.foundation.numbers import format_count_of, format_dim3, format_percent
 from gpa_lsp.foundation.visible_text import make_one_line
 from gpa_lsp.kernel.names import demangle, shorten_name
-from gpa_lsp.report.code import KernelCode
-from gpa_lsp.report.model import FunctionRole, InstructionColumns, KernelReport
+from gpa_lsp.report.model import FunctionRole, InstructionColumns, KernelCode, KernelReport
 
 # The source lines between the instructions of a SASS document.
 #

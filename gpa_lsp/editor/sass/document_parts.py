@@ -8,8 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.editor.sass.model import SectionKind
-from gpa_lsp.report.code import KernelCode
-from gpa_lsp.report.model import FunctionRow, InstructionColumns, KernelReport
+from gpa_lsp.report.model import FunctionRow, InstructionColumns, KernelCode, KernelReport
 
 _ORDER = {SectionKind.FUNCTION: 0, SectionKind.LOOP: 1, SectionKind.BLOCK: 2}
 

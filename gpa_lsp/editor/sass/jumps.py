@@ -46,7 +46,7 @@ def span_instruction(view: SassView, row: int, start: int = 0, end: int | None =
 
 def _list_jumps(view: SassView, row: int, *, is_cause: bool) -> list[Jump]:
     # needs numpy, which the answer to initialize must not wait for
-    from gpa_lsp.report.instruction_pairs import join_by_instruction, list_causes, list_victims
+    from gpa_lsp.report.pairs import join_by_instruction, list_causes, list_victims
 
     report = view.document.shown.kernel.report
     pairs = list_causes(report, row) if is_cause else list_victims(report, row)

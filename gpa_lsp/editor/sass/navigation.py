@@ -9,7 +9,7 @@ from gpa_lsp.editor.sass.jumps import locate_row
 from gpa_lsp.editor.sass.model import SassView
 from gpa_lsp.editor.sass.targets import find_target, list_origins
 from gpa_lsp.editor.sass.value_trace import PointedOperand, find_definitions, find_mentions_of, point_at, span_mention
-from gpa_lsp.report.instruction_pairs import join_by_instruction, list_causes
+from gpa_lsp.report.pairs import join_by_instruction, list_causes
 from gpa_lsp.report.scoreboard_queries import find_setters, find_waiters, list_awaited, list_set
 
 _LEAST_RATIO = 0.1  # Of the samples an instruction waits: causes with less are not worth a choice, but the first one

@@ -12,8 +12,8 @@ from gpa_lsp.editor.sass.operand_spans import SpanKind
 from gpa_lsp.editor.sass.operand_values import OperandValue
 from gpa_lsp.editor.sass.targets import find_target
 from gpa_lsp.foundation.visible_text import make_one_line
-from gpa_lsp.report.code import KernelCode
 from gpa_lsp.report.code_queries import FoundRows, find_defs, find_uses
+from gpa_lsp.report.model import KernelCode
 
 _MOST_NAMED = 4
 _LARGEST_WORD = 0xFFFFFFFF

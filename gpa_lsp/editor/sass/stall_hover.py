@@ -16,14 +16,14 @@ from gpa_lsp.foundation.visible_text import make_one_line
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.report.changes import ReasonCounts
 from gpa_lsp.report.count import count_row
-from gpa_lsp.report.instruction_pairs import (
+from gpa_lsp.report.model import KernelReport
+from gpa_lsp.report.pairs import (
     InstructionPair,
     count_unattributed,
     list_causes,
     list_own,
     list_victims,
 )
-from gpa_lsp.report.model import KernelReport
 
 _MOST_ROWS = 6
 _LEAST_ISSUES = 2.0  # In samples: with fewer, cycles per execution would be chance

@@ -8,8 +8,8 @@ from gpa_lsp.editor.model import Position, Range
 from gpa_lsp.editor.sass.jumps import span_instruction
 from gpa_lsp.editor.sass.model import SassView
 from gpa_lsp.editor.sass.operand_values import OperandValue, find_mentions, find_value
-from gpa_lsp.report.code import KernelCode
 from gpa_lsp.report.code_queries import find_defs, find_web
+from gpa_lsp.report.model import KernelCode
 
 
 class PointedOperand(Struct, frozen=True, kw_only=True):

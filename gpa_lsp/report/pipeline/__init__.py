@@ -21,9 +21,9 @@ from gpa_lsp.foundation.errors import GpaError, InputError, Problem
 from gpa_lsp.foundation.kept_files import identify_program
 from gpa_lsp.foundation.regular_files import open_regular_file, read_head
 from gpa_lsp.kernel.names import list_named
+from gpa_lsp.report.measured_files import ProfiledSources
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.pipeline.way import Progress, TakeKernel, Way
-from gpa_lsp.report.profiled_sources import ProfiledSources
 from gpa_lsp.report.saved.kept_reports import KeptReport, load_kept, open_kept_reports, store_kept
 from gpa_lsp.report.source_paths import SourceLocator
 

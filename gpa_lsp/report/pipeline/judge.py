@@ -32,9 +32,9 @@ from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 from gpa_lsp.profile.model import Launch, LaunchOutline, OpenedProfile, Profile
 from gpa_lsp.profile.read import open_profile, read_profile
 from gpa_lsp.report.gather import AnalysedKernel, KernelGatherer, assemble_report, gather_report
+from gpa_lsp.report.measured_files import ProfiledSources, SourceQuestion
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.pipeline.way import Progress, TakeKernel, Way
-from gpa_lsp.report.profiled_sources import ProfiledSources, SourceQuestion
 from gpa_lsp.report.saved.kept_reports import PackedKernels, pack_kernels
 
 MOST_TOGETHER = 32  # Kernels of a profile that are read, joined and judged together
