@@ -25,6 +25,8 @@ from gpa_lsp.kernel.names import shorten_name
 from gpa_lsp.report.changes import PartChange, Verdict, order_changes
 from gpa_lsp.report.history.model import RunChange
 
+_PLACE_KEYS = ("name", "before_ns", "after_ns")
+
 
 def render_run_change(
     change: RunChange, folder: Path | None = None, width: int | None = None, zone: tzinfo | None = None
@@ -65,8 +67,8 @@ def _render_places(change: RunChange, width: int | None) -> Iterator[Line]:
     if not change.places:
         return
     yield text_line("  by place of launch")
-    for place in change.places:
-        yield from hang(((f"    {place.name}  {describe_times(place.before_ns, place.after_ns)}", Style.PLAIN),), width)
+    for name, before_ns, after_ns in change.places:
+        yield from hang(((f"    {name}  {describe_times(before_ns, after_ns)}", Style.PLAIN),), width)
 
 
 def _render_warnings(change: RunChange, width: int | None) -> Iterator[Line]:
@@ -93,15 +95,7 @@ def make_run_change_document(change: RunChange) -> dict[str, Any]:
         "time": make_time(change.time),
         "instructions_ratio": change.instructions_ratio,
         "no_stalls": change.no_stalls,
-        **(
-            {
-                "places": [
-                    {"name": one.name, "before_ns": one.before_ns, "after_ns": one.after_ns} for one in change.places
-                ]
-            }
-            if change.places
-            else {}
-        ),
+        **({"places": [dict(zip(_PLACE_KEYS, one, strict=True)) for one in change.places]} if change.places else {}),
         "reasons": [make_part(part, "reason") for part in change.reasons],
         "lines": [make_part(part, "file") for part in order_changes([*change.lines.values(), *change.gone])],
     }

@@ -10,7 +10,7 @@ from gpa_lsp.foundation.visible_text import make_one_line, make_visible
 
 if TYPE_CHECKING:
     from gpa_lsp.diagnosis.advice.model import Advice
-    from gpa_lsp.report.pairs import InstructionPair, LinePair
+    from gpa_lsp.report.pairs import BlamedPair, LinePair
 
 # A measured line (None: code without lines) → what a reader calls it now
 NamePlace = Callable[[tuple[str, int] | None], str]
@@ -137,14 +137,13 @@ def _list_pairs(title: str, pairs: Iterable["LinePair"], name_place: NamePlace, 
             make_visible(name_place(None if pair.place is None else (pair.place.file, pair.place.line))),
             pair,
             total,
-            _describe_link(pair),
         )
         for pair in listed[:_MOST_ROWS]
     ]
     return "\n".join((title, "", *rows))
 
 
-def list_pair(name: str, pair: "LinePair | InstructionPair", total: int, link: str) -> str:
+def list_pair(name: str, pair: "BlamedPair", total: int) -> str:
     """The other end of a stall as an item of a list, which wraps in a narrow window where a table would not.
 
     Returns:
@@ -156,10 +155,10 @@ def list_pair(name: str, pair: "LinePair | InstructionPair", total: int, link: s
     samples = format_count_of(round(pair.samples), "sample")
     share = f"{format_percent(min(1.0, pair.samples / total))}, " if total else ""
     words = make_one_line(f"{pair.reason}: {describe_cause(pair.category)}")
-    return f"- {name}: {share}{samples} · {words}" + (f" · {link}" if link else "")
+    return " · ".join(part for part in (f"- {name}: {share}{samples}", words, _describe_link(pair)) if part)
 
 
-def _describe_link(pair: "LinePair") -> str:
+def _describe_link(pair: "BlamedPair") -> str:
     """``R2, 6 cycles later``; ``one of several`` where the hardware waits for all of a group."""
     # Both need numpy, which the answer to initialize must not wait for.
     from gpa_lsp.code.binary.model import name_resource

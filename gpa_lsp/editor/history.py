@@ -128,8 +128,8 @@ def describe_past(history: KernelHistory | None, now_ns: int | None = None, zone
 def _list_place_changes(change: RunChange) -> list[str]:
     """What became of the launches from each place, where there are several."""
     return [
-        f"launched from {place.name}: {describe_times(place.before_ns, place.after_ns)}"
-        for place in change.places[:_MOST_PLACES]
+        f"launched from {name}: {describe_times(before_ns, after_ns)}"
+        for name, before_ns, after_ns in change.places[:_MOST_PLACES]
     ]
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from gpa_lsp.code.binary.model import Cubin, SourceStamp
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.file_stamps import Stamp, make_stamp
 from gpa_lsp.foundation.regular_files import open_regular_file, read_bounded
@@ -17,7 +16,7 @@ from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.source_paths import SourceLocator, parse_compiled_path
 
 if TYPE_CHECKING:
-    from gpa_lsp.code.binary.model import SourceStamp
+    from gpa_lsp.code.binary.model import Cubin, SourceStamp
     from gpa_lsp.kernel.model import Kernel
     from gpa_lsp.report.model import KernelReport, Report
 

@@ -4,7 +4,7 @@ Shares are of each side's own samples. The overlap of two lists of shares is wha
 equal.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -15,9 +15,12 @@ from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.foundation.prose import NOTHING, Sentence, count, duration, list_of, percent, say
 from gpa_lsp.kernel.names import shorten_name
-from gpa_lsp.report.model import InstructionColumns, KernelReport
+from gpa_lsp.report.model import InstructionColumns, KernelReport, LaunchReport
 
 _Key = TypeVar("_Key", bound=Hashable)
+_Line = tuple[str | None, int | None]  # File as compiled and line; None for code without lines
+
+SidePair = tuple[float, float]  # Shares of the samples, 0..1: measured and simulated
 
 _MOST_LINES = 30
 _MOST_REASONS = 12
@@ -30,47 +33,32 @@ _ANALYSIS = "simulation"
 _NOT_KNOWN = "unknown."  # In place of a verdict, which is a sentence
 
 
-class SidePair(Struct, frozen=True, kw_only=True):
-    """A share of the samples on either side, 0..1."""
+class SimulatedComparison(Struct, frozen=True, kw_only=True):
+    """A kernel on both sides. Shares are ordered by the larger side."""
 
-    measured: float
-    simulated: float
-
-
-class LinePair(Struct, frozen=True, kw_only=True):
-    """One line of a source."""
-
-    file: str | None  # as compiled; None for code without lines
-    line: int | None  # 1-based; None in the same case
-    total: SidePair  # its own samples, of the kernel's
-    by_reason: Mapping[str, SidePair]  # stall reason → the same, largest on either side first
+    measured: KernelReport  # as it was measured
+    simulated: KernelReport  # as it was simulated
+    reasons: Mapping[str, SidePair]  # stall reason → shares
+    lines: Mapping[_Line, SidePair]  # line → shares of its own samples
+    line_reasons: Mapping[_Line, Mapping[str, SidePair]]  # line → stall reason → the same
+    instructions: Mapping[tuple[str, int], SidePair]  # section and offset → shares; both sides have the same code
 
     @property
-    def place(self) -> str:
-        """For people: the file's name and the line."""
-        if self.file is None:
-            return "code without lines"
-        return f"{self.file.replace(chr(92), '/').rpartition('/')[2]}:{self.line}"
+    def name(self) -> str:
+        """The kernel's name for people."""
+        return shorten_name(self.simulated.name)
 
+    @property
+    def alike(self) -> list[LaunchReport]:
+        """The measured launches of the shape that was simulated; samples of the others are among the measured ones, too."""
+        shape = _read_shape(self.simulated)
+        return [one for one in self.measured.launches if _read_shape(one) == shape]
 
-class SimulatedComparison(Struct, frozen=True, kw_only=True):
-    """A kernel on both sides."""
-
-    name: str  # of the kernel, for people
-    measured_ns: float | None  # a launch of the shape that was simulated; None when unknown
-    simulated_ns: float | None  # the simulated launch; None when unknown
-    reasons: Mapping[str, SidePair]  # stall reason → shares, largest on either side first
-    lines: tuple[LinePair, ...]  # largest on either side first
-    reason_overlap: float  # of the stall reasons
-    line_overlap: float  # of the lines
-    instruction_overlap: float  # of the instructions
-    has_same_line: bool  # the hottest line is the same
-    has_same_instruction: bool  # the hottest instruction is the same
-    measured_limiter: Limiter | None  # None when unknown
-    simulated_limiter: Limiter | None  # None when unknown
-    measured_samples: int  # that the measured shares are of
-    simulated_samples: int  # that the simulated shares are of
-    other_launches: int = 0  # measured launches of other shapes, whose samples are among the measured ones
+    @property
+    def measured_ns(self) -> float | None:
+        """Time of a launch of the shape that was simulated; None when unknown."""
+        times = [one.duration_ns for one in self.alike if one.duration_ns is not None]
+        return sum(times) / len(times) if times else None
 
 
 def compare_simulated(
@@ -84,52 +72,53 @@ def compare_simulated(
 
 
 def _compare(measured: KernelReport, simulated: KernelReport) -> SimulatedComparison:
-    instructions = _pair(_share_instructions(measured.instructions), _share_instructions(simulated.instructions))
-    lines = _pair_lines(measured, simulated)
-    of_lines = {(one.file, one.line): one.total for one in lines}
-    reasons = _pair(_share_reasons(measured), _share_reasons(simulated))
-    shape = (simulated.configuration.grid, simulated.configuration.block)
-    alike = [one for one in measured.launches if (one.configuration.grid, one.configuration.block) == shape]
-    times = [one.duration_ns for one in alike if one.duration_ns is not None]
+    sides = [_share_lines(one) for one in (measured, simulated)]
+    lines = _pair(*({place: sum(shares.values()) for place, shares in side.items()} for side in sides))
     return SimulatedComparison(
-        name=shorten_name(simulated.name),
-        measured_ns=sum(times) / len(times) if times else None,
-        simulated_ns=simulated.duration_ns,
-        reasons=reasons,
+        measured=measured,
+        simulated=simulated,
+        reasons=_pair(_share_reasons(measured), _share_reasons(simulated)),
         lines=lines,
-        reason_overlap=find_overlap(reasons.values()),
-        line_overlap=find_overlap(of_lines.values()),
-        instruction_overlap=find_overlap(instructions.values()),
-        has_same_line=_agrees(of_lines),
-        has_same_instruction=_agrees(instructions),
-        measured_limiter=measured.limiter,
-        simulated_limiter=simulated.limiter,
-        measured_samples=measured.total_samples,
-        simulated_samples=simulated.total_samples,
-        other_launches=len(measured.launches) - len(alike),
+        line_reasons={place: _pair(*(side.get(place, {}) for side in sides)) for place in lines},
+        instructions=_pair(_share_instructions(measured.instructions), _share_instructions(simulated.instructions)),
     )
 
 
-def find_overlap(pairs: Iterable[SidePair]) -> float:
+def _read_shape(one: KernelReport | LaunchReport) -> tuple[object, object]:
+    return one.configuration.grid, one.configuration.block
+
+
+def find_overlap(pairs: Mapping[_Key, SidePair]) -> float:
     """What both sides have in common.
 
-    >>> find_overlap([SidePair(measured=0.75, simulated=0.5), SidePair(measured=0.25, simulated=0.5)])
+    >>> find_overlap({"wait": (0.75, 0.5), "selected": (0.25, 0.5)})
     0.75
     """
-    return sum(min(one.measured, one.simulated) for one in pairs)
+    return sum(map(min, pairs.values()))
+
+
+def find_hottest(pairs: Mapping[_Key, SidePair]) -> tuple[_Key, _Key] | None:
+    """Where the measured and the simulated samples have most; None without any."""
+    if not pairs:
+        return None
+    return max(pairs, key=lambda key: pairs[key][0]), max(pairs, key=lambda key: pairs[key][1])
 
 
 def _agrees(pairs: Mapping[_Key, SidePair]) -> bool:
     """Both sides have most of the same."""
-    if not pairs:
-        return False
-    return max(pairs, key=lambda key: pairs[key].measured) == max(pairs, key=lambda key: pairs[key].simulated)
+    hottest = find_hottest(pairs)
+    return hottest is not None and hottest[0] == hottest[1]
+
+
+def _name_line(place: _Line) -> str:
+    """For people: the file's name and the line."""
+    file, line = place
+    return "code without lines" if file is None else f"{file.replace(chr(92), '/').rpartition('/')[2]}:{line}"
 
 
 def _pair(measured: Mapping[_Key, float], simulated: Mapping[_Key, float]) -> dict[_Key, SidePair]:
-    keys = dict.fromkeys((*measured, *simulated))
-    pairs = {key: SidePair(measured=measured.get(key, 0.0), simulated=simulated.get(key, 0.0)) for key in keys}
-    return dict(sorted(pairs.items(), key=lambda item: -max(item[1].measured, item[1].simulated)))
+    pairs = {key: (measured.get(key, 0.0), simulated.get(key, 0.0)) for key in (*measured, *simulated)}
+    return dict(sorted(pairs.items(), key=lambda item: -max(item[1])))
 
 
 def _share_reasons(kernel: KernelReport) -> dict[str, float]:
@@ -137,7 +126,6 @@ def _share_reasons(kernel: KernelReport) -> dict[str, float]:
 
 
 def _share_instructions(columns: InstructionColumns) -> dict[tuple[str, int], float]:
-    """(section, offset) → share; both sides have the same code."""
     sums = columns.all_samples.sum(axis=1)
     total = max(1, int(sums.sum()))
     return {
@@ -146,20 +134,9 @@ def _share_instructions(columns: InstructionColumns) -> dict[tuple[str, int], fl
     }
 
 
-def _pair_lines(measured: KernelReport, simulated: KernelReport) -> tuple[LinePair, ...]:
-    sides = [_share_lines(one) for one in (measured, simulated)]
-    found = []
-    for key, total in _pair(
-        *({place: sum(shares.values()) for place, shares in side.items()} for side in sides)
-    ).items():
-        by_reason = _pair(*(side.get(key, {}) for side in sides))
-        found.append(LinePair(file=key[0], line=key[1], total=total, by_reason=by_reason))
-    return tuple(found)
-
-
-def _share_lines(kernel: KernelReport) -> dict[tuple[str | None, int | None], dict[str, float]]:
-    """(file, line) → stall reason → share of its own samples; code without lines of all functions together."""
-    found: dict[tuple[str | None, int | None], dict[str, float]] = {}
+def _share_lines(kernel: KernelReport) -> dict[_Line, dict[str, float]]:
+    """Line → stall reason → share of its own samples; code without lines of all functions together."""
+    found: dict[_Line, dict[str, float]] = {}
     for row in kernel.lines:
         shares = found.setdefault((row.file, row.line), {})
         for reason, one in row.by_reason.items():
@@ -179,14 +156,14 @@ def answer_overview(found: Sequence[SimulatedComparison]) -> Answer:
         (
             one.name,
             one.measured_ns,
-            one.simulated_ns,
-            one.reason_overlap,
-            one.line_overlap,
-            one.instruction_overlap,
+            one.simulated.duration_ns,
+            find_overlap(one.reasons),
+            find_overlap(one.lines),
+            find_overlap(one.instructions),
         )
         for one in ordered
     )
-    lines = sum(one.has_same_line for one in found)
+    lines = sum(_agrees(one.lines) for one in found)
     return Answer(
         analysis=_ANALYSIS,
         title="Measured and simulated",
@@ -213,58 +190,60 @@ def answer_comparison(found: SimulatedComparison) -> Answer:
 def _summarise(found: SimulatedComparison) -> Sentence:
     return say(
         "{reasons} of the samples have the same stall reason on both sides, {lines} are on the same line, {instructions} at the same instruction.",
-        reasons=percent(found.reason_overlap),
-        lines=percent(found.line_overlap),
-        instructions=percent(found.instruction_overlap),
+        reasons=percent(find_overlap(found.reasons)),
+        lines=percent(find_overlap(found.lines)),
+        instructions=percent(find_overlap(found.instructions)),
     )
 
 
 def _list_findings(found: SimulatedComparison) -> tuple[Sentence, ...]:
+    other_launches = len(found.measured.launches) - len(found.alike)
     return (
         _describe_times(found),
         _describe_hottest(found),
         _describe_differences(found),
-        _describe_limiters(found.measured_limiter, found.simulated_limiter),
+        _describe_limiters(found.measured.limiter, found.simulated.limiter),
         say(
             "Shares are of each side's own samples: {measured} measured, {simulated} simulated.",
-            measured=count(found.measured_samples),
-            simulated=count(found.simulated_samples),
+            measured=count(found.measured.total_samples),
+            simulated=count(found.simulated.total_samples),
         ),
         say(
             "The measured samples include those of {others} with another shape.",
-            others=count(found.other_launches, "launch"),
+            others=count(other_launches, "launch"),
         )
-        if found.other_launches
+        if other_launches
         else NOTHING,
     )
 
 
 def _describe_hottest(found: SimulatedComparison) -> Sentence:
     """Lines by their names; of instructions, whether it is the same."""
-    if not found.lines:
+    hottest = find_hottest(found.lines)
+    if hottest is None:
         return NOTHING
-    measured = max(found.lines, key=lambda one: one.total.measured)
-    simulated = max(found.lines, key=lambda one: one.total.simulated)
-    if found.has_same_line:
-        said = say("The hottest line is {line} on both sides", line=measured.place)
+    measured, simulated = map(_name_line, hottest)
+    if hottest[0] == hottest[1]:
+        said = say("The hottest line is {line} on both sides", line=measured)
     else:
         said = say(
             "The hottest line is {measured} as measured and {simulated} as simulated",
-            measured=measured.place,
-            simulated=simulated.place,
+            measured=measured,
+            simulated=simulated,
         )
-    same = "is" if found.has_same_instruction else "is not"
+    same = "is" if _agrees(found.instructions) else "is not"
     return say("{lines}; the hottest instruction {same} the same.", lines=said, same=same)
 
 
 def _describe_times(found: SimulatedComparison) -> Sentence:
-    if not found.measured_ns or found.simulated_ns is None:
+    measured_ns, simulated_ns = found.measured_ns, found.simulated.duration_ns
+    if not measured_ns or simulated_ns is None:
         return NOTHING
-    change = found.simulated_ns / found.measured_ns - 1
+    change = simulated_ns / measured_ns - 1
     return say(
         "It took {measured} and was simulated to take {simulated}, {change} {direction}.",
-        measured=duration(found.measured_ns),
-        simulated=duration(found.simulated_ns),
+        measured=duration(measured_ns),
+        simulated=duration(simulated_ns),
         change=percent(abs(change)),
         direction="more" if change >= 0 else "less",
     )
@@ -272,18 +251,22 @@ def _describe_times(found: SimulatedComparison) -> Sentence:
 
 def _describe_differences(found: SimulatedComparison) -> Sentence:
     """Where both sides are furthest apart."""
-    pairs = [(line.place, reason, pair) for line in found.lines for reason, pair in line.by_reason.items()]
-    pairs.sort(key=lambda one: -abs(one[2].measured - one[2].simulated))
+    pairs = [
+        (_name_line(place), reason, pair)
+        for place, reasons in found.line_reasons.items()
+        for reason, pair in reasons.items()
+    ]
+    pairs.sort(key=lambda one: -abs(one[2][0] - one[2][1]))
     named = [
         say(
             "{reason} on {place} ({measured} measured, {simulated} simulated)",
             reason=reason,
             place=place,
-            measured=percent(pair.measured),
-            simulated=percent(pair.simulated),
+            measured=percent(pair[0]),
+            simulated=percent(pair[1]),
         )
         for place, reason, pair in pairs[:_MOST_DIFFERENT]
-        if abs(pair.measured - pair.simulated) >= _LEAST_DIFFERENCE
+        if abs(pair[0] - pair[1]) >= _LEAST_DIFFERENCE
     ]
     if not named:
         return NOTHING
@@ -298,9 +281,7 @@ def _describe_limiters(measured: Limiter | None, simulated: Limiter | None) -> S
 def _tabulate_reasons(found: SimulatedComparison) -> Table:
     columns = (Column(name="stall reason"), *_SIDES)
     rows = [
-        (reason, one.measured, one.simulated)
-        for reason, one in list(found.reasons.items())[:_MOST_REASONS]
-        if max(one.measured, one.simulated) >= _LEAST_RATIO
+        (reason, *pair) for reason, pair in list(found.reasons.items())[:_MOST_REASONS] if max(pair) >= _LEAST_RATIO
     ]
     return Table(title="Warp states", columns=columns, rows=tuple(rows))
 
@@ -311,14 +292,14 @@ _SIDES = (Column(name="measured", quantity=Quantity.RATIO), Column(name="simulat
 def _tabulate_lines(found: SimulatedComparison) -> Table:
     """A row for each line, and one for each of its largest stall reasons."""
     rows: list[tuple[str, str, float, float]] = []
-    for one in found.lines[:_MOST_LINES]:
-        if max(one.total.measured, one.total.simulated) < _LEAST_RATIO:
+    for place, total in list(found.lines.items())[:_MOST_LINES]:
+        if max(total) < _LEAST_RATIO:
             break
-        rows.append((one.place, "all", one.total.measured, one.total.simulated))
+        rows.append((_name_line(place), "all", *total))
         rows += [
-            ("", reason, pair.measured, pair.simulated)
-            for reason, pair in list(one.by_reason.items())[:_MOST_ON_LINE]
-            if max(pair.measured, pair.simulated) >= _LEAST_RATIO
+            ("", reason, *pair)
+            for reason, pair in list(found.line_reasons[place].items())[:_MOST_ON_LINE]
+            if max(pair) >= _LEAST_RATIO
         ]
     columns = (Column(name="line"), Column(name="stall reason"), *_SIDES)
     return Table(title="Source lines", columns=columns, rows=tuple(rows))

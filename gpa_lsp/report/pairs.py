@@ -20,24 +20,38 @@ from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.report.model import InstructionColumns, KernelReport
 
 
-class LinePair(Struct, frozen=True, kw_only=True):
-    """What a line waits for in one other place for one reason, or what waits for the line there; over all instructions of the two places."""
+class BlamedPair(Struct, frozen=True, kw_only=True):
+    """Samples of one stall reason at a use, blamed on a def."""
 
-    # the other line, as compiled; None where the other instructions have none. It may be the same line: one of its instructions waits for another.
-    place: SourceLine | None
     reason: str  # stall reason
     category: BlameCategory  # what kind of cause it is
-    dependency: Dependency  # how the use depends on the def, in the heaviest pair
+    dependency: Dependency  # how the use depends on the def
     samples: float  # blamed on the def
-    latency_samples: float | None  # of these, without issue; None when unknown
     # of the samples, those whose use waits for this def alone; the others were shared out by convention
     separable_samples: float
-    edge_count: int  # pairs of instructions
-    use_row: int  # the suffering instruction of the heaviest pair
-    def_row: int  # its causing instruction
     resource: int | None  # resource number that connects the two; None when none does
     distance_cycles: int | None  # between the two, encoded cycles; None when unknown
     distance_instructions: int | None  # instructions between the two; None when unknown
+
+
+class InstructionPair(BlamedPair, frozen=True, kw_only=True):
+    """What an instruction waits for in one other for one reason, or what waits for it there."""
+
+    row: int  # the other instruction
+
+
+class LinePair(BlamedPair, frozen=True, kw_only=True):
+    """What a line waits for in one other place for one reason, or what waits for the line there; over all instructions of the two places.
+
+    What connects the two is said of the heaviest pair of instructions.
+    """
+
+    # the other line, as compiled; None where the other instructions have none. It may be the same line: one of its instructions waits for another.
+    place: SourceLine | None
+    latency_samples: float | None  # of the samples, those without issue; None when unknown
+    edge_count: int  # pairs of instructions
+    use_row: int  # the suffering instruction of the heaviest pair
+    def_row: int  # its causing instruction
 
 
 class LineBlame(Struct, frozen=True, kw_only=True):
@@ -124,23 +138,30 @@ class PairIndex:
         heaviest = int(
             bundles.heaviest[max(numbers, key=lambda number: float(edges.all_samples[bundles.heaviest[number]]))]
         )
-        resource = int(edges.resource[heaviest])
-        cycles, instructions = int(edges.distance_cycles[heaviest]), int(edges.distance_instructions[heaviest])
         return LinePair(
             place=place,
-            reason=self._columns.reasons[edges.reason[heaviest]],
-            category=BlameCategory(int(edges.category[heaviest])),
-            dependency=Dependency(int(edges.dependency[heaviest])),
             samples=float(bundles.samples[numbers].sum()),
             latency_samples=None if bundles.latency_samples is None else float(bundles.latency_samples[numbers].sum()),
             separable_samples=float(bundles.separable_samples[numbers].sum()),
             edge_count=int(bundles.edge_count[numbers].sum()),
             use_row=int(edges.use_row[heaviest]),
             def_row=int(edges.def_row[heaviest]),
-            resource=None if resource < 0 else resource,
-            distance_cycles=None if cycles < 0 else cycles,
-            distance_instructions=None if instructions < 0 else instructions,
+            **_describe_edge(self._columns, edges, heaviest),
         )
+
+
+def _describe_edge(columns: InstructionColumns, edges: BlameEdges, number: int) -> dict[str, Any]:
+    """What connects the two ends of an edge, as fields of a :class:`BlamedPair`."""
+    numbers = (edges.resource[number], edges.distance_cycles[number], edges.distance_instructions[number])
+    resource, cycles, instructions = (None if one < 0 else int(one) for one in numbers)
+    return {
+        "reason": columns.reasons[edges.reason[number]],
+        "category": BlameCategory(int(edges.category[number])),
+        "dependency": Dependency(int(edges.dependency[number])),
+        "resource": resource,
+        "distance_cycles": cycles,
+        "distance_instructions": instructions,
+    }
 
 
 def build_pair_index(kernel: KernelReport) -> PairIndex | None:
@@ -241,29 +262,6 @@ def _sum_own_stalls(columns: InstructionColumns, edges: BlameEdges) -> npt.NDArr
 MOST_PAIRS = 200  # Of one instruction, the heaviest ones: lists for people, not sums
 
 
-class InstructionPair(Struct, frozen=True, kw_only=True):
-    """What an instruction waits for in one other for one reason, or what waits for it there."""
-
-    row: int  # the other instruction
-    reason: str  # stall reason
-    category: BlameCategory  # what kind of cause it is
-    dependency: Dependency  # how the use depends on the def
-    samples: float  # blamed on the def
-    # the use waits for this def alone; otherwise the samples were shared out among several by convention
-    is_separable: bool
-    resource: int | None  # resource number that connects the two; None when none does
-    distance_cycles: int | None  # between the two, encoded cycles; None when unknown
-    distance_instructions: int | None  # instructions between the two; None when unknown
-
-
-class OtherInstruction(Struct, frozen=True, kw_only=True):
-    """One other instruction, for all reasons together."""
-
-    row: int  # which
-    samples: float  # of all pairs with it
-    heaviest: InstructionPair  # the pair with most of them
-
-
 def list_causes(kernel: KernelReport, row: int) -> tuple[InstructionPair, ...]:
     """What an instruction waits for, most samples first; nothing where nothing was blamed."""
     if kernel.blame is None:
@@ -283,8 +281,8 @@ def list_victims(kernel: KernelReport, row: int) -> tuple[InstructionPair, ...]:
     return _make_pairs(kernel, edges, numbers[edges.use_row[numbers] != row], edges.use_row)
 
 
-def join_by_instruction(pairs: Iterable[InstructionPair]) -> tuple[OtherInstruction, ...]:
-    """The other instructions of some pairs, most samples first.
+def join_by_instruction(pairs: Iterable[InstructionPair]) -> list[tuple[float, InstructionPair]]:
+    """The other instructions of some pairs: samples of all reasons and the heaviest pair of each, most samples first.
 
     Args:
         pairs: most samples first.
@@ -295,7 +293,7 @@ def join_by_instruction(pairs: Iterable[InstructionPair]) -> tuple[OtherInstruct
         sums[pair.row] = sums.get(pair.row, 0.0) + pair.samples
         heaviest.setdefault(pair.row, pair)
     ranked = sorted(sums, key=lambda row: (-sums[row], row))
-    return tuple(OtherInstruction(row=row, samples=sums[row], heaviest=heaviest[row]) for row in ranked)
+    return [(sums[row], heaviest[row]) for row in ranked]
 
 
 def list_own(kernel: KernelReport, row: int) -> tuple[tuple[str, float], ...]:
@@ -324,22 +322,15 @@ def _make_pairs(
     """Pairs of some edges, no more than :data:`MOST_PAIRS`; zero samples are no pair."""
     numbers = numbers[edges.all_samples[numbers] > 0]
     order = numbers[np.lexsort((others[numbers], -edges.all_samples[numbers]))]
-    return tuple(_make_pair(kernel, edges, number, int(others[number])) for number in order[:MOST_PAIRS].tolist())
-
-
-def _make_pair(kernel: KernelReport, edges: BlameEdges, number: int, other: int) -> InstructionPair:
-    resource, cycles = int(edges.resource[number]), int(edges.distance_cycles[number])
-    instructions = int(edges.distance_instructions[number])
-    return InstructionPair(
-        row=other,
-        reason=kernel.instructions.reasons[int(edges.reason[number])],
-        category=BlameCategory(int(edges.category[number])),
-        dependency=Dependency(int(edges.dependency[number])),
-        samples=float(edges.all_samples[number]),
-        is_separable=_is_alone(edges, number),
-        resource=None if resource < 0 else resource,
-        distance_cycles=None if cycles < 0 else cycles,
-        distance_instructions=None if instructions < 0 else instructions,
+    samples = edges.all_samples
+    return tuple(
+        InstructionPair(
+            row=int(others[number]),
+            samples=float(samples[number]),
+            separable_samples=float(samples[number]) if _is_alone(edges, number) else 0.0,
+            **_describe_edge(kernel.instructions, edges, number),
+        )
+        for number in order[:MOST_PAIRS].tolist()
     )
 
 

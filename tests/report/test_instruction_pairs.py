@@ -36,25 +36,25 @@ def test_causes_are_ranked_and_told_by_reason() -> None:
         category=BlameCategory.MEMORY_GLOBAL,
         dependency=Dependency.READ_AFTER_WRITE,
         samples=40.0,
-        is_separable=False,
+        separable_samples=0.0,
         resource=2,
         distance_cycles=6,
         distance_instructions=2,
     )
-    assert [(pair.row, pair.reason, pair.is_separable) for pair in (second, third)] == [
+    assert [(pair.row, pair.reason, bool(pair.separable_samples)) for pair in (second, third)] == [
         (1, "long_scoreboard", False),
         (1, "short_scoreboard", True),
     ]
     assert third.distance_cycles is None
     joined = join_by_instruction(list_causes(KERNEL, 2))
-    assert [(other.row, other.samples, other.heaviest.reason) for other in joined] == [
+    assert [(pair.row, samples, pair.reason) for samples, pair in joined] == [
         (0, 40.0, "long_scoreboard"),
         (1, 28.0, "long_scoreboard"),
     ]
 
 
 def test_victims_are_the_same_pairs_from_the_other_end() -> None:
-    assert [(pair.row, pair.samples, pair.is_separable) for pair in list_victims(KERNEL, 1)] == [
+    assert [(pair.row, pair.samples, bool(pair.separable_samples)) for pair in list_victims(KERNEL, 1)] == [
         (2, 20.0, False),
         (2, 8.0, True),
     ]

@@ -14,7 +14,7 @@ from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.source.hover import describe_hover
-from gpa_lsp.report.history.model import Measurement, PlaceChange, RememberedPlace, Run
+from gpa_lsp.report.history.model import Measurement, RememberedPlace, Run
 from gpa_lsp.report.history.past import compare_runs
 from gpa_lsp.report.history.recording import Surroundings, build_recording
 from gpa_lsp.report.history.rows import read_measurement, write_facts
@@ -145,9 +145,9 @@ def test_a_place_that_moved_is_known_by_its_function() -> None:
     content = build_recording(TWO, Surroundings(measured_ns=1, read_ns=1, files={}, body=None)).content
     change = compare_runs(runs[0], runs[1], content, content)
     assert set(change.places) == {
-        PlaceChange(name="model.py:9", before_ns=15e3, after_ns=5e3),
-        PlaceChange(name="model.py:30", before_ns=None, after_ns=7e3),
-        PlaceChange(name="model.py:19", before_ns=40e3, after_ns=None),
+        ("model.py:9", 15e3, 5e3),
+        ("model.py:30", None, 7e3),
+        ("model.py:19", 40e3, None),
     }
 
 

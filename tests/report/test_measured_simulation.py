@@ -4,10 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.report.measured_simulation import (
-    SidePair,
     answer_comparison,
     answer_overview,
     compare_simulated,
+    find_hottest,
     find_overlap,
 )
 from gpa_lsp.report.model import KernelReport
@@ -33,24 +33,24 @@ def simulate(listing: str) -> KernelReport:
 
 def test_the_overlap_is_what_both_sides_have() -> None:
     (found,) = compare_simulated([build_kernel(MEASURED, name="k")], [simulate(SIMULATED)])
-    assert found.reasons["long_scoreboard"] == SidePair(measured=0.6, simulated=0.7)
-    assert found.reasons["lg_throttle"] == SidePair(measured=0.2, simulated=0.0)
-    assert found.reason_overlap == pytest.approx(0.6 + 0.1)
-    assert found.line_overlap == pytest.approx(0.1 + 0.5 + 0.2)
-    assert found.instruction_overlap == pytest.approx(0.1 + 0.5 + 0.2)
-    assert found.has_same_line and found.has_same_instruction
-    first = found.lines[0]
-    assert (first.place, first.total) == ("k.cu:4", SidePair(measured=0.7, simulated=0.5))
-    assert list(first.by_reason) == ["long_scoreboard", "wait", "selected"]
-    assert first.by_reason["wait"] == SidePair(measured=0.0, simulated=0.2)
+    assert found.reasons["long_scoreboard"] == (0.6, 0.7)
+    assert found.reasons["lg_throttle"] == (0.2, 0.0)
+    assert find_overlap(found.reasons) == pytest.approx(0.6 + 0.1)
+    assert find_overlap(found.lines) == pytest.approx(0.1 + 0.5 + 0.2)
+    assert find_overlap(found.instructions) == pytest.approx(0.1 + 0.5 + 0.2)
+    assert find_hottest(found.lines) == (("k.cu", 4), ("k.cu", 4))
+    assert len(set(find_hottest(found.instructions) or ())) == 1
+    assert next(iter(found.lines.items())) == (("k.cu", 4), (0.7, 0.5))
+    assert list(found.line_reasons["k.cu", 4]) == ["long_scoreboard", "wait", "selected"]
+    assert found.line_reasons["k.cu", 4]["wait"] == (0.0, 0.2)
 
 
 def test_a_kernel_agrees_with_itself() -> None:
     (found,) = compare_simulated([build_kernel(MEASURED, name="k")], [simulate(MEASURED)])
     said = " ".join(str(one.text) for one in answer_comparison(found).findings)
     assert "The hottest line is k.cu:4 on both sides; the hottest instruction is the same." in said
-    assert find_overlap(found.reasons.values()) == pytest.approx(1.0)
-    assert (found.line_overlap, found.instruction_overlap) == (pytest.approx(1.0), pytest.approx(1.0))
+    assert find_overlap(found.reasons) == pytest.approx(1.0)
+    assert (find_overlap(found.lines), find_overlap(found.instructions)) == (pytest.approx(1.0), pytest.approx(1.0))
 
 
 def test_other_hottest_places_are_said() -> None:

@@ -92,12 +92,11 @@ def list_steps(view: SassView, row: int, *, is_incoming: bool) -> list[Instructi
         return _list_by_registers(view, row, is_incoming=is_incoming)
     total = report.total_samples
     steps = []
-    for other in join_by_instruction(pairs)[:_MOST_STEPS]:
-        ratio = min(1.0, other.samples / total) if total else 0.0
-        pair = other.heaviest
-        text = f"{format_percent(ratio)} · {describe_tie(other.samples, pair.reason, pair.resource)}"
-        item = make_item(view, other.row, text)
-        steps.append(InstructionStep(item=item, text=text, ratio=ratio, row=other.row, resource=pair.resource))
+    for samples, pair in join_by_instruction(pairs)[:_MOST_STEPS]:
+        ratio = min(1.0, samples / total) if total else 0.0
+        text = f"{format_percent(ratio)} · {describe_tie(samples, pair.reason, pair.resource)}"
+        item = make_item(view, pair.row, text)
+        steps.append(InstructionStep(item=item, text=text, ratio=ratio, row=pair.row, resource=pair.resource))
     return steps
 
 

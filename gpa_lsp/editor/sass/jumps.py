@@ -52,13 +52,12 @@ def _list_jumps(view: SassView, row: int, *, is_cause: bool) -> list[Jump]:
     pairs = list_causes(report, row) if is_cause else list_victims(report, row)
     total = report.total_samples
     jumps = []
-    for other in join_by_instruction(pairs)[:_MOST_JUMPS]:
-        location = locate_row(view, other.row)
-        ratio = min(1.0, other.samples / total) if total else 0.0
-        pair = other.heaviest
-        words = f"{name_instruction(view.document, other.row)} · {format_percent(ratio)} · "
-        words += describe_tie(other.samples, pair.reason, pair.resource)
-        jumps.append(Jump(location=location, text=words, ratio=ratio, samples=other.samples, sass=location))
+    for samples, pair in join_by_instruction(pairs)[:_MOST_JUMPS]:
+        location = locate_row(view, pair.row)
+        ratio = min(1.0, samples / total) if total else 0.0
+        words = f"{name_instruction(view.document, pair.row)} · {format_percent(ratio)} · "
+        words += describe_tie(samples, pair.reason, pair.resource)
+        jumps.append(Jump(location=location, text=words, ratio=ratio, samples=samples, sass=location))
     return jumps
 
 

@@ -35,8 +35,10 @@ def find_definition(view: SassView, position: Position) -> list[Location] | None
 def _find_causes(view: SassView, row: int) -> list[Location]:
     """The instructions that one waits for mostly, most samples first."""
     others = join_by_instruction(list_causes(view.document.shown.kernel.report, row))
-    least = _LEAST_RATIO * sum(other.samples for other in others)
-    return [locate_row(view, other.row) for place, other in enumerate(others) if place == 0 or other.samples >= least]
+    least = _LEAST_RATIO * sum(samples for samples, _ in others)
+    return [
+        locate_row(view, pair.row) for place, (samples, pair) in enumerate(others) if place == 0 or samples >= least
+    ]
 
 
 def find_references(view: SassView, position: Position, *, with_declarations: bool) -> list[Location] | None:

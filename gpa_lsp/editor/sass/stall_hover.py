@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from gpa_lsp.code.binary.model import name_resource
-from gpa_lsp.document.advice_words import describe_sharing
 from gpa_lsp.document.markdown_text import begin_paragraph, mark_code
 from gpa_lsp.editor.cause_table import list_pair
 from gpa_lsp.editor.lines.names import read_text
@@ -69,21 +67,11 @@ def _list_pairs(document: SassDocument, title: str, pairs: Sequence[InstructionP
     total = document.shown.kernel.report.total_samples
     rows = [
         # names have stars, which would be taken for Markdown
-        list_pair(mark_code(name_instruction(document, pair.row)), pair, total, _describe_link(pair))
+        list_pair(mark_code(name_instruction(document, pair.row)), pair, total)
         for pair in pairs[:_MOST_ROWS]
     ]
     more = len(pairs) - _MOST_ROWS
     return "\n".join((title, "", *rows, *([f"- and {more} more"] if more > 0 else [])))
-
-
-def _describe_link(pair: InstructionPair) -> str:
-    """``R2, 6 cycles later``; a group is told from a cause alone."""
-    parts = [] if pair.resource is None else [name_resource(pair.resource)]
-    if pair.distance_cycles is not None:
-        parts.append(f"{pair.distance_cycles} cycles later")
-    if not pair.is_separable:
-        parts.append(describe_sharing(pair.dependency))
-    return ", ".join(parts)
 
 
 def _describe_own(report: KernelReport, row: int, *, is_mixed: bool) -> str:

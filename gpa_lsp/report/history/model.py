@@ -191,14 +191,6 @@ class Recording(Struct, frozen=True, kw_only=True):
     content: RememberedLines  # its lines and files
 
 
-class PlaceChange(Struct, frozen=True, kw_only=True):
-    """What became of the launches from one place."""
-
-    name: str  # of the place, as it is now, or as it was where nothing is launched from it any more
-    before_ns: float | None  # mean time; None where nothing was launched from it
-    after_ns: float | None  # the same, of the later run
-
-
 class RunChange(MeasuredChange, frozen=True, kw_only=True):
     """Two measurements of one kernel."""
 
@@ -208,8 +200,9 @@ class RunChange(MeasuredChange, frozen=True, kw_only=True):
     # where one of the two has no samples, or they did not do the same work.
     lines: Mapping[Place, PartChange]
     gone: tuple[PartChange, ...]  # lines before that are not there any more, largest first
-    # where it was launched from, and what became of the launches from there; empty where one of the two knows of one place only
-    places: tuple[PlaceChange, ...] = ()
+    # where it was launched from, and the mean times of the launches from there, before and after, in ns; None where nothing was launched from it.
+    # Empty where one of the two knows of one place only.
+    places: tuple[tuple[str, float | None, float | None], ...] = ()
 
 
 class KernelHistory(Struct, frozen=True, kw_only=True):

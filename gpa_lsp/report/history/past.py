@@ -32,7 +32,6 @@ from gpa_lsp.report.history.model import (
     KernelHistory,
     KernelKey,
     Measurement,
-    PlaceChange,
     RememberedFile,
     RememberedLines,
     RememberedPlace,
@@ -271,14 +270,17 @@ def compare_runs(before: Run, after: Run, before_content: RememberedLines, after
     )
 
 
-def _compare_places(before: Sequence[RememberedPlace], after: Sequence[RememberedPlace]) -> tuple[PlaceChange, ...]:
+def _compare_places(
+    before: Sequence[RememberedPlace], after: Sequence[RememberedPlace]
+) -> tuple[tuple[str, float | None, float | None], ...]:
     """By name, and where a line has moved by the function it is in, if no other place is in that one."""
     if not before or not after:
         return ()
     old = {place.name: place for place in before}
     new_names = {place.name for place in after}
     free = [place for place in before if place.name not in new_names]
-    found, taken = [], set()
+    found: list[tuple[str, float | None, float | None]] = []
+    taken = set()
     for place in after:
         match = old.get(place.name)
         if match is None:
@@ -286,15 +288,8 @@ def _compare_places(before: Sequence[RememberedPlace], after: Sequence[Remembere
             match = moved[0] if len(moved) == 1 else None
         if match is not None:
             taken.add(match.name)
-        found.append(
-            PlaceChange(
-                name=place.name, before_ns=None if match is None else match.duration_ns, after_ns=place.duration_ns
-            )
-        )
-    gone = [
-        PlaceChange(name=one.name, before_ns=one.duration_ns, after_ns=None) for one in before if one.name not in taken
-    ]
-    return (*found, *gone)
+        found.append((place.name, None if match is None else match.duration_ns, place.duration_ns))
+    return (*found, *((one.name, one.duration_ns, None) for one in before if one.name not in taken))
 
 
 def _compare_lines(
