@@ -234,6 +234,9 @@ class RunFilter(Struct, frozen=True, kw_only=True):
     name: str | None = None  # part of the kernel's name; None for any
 
 
+ALL_RUNS = RunFilter()
+
+
 class HistoryLimits(Struct, frozen=True, kw_only=True):
     """How much is kept."""
 

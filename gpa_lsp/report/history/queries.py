@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.kernel.names import list_named
 from gpa_lsp.report.families import KernelFamily, find_family
-from gpa_lsp.report.history.model import KernelKey, RememberedFile, RememberedLines, Run, RunFilter
+from gpa_lsp.report.history.model import ALL_RUNS, KernelKey, RememberedFile, RememberedLines, Run, RunFilter
 from gpa_lsp.report.history.rows import (
     DamagedRowError,
     check_columns,
@@ -58,16 +58,25 @@ def find_recorded(connection: sqlite3.Connection, mangled_name: str, identity: s
 
 
 def find_run(connection: sqlite3.Connection, run_id: int) -> Run | None:
-    """A run by its number."""
+    """A run by its number; None where there is none that can be read."""
     return first_run(connection, "run.id = ?", (run_id,)) if has_run(connection, run_id) else None
 
 
+def require_run(connection: sqlite3.Connection, run_id: int) -> None:
+    """Raises:
+    InputError: there is no row for a run.
+    """
+    if not has_run(connection, run_id):
+        raise InputError(f"there is no run {run_id} in the history", remedy="gpa-lsp history lists the runs")
+
+
 def expect_run(connection: sqlite3.Connection, run_id: int) -> Run:
-    """A run that is there.
+    """A run by its number.
 
     Raises:
-        InputError: its row is damaged.
+        InputError: there is none, or its row is damaged.
     """
+    require_run(connection, run_id)
     run = find_run(connection, run_id)
     if run is None:
         raise InputError(f"run @{run_id} is damaged", remedy=f"forget it: gpa-lsp history --delete @{run_id}")
@@ -94,8 +103,8 @@ def count_runs(connection: sqlite3.Connection, key: KernelKey) -> int:
     return int(count)
 
 
-def list_runs(connection: sqlite3.Connection, wanted: RunFilter) -> tuple[Run, ...]:
-    """Runs, newest measurement first."""
+def list_runs(connection: sqlite3.Connection, wanted: RunFilter = ALL_RUNS) -> tuple[Run, ...]:
+    """Runs, newest measurement first; rows that are damaged are left out."""
     conditions = ["1"]
     values: list[str | int] = []
     if wanted.paths:
@@ -112,8 +121,9 @@ def list_runs(connection: sqlite3.Connection, wanted: RunFilter) -> tuple[Run, .
     return tuple(list_named(wanted.name, runs, lambda run: (run.measurement.key.mangled_name, run.measurement.name)))
 
 
-def read_content(connection: sqlite3.Connection, run_id: int) -> RememberedLines:
+def read_content(connection: sqlite3.Connection, run: Run) -> RememberedLines:
     """The lines and files of a run; none where it is gone or its row is damaged."""
+    run_id = run.run_id
     row = connection.execute("SELECT lines FROM run WHERE id = ?", (run_id,)).fetchone()
     files: tuple[RememberedFile, ...] = ()
     try:
@@ -149,14 +159,24 @@ def list_files(connection: sqlite3.Connection, run_id: int) -> tuple[RememberedF
     )
 
 
-def find_source(connection: sqlite3.Connection, local_path: str, measured_ns: int) -> str | None:
-    """What a file held at a moment: a copy made by a measurement then or before, and known to have been the file's content since."""
+def find_source(connection: sqlite3.Connection, local_path: str, measured_ns: int) -> tuple[str, ...] | None:
+    """What a file held at a moment: a copy made by a measurement then or before, and known to have been the file's content since.
+
+    Args:
+        connection: in a transaction.
+        local_path: links resolved.
+        measured_ns: when, since 1970.
+
+    Returns:
+        Lines without their ends; None where no measurement tells.
+    """
     row = connection.execute(
         "SELECT packed FROM run_file JOIN run ON run.id = run_id JOIN source ON source.id = source_id"
         " WHERE local_path = ? AND run.measured_ns <= ? AND run_file.read_ns >= ? ORDER BY run.measured_ns DESC, run.id DESC LIMIT 1",
         (local_path, measured_ns, measured_ns),
     ).fetchone()
-    return None if row is None else _unpack(row[0])
+    text = None if row is None else _unpack(row[0])
+    return None if text is None else split_lines(text)
 
 
 def find_source_id(connection: sqlite3.Connection, run_id: int, file: str) -> int | None:
@@ -230,7 +250,12 @@ def _read_run(row: tuple[int, int, int, str | None, str, str, str, str, str, str
 
 
 def find_previous(connection: sqlite3.Connection, run: Run) -> Run | None:
-    """The run before; see :meth:`~gpa_lsp.report.history.store.History.list_predecessors`."""
+    """The latest earlier measurement of the same kernel on the same GPU; None where there is none.
+
+    Where one profile holds several variants of a kernel (an autotuner's), the one with the same code, else the one with the same launch;
+    None where neither tells them apart. A kernel whose name has changed with its template arguments or with the line its directive is on is
+    still the same, where nothing else could be meant. All kernels of the run's profile should have been recorded.
+    """
     family = _read_family(run)
     relatives = _list_latest_session(connection, run, IS_FAMILY, _bind_family(run, family))
     variants = _list_latest_session(connection, run, IS_KERNEL, bind_key(run.measurement.key))
@@ -286,7 +311,7 @@ def _list_earlier(known: Sequence[Run], run: Run) -> tuple[Run, ...]:
 
 
 def find_baseline_of(connection: sqlite3.Connection, run: Run) -> Run | None:
-    """The pinned run; see :meth:`~gpa_lsp.report.history.store.History.find_baseline_of`."""
+    """The pinned run of a run's kernel, or of what it was called before; it may be the run itself."""
     family = _read_family(run)
     pinned = select_runs(connection, f"{IS_FAMILY} AND run.id = kernel.baseline_id", _bind_family(run, family))
     if family.line is not None:

@@ -10,15 +10,15 @@ import json
 import math
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Concatenate, ParamSpec
 
 from msgspec.structs import replace
 
-from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.report.families import find_family
 from gpa_lsp.report.history import queries
-from gpa_lsp.report.history.database import Database, read_number
+from gpa_lsp.report.history.database import Database, Result, read_number
 from gpa_lsp.report.history.model import (
     DEFAULT_LIMITS,
     HistoryLimits,
@@ -26,9 +26,7 @@ from gpa_lsp.report.history.model import (
     Measurement,
     Recording,
     RememberedFile,
-    RememberedLines,
     Run,
-    RunFilter,
     find_database,
 )
 from gpa_lsp.report.history.rows import (
@@ -39,7 +37,6 @@ from gpa_lsp.report.history.rows import (
     write_facts,
     write_lines,
 )
-from gpa_lsp.report.line_map import split_lines
 
 
 def add_recording(connection: sqlite3.Connection, recording: Recording, now_ns: int) -> tuple[int, bool]:
@@ -147,6 +144,8 @@ def _add_source(connection: sqlite3.Connection, text: str) -> int:
     return int(added.lastrowid or 0)
 
 
+Parameters = ParamSpec("Parameters")
+
 _BATCH_SHARE = 0.05  # Runs thrown out before it is looked again whether there is room now
 
 _KEEP_SHARE = 0.9  # What is left of a full history, so that not every new measurement throws one out
@@ -202,6 +201,17 @@ def _remove_oldest(connection: sqlite3.Connection, kept_run_id: int) -> int:
     return removed.rowcount
 
 
+def _ask(
+    question: Callable[Concatenate[sqlite3.Connection, Parameters], Result],
+) -> Callable[Concatenate["History", Parameters], Result]:
+    """Make a method of a question, which it asks in a transaction of its own."""
+
+    def ask(self: "History", /, *args: Parameters.args, **options: Parameters.kwargs) -> Result:
+        return self.read(lambda connection: question(connection, *args, **options))
+
+    return ask
+
+
 class History(Database):
     """The history in one database file. For one thread; any number of processes may have it open.
 
@@ -233,77 +243,17 @@ class History(Database):
         self.give_back_space(self.limits.database_bytes)
         return run
 
-    def find_run(self, run_id: int) -> Run | None:
-        """A run by its row; None when there is none."""
-        return self.read(lambda connection: queries.find_run(connection, run_id))
-
-    def expect_run(self, run_id: int) -> Run:
-        """A run by its row.
-
-        Raises:
-            InputError: there is none.
-        """
-
-        def find(connection: sqlite3.Connection) -> Run:
-            self._expect(connection, run_id)
-            return queries.expect_run(connection, run_id)
-
-        return self.read(find)
-
-    def read_lines(self, run: Run) -> RememberedLines:
-        """The lines and files of a run; without any when it is gone by now."""
-        return self.read(lambda connection: queries.read_content(connection, run.run_id))
-
-    def find_previous(self, run: Run) -> Run | None:
-        """The latest earlier measurement of the same kernel on the same GPU; None when there is none.
-
-        Where one profile holds several variants of a kernel (an autotuner's), the one with the same code, else the one with the same launch;
-        None when neither tells them apart. A kernel whose name has changed with its template arguments or with the line its directive is on is
-        still the same, where nothing else could be meant. All kernels of the run's profile should have been recorded.
-        """
-        return self.read(lambda connection: queries.find_previous(connection, run))
-
-    def list_predecessors(self, run: Run, most: int) -> tuple[Run, ...]:
-        """The run before, as :meth:`find_previous` finds it, the one before that, and so on: at most so many, newest first."""
-        return self.read(lambda connection: queries.list_predecessors(connection, run, most))
-
-    def find_recorded(self, mangled_name: str, identity: str) -> Run | None:
-        """The run that a measurement was recorded as; None when it was not.
-
-        Args:
-            mangled_name: of its kernel.
-            identity: as its :class:`~gpa_lsp.report.history.model.Recording` has it.
-        """
-        return self.read(lambda connection: queries.find_recorded(connection, mangled_name, identity))
-
-    def find_baseline_of(self, run: Run) -> Run | None:
-        """The pinned run of a run's kernel, or of what it was called before; it may be the run itself."""
-        return self.read(lambda connection: queries.find_baseline_of(connection, run))
-
-    def find_other_device(self, run: Run) -> str | None:
-        """The GPU of the latest earlier measurement of the same kernel on another one; None when there is none."""
-        return self.read(lambda connection: queries.find_other_device(connection, run))
-
-    def count_runs(self, key: KernelKey) -> int:
-        """Measurements of a kernel."""
-        return self.read(lambda connection: queries.count_runs(connection, key))
-
-    def list_runs(self, wanted: RunFilter | None = None) -> tuple[Run, ...]:
-        """Runs, newest measurement first; rows that are damaged are left out."""
-        return self.read(lambda connection: queries.list_runs(connection, wanted or RunFilter()))
-
-    def find_source(self, local_path: str, measured_ns: int) -> tuple[str, ...] | None:
-        """What a file held when something was measured, as far as a measurement then or before tells.
-
-        Args:
-            local_path: links resolved.
-            measured_ns: when, since 1970.
-
-        Returns:
-            Lines without their ends; None when nobody knows.
-        """
-        text = self.read(lambda connection: queries.find_source(connection, local_path, measured_ns))
-        return None if text is None else split_lines(text)
+    find_run = _ask(queries.find_run)
+    expect_run = _ask(queries.expect_run)
+    read_lines = _ask(queries.read_content)
+    find_previous = _ask(queries.find_previous)
+    list_predecessors = _ask(queries.list_predecessors)
+    find_recorded = _ask(queries.find_recorded)
+    find_baseline_of = _ask(queries.find_baseline_of)
+    find_other_device = _ask(queries.find_other_device)
+    count_runs = _ask(queries.count_runs)
+    list_runs = _ask(queries.list_runs)
+    find_source = _ask(queries.find_source)
 
     def pin(self, run_id: int) -> Run:
         """Make a run its kernel's baseline, in place of any other.
@@ -313,7 +263,7 @@ class History(Database):
         """
 
         def set_baseline(connection: sqlite3.Connection) -> Run:
-            self._expect(connection, run_id)
+            queries.require_run(connection, run_id)
             connection.execute(
                 "UPDATE kernel SET baseline_id = ? WHERE id = (SELECT kernel_id FROM run WHERE id = ?)",
                 (run_id, run_id),
@@ -344,7 +294,7 @@ class History(Database):
 
         def remove(connection: sqlite3.Connection) -> None:
             for run_id in wanted:
-                self._expect(connection, run_id)
+                queries.require_run(connection, run_id)
                 connection.execute("DELETE FROM run WHERE id = ?", (run_id,))
             remove_orphans(connection)
 
@@ -362,7 +312,3 @@ class History(Database):
         count = self.write(remove)
         self.give_back_space(0)
         return count
-
-    def _expect(self, connection: sqlite3.Connection, run_id: int) -> None:
-        if not queries.has_run(connection, run_id):
-            raise InputError(f"there is no run {run_id} in the history", remedy="gpa-lsp history lists the runs")
