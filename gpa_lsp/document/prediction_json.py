@@ -1,16 +1,12 @@
 """Predictions, kept traces and explorations as JSON values. All numbers are in SI units; what is unknown is null."""
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpa_lsp.execution.compiler.model import CompilerMessage
 from gpa_lsp.execution.emulator.model import Fault
 from gpa_lsp.execution.prediction.measured_model import CountComparison
 from gpa_lsp.execution.prediction.model import KernelPrediction, SourcePrediction
-from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
+from gpa_lsp.execution.traces.line_facts import AccessLineFact
 from gpa_lsp.foundation.json_records import make_record
-from gpa_lsp.foundation.locations import InlineChain
 
 if TYPE_CHECKING:
     from gpa_lsp.execution.prediction.exploration.explore import Exploration
@@ -27,10 +23,10 @@ def make_prediction(prediction: SourcePrediction) -> dict[str, Any]:
     return {
         "format": PREDICTION_FORMAT,
         "source": str(prediction.path),
-        "launches": _write_path(prediction.launches_path),
+        "launches": None if prediction.launches_path is None else str(prediction.launches_path),
         "compiler": unit.compiler,
         "compute_capability": ".".join(str(part) for part in unit.compute_capability),
-        "messages": [_make_message(message) for message in unit.messages],
+        "messages": make_record(unit.messages),
         "kernels": [make_kernel_prediction(kernel) for kernel in prediction.kernels],
         "comparisons": [
             {
@@ -60,7 +56,7 @@ def make_saved_trace(saved: "SavedTrace") -> dict[str, Any]:
         "is_complete": saved.is_complete,
         "machine": saved.machine,
         "accesses": [_make_access(fact) for fact in saved.accesses],
-        "branches": [_make_branch(fact) for fact in saved.branches],
+        "branches": make_record(saved.branches),
         "answers": make_record(saved.answers),
         "problems": make_record(saved.problems),
     }
@@ -85,7 +81,7 @@ def make_kernel_prediction(kernel: KernelPrediction) -> dict[str, Any]:
         "execution": make_record(kernel.execution),
         "faults": [make_fault(fault) for fault in kernel.faults],
         "accesses": [_make_access(fact) for fact in kernel.accesses],
-        "branches": [_make_branch(fact) for fact in kernel.branches],
+        "branches": make_record(kernel.branches),
         "volumes": None if volumes is None else {
             "mode": volumes.mode.value,
             "limiter": None if volumes.limiter is None else volumes.limiter.value,
@@ -165,55 +161,9 @@ def _make_access(fact: AccessLineFact) -> dict[str, Any]:
     }
 
 
-def _make_branch(fact: BranchLineFact) -> dict[str, Any]:
-    return {
-        "file": fact.file,
-        "line": fact.line,
-        "columns": list(fact.columns),
-        "is_nested": fact.is_nested,
-        "origin": fact.origin,
-        "executions": fact.executions,
-        "divergent": fact.divergent,
-        "lanes_per_execution": fact.lanes_per_execution,
-        "taken_ratio": fact.taken_ratio,
-        "one_way": fact.one_way,
-    }
-
-
 def make_fault(fault: Fault) -> dict[str, Any]:
     """What a kernel did wrong."""
-    return {
-        "kind": fault.kind.value,
-        "message": fault.message,
-        "chain": _make_chain(fault.chain),
-        "other_chain": _make_chain(fault.other_chain),
-        "count": fault.count,
-        "instructions": fault.instructions,
-        "block": fault.block,
-        "thread": None if fault.thread is None else list(fault.thread),
-        "is_fatal": fault.is_fatal,
-    }
-
-
-def _make_chain(chain: InlineChain | None) -> Sequence[dict[str, Any]] | None:
-    if chain is None:
-        return None
-    return [{"file": frame.file, "line": frame.line, "function": frame.function} for frame in chain]
-
-
-def _make_message(message: CompilerMessage) -> dict[str, Any]:
-    return {
-        "severity": message.severity.value,
-        "text": message.text,
-        "path": _write_path(message.path),
-        "line": message.line,
-        "column": message.column,
-        "number": message.number,
-    }
-
-
-def _write_path(path: Path | None) -> str | None:
-    return None if path is None else str(path)
+    return {key: value for key, value in make_record(fault).items() if key not in ("instruction", "passed")}
 
 
 def make_exploration(exploration: "Exploration") -> dict[str, Any]:
@@ -223,7 +173,7 @@ def make_exploration(exploration: "Exploration") -> dict[str, Any]:
         "kernel": exploration.kernel,
         "device": exploration.device,
         "mode": exploration.mode,
-        "current": None if exploration.current is None else make_record(exploration.current),
+        "current": make_record(exploration.current),
         "notes": list(exploration.notes),
-        "configurations": [make_record(one) for one in exploration.ranked],
+        "configurations": make_record(exploration.ranked),
     }
