@@ -5,13 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp.code.binary.cubin import read_cubin
 from gpa_lsp.foundation.errors import ConservationError, ProblemSeverity
 from gpa_lsp.kernel.join import check_kernel, join_profile
 from gpa_lsp.kernel.model import OUTSIDE_MODULE
 from gpa_lsp.profile.model import LoadedFunction, Metric, Module, Profile
-from tests.rows.builders import make_executions, make_function, make_kernel, make_launch, make_samples, make_section
+from tests.rows.builders import make_executions, make_launch, make_samples
+from tests.rows.written import write_kernel
 
 KERNEL = "_Z13short_def_usePKfPfii"
 BASE = 0x7F0000001000
@@ -82,10 +84,6 @@ def refused(image: bytes, **launch: Any) -> str:
     return problem.message
 
 
-def test_samples_between_instructions_are_refused(image):
-    assert "between instructions" in refused(image, samples=make_samples({BASE + 0x158: REASONS}))
-
-
 def test_samples_between_the_instructions_of_a_callee_are_refused(fixtures):
     image = (fixtures / "containers" / "built" / "two_units_linked.sm_90.cubin").read_bytes()
     functions = read_cubin(image).functions
@@ -100,19 +98,21 @@ def test_samples_between_the_instructions_of_a_callee_are_refused(fixtures):
     assert "between instructions" in problem.message
 
 
-def test_samples_behind_the_kernels_end_are_refused(image):
-    message = refused(image, samples=make_samples({BASE: REASONS, BASE + 0x390: REASONS}))
-    assert "912 bytes into a kernel that the cubin says is 896 bytes long" in message
+REGISTERS = "launch__registers_per_thread"
 
 
-def test_a_launch_with_too_few_registers_is_refused(image):
-    metric = Metric(name="launch__registers_per_thread", value=8)
-    message = refused(image, samples=make_samples({BASE: REASONS}), metrics={metric.name: metric})
-    assert "launched with 8 registers" in message
-
-
-def test_a_kernel_without_any_sample_in_it_is_refused(image):
-    assert "no sample lies in the kernel" in refused(image, samples=make_samples({0x10: REASONS}))
+@pytest.mark.parametrize(
+    ("address", "metrics", "message"),
+    [
+        (BASE + 0x158, {}, "between instructions"),
+        (BASE + 0x390, {}, "912 bytes into a kernel that the cubin says is 896 bytes long"),
+        (BASE, {REGISTERS: Metric(name=REGISTERS, value=8)}, "launched with 8 registers"),
+        (0x10, {}, "no sample lies in the kernel"),
+    ],
+)
+def test_samples_that_do_not_fit_the_code_are_refused(image, address, metrics, message):
+    at_start = {} if address == 0x10 else {BASE: REASONS}
+    assert message in refused(image, samples=make_samples({**at_start, address: REASONS}), metrics=metrics)
 
 
 def test_a_kernel_of_another_name_is_refused(image):
@@ -153,18 +153,15 @@ def test_an_architecture_without_table_is_a_problem_that_lists_the_known_ones(im
     assert "8.6" in str(problem)
 
 
-def test_lost_samples_are_noticed():
-    section = make_section(make_function("kernel", 4), [3])
-    launch = make_launch("kernel", samples=make_samples({0: {"wait": (4, 0)}}))
-    with pytest.raises(ConservationError, match="4 samples of wait became 3"):
-        check_kernel(make_kernel(section, launches=[launch]))
-
-
-def test_lost_latency_samples_are_noticed():
-    section = make_section(make_function("kernel", 4), [4])
+@pytest.mark.parametrize(
+    ("samples", "message"),
+    [((3, 2), "4 samples of wait became 3"), ((4, 2), "3 not-issued samples of wait became 2")],
+)
+def test_lost_samples_are_noticed(samples, message):
+    kernel = write_kernel(f"EXIT # wait={samples[0]}/{samples[1]}")
     launch = make_launch("kernel", samples=make_samples({0: {"wait": (4, 3)}}))
-    with pytest.raises(ConservationError, match="3 not-issued samples of wait became 2"):
-        check_kernel(make_kernel(section, launches=[launch]))
+    with pytest.raises(ConservationError, match=message):
+        check_kernel(replace(kernel, launches=(launch,)))
 
 
 def test_columns_have_the_documented_types(image):

@@ -4,7 +4,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from gpa_lsp.kernel.model import Kernel
-from tests.rows.builders import make_kernel
 from tests.rows.written import write_kernel
 
 TEXT = """
@@ -23,7 +22,7 @@ def write_with_foreign() -> Kernel:
     first, helper = kernel.functions
     columns = {name: getattr(helper, name) for name in ("pc_offsets", "all_samples", "executions", "chain_index")}
     foreign = replace(helper, function=None, instructions=None, graph=None, control=None, lines=None, **columns)
-    return replace(make_kernel(foreign, first, helper, foreign), reasons=kernel.reasons)
+    return replace(kernel, functions=(foreign, first, helper, foreign))
 
 
 def test_rows_of_functions_follow_each_other() -> None:
