@@ -9,6 +9,7 @@ metrics (``name=number``), ``no source`` and ``no code``. Expected is::
     - region hint: … words …       of the region before; also `hint`, `caveat`, `reason`, `note 3` of the hotspot that blames row 3
     - no caveat: words that none has; `no hint`, `no region hint` the same
     - active 150   of the match; `relieves L1 L2`; `title` and `estimate` of the advice
+    - low 1        of advice that looks at the launch; `high`, `uncapped` and `bound` with its reason the same
 
 All regions are listed where one is; a hotspot of a row itself is written ``4``, and all are listed where some are.
 """
@@ -19,11 +20,16 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.diagnosis.advice.advise import list_optimizers
-from gpa_lsp.diagnosis.advice.model import Silence
+from gpa_lsp.diagnosis.advice.advise import find_obstacle, list_optimizers
+from gpa_lsp.diagnosis.advice.limiter_rules import hold_to_limiter
+from gpa_lsp.diagnosis.advice.model import Advice, Silence
+from gpa_lsp.diagnosis.advice.subject import Subject
 from tests.advice.blamed_by_hand import forget_code, write_subject
 from tests.rows.sections import holds, is_instruction, join_lines, list_sections, read_options
 
+# optimizers that look at the launch, held to the limiter, on a V100 without shared memory where nothing else is said
+PARALLEL = ("block_increase", "partial_last_warp", "sm_imbalance", "small_grid", "tail_effect", "thread_increase")
+NO_SHARED = {"launch__shared_mem_per_block_static": 0.0, "launch__shared_mem_per_block_dynamic": 0.0}
 _SAMPLED = re.compile(r"(\w+)=\d")
 
 
@@ -46,9 +52,11 @@ def test_what_the_optimizer_says(
 ) -> None:
     given = read_options(options)
     plain = re.sub(r"<-.*", "", text)
+    if optimizer in PARALLEL:
+        given = {"compute_capability": (7, 0), "sm_count": 80, **given, "metrics": {**NO_SHARED, **given["metrics"]}}
     subject = write_subject(plain, read_causes(text), sources={} if "no source" in options else sources, **given)
     subject = forget_code(subject) if "no code" in options else subject
-    found = list_optimizers()[optimizer].match(subject)
+    found = ask(optimizer, subject) if optimizer in PARALLEL else list_optimizers()[optimizer].match(subject)
     if expected.startswith("- silent"):
         stage, _, words = join_lines(expected).removeprefix("- silent ").partition(": ")
         assert isinstance(found, Silence), found
@@ -64,9 +72,14 @@ def test_what_the_optimizer_says(
         if kind == "region" and rest != ["hint"]:
             listed.append(regions[len(listed)])
             check_region(listed[-1], rest, words)
+        elif optimizer in PARALLEL and kind in ("estimate", "uncapped", "low", "high", "bound"):
+            assert getattr(matched.speedup, kind) == pytest.approx(float(rest[0]), abs=6e-5), matched.speedup
+            assert kind != "bound" or holds(matched.speedup.bound_reason, words), matched.speedup
         elif kind in ("title", "estimate"):
             advice: Any = list_optimizers()[optimizer].advise(subject)
             assert advice.title == words or advice.speedup.uncapped == pytest.approx(float(rest[0]), abs=5e-4), advice
+        elif kind == "scope":
+            assert matched.scope.kind.value == rest[0]
         elif kind == "active":
             assert matched.active_samples == pytest.approx(float(rest[0]), abs=1e-3)
         elif kind == "relieves":
@@ -78,6 +91,15 @@ def test_what_the_optimizer_says(
                 said,
             )
     assert len(listed) in (0, len(regions)), found
+
+
+def ask(name: str, subject: Subject) -> Advice | Silence:
+    """What an optimizer that looks at the launch advises, held to the limiter."""
+    optimizer = list_optimizers()[name]
+    answer = find_obstacle(optimizer, subject) or optimizer.advise(subject)
+    return (
+        hold_to_limiter(subject, answer, optimizer.reliefs, is_priced=False) if isinstance(answer, Advice) else answer
+    )
 
 
 def list_texts(found: Any, here: list[Any], what: str) -> list[str]:
