@@ -1,13 +1,39 @@
 """Where suggestions take a kernel's point, and which roofs end the arrow."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.analyses.starlight.movement import Position, find_position, move, move_right
-from gpa_lsp.diagnosis.analyses.starlight.suggestions import Direction
+from gpa_lsp.diagnosis.advice.advise import list_optimizers
+from gpa_lsp.diagnosis.advice.estimators import estimate_elimination
+from gpa_lsp.diagnosis.advice.model import LEAST_SPEEDUP as LEAST_OF_ADVICE
+from gpa_lsp.diagnosis.analyses.starlight.movement import (
+    LEAST_SPEEDUP,
+    Position,
+    estimate_line_speedup,
+    estimate_new_rate,
+    find_position,
+    measure_line_share,
+    move,
+    move_right,
+)
+from gpa_lsp.diagnosis.analyses.starlight.suggestions import (
+    Bottleneck,
+    Direction,
+    Part,
+    WaiterKind,
+    classify_waiter,
+    find_row,
+    find_target,
+    list_feeds,
+    list_rows,
+    list_suggestions,
+)
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
+from gpa_lsp.profile.stall_reasons import STALL_REASONS
 from tests.analyses.starlight.rooflines import make_roofline
 
 T = 1e12
@@ -128,3 +154,117 @@ def test_without_operations_there_is_no_place():
     assert find_position(None) is None
     traffic = {MemoryLevel.DRAM: (100 * G, 2 * T)}
     assert find_position(make_roofline(ops_per_s=None, peaks={}, traffic=traffic)) is None
+
+
+COUNTS = st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 10_000)), min_size=1).filter(
+    lambda lines: sum(map(sum, lines)) > 0
+)
+
+
+def test_the_paper_s_equations_by_hand():
+    """A line with 30 issues and 170 stalls of 1,000 samples; 150 of them are of one kind."""
+    assert measure_line_share(30, 170, 1000) == pytest.approx(0.2)
+    speedup = estimate_line_speedup(1000, 150)
+    assert speedup == pytest.approx(1000 / 850)
+    assert estimate_new_rate(speedup, 850e9) == pytest.approx(1e12)
+
+
+@given(COUNTS)
+def test_shares_of_all_lines_are_the_whole(lines: list[tuple[int, int]]):
+    total = sum(map(sum, lines))
+    assert sum(measure_line_share(*line, total) for line in lines) == pytest.approx(1.0)
+
+
+@given(st.integers(1, 10**9), st.floats(0, 0.999))
+def test_equation_3_is_gpa_s_equation_2_without_any_bound(total: int, part: float):
+    """N_op + N_stall is T. Taken of stalls without issue alone it would be GPA's Equation 3, which hides them without limit."""
+    removed = part * total
+    assert estimate_line_speedup(total, removed) == estimate_elimination(total, removed)
+
+
+@given(st.integers(1, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))
+def test_more_stalls_gain_more(total: int, first: int, second: int):
+    low, high = sorted((first % total, second % total))
+    assert 1 <= estimate_line_speedup(total, low) <= estimate_line_speedup(total, high)
+
+
+@pytest.mark.parametrize(("operations", "stalls", "total"), [(-1, 2, 10), (6, 5, 10), (0, 0, 0)])
+def test_what_is_no_part_is_refused(operations: float, stalls: float, total: float):
+    with pytest.raises(ValueError, match="no part"):
+        measure_line_share(operations, stalls, total)
+
+
+def test_a_kernel_cannot_lose_all_its_samples():
+    with pytest.raises(ValueError, match="nothing would be left"):
+        estimate_line_speedup(10, 10)
+
+
+def test_a_line_is_shown_from_the_speedup_on_from_which_advice_is():
+    assert LEAST_SPEEDUP == LEAST_OF_ADVICE
+
+
+def test_the_rows_are_those_of_the_paper():
+    assert [(row.bottleneck, row.direction) for row in list_rows()] == [
+        (Bottleneck.LATENCY, Direction.UP),
+        (Bottleneck.MEMORY, Direction.UP_RIGHT),
+        (Bottleneck.RESOURCES, Direction.UP),
+        (Bottleneck.SYNCHRONISATION, Direction.UP),
+        (Bottleneck.LOW_INTENSITY, Direction.RIGHT),
+    ]
+    assert Counter(suggestion.bottleneck for suggestion in list_suggestions()) == {
+        Bottleneck.LATENCY: 3,
+        Bottleneck.MEMORY: 3,
+        Bottleneck.RESOURCES: 2,
+        Bottleneck.SYNCHRONISATION: 4,
+        Bottleneck.LOW_INTENSITY: 2,
+    }
+
+
+def test_every_stall_reason_of_every_kind_of_instruction_is_said_once():
+    said = Counter()
+    for feed in list_feeds():
+        assert feed.because
+        for kind in WaiterKind if feed.kind is None else (feed.kind,):
+            said[feed.reason, kind] += 1
+    assert said == {(reason, kind): 1 for reason in STALL_REASONS for kind in WaiterKind}
+
+
+def test_issues_are_operations_and_everything_else_is_a_stall():
+    for reason in STALL_REASONS:
+        targets = {find_target(reason, kind) for kind in WaiterKind}
+        assert (Part.OPERATION in targets) == (reason == "selected")
+        if reason == "selected":
+            assert targets == {Part.OPERATION}
+        # The roofline's row is fed by no stall.
+        assert Bottleneck.LOW_INTENSITY not in targets
+
+
+def test_a_reason_nobody_knows_is_not_attributed():
+    assert find_target("flux_capacitor", WaiterKind.MEMORY) is Part.NONE
+
+
+def test_a_ready_warp_that_was_not_picked_lost_nothing():
+    assert find_target("not_selected", WaiterKind.OTHER) is Part.NONE
+
+
+@pytest.mark.parametrize(
+    ("kind", "target"),
+    [
+        (WaiterKind.MEMORY, Bottleneck.MEMORY),
+        (WaiterKind.OTHER, Bottleneck.RESOURCES),
+        (WaiterKind.UNKNOWN, Part.NONE),
+    ],
+)
+def test_the_shared_queue_counts_by_the_instruction_that_waits(kind: WaiterKind, target: Bottleneck | Part):
+    assert find_target("mio_throttle", kind) is target
+
+
+def test_counterparts_are_optimizers_of_ours():
+    named = {name for suggestion in list_suggestions() for name in suggestion.counterparts}
+    assert named <= set(list_optimizers())
+    assert {"code_reordering", "global_coalescing", "thread_increase"} <= named
+
+
+def test_without_a_disassembly_the_kind_is_unknown():
+    assert classify_waiter(None) is WaiterKind.UNKNOWN
+    assert find_row(Bottleneck.MEMORY).title == "Poor memory usage"
