@@ -77,9 +77,13 @@ _LONG_FIRST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long begins early, so that no worker is left with it alone at the end."""
+    """What takes long begins early, so that no worker is left with it alone at the end; what needs the corpus is skipped without."""
     order = {name: number for number, name in enumerate(_LONG_FIRST)}
     items.sort(key=lambda item: order.get(Path(item.nodeid).parts[1], len(order)))
+    if find_corpus() is None:
+        for item in items:
+            if item.get_closest_marker("corpus"):
+                item.add_marker(pytest.mark.skip(reason="the corpus of real reports is not at hand"))
 
 
 def find_corpus() -> Path | None:

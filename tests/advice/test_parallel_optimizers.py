@@ -61,7 +61,6 @@ def find(report: str, kernel: str, optimizer: str) -> Advice | Silence:
 
 
 @pytest.mark.corpus
-@pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand")
 class TestRealReports:
     def test_the_kernel_of_the_measured_pair_is_limited_by_registers_before_and_by_bandwidth_after(self):
         before = find("v100_miniweather_baseline_2022.2", "x_279", "thread_increase")

@@ -4,12 +4,8 @@ import pytest
 
 from gpa_lsp.diagnosis.analyses.questions.divergence import ANALYSIS, read_lanes
 from tests.analyses.reports_by_line import every_kernel, launches_of, name_of, runs_alike
-from tests.conftest import find_corpus
 
-pytestmark = [
-    pytest.mark.corpus,
-    pytest.mark.skipif(find_corpus() is None, reason="the corpus of real reports is not at hand"),
-]
+pytestmark = pytest.mark.corpus
 
 PART = "smsp__thread_inst_executed_per_inst_executed.ratio"
 WORK = "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"

@@ -8,12 +8,8 @@ import pytest
 from gpa_lsp.diagnosis.analyses.mix import CLASSES, WorkClass, assign_pipes, classify_rows, list_pipes
 from gpa_lsp.diagnosis.analyses.questions.instruction_mix import ANALYSIS, count_opcodes
 from tests.analyses.reports_by_line import every_kernel, launches_of, name_of, runs_alike
-from tests.conftest import find_corpus
 
-pytestmark = [
-    pytest.mark.corpus,
-    pytest.mark.skipif(find_corpus() is None, reason="the corpus of real reports is not at hand"),
-]
+pytestmark = pytest.mark.corpus
 
 OPCODES = "sass__inst_executed_per_opcode"
 REPEATS_CONSTANTS = "adu"

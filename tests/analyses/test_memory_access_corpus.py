@@ -9,12 +9,8 @@ from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.line_sums import index_lines
 from gpa_lsp.diagnosis.analyses.questions.memory_access import ANALYSIS
 from tests.analyses.reports_by_line import every_kernel, launches_of, name_of, runs_alike, sum_over_launches
-from tests.conftest import find_corpus
 
-pytestmark = [
-    pytest.mark.corpus,
-    pytest.mark.skipif(find_corpus() is None, reason="the corpus of real reports is not at hand"),
-]
+pytestmark = pytest.mark.corpus
 
 EXCESS = {
     "global_transfers": (

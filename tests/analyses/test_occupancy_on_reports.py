@@ -17,10 +17,7 @@ from gpa_lsp.profile.read import read_profile
 from tests.conftest import find_corpus
 
 CORPUS = find_corpus()
-pytestmark = [
-    pytest.mark.corpus,
-    pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand"),
-]
+pytestmark = pytest.mark.corpus
 
 LIMITS = {
     "warps": "launch__occupancy_limit_warps",

@@ -69,7 +69,6 @@ def test_both_blame_the_one_producer(section):
 
 
 @pytest.mark.corpus
-@pytest.mark.skipif(not REPORTS, reason="the corpus of real reports is not at hand")
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
 def test_on_real_reports_they_agree_on_every_scoreboard_and_barrier_with_one_cause(path):
     compared: Counter[str] = Counter()

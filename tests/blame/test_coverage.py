@@ -150,7 +150,6 @@ def list_ratios(blamer: str, name: str) -> np.ndarray:
 
 
 @pytest.mark.corpus
-@pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand")
 def test_the_published_rules_reach_on_real_reports_what_was_published():
     before, after = list_ratios("paper", "before_ratio"), list_ratios("paper", "after_ratio")
     assert len(after) >= 20
@@ -160,7 +159,6 @@ def test_the_published_rules_reach_on_real_reports_what_was_published():
 
 
 @pytest.mark.corpus
-@pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand")
 def test_the_scoreboards_reach_more():
     after = list_ratios("scoreboard", "after_ratio")
     assert np.median(after) >= 0.98

@@ -455,7 +455,6 @@ def blame_corpus() -> tuple[tuple[tuple[int, int], FunctionView, BlameEdges], ..
 
 
 @pytest.mark.corpus
-@pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand")
 def test_real_scoreboard_samples_have_as_many_causes_as_were_measured() -> None:
     samples: dict[tuple[tuple[int, int], str], int] = defaultdict(int)
     by_count: dict[tuple[tuple[int, int], str, int], float] = defaultdict(float)
@@ -477,7 +476,6 @@ def test_real_scoreboard_samples_have_as_many_causes_as_were_measured() -> None:
 
 
 @pytest.mark.corpus
-@pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand")
 def test_real_scoreboard_samples_wait_for_one_counter() -> None:
     grouped = total = 0.0
     for _, view, edges in blame_corpus():
@@ -495,7 +493,6 @@ def test_real_scoreboard_samples_wait_for_one_counter() -> None:
 
 
 @pytest.mark.corpus
-@pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand")
 def test_most_real_scoreboard_causes_are_values_that_are_read() -> None:
     by_dependency: dict[Dependency, float] = defaultdict(float)
     for _, view, edges in blame_corpus():

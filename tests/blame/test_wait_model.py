@@ -72,7 +72,6 @@ def test_nothing_to_check() -> None:
 
 CORPUS = find_corpus()
 REPORTS = sorted((CORPUS / "ncu").glob("*.ncu-rep")) if CORPUS else []
-corpus = pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand")
 
 
 @cache
@@ -81,7 +80,6 @@ def read_kernels(path: Path) -> tuple[Kernel, ...]:
 
 
 @pytest.mark.corpus
-@corpus
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
 def test_real_samples_follow_the_stall_counts(path: Path) -> None:
     """Where there are samples enough to tell; stall counts, control codes and issue counts are then all read rightly."""
@@ -97,7 +95,6 @@ def test_real_samples_follow_the_stall_counts(path: Path) -> None:
 
 
 @pytest.mark.corpus
-@corpus
 def test_the_stall_shows_at_the_next_address_also_behind_a_branch() -> None:
     """In the first instructions of blocks the two predecessors differ: samples follow that by address."""
     by_address, by_flow = [], []

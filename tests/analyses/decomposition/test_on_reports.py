@@ -22,10 +22,7 @@ from tests.conftest import find_corpus
 CORPUS = find_corpus()
 REPORTS = sorted(path.name for path in (CORPUS / "ncu").glob("*.ncu-rep")) if CORPUS else []
 
-pytestmark = [
-    pytest.mark.corpus,
-    pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand"),
-]
+pytestmark = pytest.mark.corpus
 
 
 @cache

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.questions import memory_latency, stall_sources, top_down
-from tests.analyses.decomposition.test_reasons import COUNTERS, LOADS
+from tests.analyses.decomposition.test_reason_notes import COUNTERS, LOADS
 from tests.analyses.decomposition.written_facts import name_state, write_facts
 from tests.rows.written import write_kernel
 

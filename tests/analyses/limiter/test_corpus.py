@@ -12,10 +12,7 @@ from gpa_lsp.profile.read import read_profile
 from tests.conftest import find_corpus
 
 CORPUS = find_corpus()
-pytestmark = [
-    pytest.mark.corpus,
-    pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand"),
-]
+pytestmark = pytest.mark.corpus
 REPORTS = sorted(json.loads((CORPUS / "expected_samples.json").read_text())) if CORPUS else []
 VERDICTS = (
     ("a100_conv2d_naive", "baseline", "unit", "l1"),

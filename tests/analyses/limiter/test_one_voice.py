@@ -102,7 +102,6 @@ def test_the_fixture_has_one_voice() -> None:
 
 
 @pytest.mark.corpus
-@pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand")
 @pytest.mark.parametrize("report", REPORTS, ids=lambda path: path.stem)
 def test_real_kernels_have_one_voice(report: Path) -> None:
     check(report)

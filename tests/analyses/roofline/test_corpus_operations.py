@@ -10,12 +10,9 @@ from gpa_lsp.diagnosis.analyses.roofline.operations import count_operations
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
 from gpa_lsp.gpu.device.model import OperationKind
 from gpa_lsp.profile.model import Launch
-from tests.analyses.roofline.corpus import CORPUS, REPORTS, list_measured, read_kernels
+from tests.analyses.roofline.corpus import REPORTS, list_measured, read_kernels
 
-pytestmark = [
-    pytest.mark.corpus,
-    pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand"),
-]
+pytestmark = pytest.mark.corpus
 
 AGREED = {
     OperationKind.INT32: 42,

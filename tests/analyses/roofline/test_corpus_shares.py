@@ -20,12 +20,9 @@ from gpa_lsp.diagnosis.analyses.roofline.place import ISSUE, place_kernel
 from gpa_lsp.diagnosis.analyses.roofline_model import CLEARLY_NEARER, Roofline
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.profile.model import Launch
-from tests.analyses.roofline.corpus import CORPUS, REPORTS, Measured, list_measured, read_kernels
+from tests.analyses.roofline.corpus import REPORTS, Measured, list_measured, read_kernels
 
-pytestmark = [
-    pytest.mark.corpus,
-    pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand"),
-]
+pytestmark = pytest.mark.corpus
 
 SUFFIXES = ("avg.pct_of_peak_sustained_elapsed", "sum.pct_of_peak_sustained_elapsed")
 
