@@ -47,59 +47,38 @@ def write_loop(body: str, step: str) -> str:
     return f"loop:\n{body}{CLOSE.format(step=step)}"
 
 
-def test_a_rolled_loop_has_one_copy() -> None:
-    found = look(write_loop(ONE, "0x1"))
-    assert (found.copies, found.evidence, found.counter_step, found.instructions) == (1, Evidence.NONE, 1, 5)
+LOADS, WORK = ONE.strip().splitlines()
+TWO_OPERANDS = ONE.replace("LDG.E R2, [R4.64] ", "LDG.E R2, [R4.64]  # k.cu:6\n LDG.E R3, [R14.64]")
+AT_OFFSETS = "".join(
+    f"LDG.E R{2 * k}, [R4.64+{4 * k:#x}]  # k.cu:5\nFFMA R6, R{2 * k}, R3, R6  # k.cu:6\n" for k in range(4)
+)
+IN_SEQUENCE = "LDG.E R2, [R4.64]\nFFMA R6, R2, R3, R6\nIADD3 R4, R4, R30, RZ\nSTS [R4], R6\n"
+INTEGERS = "LOP3.LUT R2, R3, R4, RZ, 0x3c, !PT  # k.cu:5\nSHF.R.U32.HI R3, RZ, 0xf, R2  # k.cu:5\n"
 
 
-def test_copies_are_counted_where_the_counter_bears_them_out() -> None:
-    found = look(write_loop(ONE * 4, "0x4"))
-    assert (found.copies, found.evidence, found.counter_step) == (4, Evidence.COUNTER, 4)
-
-
-def test_a_counter_that_counts_down_counts_as_well() -> None:
-    assert look(write_loop(ONE * 4, "-0x4")).copies == 4
-    assert look(write_loop(ONE * 4, "0xfffffffc")).copies == 4
-
-
-def test_copies_woven_into_each_other_are_counted() -> None:
-    loads, work = ONE.strip().splitlines()
-    woven = "\n".join([loads] * 4 + ["FADD R20, R21, R22  # k.cu:3"] + [work] * 4)
-    assert look(write_loop(woven, "0x4")).copies == 4
-
-
-def test_two_operands_of_one_line_are_no_copies() -> None:
-    body = ONE.replace("LDG.E R2, [R4.64] ", "LDG.E R2, [R4.64]  # k.cu:6\n LDG.E R3, [R14.64]")
-    assert look(write_loop(body + body.replace("FFMA", "FADD"), "0x1")).copies == 1
-
-
-def test_a_stride_is_no_number_of_copies() -> None:
-    assert look(write_loop(ONE, "0x20")).copies == 1
+@pytest.mark.parametrize(
+    ("body", "step", "expected"),
+    [
+        pytest.param(ONE, "0x1", (1, Evidence.NONE, 1, 5), id="rolled"),
+        pytest.param(ONE * 4, "0x4", (4, Evidence.COUNTER, 4), id="borne out by the counter"),
+        pytest.param(ONE * 4, "-0x4", (4,), id="counting down"),
+        pytest.param(ONE * 4, "0xfffffffc", (4,), id="counting down, unsigned"),
+        pytest.param("\n".join([LOADS] * 4 + ["FADD R20, R21, R22  # k.cu:3"] + [WORK] * 4), "0x4", (4,), id="woven"),
+        pytest.param(TWO_OPERANDS + TWO_OPERANDS.replace("FFMA", "FADD"), "0x1", (1,), id="two operands of one line"),
+        pytest.param(ONE, "0x20", (1,), id="a stride"),
+        pytest.param(AT_OFFSETS, "R30", (4, Evidence.OFFSETS, None), id="offsets where the counter is a register"),
+        pytest.param(IN_SEQUENCE * 3, "R31", (3, Evidence.SEQUENCE), id="the sequence where nothing else tells"),
+        pytest.param(INTEGERS * 4, "0x4", (4,), id="judged by integer arithmetic"),
+    ],
+)
+def test_copies_of_a_body(body: str, step: str, expected: tuple[object, ...]) -> None:
+    found = look(write_loop(body, step))
+    assert (found.copies, found.evidence, found.counter_step, found.instructions)[: len(expected)] == expected
 
 
 def test_an_inner_loop_unrolled_whole_repeats_but_is_no_copy_of_this_one() -> None:
-    work = "FFMA R6, R2, R3, R6  # k.cu:6\n"
-    found = look(write_loop(work * 16, "0x1"))
+    found = look(write_loop("FFMA R6, R2, R3, R6  # k.cu:6\n" * 16, "0x1"))
     assert (found.copies, found.repeats) == (1, 16)
-
-
-def test_offsets_tell_where_the_counter_is_a_register() -> None:
-    body = "".join(
-        f"LDG.E R{2 * k}, [R4.64+{4 * k:#x}]  # k.cu:5\nFFMA R6, R{2 * k}, R3, R6  # k.cu:6\n" for k in range(4)
-    )
-    found = look(write_loop(body, "R30"))
-    assert (found.copies, found.evidence, found.counter_step) == (4, Evidence.OFFSETS, None)
-
-
-def test_the_sequence_tells_where_nothing_else_does() -> None:
-    body = "LDG.E R2, [R4.64]\nFFMA R6, R2, R3, R6\nIADD3 R4, R4, R30, RZ\nSTS [R4], R6\n"
-    found = look(write_loop(body * 3, "R31"))
-    assert (found.copies, found.evidence) == (3, Evidence.SEQUENCE)
-
-
-def test_a_loop_over_integers_is_judged_by_its_arithmetic() -> None:
-    body = "LOP3.LUT R2, R3, R4, RZ, 0x3c, !PT  # k.cu:5\nSHF.R.U32.HI R3, RZ, 0xf, R2  # k.cu:5\n"
-    assert look(write_loop(body * 4, "0x4")).copies == 4
 
 
 @pytest.mark.parametrize(
