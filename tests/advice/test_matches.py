@@ -11,7 +11,7 @@ metrics (``name=number``), ``no source`` and ``no code``. Expected is::
     - active 150   of the match; `relieves L1 L2`; `title` and `estimate` of the advice
     - low 1        of advice that looks at the launch; `high`, `uncapped` and `bound` with its reason the same
 
-All regions are listed where one is; a hotspot of a row itself is written ``4``, and all are listed where some are.
+All regions are listed where one is; a hotspot of a row itself is written ``4``, samples behind it ``4<-1=300``, and all are listed where some are.
 """
 
 import re
@@ -122,8 +122,13 @@ def check_region(region: Any, place: list[str], words: str) -> None:
     for figure in filter(None, words.split(", ")):
         name, *values = figure.split()
         if name == "hotspots":
-            pairs = [(spot.use_row, spot.def_row) for spot in region.hotspots]
-            assert [f"{cause}" if use in (None, cause) else f"{use}<-{cause}" for use, cause in pairs] == values
+            spots = [
+                f"{spot.def_row}" if spot.use_row in (None, spot.def_row) else f"{spot.use_row}<-{spot.def_row}"
+                for spot in region.hotspots
+            ]
+            assert spots == [one.partition("=")[0] for one in values]
+            for one, spot in zip(values, region.hotspots, strict=True):
+                assert "=" not in one or spot.samples == pytest.approx(float(one.partition("=")[2]), abs=1e-3), spot
         else:
             said = getattr(
                 region, {"samples": "samples", "latency": "latency_samples", "active": "active_samples"}[name]

@@ -9,7 +9,8 @@ architecture), ``no code``; ``then grid=40`` is another launch that differs in t
     - no finding: words that none has
     - bar label: 0.25 of 0.5
     - row title: cell | * | 0.5                a row of the table that is titled so, from its first cell on; ``–`` is unknown, ``*`` any
-    - missing: words                           in what, why or the metrics; `mark` a line's words; `marks 0` how many there are
+    - missing: words                           in what, why or the metrics; `mark` a line's words
+    - count 2 bars                             or marks, missing, findings; `count 2 rows: title` of a table
 
 Every answer is sound in itself, too.
 """
@@ -76,8 +77,13 @@ def test_what_is_answered(question: str, text: str, options: str, sources: dict[
             rows = [row for table in answer.tables if table.title == what[4:] for row in table.rows]
             cells = words.split(" | ")
             assert any(all(_matches(*pair) for pair in zip(cells, row, strict=False)) for row in rows), rows
-        elif kind == "marks":
-            assert len(answer.marks) == int(rest[0])
+        elif kind == "count":
+            counted = (
+                [row for table in answer.tables if table.title == words for row in table.rows]
+                if rest[1:] == ["rows"]
+                else getattr(answer, rest[1])
+            )
+            assert len(counted) == int(rest[0]), counted
         elif kind in ("mark", "missing"):
             said = (
                 [one.text for one in answer.marks]

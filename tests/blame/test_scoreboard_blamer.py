@@ -119,6 +119,19 @@ def test_samples_are_conserved_and_what_is_left_was_there_before(text: str) -> N
         assert len(scoreboards.pending_pairs) == len(set(scoreboards.pending_pairs))
 
 
+def test_who_is_ruled_out_was_pending_all_the_same() -> None:
+    view = view_text(
+        """
+        B-:R-:W0:-:S02  LDG.E R2, [R4.64]
+        B-:R-:W1:-:S02  LDS R3, [R6]
+        B-:R-:W1:-:S02  DMUL R8, R8, R10
+        B01:R-:W-:-:S04 FFMA R3, R2, R3, R8     # long_scoreboard=10 short_scoreboard=20
+        """,
+        (8, 0),
+    )
+    assert blame_scoreboards(view, WorkBudget.for_function(len(view))).pending_pairs == [(3, 0), (3, 1), (3, 2)]
+
+
 def add_up(view: FunctionView, edges: BlameEdges, lost: Unattributed, kind: str) -> np.ndarray:
     cells = np.zeros(view.all_samples.shape)
     np.add.at(cells, (edges.use_row, edges.reason), getattr(edges, kind))

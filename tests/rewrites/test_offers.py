@@ -74,6 +74,7 @@ def test_what_a_rewrite_says(code: str, statement: str, advice: str, title: str,
     is_safe = "unroll" in advice or words.startswith("The result is the same")
     assert (found.changes_results, found.is_preferred) == (not is_safe and code != "kernel", is_safe)
     assert optimizer in found.optimizers
+    assert advice != ONCE or {*found.optimizers} == {"fast_math", "strength_reduction"}
 
 
 HEAD = "__constant__ float table[4];\n__device__ float g(const float *x, float a, float4 v, int n, double d, const double *y) {\n"
