@@ -82,7 +82,6 @@ def _make_edge(
 def _find_mnemonic(kernel: Kernel, row: int) -> str:
     for function in kernel.functions:
         if row < len(function.pc_offsets):
-            assert function.instructions is not None
             return function.instructions.mnemonics[int(function.instructions.mnemonic_index[row])]
         row -= len(function.pc_offsets)
     raise AssertionError(f"no row {row}")

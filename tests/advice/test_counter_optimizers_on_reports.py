@@ -90,7 +90,6 @@ def test_the_excess_is_the_one_the_profilers_rule_names(name):
         sectors, ideal = subject.rows.counter("global_sectors"), subject.rows.counter("global_sectors_ideal")
         if found is None:
             continue
-        assert sectors is not None
         assert ideal is not None
         assert int(sectors.clip(min=0).sum()) == int(found[2])
         assert int((sectors - ideal).sum()) == int(found[1])

@@ -49,7 +49,6 @@ class Pair:
     @property
     def error(self) -> float:
         """Of the estimate, relative to what was achieved."""
-        assert self.advice is not None
         return abs(self.advice.speedup.estimate - self.achieved) / self.achieved
 
 

@@ -79,7 +79,6 @@ def test_the_atomic_in_the_loop_is_found(architecture):
         FIXTURES / "cubins" / architecture / "global_atomics_original.cubin", Circumstances(sectors=(20, 20))
     )
     instructions, graph = kernel.functions[0].instructions, kernel.functions[0].graph
-    assert instructions is not None
     assert graph is not None
     (atomic,) = [row for row, text in enumerate(instructions.texts) if text.startswith("RED")]
     waiting = int(kernel.functions[0].all_samples[:, kernel.reasons.index("long_scoreboard")].argmax())
@@ -95,7 +94,6 @@ def test_the_indexed_load_is_found_and_its_twin_has_none(architecture):
     folder = FIXTURES / "cubins" / architecture
     kernel = make_up_kernel(folder / "constant_indexed_original.cubin", Circumstances())
     instructions = kernel.functions[0].instructions
-    assert instructions is not None
     (load,) = [row for row, text in enumerate(instructions.texts) if "c[0x3][R" in text]
     (use,) = [
         row
@@ -106,7 +104,6 @@ def test_the_indexed_load_is_found_and_its_twin_has_none(architecture):
     assert found.regions[0].hotspots[0].def_row == load
     assert "shared memory" in found.hint
     twin = make_up_kernel(folder / "constant_indexed_improved.cubin", Circumstances()).functions[0].instructions
-    assert twin is not None
     assert not any("c[0x3][R" in text for text in twin.texts)
 
 
@@ -152,7 +149,6 @@ def test_in_real_code_the_sides_are_what_lies_between_the_branch_and_the_meeting
     subject = blame_by_hand(make_up_kernel(path, Circumstances(lanes=16)), {})
     found = match("branch_divergence", subject)
     graph = subject.rows.functions[0].graph
-    assert graph is not None
     (meeting,) = graph.divergence_regions
     inside = {use for region in found.regions for hotspot in region.hotspots if (use := hotspot.use_row) is not None}
     assert inside
@@ -206,7 +202,6 @@ def test_late_code_is_named_by_what_it_waits_for(cause, named):
 def test_in_real_code_the_work_of_the_first_warp_is_found(architecture, role, is_late):
     path = FIXTURES / "cubins" / architecture / f"barrier_imbalance_{role}.cubin"
     graph = make_up_kernel(path, Circumstances()).functions[0].graph
-    assert graph is not None
     skipped = [
         row
         for region in graph.divergence_regions
@@ -216,7 +211,6 @@ def test_in_real_code_the_work_of_the_first_warp_is_found(architecture, role, is
         path, Circumstances(imbalance=400, executes=lambda row, times: times // 8 if row in skipped else times)
     )
     instructions = kernel.functions[0].instructions
-    assert instructions is not None
     barriers = [row for row, text in enumerate(instructions.texts) if text.startswith("BAR")]
     causes = {(row + 1, "barrier"): (row,) for row in barriers}
     late = find_late_causes(blame_by_hand(kernel, causes), barriers)

@@ -142,7 +142,6 @@ def test_more_registers_without_losing_warps_are_counted() -> None:
         SPILL, SPILL_CAUSES, registers=65, block=(256, 1, 1), compute_capability=(8, 0), metrics=shared
     )
     limits = find_register_limits(subject)
-    assert limits is not None
     # 65 are given out as 72 (in units of 256 a warp), three blocks of eight warps; a fourth would need 64.
     assert (limits.resident_warps, limits.most_for_residency) == (24, 80)
     assert limits.bound_threads is None

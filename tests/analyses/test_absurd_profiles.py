@@ -101,7 +101,6 @@ def analyse(launches: tuple[Launch, ...], capability: tuple[int, int]) -> Report
 def show(report: Report) -> str:
     """The report by everything that writes text."""
     kernel = report.kernels[0]
-    assert kernel.analyses is not None
     roofline = kernel.analyses.roofline
     parts = [
         join_lines(render_report(report, NAMES, 60)),

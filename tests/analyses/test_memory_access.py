@@ -82,7 +82,6 @@ def test_a_row_whose_ideal_exceeds_what_it_moved_has_no_negative_excess():
         )
     )
     transfers = read_accesses(KernelFacts(written, None, None)).global_transfers
-    assert transfers is not None
     assert transfers.excess.tolist() == [0, 0]
 
 

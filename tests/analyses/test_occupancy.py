@@ -68,11 +68,9 @@ def test_the_parts_of_the_gap_add_up():
     block = BlockShape(threads=256, registers_per_thread=32, shared_bytes=0)
     fitting = find_occupancy(find_architecture((8, 0)), block)
     gap = measure_gap(LaunchShape(block=block, grid_blocks=250, sm_count=100), fitting, 15.0, None)
-    assert gap is not None
     assert (gap.grid_warps, gap.tail_warps, gap.other_warps) == (44.0, 0.0, 5.0)
     # 1,000 blocks: one wave of 800, and 200 on all 100 SMs: 8,000 warps in two waves' time, 40 each.
     gap = measure_gap(LaunchShape(block=block, grid_blocks=1000, sm_count=100), fitting, 30.0, None)
-    assert gap is not None
     assert (gap.grid_warps, gap.tail_warps, gap.other_warps) == (0.0, 24.0, 10.0)
     assert measure_gap(LaunchShape(block=block, grid_blocks=0, sm_count=100), fitting, 30.0, None) is None
 

@@ -246,7 +246,6 @@ def test_in_straight_code_the_cause_is_the_def_that_asks_for_the_most(text: str)
             if not defs:
                 continue
             bounds = architecture.find_register_latency(function.mnemonic(defs[-1]), function.mnemonic(found.use_row))
-            assert bounds is not None
             asked[defs[-1]] = bounds.high_cycles - int(function.stall_cycles[defs[-1] : issuer].sum())
         most = max([min(cycles, stall) for cycles in asked.values()], default=0)
         if most > 1 and 2 * (most - 1) >= stall - 1:
@@ -426,7 +425,6 @@ def test_a_convolution_is_stalled_on_the_load_of_many_lines_and_not_on_the_one_b
     for rows, shares in ((edges.use_row, sampled), (edges.def_row, blamed)):
         for row, samples in zip(rows[throttled].tolist(), edges.all_samples[throttled].tolist(), strict=True):
             place = kernel.rows.place(row)
-            assert place is not None
             shares[place.line] += samples / total
     assert sampled[44] < 0.3
     assert blamed[44] > 0.9

@@ -86,7 +86,6 @@ def name_rows(kernel: Kernel) -> list[str]:
     """What each row of the kernel is called in a case."""
     names = []
     for function in kernel.functions:
-        assert function.instructions is not None
         prefix = "" if function is kernel.functions[0] else f"{function.name}+"
         texts = (text.split() for text in function.instructions.texts)
         opcodes = (words[1] if words[0].startswith("@") else words[0] for words in texts)

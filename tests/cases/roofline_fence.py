@@ -27,7 +27,6 @@ _ALL = "roof "
 def check_roofline(kernel: Kernel, blame: KernelBlame, text: str) -> None:
     """Compare what a fence expects with where the kernel stands."""
     placed = place_kernel(kernel)
-    assert placed is not None
     assert placed.whole is not None
     found = list(render_roofline(placed.whole))
     expected = [line.strip() for line in text.splitlines() if line.strip()]

@@ -26,7 +26,6 @@ def list_hazards(function: FunctionSamples, architecture: Architecture) -> Itera
     """Reads of results that may not be there yet, and writes of registers that may not have been read, within basic blocks."""
     instructions, graph = function.instructions, function.graph
     assert instructions is not None
-    assert graph is not None
     for first, last in zip(graph.first_instruction.tolist(), graph.last_instruction.tolist(), strict=True):
         written: dict[int, int] = {}
         reading: dict[int, int] = {}

@@ -49,7 +49,6 @@ def test_a_division_is_its_chain_its_test_its_call_and_the_routine() -> None:
     assert set(division.call_block) == DIVISION_CALL_ROWS
     assert division.site == 16
     assert division.callee == ROUTINE_ROWS
-    assert division.divisor is not None
     assert division.divisor.constancy is Constancy.VARYING
 
 
@@ -80,7 +79,6 @@ def test_a_routine_that_touches_memory_is_no_arithmetic() -> None:
 def test_a_divisor_written_into_the_code_is_constant() -> None:
     text = DIVISION.replace("MUFU.RCP64H R7, R23  ", "MUFU.RCP64H R7, 12   ", 1)
     (division,) = find(text).sequences
-    assert division.divisor is not None
     assert (division.divisor.constancy, division.divisor.text) == (Constancy.CONSTANT, "12")
 
 
@@ -106,7 +104,6 @@ def test_an_integer_division_reaches_from_the_conversion_to_the_last_correction(
     (division,) = find(INTEGER_DIVISION).sequences
     assert division.operation.family is Family.INTEGER_DIVISION
     assert set(division.inlined) == INTEGER_DIVISION_ROWS
-    assert division.divisor is not None
     assert division.divisor.constancy is Constancy.INVARIANT
 
 
@@ -219,7 +216,6 @@ def test_every_quotient_and_remainder_of_the_fixture_is_found(sm: str) -> None:
     kept = [kernel.mnemonic(row) for row in range(len(kernel)) if row not in division.inlined]
     # The multiplier of the program's own generator, 1664525, stays the program's.
     assert sum(name == "IMAD" for name in kept) >= 4
-    assert division.divisor is not None
     assert division.divisor.constancy is Constancy.INVARIANT
 
 

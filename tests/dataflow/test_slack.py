@@ -164,7 +164,6 @@ def test_large_functions_take_time_in_proportion() -> None:
     slacks = [finder.find(first, second) for first, second in pairwise(range(0, count, 100))]
     assert all(slack is not None and len(slack.above) <= 512 and len(slack.below) <= 512 for slack in slacks)
     last = slacks[-1]
-    assert last is not None
     assert max(mask.bit_length() for mask in last.def_track.dependences.ancestors) <= 512
 
 

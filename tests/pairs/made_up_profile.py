@@ -87,7 +87,6 @@ def make_up_kernel(path: Path, circumstances: Circumstances) -> Kernel:
     (cubin,) = find_cubins(path)
     (kernel, *_), problems = list_unmeasured_kernels(cubin)
     assert not problems
-    assert kernel.architecture is not None
     functions = tuple(_fill(function, kernel.architecture, circumstances) for function in kernel.functions)
     addresses = np.concatenate(
         [(number + 1) * 0x1000000 + function.pc_offsets for number, function in enumerate(functions)]
@@ -99,7 +98,6 @@ def make_up_kernel(path: Path, circumstances: Circumstances) -> Kernel:
         latency_samples=np.concatenate([function.latency_samples for function in functions]),
     )
     entry = functions[0].function
-    assert entry is not None
     reserved = 1024 if kernel.architecture.compute_capability >= (9, 0) and entry.shared_static_bytes else 0
     numbers: dict[str, float] = {
         "gpu__time_duration.sum": 1e6,
@@ -169,7 +167,6 @@ class _Walk:
         circumstances: Circumstances,
     ) -> None:
         graph = function.graph
-        assert graph is not None
         self.instructions, self.graph, self.architecture, self.given = instructions, graph, architecture, circumstances
         count = len(instructions)
         self.cycles = np.zeros((count, len(_REASONS)))

@@ -91,7 +91,6 @@ def find(advice: KernelAdvice, optimizer: str) -> Advice | None:
 def test_the_twin_loses_the_advice_its_original_got(pattern: str, pair: Pair, sm: str) -> None:
     before = find(advise(pattern, "original", sm, pair.original), pair.optimizer)
     after = find(advise(pattern, "improved", sm, pair.improved), pair.optimizer)
-    assert before is not None
     assert before.speedup.estimate > 1.01
     assert before.hint
     assert after is None or after.speedup.estimate - 1 < 0.25 * (before.speedup.estimate - 1)

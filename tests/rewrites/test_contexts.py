@@ -102,14 +102,12 @@ def test_no_step_where_the_report_does_not_say_enough_or_registers_are_no_limit(
 
 def test_only_occupancy_advice_asks_for_fewer_registers() -> None:
     kernel = build_crowded()
-    assert kernel.advice is not None
     other = replace(kernel.advice.advice[0], optimizer="code_reordering")
     assert build_context(kernel, other).min_blocks is None
 
 
 def test_a_bound_helps_a_kernel_that_spills_only_where_a_bound_keeps_it_from_registers() -> None:
     kernel = build()
-    assert kernel.advice is not None
     spilling = replace(kernel.advice.advice[0], optimizer="register_reuse", category=Category.BINARY)
     assert build_context(kernel, spilling).threads_per_block == 256
     assert build_context(kernel, replace(spilling, category=Category.CODE)).threads_per_block is None

@@ -23,7 +23,6 @@ def test_every_kind_answers_advice_there_is_in_a_language_there_is() -> None:
         assert kind.optimizers, name
         assert set(kind.optimizers) <= known, name
         language = find_language(f"k{suffixes[kind.language]}")
-        assert language is not None
         assert language.name == kind.language
 
 

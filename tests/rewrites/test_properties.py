@@ -49,7 +49,6 @@ def count_alike(offers: Sequence[Offer], offer: Offer) -> int:
 
 def count_errors(file: str, text: str) -> int:
     tree = read_tree(file, text)
-    assert tree is not None
     stack, errors = [tree.root], 0
     while stack:
         node = stack.pop()

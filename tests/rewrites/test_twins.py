@@ -41,7 +41,6 @@ def list_rewrites(kernel: KernelReport, file: str, text: str) -> Iterator[Rewrit
 def read_code(text: str) -> list[str]:
     """The tokens of a text, and its pragmas, without comments and blanks."""
     tree = read_tree("k.cu", text)
-    assert tree is not None
     tokens = [read_text(one) for node in walk(tree.root) for one in (node, *node.children) if one.child_count == 0]
     comments = {read_text(node) for node in walk(tree.root) if node.type == "comment"}
     pragmas = [line.strip() for line in text.split("\n") if line.strip().startswith("#pragma")]

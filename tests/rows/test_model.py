@@ -38,7 +38,6 @@ def test_samples_and_counts_stand_at_their_rows() -> None:
     rows = write_with_foreign().rows
     wait = rows.reason_index("wait")
     assert rows.all_samples[:, wait].tolist() == [2, 0, 4, 0, 1, 2, 0, 2, 0]
-    assert rows.latency_samples is not None
     assert rows.latency_samples[:, wait].tolist() == [2, 0, 1, 0, 1, 2, 0, 2, 0]
     assert (rows.count_reason("wait"), rows.count_reason("long_scoreboard"), rows.count_reason("drain")) == (11, 7, 0)
     assert rows.executions.tolist() == [8, -1, 4, -1, 4, 8, -1, 8, -1]

@@ -39,7 +39,6 @@ def test_the_latency_without_queues_is_added_up_leg_by_leg():
     """
     l2 = L2Traffic(near_ratio=0.5, far_ratio=0.25, dram_ratio=0.25, is_of_reads=True)
     unloaded = estimate_unloaded_latency(find_architecture((8, 0)).hierarchy, 0.5, l2, 2.0)
-    assert unloaded is not None
     assert [(part.name, part.cycles) for part in unloaded.parts] == [
         ("L1", 36),
         ("L1 to L2", pytest.approx(0.75 * (211 - 36))),
@@ -54,7 +53,6 @@ def test_the_latency_without_queues_is_added_up_leg_by_leg():
 def test_what_l1_answers_needs_no_l2_and_what_it_does_not_does():
     hierarchy = find_architecture((8, 6)).hierarchy
     hit = estimate_unloaded_latency(hierarchy, 1.0, None, None)
-    assert hit is not None
     assert hit.cycles == hierarchy.l1_hit_cycles.value
     assert estimate_unloaded_latency(hierarchy, 0.9, None, None) is None
 
@@ -62,7 +60,6 @@ def test_what_l1_answers_needs_no_l2_and_what_it_does_not_does():
 def test_doubts_are_said():
     l2 = L2Traffic(near_ratio=0.5, far_ratio=0.5, dram_ratio=0.0, is_of_reads=False)
     unloaded = estimate_unloaded_latency(find_architecture((8, 6)).hierarchy, 0.0, l2, 1.0)
-    assert unloaded is not None
     assert len(unloaded.doubts) == 2
 
 
@@ -77,7 +74,6 @@ def test_it_is_never_less_than_a_hit_nor_more_than_the_longest_way(hit, lines, n
     far = (1 - near) * part
     l2 = L2Traffic(near_ratio=near, far_ratio=far, dram_ratio=1 - near - far, is_of_reads=True)
     unloaded = estimate_unloaded_latency(hierarchy, hit, l2, lines)
-    assert unloaded is not None
     assert 36 - 1e-9 <= unloaded.cycles <= 533 + 2 * (lines - 1) + 1e-6
     assert all(leg.cycles >= -1e-9 for leg in unloaded.parts)
 
@@ -111,7 +107,6 @@ def test_traffic_by_kind_and_by_level():
     assert estimate_lines(loads) == pytest.approx(1.75)
     assert count_lines_per_request(facts) == 2.0
     l2 = read_l2_traffic(facts)
-    assert l2 is not None
     assert (l2.near_ratio, l2.far_ratio, l2.dram_ratio) == (pytest.approx(0.6), pytest.approx(0), pytest.approx(0.4))
 
 
@@ -127,7 +122,6 @@ def test_with_a_fabric_dram_answers_no_more_than_it_delivered():
         },
     )
     l2 = read_l2_traffic(facts)
-    assert l2 is not None
     assert (l2.near_ratio, l2.far_ratio, l2.dram_ratio) == (pytest.approx(0.6), pytest.approx(0.3), pytest.approx(0.1))
 
 
@@ -137,7 +131,6 @@ def test_with_a_fabric_dram_answers_no_more_than_it_delivered():
 )
 def test_hit_rates_of_l2_do_where_lookups_were_not_collected(metric, dram, of_reads):
     l2 = read_l2_traffic(write_facts(WAITING, {metric: 75.0}))
-    assert l2 is not None
     assert (l2.dram_ratio, l2.is_of_reads) == (dram, of_reads)
     assert read_l2_traffic(write_facts(WAITING)) is None
 
@@ -149,8 +142,6 @@ def test_a_wait_is_warp_cycles_over_executions():
     """
     facts = write_facts(WAITING)
     waits = measure_load_waits(facts, measure_sample_scale(facts))
-    assert waits is not None
-    assert waits.uses is not None
     assert (waits.uses.mean_wait_cycles, waits.uses.mean_passed_cycles) == (20.0, 10.0)
     (kind,) = waits.kinds
     assert (kind.kind, kind.samples, kind.executions, kind.wait_cycles) == (
@@ -170,8 +161,6 @@ def test_two_loads_waited_for_together_share_the_wait_and_wait_once():
         B2:R-:W-:-:S02  FADD R5, R4, R5       # - | long_scoreboard=3000 selected=100 | x=1000
     """)
     waits = measure_load_waits(facts, measure_sample_scale(facts))
-    assert waits is not None
-    assert waits.uses is not None
     assert waits.uses.mean_wait_cycles == pytest.approx(30.0)
     # Since the issue of the last of them two encoded cycles.
     assert waits.uses.mean_passed_cycles == pytest.approx(2.0)
@@ -184,7 +173,6 @@ def test_waits_for_operands_are_no_latency():
         B0:R-:W-:-:S02  MOV R4, R6            # - | long_scoreboard=50 selected=100 | x=1000
     """)
     waits = measure_load_waits(facts, measure_sample_scale(facts))
-    assert waits is not None
     assert (waits.operand_samples, waits.kinds, waits.uses) == (50.0, (), None)
 
 
@@ -198,9 +186,7 @@ def test_without_samples_counters_tell_the_mean_wait_of_a_load():
         f"l1tex__t_sector_{LD}_hit_rate.pct": 100.0,
     }
     view = view_memory(write_facts("    LDG.E R4, [R2.64]", counted))
-    assert view.uses is not None
     assert view.uses.mean_wait_cycles == pytest.approx(30.0)
-    assert view.split is not None
     assert view.split.queueing_ratio == 0.0
 
 

@@ -44,7 +44,6 @@ def test_nodes_add_up(samples, used):
     notes = " ".join(f"{reason}={count}" for reason, count in samples.items())
     metrics = {} if used is None else {"smsp__issue_active.avg.per_cycle_active": used}
     tree = build_issue_tree(write_facts(f"    MOV R0, R1  # k.cu:1 | selected=7 {notes}", metrics))
-    assert tree is not None
     check_sums(tree.nodes)
     if used is not None:
         assert tree.nodes[0].share_ratio == pytest.approx(used)
@@ -75,14 +74,12 @@ def test_few_samples_give_way_to_counters():
     counted = {name_state(state): value for state, value in states.items()}
     few = CODE.replace("600", "60").replace("300", "30")
     tree = build_issue_tree(write_facts(few, {**counted, "smsp__issue_active.avg.per_cycle_active": 0.2}))
-    assert tree is not None
     assert [node.name for node in tree.nodes if node.level == 1] == ["wait", "long_scoreboard"]
 
 
 def test_reasons_beyond_the_eighth_are_one():
     notes = " ".join(f"{reason}={1000 - 10 * number}" for number, reason in enumerate(STALLS))
     tree = build_issue_tree(write_facts(f"    MOV R0, R1  # {notes}"))
-    assert tree is not None
     reasons = [node for node in tree.nodes if node.level == 1]
     assert len(reasons) == 9
     assert reasons[-1].name == OTHER_REASONS

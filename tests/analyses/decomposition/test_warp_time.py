@@ -17,7 +17,6 @@ STATES = {"selected": 1.0, "not_selected": 0.5, "long_scoreboard": 6.0, "wait": 
 def test_by_samples_a_state_is_its_part_and_selected_lasts_one_cycle():
     # 1,000 samples; 200 of warps that issued, so that 5 cycles pass for each instruction, 3 of them waiting for memory.
     time = read_warp_time(write_facts(CODE))
-    assert time is not None
     assert not time.from_counters
     assert time.cycles_per_issue == 5.0
     first = time.states[0]
@@ -35,7 +34,6 @@ def test_by_samples_a_state_is_its_part_and_selected_lasts_one_cycle():
 def test_by_counters_a_state_is_its_warp_cycles_over_those_of_all():
     # 10 warp-cycles per issue: 6 for memory, 2 waits, half a cycle without an instruction.
     time = read_warp_time(write_facts(CODE, {name_state(state): value for state, value in STATES.items()}))
-    assert time is not None
     assert time.from_counters
     assert time.cycles_per_issue == 10.0
     assert {one.state.name: one.share_ratio for one in time.stalls} == {
@@ -49,13 +47,11 @@ def test_by_counters_a_state_is_its_warp_cycles_over_those_of_all():
 
 def test_a_few_states_are_not_the_whole():
     time = read_warp_time(write_facts(CODE, {name_state("barrier"): 3.0}))
-    assert time is not None
     assert not time.from_counters
 
 
 def test_a_state_that_is_new_keeps_its_name():
     time = read_warp_time(write_facts(CODE, {name_state(state): 1.0 for state in (*STATES, "flux_capacitor")}))
-    assert time is not None
     assert "flux_capacitor" in {one.state.name for one in time.stalls}
 
 
@@ -66,7 +62,6 @@ def test_without_counters_and_samples_nothing_is_known():
 def test_a_sample_stands_for_executions_over_selected_samples():
     # 8,000 instructions were executed, each one cycle selected; 200 samples saw one: 40 warp-cycles each.
     scale = measure_sample_scale(write_facts(CODE))
-    assert scale is not None
     assert scale.cycles == 40.0
     assert scale.error_ratio == pytest.approx(200**-0.5)
 
@@ -75,7 +70,6 @@ def test_by_counters_a_sample_stands_for_its_part_of_all_warp_cycles():
     # 5.5 warp-cycles per issue, 8,000 issues, 1,000 samples.
     counted = {"smsp__average_warp_latency_per_inst_issued.ratio": 5.5, "smsp__inst_issued.sum": 8000.0}
     scale = measure_sample_scale(write_facts(CODE, counted))
-    assert scale is not None
     assert (scale.cycles, scale.error_ratio) == (44.0, 0.0)
 
 
@@ -106,11 +100,9 @@ def test_issue_slots_by_activity_or_by_instructions_per_cycle():
             },
         )
     )
-    assert slots is not None
     assert (slots.used_ratio, slots.idle_ratio, slots.active_ratio) == (0.25, 0.75, 0.9)
     assert (slots.busiest_ratio, slots.busiest_name) == (0.85, "the memory")
     # 1 − IPC/4.
     by_rate = read_issue_slots(write_facts(CODE, {"sm__inst_executed.avg.per_cycle_active": 1.0}))
-    assert by_rate is not None
     assert by_rate.idle_ratio == 0.75
     assert read_issue_slots(write_facts(CODE)) is None

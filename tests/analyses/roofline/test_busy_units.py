@@ -55,7 +55,6 @@ def write(bytes_read: float = 6.4e6, **percent: float) -> Kernel:
 def test_the_unit_nearest_to_what_it_sustains_is_the_busiest_and_the_memory_s_of_two_equal_ones():
     shares = {LSU: 0.5, REQUESTS: 0.5, "lts__t_sectors": 0.5, "dram__cycles_active": 0.48}
     found = find_busiest({name: share * 2 for name, share in shares.items()}, 2.0, 0.91)
-    assert found is not None
     assert (found.name, found.is_memory, found.share_ratio, found.ceiling_ratio) == ("L2 sectors", True, 0.5, 0.94)
     assert found.headroom == pytest.approx(0.94 / 0.5)
     assert find_busiest({LSU: 0.5, REQUESTS: 0.485}, 1.0, 0.85).is_memory  # type: ignore[union-attr]  # 0.485 / 0.97 is 0.5 too
@@ -138,7 +137,6 @@ def test_another_gpu_sustains_what_its_own_kind_of_memory_does(name, ceiling):
     placed = place_kernel(write())
     assert placed is not None
     line = place_under(placed, lambda _: find_machine_by_name(name)).whole
-    assert line is not None
     assert [roof.ceiling_ratio for roof in line.roofs if roof.level is MemoryLevel.DRAM] == [ceiling]
 
 

@@ -42,7 +42,6 @@ SASS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
 )
 def test_what_an_instruction_does_for_a_thread(mnemonic, kind, operations):
     rule = count_thread_operations(mnemonic)
-    assert rule is not None
     assert (rule.kind, rule.operations) == (kind, operations)
     assert rule.reason
     assert describe_mnemonic(mnemonic).is_known
@@ -90,7 +89,6 @@ def test_what_is_no_operation_of_a_thread(mnemonic):
 )
 def test_what_a_tensor_instruction_does_for_a_warp(mnemonic, kind, operations):
     found = count_tensor_operations(mnemonic)
-    assert found is not None
     assert (found.kind, found.operations) == (kind, operations)
 
 
@@ -195,13 +193,11 @@ def test_tables_of_opcodes_go_before_counters_per_instruction():
     )
     launch = kernel.launches[0]
     columns = count_launch(kernel, launch, 1)
-    assert columns is not None
     assert columns.threads == {"FFMA": 320}
     assert columns.warps == {"FFMA": 10, "EXIT": 10}
     launch.metrics[THREAD_TABLES[0]] = write_table(THREAD_TABLES[0], {"FFMA": 5})
     launch.metrics[WARP_TABLES[0]] = write_table(WARP_TABLES[0], {"FFMA": 1})
     tables = count_launch(kernel, launch, 1)
-    assert tables is not None
     assert (tables.threads, tables.warps) == ({"FFMA": 5}, {"FFMA": 1})
 
 

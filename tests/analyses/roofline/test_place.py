@@ -65,15 +65,12 @@ def repeat(kernel: Kernel, *launches: dict[str, float | str | None]) -> Kernel:
 def test_launches_stand_under_the_roofs_of_their_own_clocks_and_all_together_under_those_of_the_longest():
     kernel = repeat(write(), {TIME: 1e6}, {TIME: 3e6, CLOCK: 1.5e9})
     placed = place_kernel(kernel)
-    assert placed is not None
-    assert placed.whole is not None
     assert [one.launch_index for one in placed.launches] == [1, 0]
     issue = [one.roofs[-1].limit_per_s for one in placed.launches]
     assert issue == [pytest.approx(24e9), pytest.approx(16e9)]
     assert placed.machine.clocks.sm_hz == 1.5e9
     assert placed.whole.duration_s == pytest.approx(4e-3)
     binding = placed.whole.binding
-    assert binding is not None
     # Twice 32 million bytes in 4 ms, and not the mean of 50 % and 17 %.
     assert binding.level is MemoryLevel.DRAM
     assert binding.share_ratio == pytest.approx(0.25)
@@ -84,9 +81,7 @@ def test_a_failed_launch_is_not_placed():
     kernel = repeat(write(), {}, {})
     first, second = kernel.launches
     placed = place_kernel(replace(kernel, launches=(first, replace(second, failure="the profiler failed"))))
-    assert placed is not None
     assert [one.launch_index for one in placed.launches] == [0]
-    assert placed.whole is not None
     assert placed.whole.duration_s == pytest.approx(1e-3)
 
 
@@ -94,7 +89,6 @@ def test_a_failed_launch_is_not_placed():
 def test_a_launch_without_a_time_is_not_placed(time):
     assert place_kernel(repeat(write(), {TIME: time})) is None
     placed = place_kernel(repeat(write(), {TIME: time}, {}))
-    assert placed is not None
     assert [one.launch_index for one in placed.launches] == [1]
 
 
@@ -108,8 +102,6 @@ def test_code_without_launches_and_machines_nobody_knows_have_no_place():
 
 def test_what_one_launch_lacks_is_unknown_of_all():
     placed = place_kernel(repeat(write(), {}, {"dram__bytes_read.sum": None}))
-    assert placed is not None
-    assert placed.whole is not None
     assert [traffic.level for traffic in placed.whole.traffic] == []
     assert MemoryLevel.DRAM in [traffic.level for traffic in placed.launches[0].traffic]
     (missing,) = [one for one in placed.whole.missing if one.what == "bytes of DRAM"]
@@ -120,16 +112,12 @@ def test_what_one_launch_lacks_is_unknown_of_all():
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0, 1e300, "text"])
 def test_numbers_that_are_none_are_unknown(value):
     placed = place_kernel(repeat(write(), dict.fromkeys(METRICS, value)))
-    assert placed is not None
-    assert placed.whole is not None
     assert placed.whole.traffic == ()
     assert all(0 <= roof.share_ratio < float("inf") for roof in placed.whole.roofs)
 
 
 def test_zero_bytes_are_a_roof_nobody_uses_and_no_point():
     placed = place_kernel(repeat(write(), {"dram__bytes_read.sum": 0.0, "dram__bytes_write.sum": 0.0}))
-    assert placed is not None
-    assert placed.whole is not None
     assert placed.whole.points == ()
     assert [roof.share_ratio for roof in placed.whole.roofs if roof.level is MemoryLevel.DRAM] == [0.0]
 
@@ -137,8 +125,6 @@ def test_zero_bytes_are_a_roof_nobody_uses_and_no_point():
 def test_ten_thousand_launches_are_summed_and_the_longest_are_shown():
     kernel = repeat(write(), *({TIME: 1e6 + number} for number in range(10_000)))
     placed = place_kernel(kernel)
-    assert placed is not None
-    assert placed.whole is not None
     assert len(placed.launches) == MOST_LAUNCHES
     assert placed.left_out == 10_000 - MOST_LAUNCHES
     assert placed.launches[0].launch_index == 9_999
@@ -147,8 +133,6 @@ def test_ten_thousand_launches_are_summed_and_the_longest_are_shown():
 
 def test_operations_of_the_only_launch_come_from_the_kernels_own_columns():
     placed = place_kernel(write())
-    assert placed is not None
-    assert placed.whole is not None
     counted = {count.kind: count.operations for count in placed.whole.operations}
     assert counted[OperationKind.FP32] == 64e6
     assert placed.whole.dominant is OperationKind.FP32
@@ -179,10 +163,7 @@ def measure_dram(name: str) -> EmpiricalRoofs:
 
 def test_measured_roofs_stand_in_place_of_theoretical_ones():
     placed = place_kernel(write(), measure_dram("Test GPU"))
-    assert placed is not None
-    assert placed.whole is not None
     found = placed.machine.find_bandwidth(MemoryLevel.DRAM)
-    assert found is not None
     assert found.origin is RoofOrigin.EMPIRICAL
     (roof,) = [one for one in placed.whole.roofs if one.level is MemoryLevel.DRAM]
     assert (roof.limit_per_s, roof.ceiling_ratio) == (40e9, 1.0)
@@ -195,16 +176,12 @@ def test_stored_shares_are_of_theoretical_peaks_also_under_measured_roofs():
         {"dram__bytes_read.sum": None, "dram__cycles_active.avg.pct_of_peak_sustained_elapsed": 50.0},
     )
     placed = place_kernel(kernel, measure_dram("Test GPU"))
-    assert placed is not None
-    assert placed.whole is not None
     assert placed.whole.traffic[0].bytes == pytest.approx(32e6)
 
 
 def test_measured_roofs_of_another_gpu_are_not_used():
     placed = place_kernel(write(), measure_dram("Other GPU"))
-    assert placed is not None
     found = placed.machine.find_bandwidth(MemoryLevel.DRAM)
-    assert found is not None
     assert found.origin is RoofOrigin.COUNTERS
     assert any("not used" in doubt for doubt in placed.machine.doubts)
 

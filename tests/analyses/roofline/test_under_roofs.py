@@ -186,7 +186,6 @@ def test_twice_the_time_is_half_the_rate_and_the_same_intensity(work, factor):
 @given(st.lists(WORKS, min_size=1, max_size=5))
 def test_the_sum_is_what_all_did_and_knows_what_all_know(works):
     together = sum_work(works)
-    assert together is not None
     assert together.duration_s == pytest.approx(sum(work.duration_s for work in works))
     assert set(together.operations) == set.intersection(*(set(work.operations) for work in works))
     assert set(together.traffic) == set.intersection(*(set(work.traffic) for work in works))

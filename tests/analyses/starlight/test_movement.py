@@ -92,7 +92,6 @@ def test_only_the_peak_ends_an_arrow_to_the_right():
 
 def test_half_the_bytes_double_the_intensity_and_the_roof():
     outcome = move_right(place(), "compress", is_narrower=False)
-    assert outcome is not None
     assert outcome.words == (
         "right: half the bytes double the intensity to 1.80 op/B, where the ceiling is 3.60 TFLOP/s instead of 1.80 TFLOP/s"
     )
@@ -104,8 +103,6 @@ def test_a_narrower_type_has_a_peak_of_its_own():
     position = place(traffic={MemoryLevel.DRAM: (0.4 * T, 2 * T)})
     narrow = move_right(position, "narrow", is_narrower=True)
     compress = move_right(position, "compress", is_narrower=False)
-    assert narrow is not None
-    assert compress is not None
     assert "the ceiling for FP16 is 12.0 TFLOP/s instead of 6.00 TFLOP/s" in narrow.words
     assert "the ceiling is 10.0 TFLOP/s" in compress.words
 
@@ -137,7 +134,6 @@ def test_without_roofs_the_arrow_ends_where_equation_4_says():
         assert outcome.movement.to_ops_per_s == pytest.approx(36 * T)
         assert outcome.words.endswith("is unknown")
     outcome = move_right(bare, "x", is_narrower=False)
-    assert outcome is not None
     assert outcome.words.endswith("1.80 op/B; the ceiling there is unknown")
 
 

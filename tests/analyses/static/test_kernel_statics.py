@@ -50,7 +50,6 @@ def test_the_drivers_part_is_no_static_shared_memory(architecture: str) -> None:
 def test_occupancy_of_a_launch_bound_is_what_the_rules_say() -> None:
     """64 registers × 1,024 threads are all 65,536 registers of an SM of 8.0: one block, 32 of 64 warps."""
     statics = examine("sm_80/register_spill_original")
-    assert statics.occupancy is not None
     assert (statics.occupancy.blocks_per_sm, statics.occupancy.warps_per_sm, statics.occupancy.ratio) == (1, 32, 0.5)
     assert statics.occupancy.limiters == (OccupancyLimit.REGISTERS,)
     assert describe_resources(statics) == "64 registers · occupancy 50 % (registers)"
