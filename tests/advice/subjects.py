@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from gpa_lsp.diagnosis.advice.subject import Subject, build_subject
-from gpa_lsp.diagnosis.blame.edges import EdgeBuilder
 from gpa_lsp.diagnosis.blame.model import (
     BlameCategory,
     BlameEdges,
@@ -26,10 +25,7 @@ NO_EDGES, NOTHING_LOST = BlameEdges.from_rows(), Unattributed.from_rows()
 
 def build_edges(rows: Iterable[Mapping[str, Any]]) -> BlameEdges:
     """The sorted edges of some rows, each with the values of all columns."""
-    builder = EdgeBuilder()
-    for row in rows:
-        builder.add(**row)
-    return builder.build()
+    return BlameEdges.from_rows([row[name] for name in BlameEdges.__struct_fields__] for row in rows).sort()
 
 
 def list_rows(table: BlameEdges | Unattributed) -> list[Any]:

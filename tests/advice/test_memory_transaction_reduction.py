@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.code.binary.cubin import read_cubin
-from gpa_lsp.kernel.dataflow.adjacent_accesses import find_access_runs
+from gpa_lsp.kernel.dataflow.accesses import find_access_runs
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 from tests.rows.written import write_kernel

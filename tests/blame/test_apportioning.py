@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.diagnosis.blame.apportioning import UNSEEN_ISSUES_SAMPLES, apportion
+from gpa_lsp.diagnosis.blame.blamers.paper import apportion
+from gpa_lsp.diagnosis.blame.issue_counts import LEAST_ISSUES_SAMPLES
 
 
 def test_the_published_example_twice_the_issues_at_twice_the_distance():
@@ -18,7 +19,7 @@ def test_shares_grow_with_issues_and_fall_with_distance():
 
 def test_a_source_nobody_saw_issue_is_light_but_possible():
     light, heavy = apportion([0.0, 100.0], [1, 1], [0, 1])
-    assert light == pytest.approx(UNSEEN_ISSUES_SAMPLES / (100 + UNSEEN_ISSUES_SAMPLES))
+    assert light == pytest.approx(LEAST_ISSUES_SAMPLES / (100 + LEAST_ISSUES_SAMPLES))
     assert light + heavy == pytest.approx(1)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.blame.conservation import check_conservation
+from gpa_lsp.diagnosis.blame.blame import check_conservation
 from gpa_lsp.diagnosis.blame.model import (
     BlameCategory,
     BlameEdges,

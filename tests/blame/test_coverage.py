@@ -1,5 +1,6 @@
 """Single-dependency coverage: the published count of nodes, and the shares of samples with one cause."""
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpa_lsp.diagnosis.blame.blame import blame_kernel
-from gpa_lsp.diagnosis.blame.blamers import DependencyGraph
-from gpa_lsp.diagnosis.blame.coverage import measure_coverage
+from gpa_lsp.diagnosis.blame.blame import blame_kernel, join_pairs, measure_coverage
 from gpa_lsp.diagnosis.blame.model import (
     BlameCategory,
     Dependency,
@@ -44,14 +43,21 @@ def edge(use: int, definition: int, reason: str, samples: float, group: int) -> 
     }  # fmt: skip
 
 
+def pair_rows(pairs: Sequence[tuple[int, int]]) -> np.ndarray:
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+
+NO_PAIRS = pair_rows([])
+
+
 def measure(
     edges: list[dict[str, Any]],
     before: list[tuple[int, int]],
     after: list[tuple[int, int]],
     lost: Unattributed = NOTHING_LOST,
 ) -> SingleDependencyCoverage:
-    graph = DependencyGraph(before=tuple(before), after=tuple(after))
-    return measure_coverage(KERNEL, build_edges(edges), lost, [(graph, 0)], ISSUES)
+    pairs = {"before": pair_rows(before), "after": pair_rows(after)}
+    return measure_coverage(KERNEL, build_edges(edges), lost, **pairs, issue_counts=ISSUES)
 
 
 def test_a_node_is_single_with_one_source_of_each_class():
@@ -70,9 +76,10 @@ def test_two_memory_sources_or_two_others_make_a_node_multiple():
 
 
 def test_functions_are_laid_one_after_the_other():
-    graph = DependencyGraph(before=((2, 0), (2, 1)), after=())
-    found = measure_coverage(KERNEL, build_edges([]), NOTHING_LOST, [(graph, 2)], ISSUES)
-    assert found.before_ratio == pytest.approx(4 / 5)  # the pairs are (4, 2) and (4, 3)
+    pairs = join_pairs([(pair_rows([(1, 0)]), 0), (pair_rows([(2, 0), (2, 1)]), 2)])
+    assert pairs.tolist() == [[1, 0], [4, 2], [4, 3]]
+    found = measure([], [(4, 2), (4, 3)], [])
+    assert found.before_ratio == pytest.approx(4 / 5)
     assert found.nodes == 5
 
 
@@ -108,7 +115,9 @@ def test_a_wait_for_several_groups_counts_as_often_as_it_has_one(issues, ratio):
         edge(4, row, "long_scoreboard", samples, group) for row, samples, group in ((0, 5, 1), (1, 4, 1), (2, 1, 2))
     ]
     counts = np.array([*issues, 1, 1], dtype=np.float64)
-    found = measure_coverage(KERNEL, build_edges(edges), NOTHING_LOST, [], counts)
+    found = measure_coverage(
+        KERNEL, build_edges(edges), NOTHING_LOST, before=NO_PAIRS, after=NO_PAIRS, issue_counts=counts
+    )
     assert found.group_ratio == pytest.approx(ratio)
 
 
@@ -121,10 +130,11 @@ def test_staying_with_the_instruction_or_getting_lost_explains_nothing():
 
 def test_without_anything_to_count_there_is_no_ratio():
     kernel = write_kernel("EXIT  # selected=1")
-    found = measure_coverage(kernel, build_edges([]), NOTHING_LOST, [], ISSUES[:1])
+    none: dict[str, Any] = {"before": NO_PAIRS, "after": NO_PAIRS, "issue_counts": ISSUES[:1]}
+    found = measure_coverage(kernel, build_edges([]), NOTHING_LOST, **none)
     assert (found.before_ratio, found.nodes) == (1, 1)
     assert (found.group_ratio, found.explained_ratio, found.group_samples) == (None, None, 0)
-    silent = measure_coverage(write_kernel("EXIT"), build_edges([]), NOTHING_LOST, [], ISSUES[:1])
+    silent = measure_coverage(write_kernel("EXIT"), build_edges([]), NOTHING_LOST, **none)
     assert silent.before_ratio is silent.after_ratio is None
 
 

@@ -142,7 +142,7 @@ def test_whom_the_listing_blames(text: str, options: str) -> None:
     else:
         view = view_kernel(kernel, [float(one) for one in given[1].split()] if given else None)
         if "no table" in options:
-            view = replace(view, architecture=None, scoreboards=(None,) * len(view.scoreboards))
+            view = replace(view, architecture=None)
         work = WorkBudget(remaining=int(budget[1])) if budget else WorkBudget.for_function(len(view))
         work.spend(1)
         found = find_blamer(blamer).blame(view, work)

@@ -4,17 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.diagnosis.blame.distances import NOWHERE, Distance, Distances
-from gpa_lsp.diagnosis.blame.graph_search import OutOfWorkError, find_components, list_blocks
-from gpa_lsp.diagnosis.blame.longest_paths import LongestPaths
-from gpa_lsp.diagnosis.blame.view import FunctionView
-from gpa_lsp.diagnosis.blame.work import WorkBudget
+from gpa_lsp.diagnosis.blame.paths import LongestPaths, find_components
+from gpa_lsp.diagnosis.blame.view import NOWHERE, Blocks, Distance, FunctionView
+from gpa_lsp.diagnosis.blame.work import OutOfWorkError, WorkBudget
 from tests.blame.programs import programs, view_program, walk_simple_paths
 from tests.blame.written_views import view_text
 
 
 def make_paths(view: FunctionView, work: int = 10**9) -> LongestPaths:
-    return LongestPaths(view.graph, list_blocks(view.graph), WorkBudget(remaining=work))
+    return LongestPaths(view.graph, view.blocks, WorkBudget(remaining=work))
 
 
 @pytest.mark.parametrize(
@@ -119,18 +117,18 @@ loop:
 
 
 @pytest.fixture(scope="module")
-def distances() -> Distances:
-    return Distances(view_text(LISTING))
+def distances() -> Blocks:
+    return view_text(LISTING).blocks
 
 
-def test_from_issue_to_issue(distances: Distances) -> None:
+def test_from_issue_to_issue(distances: Blocks) -> None:
     """The stall count of the last instruction is not part of it; none is as short as nothing, whatever is encoded."""
     assert distances.straight(0, 1) == (2, 1)
     assert distances.straight(0, 3) == (2 + 1 + 4, 3)
     assert distances.straight(2, 2) == NOWHERE
 
 
-def test_pieces_of_a_block(distances: Distances) -> None:
+def test_pieces_of_a_block(distances: Blocks) -> None:
     assert distances.to_end(0) == (3, 2)
     assert distances.to_end(1) == (1, 1)
     assert distances.across(1) == (9, 2)
@@ -139,7 +137,7 @@ def test_pieces_of_a_block(distances: Distances) -> None:
     assert distances.to_end(4) == (5, 1)
 
 
-def test_pieces_add_up(distances: Distances) -> None:
+def test_pieces_add_up(distances: Blocks) -> None:
     once_round = distances.to_end(0).then(distances.across(1)).then(distances.from_start(3))
     assert once_round == Distance(3 + 9 + 4, 2 + 2 + 1)
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from gpa_lsp.diagnosis.blame import pending_flow
 from gpa_lsp.diagnosis.blame.pending import MOST_SETTERS, PendingSetters, find_pending
 from gpa_lsp.diagnosis.blame.view import FunctionView
 from gpa_lsp.diagnosis.blame.work import WorkBudget
@@ -89,7 +88,7 @@ def test_of_very_many_the_nearest_are_named() -> None:
 
 
 def test_a_block_takes_the_nearest_bundles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending_flow, "MOST_BUNDLES", 2)
+    monkeypatch.setattr("gpa_lsp.diagnosis.blame.pending.MOST_BUNDLES", 2)
     text = "\n".join([*["B-:R-:W0:-:S02 LDG.E R2, [R4.64]", "@P0 BRA 0x0"] * 5, "B0:R-:W-:-:S04 FADD R3, R2, R3"])
     assert list_rows(text, 10) == [6, 8]
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.diagnosis.blame.blamers import FunctionBlame
-from gpa_lsp.diagnosis.blame.blamers.scoreboard import BLAMER, find_fixed_latency_defs
+from gpa_lsp.diagnosis.blame.blamers.scoreboard import BLAMER, blame_scoreboards, find_fixed_latency_defs
 from gpa_lsp.diagnosis.blame.calls import carry_to_callers
 from gpa_lsp.diagnosis.blame.edges import blame_themselves
 from gpa_lsp.diagnosis.blame.fixed_latency import find_wait_causes
@@ -26,12 +26,17 @@ from gpa_lsp.diagnosis.blame.model import (
     Unattributed,
     UnattributedCause,
 )
-from gpa_lsp.diagnosis.blame.queue_stalls import LEAST_CAUSES, MOST_CAUSES, MOST_EDGES, blame_queue
-from gpa_lsp.diagnosis.blame.scoreboard_stalls import blame_scoreboards
 from gpa_lsp.diagnosis.blame.view import FunctionView, view_function
-from gpa_lsp.diagnosis.blame.walk_back import BLAMED_ELSEWHERE, find_other_causes
+from gpa_lsp.diagnosis.blame.walk_back import (
+    BLAMED_ELSEWHERE,
+    LEAST_CAUSES,
+    MOST_CAUSES,
+    MOST_EDGES,
+    blame_queue,
+    find_other_causes,
+)
 from gpa_lsp.diagnosis.blame.work import WorkBudget
-from gpa_lsp.kernel.dataflow.queues import QUEUES
+from gpa_lsp.kernel.dataflow.instruction_kinds import QUEUES
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.read import read_profile
@@ -72,19 +77,19 @@ def test_the_dependency_graph_has_dependences_only() -> None:
     """Not the barrier, nor the issue cost of the first instruction. Its result, which the first FADD reads, and that of this one are pruned:
     the stall counts between have paid for their latencies.
     """
-    graph = blame(view_text(SAXPY)).dependencies
-    assert graph.after == ((3, 1), (5, 2))
-    assert graph.before == ((3, 0), (3, 1), (5, 2), (5, 3))
+    found = blame(view_text(SAXPY))
+    assert found.after.tolist() == [[3, 1], [5, 2]]
+    assert found.before.tolist() == [[3, 0], [3, 1], [5, 2], [5, 3]]
 
 
 def test_the_producer_of_a_wait_is_a_dependence() -> None:
-    graph = blame(
+    found = blame(
         view_text("""
             B-:R-:W-:-:S13  ISETP.LT.AND P0, PT, R0, R6, PT
             B-:R-:W-:-:S05  @P0 EXIT                    # wait=12
         """)
-    ).dependencies
-    assert graph.after == graph.before == ((1, 0),)
+    )
+    assert found.after.tolist() == found.before.tolist() == [[1, 0]]
 
 
 def test_the_last_write_in_the_block_that_has_no_scoreboard() -> None:
@@ -109,8 +114,9 @@ def test_samples_are_conserved_and_what_is_left_was_there_before(text: str) -> N
         found = BLAMER.blame(view, budget)
         for kind in ("all_samples", "latency_samples"):
             np.testing.assert_allclose(add_up(view, found.edges, found.unattributed, kind), getattr(view, kind))
-        assert set(found.dependencies.after) <= set(found.dependencies.before)
-        assert len(set(found.dependencies.before)) == len(found.dependencies.before)
+        before = set(map(tuple, found.before.tolist()))
+        assert set(map(tuple, found.after.tolist())) <= before
+        assert len(before) == len(found.before)
         triples = [(edge.use_row, edge.def_row, edge.reason) for edge in list_rows(found.edges)]
         assert len(triples) == len(set(triples))
         assert (found.edges.all_samples > 0).all()
@@ -457,8 +463,8 @@ def blame_corpus() -> tuple[tuple[tuple[int, int], FunctionView, BlameEdges], ..
     for path in sorted((Path(CORPUS) / "ncu").iterdir()):
         kernels, _ = join_profile(read_profile(path))
         for kernel in kernels:
-            for function in kernel.functions:
-                view = view_function(kernel, function, np.ones(len(function.pc_offsets)))
+            for index, function in enumerate(kernel.functions):
+                view = view_function(kernel, index, np.ones(len(function.pc_offsets)))
                 if view is not None:
                     assert kernel.device.compute_capability is not None
                     found.append((kernel.device.compute_capability, view, blame(view).edges))

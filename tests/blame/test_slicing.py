@@ -8,12 +8,10 @@ from hypothesis import strategies as st
 
 from gpa_lsp.diagnosis.blame.blamers.paper import join_halves
 from gpa_lsp.diagnosis.blame.def_use import UNCONDITIONAL, find_def_use, find_pairs, number_scoreboard
-from gpa_lsp.diagnosis.blame.graph_search import OutOfWorkError, list_blocks
-from gpa_lsp.diagnosis.blame.joins import Joins
-from gpa_lsp.diagnosis.blame.shortest_paths import ShortestPaths
+from gpa_lsp.diagnosis.blame.paths import ShortestPaths
 from gpa_lsp.diagnosis.blame.slicing import MOST_SOURCES, Slicer
 from gpa_lsp.diagnosis.blame.view import FunctionView
-from gpa_lsp.diagnosis.blame.work import WorkBudget
+from gpa_lsp.diagnosis.blame.work import OutOfWorkError, WorkBudget
 from tests.blame.programs import programs, view_program
 from tests.blame.written_views import view_text
 
@@ -21,11 +19,10 @@ P0, P1, UP0, UR4 = 512, 513, 768, 260
 
 
 def make_slicer(view: FunctionView, *, reach: float = float("inf"), work: int = 10**9) -> Slicer:
-    blocks = list_blocks(view.graph)
     budget = WorkBudget(remaining=work)
-    paths = ShortestPaths(blocks, view.stall_cycles, budget)
-    joins, def_use = Joins(view.graph, blocks), find_def_use(view)
-    return Slicer(blocks, joins, def_use, paths=paths, find_reach=lambda row, resource: reach, budget=budget)
+    paths = ShortestPaths(view.blocks, budget)
+    def_use = find_def_use(view)
+    return Slicer(view, def_use, paths=paths, find_reach=lambda row, resource: reach, budget=budget)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +132,7 @@ def test_slices_are_those_of_a_walk_over_single_instructions(text: str, with_fro
     view = view_program(text)
     with pytest.MonkeyPatch.context() as patch:
         if not with_frontiers:
-            patch.setattr("gpa_lsp.diagnosis.blame.joins.MOST_FRONTIER_STEPS_PER_BLOCK", 0)
+            patch.setattr("gpa_lsp.diagnosis.blame.slicing.MOST_FRONTIER_STEPS_PER_BLOCK", 0)
         compare_slices(view)
 
 
@@ -145,7 +142,7 @@ def compare_slices(view: FunctionView) -> None:
     for row in range(len(view)):
         expected: dict[int, set[int]] = {}
         for resource in def_use.uses[row]:
-            asked = UNCONDITIONAL if resource == def_use.guard[row] else def_use.condition[row]
+            asked = UNCONDITIONAL if resource == view.flow.guard_of[row] else def_use.condition[row]
             for definition in walk_back(view, row, resource, asked):
                 expected.setdefault(definition, set()).add(resource)
         found: dict[int, Collection[int]] = {one: set(used) for one, used in slicer.find_sources(row).items()}
@@ -186,7 +183,7 @@ def test_of_a_crowd_of_defs_all_near_ones_are_seen(text: str, reach: int):
         slicer = make_slicer(view, reach=reach)
         for row in range(len(view)):
             for resource in def_use.uses[row]:
-                asked = UNCONDITIONAL if resource == def_use.guard[row] else def_use.condition[row]
+                asked = UNCONDITIONAL if resource == view.flow.guard_of[row] else def_use.condition[row]
                 found = set(slicer.find_definitions(row, resource, asked))
                 assert walk_near(view, row, resource, asked, reach) <= found <= walk_back(view, row, resource, asked)
 

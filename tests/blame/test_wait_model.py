@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.blame.blame import check_wait
-from gpa_lsp.diagnosis.blame.issue_counts import count_issues
+from gpa_lsp.diagnosis.blame.issue_counts import check_wait, count_issues
 from gpa_lsp.diagnosis.blame.model import WaitCheck
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import Kernel

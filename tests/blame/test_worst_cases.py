@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from gpa_lsp.diagnosis.advice.advise import advise_kernel
-from gpa_lsp.diagnosis.blame.blame import blame_kernel
-from gpa_lsp.diagnosis.blame.conservation import check_conservation
+from gpa_lsp.diagnosis.blame.blame import blame_kernel, check_conservation
 from gpa_lsp.diagnosis.blame.model import UnattributedCause
 from gpa_lsp.foundation.catalogue import list_members
 from gpa_lsp.kernel.model import Kernel

@@ -18,7 +18,7 @@ def view_kernel(kernel: Kernel, issue_counts: Sequence[float] | None = None) -> 
     """The view of a kernel's own function; without counts everything issues alike."""
     function = kernel.functions[0]
     counts = np.ones(len(function.pc_offsets)) if issue_counts is None else np.array(issue_counts, dtype=np.float64)
-    found = view_function(kernel, function, counts)
+    found = view_function(kernel, 0, counts)
     assert found is not None
     return found
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpa_lsp.kernel.dataflow.loads_in_flight import count_loads_in_flight
+from gpa_lsp.kernel.dataflow.staged_copies import count_loads_in_flight
 from tests.rows.written import write_kernel
 
 LOAD, USE = "B-:R-:W2:-:S02  LDG.E R2, [R4.64]\n", "B2:R-:W-:-:S04  FFMA R6, R2, R3, R6\n"

@@ -5,7 +5,7 @@ import pytest
 
 from gpa_lsp.code.binary.listing import parse_listing
 from gpa_lsp.code.binary.model import ResourceKind, encode_resource
-from gpa_lsp.kernel.dataflow.register_writers import RegisterWriters
+from gpa_lsp.kernel.dataflow.accesses import RegisterWriters
 
 CODE = parse_listing("""
 MOV R9, 0x10

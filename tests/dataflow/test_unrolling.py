@@ -8,8 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.code.binary.tool_location import find_tool
-from gpa_lsp.kernel.dataflow.loop_counters import TurnCount, count_turns, find_counter_step
-from gpa_lsp.kernel.dataflow.unrolling import Evidence, Unrolling, find_common_factor, find_repetition, find_unrolling
+from gpa_lsp.kernel.dataflow.unrolling import (
+    Evidence,
+    TurnCount,
+    Unrolling,
+    count_turns,
+    find_common_factor,
+    find_counter_step,
+    find_repetition,
+    find_unrolling,
+)
 from gpa_lsp.kernel.model import KernelRows
 from gpa_lsp.kernel.scopes import find_scopes
 from tests.pairs.made_up_profile import Circumstances, make_up_kernel

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.binary.opcodes import describe_mnemonic
-from gpa_lsp.kernel.dataflow.reordering.effects import SIDE_CODE, find_steps
+from gpa_lsp.kernel.dataflow.reordering.course import SIDE_CODE, find_steps
 from gpa_lsp.kernel.dataflow.value_flow import FunctionFlow, build_flow
 from tests.blame.programs import programs
 from tests.rows.written import write_kernel

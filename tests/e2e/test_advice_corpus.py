@@ -6,8 +6,7 @@ from statistics import median
 import pytest
 
 from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, LEAST_SPEEDUP, LIBRARY_USE
-from gpa_lsp.diagnosis.blame.blame import blame_kernel
-from gpa_lsp.diagnosis.blame.conservation import check_conservation
+from gpa_lsp.diagnosis.blame.blame import blame_kernel, check_conservation
 from gpa_lsp.diagnosis.blame.model import KernelBlame
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import Kernel

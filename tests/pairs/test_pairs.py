@@ -11,8 +11,7 @@ import pytest
 
 from gpa_lsp.diagnosis.advice.advise import advise_kernel
 from gpa_lsp.diagnosis.advice.model import Advice, KernelAdvice
-from gpa_lsp.diagnosis.blame.blame import blame_kernel
-from gpa_lsp.diagnosis.blame.conservation import check_conservation
+from gpa_lsp.diagnosis.blame.blame import blame_kernel, check_conservation
 from tests.fixtures_manifest.manifest import FIXTURES, read_recipes
 from tests.pairs.made_up_profile import TURNS, WARPS, Circumstances, make_up_kernel
 

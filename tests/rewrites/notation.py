@@ -13,9 +13,8 @@ to all lines is taken away, too.
 
 from textwrap import dedent
 
-from gpa_lsp.diagnosis.rewrites.edits import apply_edits
 from gpa_lsp.diagnosis.rewrites.find import find_rewrites
-from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteContext
+from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteContext, apply_edits
 
 MARKS = ("//!", "#!")
 

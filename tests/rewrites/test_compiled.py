@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.rewrites.edits import apply_edits
 from gpa_lsp.diagnosis.rewrites.find import find_rewrites
-from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteContext
+from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteContext, apply_edits
 from tests.fixtures_manifest.manifest import FIXTURES
 from tests.patience import LIMIT_S
 from tests.rewrites.notation import plain

@@ -16,8 +16,8 @@ from gpa_lsp.code.sources.cuda_functions import (
 )
 from gpa_lsp.code.sources.cuda_values import ValueType, read_number
 from gpa_lsp.code.sources.trees import SourceTree, read_text, read_tree, walk
+from gpa_lsp.diagnosis.rewrites.code import ExpressionTypes, load_known_functions
 from gpa_lsp.diagnosis.rewrites.cuda_loops import LOOPS, find_loops_beginning, find_unroll_pragma, is_constant
-from gpa_lsp.diagnosis.rewrites.cuda_types import ExpressionTypes, load_known_functions
 from gpa_lsp.diagnosis.rewrites.cuda_uses import Deed, classify_use, find_uses, is_in_lambda
 
 FUNCTIONS = """

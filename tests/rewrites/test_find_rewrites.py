@@ -6,9 +6,8 @@ from gpa_lsp.code.sources.languages import find_language
 from gpa_lsp.code.sources.trees import LARGEST_SOURCE_BYTES
 from gpa_lsp.diagnosis.advice import optimizers
 from gpa_lsp.diagnosis.advice.optimizers import Optimizer
-from gpa_lsp.diagnosis.rewrites.edits import apply_edits, find_line_end
 from gpa_lsp.diagnosis.rewrites.find import MOST_LINES, MOST_REWRITES, find_rewrites, load_kinds
-from gpa_lsp.diagnosis.rewrites.model import RewriteContext, TextEdit, TextPlace
+from gpa_lsp.diagnosis.rewrites.model import RewriteContext, TextEdit, TextPlace, apply_edits, find_line_end
 from gpa_lsp.foundation.catalogue import load_catalogue
 
 UNROLL = RewriteContext(optimizer="loop_unrolling", unroll_copies=2)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpa_lsp.diagnosis.rewrites.edits import apply_edits
+from gpa_lsp.diagnosis.rewrites.model import apply_edits
 from tests.rewrites.notation import offer, plain, read_marked, rewrite
 
 CODE = {

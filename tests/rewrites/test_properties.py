@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gpa_lsp.code.sources.trees import read_tree
-from gpa_lsp.diagnosis.rewrites.edits import apply_edits
 from gpa_lsp.diagnosis.rewrites.find import find_rewrites, load_kinds
-from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteContext
+from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteContext, apply_edits
 from tests.conftest import examples
 from tests.fixtures_manifest.manifest import FIXTURES
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.diagnosis.rewrites.edits import apply_edits
+from gpa_lsp.diagnosis.rewrites.model import apply_edits
 from tests.rewrites.notation import offer, read_marked
 
 _SECTION = re.compile(

@@ -11,9 +11,8 @@ import pytest
 from gpa_lsp.code.sources.trees import read_text, read_tree, walk
 from gpa_lsp.diagnosis.advice.advise import advise_kernel
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
-from gpa_lsp.diagnosis.rewrites.edits import apply_edits
 from gpa_lsp.diagnosis.rewrites.find import find_rewrites
-from gpa_lsp.diagnosis.rewrites.model import Rewrite
+from gpa_lsp.diagnosis.rewrites.model import Rewrite, apply_edits
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.rewrite_contexts import list_questions

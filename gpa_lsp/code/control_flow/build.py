@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +15,7 @@ from gpa_lsp.code.control_flow.cfg import (
     find_flow,
     find_procedure_starts,
 )
-from gpa_lsp.code.control_flow.graph import LoopForest, RootedGraph
+from gpa_lsp.code.control_flow.graph import LoopForest, RootedGraph, reverse_edges
 from gpa_lsp.code.control_flow.model import Blocks, CallSite, DivergenceRegion, FlowGraph, Loop, LoopLines, Procedure
 from gpa_lsp.foundation.errors import Problem, ProblemSeverity
 from gpa_lsp.foundation.locations import Frame, InlineChain
@@ -301,9 +300,9 @@ def build_flow_graph(function: Function, instructions: Instructions, lines: Line
     procedures = _list_procedures(starts, blocks, len(instructions))
     entries = [procedure.entry_block for procedure in procedures]
     may_end = flow.may_end[blocks.last_instruction]
-    forward = RootedGraph(_list_neighbours(blocks.edge_target, blocks.successor_starts), entries)
-    predecessors = blocks.edge_source[blocks.predecessor_edges]
-    backward = RootedGraph(_list_neighbours(predecessors, blocks.predecessor_starts), np.flatnonzero(may_end).tolist())
+    successors = blocks.list_successors()
+    forward = RootedGraph(successors, entries)
+    backward = RootedGraph(reverse_edges(successors), np.flatnonzero(may_end).tolist())
     dominators = np.array(forward.find_dominators(), dtype=np.int32)
     forest = forward.find_loops()
     return FlowGraph(
@@ -341,12 +340,6 @@ def _list_procedures(
         )
         for start, end in zip(starts, ends[: len(starts)], strict=True)
     )
-
-
-def _list_neighbours(blocks: npt.NDArray[np.int32], starts: npt.NDArray[np.int32]) -> list[list[int]]:
-    """Compressed rows as lists, which Python loops over several times faster."""
-    flat, bounds = blocks.tolist(), starts.tolist()
-    return [flat[start:end] for start, end in pairwise(bounds)]
 
 
 def _list_problems(function: Function, flow: InstructionFlow) -> tuple[Problem, ...]:

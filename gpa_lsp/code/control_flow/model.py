@@ -6,6 +6,7 @@ numbered in address order, so that block numbers compare like addresses.
 
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -143,6 +144,11 @@ class Blocks(ColumnRecord, frozen=True, kw_only=True):
     def successors(self, block: int) -> npt.NDArray[np.int32]:
         """The blocks that can follow ``block``, ascending."""
         return self.edge_target[self.successor_starts[block] : self.successor_starts[block + 1]]
+
+    def list_successors(self) -> list[list[int]]:
+        """The blocks that can follow each block, ascending; Python loops over lists several times faster."""
+        targets = self.edge_target.tolist()
+        return [targets[low:high] for low, high in pairwise(self.successor_starts.tolist())]
 
     def predecessors(self, block: int) -> npt.NDArray[np.int32]:
         """The blocks that ``block`` can follow, ascending."""

@@ -13,9 +13,8 @@ from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import Sentence, count, number, percent, say
 from gpa_lsp.foundation.records import ColumnRecord
-from gpa_lsp.kernel.dataflow.loop_counters import TurnCount, count_turns
 from gpa_lsp.kernel.dataflow.reordering.slack import Hold, SlackFinder, TurnSlack
-from gpa_lsp.kernel.dataflow.unrolling import Unrolling, find_unrolling
+from gpa_lsp.kernel.dataflow.unrolling import TurnCount, Unrolling, count_turns, find_unrolling
 
 # A loop that makes fewer is not worth unrolling. GPA does not look at them; its largest over-estimate (bfs, 1.59 for 1.12) is here.
 _FEWEST_ITERATIONS = 4.0

@@ -1,7 +1,7 @@
 """What the instructions of a function do to the six scoreboards: set them, wait for them, wait for all but the newest.
 
 A scoreboard is a counter. Setting it counts it up; it is counted down when the result is written (*write barrier*) or when the operands are
-read (*read barrier*). So a second setter does not take the place of the first: whoever waits for the scoreboard waits for both. What a
+read (*read barrier*). So a second setter does not take the place of the first: what waits for the scoreboard waits for both. What a
 pending setter is released by is its *release class*: the scoreboard it is behind and, for the read barrier of an instruction that also has a
 write barrier, that one too, because an instruction whose result is there has read its operands.
 
@@ -9,11 +9,13 @@ Source: blame measured on real reports, barrier model; "Dissecting and Modeling 
 """
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
+from gpa_lsp.code.binary.model import ControlCodes
 from gpa_lsp.code.binary.sass import instruction_at
 from gpa_lsp.diagnosis.blame.view import FunctionView
 
@@ -88,8 +90,8 @@ class PartialWait(NamedTuple):
     allowed: int  # how many of its newest setters may stay pending; the operations behind it complete in order
 
 
-class DependencyBarrier(Struct, frozen=True, kw_only=True):
-    """What a DEPBAR waits for, beside its own wait mask."""
+class DependencyBarrier(NamedTuple):
+    """What a DEPBAR waits for, besides its own wait mask."""
 
     mask: int  # scoreboards that must be at zero
     partial: PartialWait | None  # None without a count, or with the count 0 (then it is in the mask)
@@ -102,11 +104,6 @@ class Setter(NamedTuple):
     row: int  # the instruction
     release_class: int  # see :func:`number_release_class`
     is_read: bool  # by its read barrier
-
-    @property
-    def scoreboard(self) -> int:
-        """Which scoreboard it is behind."""
-        return find_scoreboard(self.release_class)
 
 
 class Barriers(Struct, frozen=True, kw_only=True):
@@ -124,15 +121,11 @@ def read_barriers(view: FunctionView) -> Barriers:
     """Collect what the instructions of a function do to scoreboards. A wait mask counts whether the guard holds or not."""
     control = view.control
     waiting = np.flatnonzero(control.wait_mask)
-    setting = np.flatnonzero((control.write_barrier < SCOREBOARD_COUNT) | (control.read_barrier < SCOREBOARD_COUNT))
-    writes, reads = control.write_barrier[setting].tolist(), control.read_barrier[setting].tolist()
-    setters = {
-        row: _list_setters(row, write, read) for row, write, read in zip(setting.tolist(), writes, reads, strict=True)
-    }
-    dependency_barriers = _find_dependency_barriers(view)
+    setters = _find_setters(control)
+    dependency_barriers = find_dependency_barriers(view)
     partial = [barrier.partial for barrier in dependency_barriers.values() if barrier.partial is not None]
     return Barriers(
-        rows=tuple(sorted({*waiting.tolist(), *setting.tolist(), *map(int, dependency_barriers)})),
+        rows=tuple(sorted({*waiting.tolist(), *setters, *dependency_barriers})),
         masks=dict(zip(waiting.tolist(), control.wait_mask[waiting].tolist(), strict=True)),
         setters=setters,
         dependency_barriers=dependency_barriers,
@@ -143,24 +136,29 @@ def read_barriers(view: FunctionView) -> Barriers:
     )
 
 
-def _list_setters(row: int, write: int, read: int) -> tuple[Setter, ...]:
-    found = []
-    if write < SCOREBOARD_COUNT:
-        found.append(Setter(row, number_release_class(write), is_read=False))
-    if read < SCOREBOARD_COUNT:
-        also = write if write < SCOREBOARD_COUNT and write != read else None
-        found.append(Setter(row, number_release_class(read, also), is_read=True))
-    return tuple(found)
+def _find_setters(control: ControlCodes) -> dict[int, tuple[Setter, ...]]:
+    rows = np.flatnonzero((control.write_barrier < SCOREBOARD_COUNT) | (control.read_barrier < SCOREBOARD_COUNT))
+    found: dict[int, tuple[Setter, ...]] = {}
+    for row, write, read in zip(
+        rows.tolist(), control.write_barrier[rows].tolist(), control.read_barrier[rows].tolist(), strict=True
+    ):
+        has_result = write < SCOREBOARD_COUNT
+        setters = (Setter(row, number_release_class(write), is_read=False),) if has_result else ()
+        if read < SCOREBOARD_COUNT:
+            also = write if has_result and write != read else None
+            setters = (*setters, Setter(row, number_release_class(read, also), is_read=True))
+        found[row] = setters
+    return found
 
 
-def _find_dependency_barriers(view: FunctionView) -> dict[int, DependencyBarrier]:
-    wanted = [index for index, opcode in enumerate(view.opcodes) if opcode.name == _DEPENDENCY_BARRIER]
+def find_dependency_barriers(view: FunctionView) -> dict[int, DependencyBarrier]:
+    """The DEPBARs of a function that wait for anything, by row."""
+    wanted = [index for index, opcode in enumerate(view.flow.opcodes) if opcode.name == _DEPENDENCY_BARRIER]
     found = {}
     for row in np.flatnonzero(np.isin(view.instructions.mnemonic_index, wanted)).tolist():
         mask, partial = parse_dependency_barrier(instruction_at(view.instructions, row).operands)
         if mask or partial is not None:
-            is_guarded = bool(view.instructions.guard[row] >= 0)
-            found[row] = DependencyBarrier(mask=mask, partial=partial, is_guarded=is_guarded)
+            found[row] = DependencyBarrier(mask, partial, is_guarded=view.flow.guard_of[row] >= 0)
     return found
 
 
@@ -182,3 +180,112 @@ def parse_dependency_barrier(operands: tuple[str, ...]) -> tuple[int, PartialWai
     if allowed == 0:
         return mask | 1 << scoreboard, None
     return mask, PartialWait(scoreboard, allowed)
+
+
+class Wait(NamedTuple):
+    """One scoreboard that an instruction waits for."""
+
+    row: int  # the instruction
+    is_dependency_barrier: bool  # it is DEPBAR's own wait, which the next instruction suffers; else that of a wait mask
+    setters: list[Setter]  # those in the same block, oldest first
+    incoming: int  # bits of the release classes whose setters from before the block are waited for
+    least_age: int  # they are, if at the block's start they were at least so old,
+    age_limit: int  # and younger than this
+
+
+class BlockScan(Struct):
+    """One basic block's scoreboard traffic: what waits in it for what, what it lets through, and what it leaves pending.
+
+    With a partial wait (DEPBAR with a count) it matters how old a setter is: its *age* is the number of later setters of its scoreboard on
+    the path. Ages of setters from before the block are known only relative to its start, so a block says which ages it lets through.
+
+    Approximation: a setter counts for the ages of older ones even if its guard did not hold.
+    """
+
+    most: int  # setters of one release class that a wait or ``left`` names, the newest ones
+    released: int = 0  # bits of the release classes of which nothing gets through the block
+    exposed: int = 0  # bits of the release classes that some wait that was asked for waits for from before the block
+    # per scoreboard, setters in the block: what gets through is so much older
+    passed: list[int] = field(default_factory=lambda: [0] * SCOREBOARD_COUNT)
+    # per scoreboard, what gets through was younger than this at the block's start
+    age_limit: list[int] = field(default_factory=lambda: [NO_LIMIT] * SCOREBOARD_COUNT)
+    waits: list[Wait] = field(default_factory=list)  # the waits that were asked for
+    # release class → its pending setters, oldest first, each behind its number among those of its scoreboard in the block
+    pending: dict[int, list[tuple[int, Setter]]] = field(default_factory=dict)
+
+    def carry(self, release_class: int, scoreboard: int, age: int, oldest: int) -> int | None:
+        """The age at the block's end, at most ``oldest``, of a setter with this age at its start; None when it does not get through."""
+        if self.released >> release_class & 1 or age >= self.age_limit[scoreboard]:
+            return None
+        return min(age + self.passed[scoreboard], oldest)
+
+    def list_left(self) -> Iterator[tuple[int, list[tuple[Setter, int]]]]:
+        """The release classes with setters pending at the block's end, each with its setters, oldest first, and their ages there."""
+        for release_class, pending in self.pending.items():
+            if pending:
+                last = self.passed[find_scoreboard(release_class)] - 1
+                yield release_class, [(setter, last - number) for number, setter in pending[-self.most :]]
+
+    def _add(self, setter: Setter) -> None:
+        scoreboard = find_scoreboard(setter.release_class)
+        self.pending.setdefault(setter.release_class, []).append((self.passed[scoreboard], setter))
+        self.passed[scoreboard] += 1
+
+    def _record(self, row: int, wait: PartialWait, *, is_dependency_barrier: bool) -> None:
+        scoreboard, allowed = wait
+        behind = CLASSES_BEHIND[1 << scoreboard]
+        passed = self.passed[scoreboard]
+        found: list[tuple[int, Setter]] = []
+        for release_class, pending in self.pending.items():
+            if behind >> release_class & 1:
+                newest = pending[-(self.most + allowed) :]
+                found += [pair for pair in newest if passed - 1 - pair[0] >= allowed]
+        setters = [setter for _, setter in sorted(found)[-self.most :]]
+        incoming = behind & ~self.released
+        self.exposed |= incoming
+        self.waits.append(
+            Wait(row, is_dependency_barrier, setters, incoming, allowed - passed, self.age_limit[scoreboard])
+        )
+
+    def _record_mask(self, row: int, mask: int, *, is_dependency_barrier: bool = False) -> None:
+        for scoreboard in SCOREBOARDS_OF[mask]:
+            self._record(row, PartialWait(scoreboard, 0), is_dependency_barrier=is_dependency_barrier)
+
+    def _release(self, mask: int) -> None:
+        released = CLASSES_RELEASED[mask]
+        self.released |= released
+        for release_class in [one for one in self.pending if released >> one & 1]:
+            del self.pending[release_class]
+
+    def _pass_dependency_barrier(self, row: int, barrier: DependencyBarrier, *, is_wanted: bool) -> None:
+        if is_wanted:
+            self._record_mask(row, barrier.mask, is_dependency_barrier=True)
+            if barrier.partial is not None:
+                self._record(row, barrier.partial, is_dependency_barrier=True)
+        if barrier.is_guarded:
+            return
+        self._release(barrier.mask)
+        if barrier.partial is not None:
+            scoreboard, allowed = barrier.partial
+            passed = self.passed[scoreboard]
+            self.age_limit[scoreboard] = min(self.age_limit[scoreboard], allowed - passed)
+            for release_class, pending in self.pending.items():
+                if CLASSES_BEHIND[1 << scoreboard] >> release_class & 1:
+                    pending[:] = [pair for pair in pending[-allowed:] if passed - 1 - pair[0] < allowed]
+
+    def scan(
+        self, barriers: Barriers, rows: Iterable[int], wanted_masks: set[int], wanted_barriers: set[int]
+    ) -> "BlockScan":
+        """Go through a block once: those of the function's ``barriers.rows`` that lie in it."""
+        for row in rows:
+            mask = barriers.masks.get(row, 0)
+            if mask:
+                if row in wanted_masks:
+                    self._record_mask(row, mask)
+                self._release(mask)
+            barrier = barriers.dependency_barriers.get(row)
+            if barrier is not None:
+                self._pass_dependency_barrier(row, barrier, is_wanted=row in wanted_barriers)
+            for setter in barriers.setters.get(row, ()):
+                self._add(setter)
+        return self

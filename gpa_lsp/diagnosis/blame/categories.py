@@ -73,7 +73,7 @@ _OF_MEMORY = {
     MemorySpace.ATTRIBUTE: BlameCategory.EXECUTION_SHARED,
 }
 
-# Whoever waits for one of these waits until it has read what it stores; not so in tensor memory, where matrix units store too
+# What waits for one of these waits until it has read what it stores; not so in tensor memory, where matrix units store too
 _WITHOUT_RESULT = (Access.STORE, Access.REDUCTION)
 
 # Opcodes without a memory or a group of producers that tells, and that are no arithmetic

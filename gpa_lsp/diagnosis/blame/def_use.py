@@ -1,40 +1,37 @@
-"""Who defines and who uses what in one function: registers, uniform registers, predicates, and scoreboards as registers of their own.
+"""Defs and uses of one function: registers, uniform registers, predicates, and scoreboards as registers of their own.
 
 The six scoreboards become the *virtual barrier registers* B0–B5: an instruction that sets one defines it, one that waits for it uses it. So a
 wait that touches no register of the instruction waited for is a def-use pair like any other.
 
-Block barriers, fences and their like write no register either; each kind of them is one more resource, which they define, and which whoever
-waits for such a thing uses. Convergence barriers (BSSY, BSYNC) are left out, as published.
+Block barriers, fences and their like write no register either; each kind of them is one more resource, which they define, and which what waits
+for such a thing uses. Convergence barriers (BSSY, BSYNC) are left out, as published.
 
 Source: GPA section IV, "Virtual barrier registers" and Figure 3.
 """
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, pairwise
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 
 from gpa_lsp.code.binary.model import Instructions, ResourceKind, ResourceLists
 from gpa_lsp.code.binary.opcodes import Synchronisation, describe_mnemonic
 from gpa_lsp.code.binary.operands import OperandKind, parse_operand
 from gpa_lsp.code.binary.sass import instruction_at
+from gpa_lsp.diagnosis.blame.barriers import SCOREBOARD_COUNT, find_dependency_barriers
 from gpa_lsp.diagnosis.blame.view import FunctionView
 from gpa_lsp.foundation.distinct import find_distinct
 
-SCOREBOARD_COUNT = 6
 UNCONDITIONAL = -1  # The condition of an instruction without a guard
 
 _FIRST_SCOREBOARD = 5 << 8
 _FIRST_SYNCHRONISATION = 6 << 8
 _KINDS_OF_SYNCHRONISATION = tuple(Synchronisation)
-_PENDING_WAIT = "DEPBAR"
-_PENDING_OPERAND = re.compile(r"SB([0-5])")
 
 
 def number_scoreboard(scoreboard: int) -> int:
-    """The number of a scoreboard beside resource numbers, which end below.
+    """The number of a scoreboard among resource numbers, which end below.
 
     >>> number_scoreboard(2)
     1282
@@ -52,7 +49,7 @@ def is_scoreboard(resource: int) -> bool:
 
 
 def number_synchronisation(kind: Synchronisation) -> int:
-    """The number of a kind of synchronisation beside resource numbers.
+    """The number of a kind of synchronisation among resource numbers.
 
     >>> number_synchronisation(Synchronisation.BLOCK)
     1536
@@ -63,14 +60,13 @@ def number_synchronisation(kind: Synchronisation) -> int:
 class DefUse(Struct, frozen=True, kw_only=True):
     """Defs and uses of the n instructions of a function.
 
-    Resources are resource numbers, :func:`number_scoreboard` and :func:`number_synchronisation`. Nobody uses the latter: who does, samples say.
+    Resources are resource numbers, :func:`number_scoreboard` and :func:`number_synchronisation`. The latter have no uses: samples say what waits.
     """
 
     definitions: Mapping[int, Sequence[int]]  # resource → instructions that define it, ascending
     plain_uses: Mapping[int, Sequence[int]]  # resource → instructions without a guard that use it, ascending
     # n tuples, what each instruction uses: scoreboards it waits for, then resources it reads, ascending
     uses: Sequence[tuple[int, ...]]
-    guard: Sequence[int]  # n resource numbers of guards; -1 without
     # n conditions under which the instructions execute: twice the guard's number, plus one where it is negated; :data:`UNCONDITIONAL` without a guard
     condition: Sequence[int]
     guarded: frozenset[int]  # resources that some instruction defines under a condition
@@ -85,11 +81,9 @@ class DefUse(Struct, frozen=True, kw_only=True):
 def find_def_use(view: FunctionView) -> DefUse:
     """Collect the defs and uses of a function."""
     instructions = view.instructions
-    guard = instructions.guard.tolist()
-    condition = [
-        UNCONDITIONAL if number < 0 else 2 * number + negated
-        for number, negated in zip(guard, instructions.guard_negated.tolist(), strict=True)
-    ]
+    is_guarded = instructions.guard >= 0
+    twice = 2 * instructions.guard.astype(np.int64)
+    condition: list[int] = np.where(is_guarded, twice + instructions.guard_negated, UNCONDITIONAL).tolist()
     definitions = _group_writes(view)
     uses = _list_uses(view)
     plain_uses: dict[int, list[int]] = {}
@@ -97,7 +91,6 @@ def find_def_use(view: FunctionView) -> DefUse:
         if condition[row] == UNCONDITIONAL:
             for resource in used:
                 plain_uses.setdefault(resource, []).append(row)
-    is_guarded = instructions.guard >= 0
     guarded = frozenset(resource for resource, rows in definitions.items() if is_guarded[rows].any())
     near, has_neighbours = _look_around(view, definitions, uses, guarded)
     read, written = (column.astype(np.int64) for column in (view.control.read_barrier, view.control.write_barrier))
@@ -105,7 +98,6 @@ def find_def_use(view: FunctionView) -> DefUse:
         definitions=definitions,
         plain_uses=plain_uses,
         uses=uses,
-        guard=guard,
         condition=condition,
         guarded=guarded,
         near=near,
@@ -120,7 +112,7 @@ def _group_writes(view: FunctionView) -> dict[int, list[int]]:
     """Resource → the instructions that write it, set it (a scoreboard), or are it (a synchronisation)."""
     writes, control, count = view.instructions.writes, view.control, len(view)
     kinds = np.array(
-        [-1 if one.synchronises is None else number_synchronisation(one.synchronises) for one in view.opcodes]
+        [-1 if one.synchronises is None else number_synchronisation(one.synchronises) for one in view.flow.opcodes]
     )
     synchronises = kinds[view.instructions.mnemonic_index]
     rows = [np.repeat(np.arange(count), np.diff(writes.starts)), np.flatnonzero(synchronises >= 0)]
@@ -145,10 +137,9 @@ def _list_uses(view: FunctionView) -> list[tuple[int, ...]]:
         tuple(number_scoreboard(bit) for bit in range(SCOREBOARD_COUNT) if mask >> bit & 1)
         for mask in range(1 << SCOREBOARD_COUNT)
     ]
-    masks = instructions.control.wait_mask.tolist()
-    is_pending = np.array([opcode.name == _PENDING_WAIT for opcode in view.opcodes])[instructions.mnemonic_index]
-    for row in np.flatnonzero(is_pending).tolist():
-        masks[row] |= _read_pending_mask(view, row)
+    masks = view.control.wait_mask.tolist()
+    for row, barrier in find_dependency_barriers(view).items():
+        masks[row] |= barrier.mask if barrier.partial is None else barrier.mask | 1 << barrier.partial.scoreboard
     reads = instructions.reads
     kept = reads.numbers >> 8 != ResourceKind.CONVERGENCE_BARRIER
     starts = np.concatenate([[0], np.cumsum(kept)])[reads.starts]
@@ -180,52 +171,15 @@ def _look_around(
     return [tuple(found[first:end]) for first, end in pairwise(starts.tolist())], has_neighbours.tolist()
 
 
-def _read_pending_mask(view: FunctionView, row: int) -> int:
-    """The scoreboard that a DEPBAR names as its operand."""
-    named = (_PENDING_OPERAND.fullmatch(operand) for operand in instruction_at(view.instructions, row).operands)
-    return sum(1 << int(match[1]) for match in named if match)
-
-
-class PairFinder(Struct):
-    """Finds which resources that instructions read are two halves of one 64-bit value, and remembers it by text.
-
-    The text names only the first register of a value; the second one is read without being named.
-    """
-
-    _known: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
-
-    def find(self, view: FunctionView, row: int) -> tuple[tuple[int, int], ...]:
-        """As :func:`find_pairs`."""
-        text = view.instructions.texts[row]
-        found = self._known.get(text)
-        if found is None:
-            found = self._known[text] = find_pairs(view.instructions, row)
-        return found
-
-
 def find_pairs(instructions: Instructions, row: int) -> tuple[tuple[int, int], ...]:
-    """The (low, high) resources of the 64-bit values that an instruction reads.
+    """The (low, high) resources of the 64-bit values that an instruction reads; the text names only the first register of each.
 
     >>> from gpa_lsp.code.binary.listing import parse_listing
     >>> find_pairs(parse_listing("STG.E.128 [R2.64], R4"), 0), find_pairs(parse_listing("IADD3 R6, R2, R3, RZ"), 0)
     (((2, 3),), ())
     """
-    named = _name_sources(instructions, row)
-    read = set(instructions.reads.of(row))
-    pairs = []
-    for low in sorted(named & read):
-        end = low + 1
-        while end in read and end not in named:
-            end += 1
-        if end == low + 2:
-            pairs.append((low, low + 1))
-    return tuple(pairs)
-
-
-def _name_sources(instructions: Instructions, row: int) -> set[int]:
-    """The first registers of the groups that the source operands name."""
     results = describe_mnemonic(instructions.mnemonics[int(instructions.mnemonic_index[row])]).results
-    named: set[int] = set()
+    named: set[int] = set()  # the first registers of the groups that the source operands name
     for token in instruction_at(instructions, row).operands:
         operand = parse_operand(token)
         if operand.kind in (OperandKind.PREDICATE, OperandKind.CONVERGENCE_BARRIER):
@@ -235,4 +189,12 @@ def _name_sources(instructions: Instructions, row: int) -> set[int]:
             continue
         results = 0
         named.update(int(group.kind) << 8 | group.first for group in operand.groups)
-    return named
+    read = set(instructions.reads.of(row))
+    pairs = []
+    for low in sorted(named & read):
+        end = low + 1
+        while end in read and end not in named:
+            end += 1
+        if end == low + 2:
+            pairs.append((low, low + 1))
+    return tuple(pairs)

@@ -1,4 +1,4 @@
-"""Who is blamed for ``wait``: the stall count of the instruction just before, and the result that forced it.
+"""Causes of ``wait``: the stall count of the instruction just before, and the result that forced it.
 
 From compute capability 7.0 on a result of fixed latency is waited for by time alone: the compiler gives the instructions between its def and
 its use stall counts that add up to the latency. A ``wait`` sample sits on the instruction whose predecessor *in address order* has the stall
@@ -12,11 +12,9 @@ behind an instruction that never executed.
 """
 
 from heapq import heappop, heappush
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.code.binary.control_code import NO_BARRIER
@@ -25,9 +23,8 @@ from gpa_lsp.code.binary.opcodes import Pipe
 from gpa_lsp.code.binary.operands import Operand, OperandKind, OperandTable
 from gpa_lsp.code.binary.sass import split_operands
 from gpa_lsp.code.control_flow.model import EdgeKind
-from gpa_lsp.diagnosis.blame.causes import Causes, build_cause_edges
+from gpa_lsp.diagnosis.blame.edges import NO_RESOURCE, Causes, build_edges
 from gpa_lsp.diagnosis.blame.model import BlameEdges, Dependency
-from gpa_lsp.diagnosis.blame.operands import NO_RESOURCE, RegisterUses
 from gpa_lsp.diagnosis.blame.view import FunctionView
 from gpa_lsp.diagnosis.blame.work import WorkBudget
 from gpa_lsp.gpu.arch.hazards import CycleBounds, LatencyClass
@@ -59,33 +56,15 @@ class RequiredLatencies:
         longest_cycles: no pair needs more.
     """
 
-    __slots__ = (
-        "_architecture",
-        "_guards",
-        "_is_wide",
-        "_known",
-        "_mnemonic_of",
-        "_operands",
-        "_uses",
-        "_view",
-        "longest_cycles",
-    )
-
-    def __init__(self, view: FunctionView, uses: RegisterUses) -> None:
-        self._view, self._uses, self._architecture = view, uses, view.architecture
+    def __init__(self, view: FunctionView) -> None:
+        self._view, self._architecture = view, view.architecture
         self._operands = OperandTable()
-        self._guards: list[int] = view.instructions.guard.tolist()
-        self._mnemonic_of: list[int] = view.instructions.mnemonic_index.tolist()
         self._is_wide = [_is_wide(view.architecture, mnemonic) for mnemonic in view.instructions.mnemonics]
         self._known: dict[_Pair, CycleBounds | None] = {}
         self.longest_cycles = _find_longest(view.architecture)
 
     def find(self, def_row: int, use_row: int, resource: int) -> CycleBounds | None:
-        """Cycles from the issue of the def to the earliest issue of the use.
-
-        Returns:
-            None where the tables have no number, and without a table.
-        """
+        """Cycles from the issue of the def to the earliest issue of the use; None where the tables have no number, and without a table."""
         if self._architecture is None:
             return None
         pair = self._describe(def_row, use_row, resource)
@@ -94,12 +73,12 @@ class RequiredLatencies:
         return self._known[pair]
 
     def _describe(self, def_row: int, use_row: int, resource: int) -> _Pair:
-        writer, reader, kind = self._mnemonic_of[def_row], self._mnemonic_of[use_row], resource >> 8
+        writer, reader, kind = self._view.flow.mnemonic_of[def_row], self._view.flow.mnemonic_of[use_row], resource >> 8
         if kind == ResourceKind.UNIFORM_REGISTER:
             return _Pair(writer, reader, kind, self._is_bank_address(use_row, resource))
         if kind != ResourceKind.REGISTER:
-            return _Pair(writer, reader, kind, resource == self._guards[use_row])
-        result = resource - self._uses.writes(def_row)[0] if self._is_wide[writer] else 0
+            return _Pair(writer, reader, kind, resource == self._view.flow.guard_of[use_row])
+        result = resource - self._view.flow.writes_of[def_row][0] if self._is_wide[writer] else 0
         source = self._place_source(use_row, resource) if self._is_wide[reader] else (0, 0)
         return _Pair(writer, reader, kind, False, result, *source)
 
@@ -165,7 +144,7 @@ _WITHOUT_LATENCY = encode_resource(ResourceKind.CONVERGENCE_BARRIER, 0)
 
 
 class Producer(NamedTuple):
-    """Who forced a stall count."""
+    """The def that forced a stall count."""
 
     row: int  # of the def
     resource: int  # what the use reads of its result; the lowest of a pair or vector
@@ -206,102 +185,77 @@ class StallWindow:
     accesses no memory, sets no scoreboard and lies no farther back than a stall count can reach.
 
     Args:
-        view: the function.
         budget: pays a step for each instruction looked at; without it nothing is found.
 
     Source: required latencies are those of the architecture's hazard tables. In real reports the stall count is exactly what its producer asks
     for in .78 of the ``wait`` samples that have one, and within a cycle of it in .99.
     """
 
-    __slots__ = (
-        "_block_of",
-        "_budget",
-        "_continues",
-        "_first",
-        "_guards",
-        "_is_reachable",
-        "_last",
-        "_latencies",
-        "_predecessors",
-        "_sets_barrier",
-        "_stalls",
-        "_uses",
-        "_view",
-    )
-
     def __init__(self, view: FunctionView, budget: WorkBudget) -> None:
         graph = view.graph
-        self._view, self._budget = view, budget
-        self._uses = RegisterUses(view.instructions)
-        self._latencies = RequiredLatencies(view, self._uses)
+        self._view, self._blocks, self._budget = view, view.blocks, budget
+        self._latencies = RequiredLatencies(view)
         self._stalls: list[int] = view.stall_cycles.tolist()
-        self._guards: list[int] = view.instructions.guard.tolist()
         self._sets_barrier: list[bool] = (view.control.write_barrier != NO_BARRIER).tolist()
-        self._block_of: list[int] = graph.block_of_instruction.tolist()
-        self._first: list[int] = graph.first_instruction.tolist()
-        self._last: list[int] = graph.last_instruction.tolist()
         self._is_reachable: list[bool] = graph.is_reachable.tolist()
         is_step = graph.edge_kind != EdgeKind.CALL_RETURN
-        self._continues = _mark_continuing(view, is_step)
-        sources = graph.edge_source[graph.predecessor_edges]
-        kept = is_step[graph.predecessor_edges]
-        bounds = np.concatenate([[0], np.cumsum(kept)])[graph.predecessor_starts].tolist()
-        listed = sources[kept].tolist()
-        self._predecessors = [listed[low:high] for low, high in pairwise(bounds)]
+        self._steps = set(zip(graph.edge_source[is_step].tolist(), graph.edge_target[is_step].tolist(), strict=True))
 
     def has_issuer(self, row: int) -> bool:
         """Whether an instruction issues at the address before ``row``; not so at the start of a routine behind filler."""
         if row == 0:
             return False
-        before, here = self._block_of[row - 1], self._block_of[row]
+        before, here = self._blocks.block_of[row - 1], self._blocks.block_of[row]
         return self._is_reachable[before] or not self._is_reachable[here]
 
     def find_producer(self, use_row: int) -> Producer | None:
         """The producer that forced the stall count of the instruction at the address before; None when none did."""
         issuer = use_row - 1
         stall = self._stalls[issuer]
-        if stall <= 1 or self._budget.is_exhausted or not self._continues[issuer]:
+        if stall <= 1 or self._budget.is_exhausted or not self._continues(issuer):
             return None
-        sought = {number for number in self._uses.reads(use_row) if number < _WITHOUT_LATENCY}
+        sought = {number for number in self._view.flow.reads_of[use_row] if number < _WITHOUT_LATENCY}
         scan = _Scan(use_row, stall, self._latencies.longest_cycles - 1 - (stall - 1) // 2)
+        heap: list[_Place] = []  # shortest ways first
         place = _Place(0, 1, issuer, sought)
         if sought and self._scan_block(scan, place):
-            self._scan_earlier_blocks(scan, place)
-        self._budget.spend(scan.steps)
-        return scan.best or scan.guess
-
-    def _scan_earlier_blocks(self, scan: _Scan, place: _Place) -> None:
-        """Go on from the start of a block, shortest ways first."""
-        heap: list[_Place] = []
+            self._push_predecessors(heap, place, scan.limit_cycles)
         seen: set[int] = set()
-        self._push_predecessors(heap, place, scan.limit_cycles)
         while heap:
             place = heappop(heap)
-            block = self._block_of[place.row]
+            block = self._blocks.block_of[place.row]
             if block not in seen:
                 seen.add(block)
                 if self._scan_block(scan, place):
                     self._push_predecessors(heap, place, scan.limit_cycles)
+        self._budget.spend(scan.steps)
+        return scan.best or scan.guess
+
+    def _continues(self, row: int) -> bool:
+        """Whether the instruction at the next address can follow, other than by a return."""
+        block = self._blocks.block_of[row]
+        return row < self._blocks.last[block] or (block, block + 1) in self._steps
 
     def _push_predecessors(self, heap: list[_Place], place: _Place, limit: int) -> None:
-        for predecessor in self._predecessors[self._block_of[place.row]]:
-            row = self._last[predecessor]
+        block = self._blocks.block_of[place.row]
+        for predecessor in self._blocks.predecessors[block]:
+            row = self._blocks.last[predecessor]
             cycles = place.cycles + self._stalls[row]
-            if cycles <= limit:
+            if cycles <= limit and (predecessor, block) in self._steps:
                 heappush(heap, _Place(cycles, place.instructions + 1, row, set(place.sought)))
 
     def _scan_block(self, scan: _Scan, place: _Place) -> bool:
         """Look from a place back to the start of its block; False when there is nothing more to find before it."""
-        first = self._first[self._block_of[place.row]]
-        sought, writes = place.sought, self._uses.writes
+        first = self._blocks.first[self._blocks.block_of[place.row]]
+        sought, writes = place.sought, self._view.flow.writes_of
         while True:
             scan.steps += 1
-            written = writes(place.row)
+            written = writes[place.row]
             if not sought.isdisjoint(written):
                 for resource in written:
                     if resource in sought:
                         self._consider(scan, place, resource)
-                if self._guards[place.row] < 0:
+                if self._view.flow.guard_of[place.row] < 0:
                     sought.difference_update(written)
             if place.row == first or not sought:
                 return bool(sought)
@@ -332,22 +286,11 @@ class StallWindow:
         return place.cycles + scan.stall_cycles <= LONGEST_STALL_CYCLES
 
     def _make_producer(self, scan: _Scan, place: _Place, resource: int) -> Producer:
-        written = self._uses.writes(place.row)
-        if len(written) > 1 and resource != self._guards[scan.use_row]:
-            reads = self._uses.reads(scan.use_row)
+        written = self._view.flow.writes_of[place.row]
+        if len(written) > 1 and resource != self._view.flow.guard_of[scan.use_row]:
+            reads = self._view.flow.reads_of[scan.use_row]
             resource = next(one for one in written if one >> 8 == resource >> 8 and one in reads)
         return Producer(place.row, resource, place.cycles + scan.stall_cycles, place.instructions)
-
-
-def _mark_continuing(view: FunctionView, is_step: npt.NDArray[np.bool_]) -> list[bool]:
-    """Which instructions the one at the next address can follow, other than by a return."""
-    graph = view.graph
-    continues = np.ones(len(view), dtype=np.bool_)
-    continues[graph.last_instruction] = False
-    falls = is_step & (graph.edge_target == graph.edge_source + 1)
-    continues[graph.last_instruction[graph.edge_source[falls]]] = True
-    marked: list[bool] = continues.tolist()
-    return marked
 
 
 REASON = "wait"
@@ -363,32 +306,18 @@ def find_wait_causes(view: FunctionView, budget: WorkBudget) -> BlameEdges:
     if reason is None:
         return BlameEdges.from_rows()
     window = StallWindow(view, budget)
-    found = [_find_cause(view, window, row) for row in np.flatnonzero(view.all_samples[:, reason]).tolist()]
-    columns = np.array(found, dtype=np.int64).reshape(-1, len(_Found._fields))
-    use_row, def_row, dependency, resource, cycles, instructions = columns.T
+    found: list[tuple[int, ...]] = []
+    for row in np.flatnonzero(view.all_samples[:, reason]).tolist():
+        if not window.has_issuer(row):
+            found.append((row, row, Dependency.ITSELF, NO_RESOURCE, 0, 0))
+        elif (producer := window.find_producer(row)) is None:
+            found.append((row, row - 1, Dependency.ISSUE, NO_RESOURCE, *view.blocks.straight(row - 1, row)))
+        else:
+            is_guard = producer.resource == view.flow.guard_of[row]
+            dependency = Dependency.GUARD if is_guard else Dependency.READ_AFTER_WRITE
+            found.append((row, producer.row, dependency, *producer[1:]))
+    use_row, def_row, dependencies, resource, cycles, instructions = np.array(found, dtype=np.int64).reshape(-1, 6).T
     causes = Causes(
         use_row=use_row, def_row=def_row, share_ratio=np.ones(len(found)), cycles=cycles, instructions=instructions
     )
-    return build_cause_edges(view, reason, causes, dependency.astype(np.uint8), resource=resource)
-
-
-class _Found(NamedTuple):
-    """A cause; fields as in an edge."""
-
-    use_row: int
-    def_row: int
-    dependency: Dependency
-    resource: int
-    cycles: int
-    instructions: int
-
-
-def _find_cause(view: FunctionView, window: StallWindow, row: int) -> _Found:
-    if not window.has_issuer(row):
-        return _Found(row, row, Dependency.ITSELF, NO_RESOURCE, 0, 0)
-    producer = window.find_producer(row)
-    if producer is None:
-        return _Found(row, row - 1, Dependency.ISSUE, NO_RESOURCE, int(view.stall_cycles[row - 1]), 1)
-    is_guard = producer.resource == view.instructions.guard[row]
-    dependency = Dependency.GUARD if is_guard else Dependency.READ_AFTER_WRITE
-    return _Found(row, producer.row, dependency, producer.resource, producer.cycles, producer.instructions)
+    return build_edges(view, reason, causes, dependencies.astype(np.uint8), resource=resource)

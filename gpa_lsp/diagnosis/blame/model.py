@@ -4,7 +4,7 @@
 functions' columns. The same numbers index ``report.model.InstructionColumns``.
 
 Conservation: for every row and reason, samples on edges (those to itself included) plus unattributed ones are the samples that were taken
-there, all samples and latency samples alike. :func:`gpa_lsp.diagnosis.blame.conservation.check_conservation` says so.
+there, all samples and latency samples alike. :func:`gpa_lsp.diagnosis.blame.blame.check_conservation` says so.
 """
 
 from collections.abc import Iterable, Sequence
@@ -217,7 +217,7 @@ class KernelBlame(Struct, frozen=True, kw_only=True):
 
     blamer: str  # name of the blamer, e.g. ``scoreboard``.
     edges: BlameEdges  # who is blamed for what
-    unattributed: Unattributed  # what nobody is blamed for
+    unattributed: Unattributed  # samples without a cause
     issue_counts: IssueCounts  # how often each row issued
     coverage: SingleDependencyCoverage  # single-dependency coverage
     wait_check: WaitCheck | None  # None without ``wait`` samples or without instructions

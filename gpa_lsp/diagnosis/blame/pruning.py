@@ -4,7 +4,7 @@ Source: GPA section IV, "Prune cold edges", rules 1 to 3 (Figure 4c), and Figure
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import IntEnum
 from itertools import product
 from typing import NamedTuple
@@ -12,23 +12,21 @@ from typing import NamedTuple
 from gpa_lsp.code.binary.model import ResourceKind
 from gpa_lsp.code.binary.opcodes import MemorySpace, Opcode, describe_mnemonic
 from gpa_lsp.diagnosis.blame.def_use import DefUse, is_scoreboard
-from gpa_lsp.diagnosis.blame.graph_search import BlockLists
-from gpa_lsp.diagnosis.blame.mandatory_blocks import MandatoryBlocks
-from gpa_lsp.diagnosis.blame.shortest_paths import Distance, ShortestPaths
-from gpa_lsp.diagnosis.blame.view import FunctionView
-from gpa_lsp.diagnosis.blame.work import WorkBudget
+from gpa_lsp.diagnosis.blame.paths import DominatorTree, ShortestPaths, find_components
+from gpa_lsp.diagnosis.blame.view import Distance, FunctionView
+from gpa_lsp.diagnosis.blame.work import STEPS_PER_BLOCK, WorkBudget
 from gpa_lsp.gpu.arch.hazards import CycleBounds, ProducerGroup
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.sections import Producer, ScoreboardKind
 
 UNBOUNDED = float("inf")
 
-_Kinds = frozenset[tuple[ResourceKind, bool]]
+_Kinds = frozenset[tuple[int, bool]]  # Kinds of resources, each with whether it is the guard
 _BEHIND_SCOREBOARD = (ScoreboardKind.LONG, ScoreboardKind.SHORT)
 
 
-class LatencyBounds:
-    """How long the consumer of a result may have to wait for it, at most, with nothing else going on.
+def bound_latency(architecture: Architecture | None, writer: str, reader: str, kinds: _Kinds) -> float:
+    """How long the consumer of a result may have to wait for it, at most, with nothing else going on, in cycles.
 
     * Fixed latencies are those of the architecture's hazard tables, for the pair of opcodes; the longest of a pair's cases.
     * Variable ones are the upper bounds of the producer table: a global access that misses the TLB, as published; an access to another
@@ -40,44 +38,29 @@ class LatencyBounds:
         architecture: its tables; None: nothing is bounded.
 
     Source: GPA section IV, rule 3.
+
+    >>> from gpa_lsp.gpu.arch.lookup import find_architecture
+    >>> ampere = find_architecture((8, 6))
+    >>> bound_latency(ampere, "IADD3", "FFMA", frozenset({(ResourceKind.REGISTER, False)}))
+    5
+    >>> bound_latency(ampere, "ISETP.LT.AND", "BRA", frozenset({(ResourceKind.PREDICATE, True)}))
+    13
+    >>> bound_latency(ampere, "LDG.E", "FFMA", frozenset()), bound_latency(ampere, "STG.E", "FFMA", frozenset())
+    (1400.0, 1400.0)
     """
-
-    __slots__ = ("_architecture", "_known")
-
-    def __init__(self, architecture: Architecture | None) -> None:
-        self._architecture = architecture
-        self._known: dict[tuple[str, str, _Kinds], float] = {}
-
-    def find(self, writer: str, reader: str, kinds: _Kinds) -> float:
-        """The bound for a pair of mnemonics, in cycles.
-
-        >>> from gpa_lsp.gpu.arch.lookup import find_architecture
-        >>> bounds = LatencyBounds(find_architecture((8, 6)))
-        >>> bounds.find("IADD3", "FFMA", frozenset({(ResourceKind.REGISTER, False)}))
-        5
-        >>> bounds.find("ISETP.LT.AND", "BRA", frozenset({(ResourceKind.PREDICATE, True)}))
-        13
-        >>> bounds.find("LDG.E", "FFMA", frozenset()), bounds.find("STG.E", "FFMA", frozenset())
-        (1400.0, 1400.0)
-        """
-        key = (writer, reader, kinds)
-        bound = self._known.get(key)
-        if bound is None:
-            bound = self._known[key] = UNBOUNDED if self._architecture is None else self._find(self._architecture, *key)
-        return bound
-
-    def _find(self, architecture: Architecture, writer: str, reader: str, kinds: _Kinds) -> float:
-        producer = architecture.find_producer(writer)
-        if producer is not None and producer.scoreboard.value in _BEHIND_SCOREBOARD:
-            return _bound_variable(architecture, writer, producer)
-        fixed = [
-            bounds.high_cycles
-            for kind, is_guard in kinds
-            for bounds in _list_fixed(architecture, writer, reader, kind, is_guard)
-        ]
-        if producer is not None and producer.unloaded_max_cycles.value is not None:
-            fixed.append(int(producer.unloaded_max_cycles.value))
-        return max(fixed, default=UNBOUNDED)
+    if architecture is None:
+        return UNBOUNDED
+    producer = architecture.find_producer(writer)
+    if producer is not None and producer.scoreboard.value in _BEHIND_SCOREBOARD:
+        return _bound_variable(architecture, writer, producer)
+    fixed = [
+        bounds.high_cycles
+        for kind, is_guard in kinds
+        for bounds in _list_fixed(architecture, writer, reader, kind, is_guard)
+    ]
+    if producer is not None and producer.unloaded_max_cycles.value is not None:
+        fixed.append(int(producer.unloaded_max_cycles.value))
+    return max(fixed, default=UNBOUNDED)
 
 
 def _bound_variable(architecture: Architecture, writer: str, producer: Producer) -> float:
@@ -92,20 +75,20 @@ def _bound_variable(architecture: Architecture, writer: str, producer: Producer)
 
 
 def _list_fixed(
-    architecture: Architecture, writer: str, reader: str, kind: ResourceKind, is_guard: bool
+    architecture: Architecture, writer: str, reader: str, kind: int, is_guard: bool
 ) -> Iterator[CycleBounds]:
     """The bounds of all cases in which the reader can read a resource of this kind."""
     found: Iterable[CycleBounds | None]
-    if kind is ResourceKind.REGISTER:
+    if kind == ResourceKind.REGISTER:
         found = (
             architecture.find_register_latency(
                 writer, reader, result_register=result, source_operand=operand, source_register=register
             )
             for result, operand, register in product((0, 1), (0, 2), (0, 1))
         )
-    elif kind is ResourceKind.PREDICATE:
+    elif kind == ResourceKind.PREDICATE:
         found = (architecture.find_predicate_latency(writer, reader, is_guard=is_guard),)
-    elif kind is ResourceKind.UNIFORM_REGISTER:
+    elif kind == ResourceKind.UNIFORM_REGISTER:
         found = (architecture.find_uniform_latency(writer, reader, is_bindless=one) for one in (False, True))
     else:
         found = (architecture.find_uniform_predicate_latency(writer, reader, is_guard=is_guard),)
@@ -200,39 +183,124 @@ def can_cause(opcode: Opcode, stall_class: StallClass, *, waits_for_operands: bo
     return opcode.synchronises is not None
 
 
+class _MandatoryBlocks:
+    """Answers for one function which blocks cannot be avoided on the way from one block to another.
+
+    Dominators and post-dominators of the function decide most questions at once. Where they do not (within loops, mostly), two searches from
+    both ends try to meet without the blocks asked for; the one that comes to its end first decides.
+    """
+
+    def __init__(self, view: FunctionView, budget: WorkBudget) -> None:
+        graph = view.graph
+        self._blocks, self._budget = view.blocks, budget
+        self._known: dict[tuple[int, int, frozenset[int]], bool] = {}
+        self._dominators = DominatorTree(graph.immediate_dominator.tolist())
+        self._post_dominators = DominatorTree(graph.immediate_post_dominator.tolist())
+        self._is_reachable: list[bool] = graph.is_reachable.tolist()
+        self._reaches_end: list[bool] = graph.reaches_end.tolist()
+        self._order = [0] * graph.block_count
+        parts = find_components(range(graph.block_count), self._blocks.successors.__getitem__)
+        for place, part in enumerate(parts):
+            for block in part:
+                self._order[block] = -place
+
+    def is_separated(self, source: int, target: int, key: int, asked: Collection[int]) -> bool:
+        """Whether one of some blocks dominates the target but not the source, or post-dominates the source but not the target.
+
+        A way from an entry to the source that avoids such a block, and on to the target, must meet it after the source. It is enough to
+        look at the nearest one: those farther up dominate it.
+
+        Args:
+            key: names ``asked``, so that what was found is remembered.
+        """
+        if self._is_reachable[source] and self._is_reachable[target]:
+            nearest = self._dominators.find_nearest(key, self._dominators.parent[target], asked)
+            if nearest >= 0 and not self._dominators.is_above(nearest, source):
+                return True
+        if self._reaches_end[source] and self._reaches_end[target]:
+            nearest = self._post_dominators.find_nearest(key, self._post_dominators.parent[source], asked)
+            return nearest >= 0 and not self._post_dominators.is_above(nearest, target)
+        return False
+
+    def has_any(self, source: int, target: int, path: Sequence[int], asked: Collection[int]) -> bool:
+        """Whether one of some blocks lies on every path from the end of ``source`` to the start of ``target``.
+
+        Raises:
+            OutOfWorkError: the budget is spent.
+        """
+        candidates = frozenset(block for block in path if block in asked)
+        if not candidates or self._is_avoidable(source, target, candidates):
+            return False
+        return len(candidates) == 1 or any(
+            not self._is_avoidable(source, target, frozenset([block])) for block in candidates
+        )
+
+    def _is_avoidable(self, source: int, target: int, asked: frozenset[int]) -> bool:
+        """Whether some path avoids all of some blocks."""
+        key = (source, target, asked)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._search(source, target, asked)
+        return found
+
+    def _search(self, source: int, target: int, asked: frozenset[int]) -> bool:
+        """Two floods that take turns. A path from one cycle of the function to another only passes those that lie between in flow order."""
+        order = self._order
+        first, last = order[source], order[target]
+        forwards = _Flood(self._blocks.successors, source, lambda block: order[block] <= last and block not in asked)
+        backwards = _Flood(
+            self._blocks.predecessors, target, lambda block: order[block] >= first and block not in asked
+        )
+        if target in self._blocks.successors[source]:
+            return True
+        while forwards.waiting and backwards.waiting:
+            self._budget.charge(2 * STEPS_PER_BLOCK)
+            if forwards.advance(backwards.met, target) or backwards.advance(forwards.met, source):
+                return True
+        return False
+
+
+class _Flood:
+    """A search that spreads from a block over its neighbours, level by level, one block at a time."""
+
+    def __init__(self, neighbours: Sequence[Sequence[int]], start: int, is_allowed: Callable[[int], bool]) -> None:
+        self._neighbours = neighbours
+        self._is_allowed = is_allowed
+        self._start = start
+        self._place = 0
+        self.met: set[int] = set()
+        self.order = [start]
+
+    @property
+    def waiting(self) -> bool:
+        """There are blocks left to look at."""
+        return self._place < len(self.order)
+
+    def advance(self, others: Collection[int], goal: int) -> bool:
+        """Look at one more block; whether the search has met another one, or its goal."""
+        block = self.order[self._place]
+        self._place += 1
+        for one in self._neighbours[block]:
+            if one == goal or one in others:
+                return True
+            if one != self._start and one not in self.met and self._is_allowed(one):
+                self.met.add(one)
+                self.order.append(one)
+        return False
+
+
 class Pruner:
     """Rules 2 and 3 for one function.
 
     Args:
-        view: the function.
-        blocks: its blocks.
-        def_use: its defs and uses.
         paths: its shortest paths.
         budget: pays for the searches.
     """
 
-    __slots__ = (
-        "_blocks",
-        "_def_use",
-        "_known_latencies",
-        "_latencies",
-        "_mandatory",
-        "_paths",
-        "_using",
-        "_view",
-        "_writers",
-    )
-
-    def __init__(
-        self, view: FunctionView, blocks: BlockLists, def_use: DefUse, paths: ShortestPaths, budget: WorkBudget
-    ) -> None:
-        self._view = view
-        self._blocks = blocks
-        self._def_use = def_use
-        self._paths = paths
-        self._mandatory = MandatoryBlocks(view.graph, blocks, budget)
-        self._latencies = LatencyBounds(view.architecture)
-        self._known_latencies: dict[tuple[str, str, int, tuple[int, ...]], float] = {}
+    def __init__(self, view: FunctionView, def_use: DefUse, paths: ShortestPaths, budget: WorkBudget) -> None:
+        self._view, self._blocks, self._def_use, self._paths = view, view.blocks, def_use, paths
+        self._mandatory = _MandatoryBlocks(view, budget)
+        self._latencies: dict[tuple[str, str, _Kinds], float] = {}
         self._using: dict[int, frozenset[int]] = {}
         self._writers: dict[int, tuple[int, ...]] = {}
 
@@ -255,18 +323,15 @@ class Pruner:
         return None if kept is None else (kept, distance)
 
     def find_latency(self, edge: DependencyEdge) -> float:
-        """Upper bound of the latency of an edge's def, in cycles; infinite where nobody knows one."""
-        guard = self._def_use.guard[edge.use_row]
-        writer, reader = self._view.mnemonic(edge.def_row), self._view.mnemonic(edge.use_row)
-        key = (writer, reader, guard, edge.by_result)
-        bound = self._known_latencies.get(key)
+        """Upper bound of the latency of an edge's def, in cycles; infinite where none is known."""
+        guard = self._view.flow.guard_of[edge.use_row]
+        kinds = frozenset(
+            (resource >> 8, resource == guard) for resource in edge.by_result if not is_scoreboard(resource)
+        )
+        key = (self._view.mnemonic(edge.def_row), self._view.mnemonic(edge.use_row), kinds)
+        bound = self._latencies.get(key)
         if bound is None:
-            kinds = frozenset(
-                (ResourceKind(resource >> 8), resource == guard)
-                for resource in edge.by_result
-                if not is_scoreboard(resource)
-            )
-            bound = self._known_latencies[key] = self._latencies.find(writer, reader, kinds)
+            bound = self._latencies[key] = bound_latency(self._view.architecture, *key)
         return bound
 
     def find_reach(self, use_row: int, resource: int) -> float:
@@ -292,7 +357,7 @@ class Pruner:
     def is_used_on_every_path(self, edge: DependencyEdge, resource: int) -> bool:
         """Rule 2: whether one instruction without a guard uses a resource on every path from an edge's def to its use.
 
-        Whoever got past an instruction that used one of the def's results had them all; and its operands had been read before.
+        What got past an instruction that used one of the def's results had them all; and its operands had been read before.
 
         Raises:
             OutOfWorkError: the budget is spent.

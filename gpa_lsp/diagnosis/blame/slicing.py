@@ -11,22 +11,32 @@ Searches run within the function: calls are stepped over, entries end the path. 
 that many uses of one value cost little more than one. A use that can see more than :data:`MOST_SOURCES` defs of one resource is given those
 that are near enough to matter, and as many of the others.
 
-Source: GPA section IV, "Backward slicing", "Virtual barrier registers", "Predicated instructions" (Figure 4a).
+Blocks in which different defs of one resource can meet are *joins*. A block that is none sees what the end of its immediate dominator sees,
+however many blocks lie between.
+
+Source: GPA section IV, "Backward slicing", "Virtual barrier registers", "Predicated instructions" (Figure 4a). R. Cytron et al., "Efficiently
+computing static single assignment form and the control dependence graph", TOPLAS 13 (1991), 451-490: joins are the iterated dominance frontier of
+the blocks with defs.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
+import numpy as np
+
 from gpa_lsp.code.binary.model import ResourceKind
 from gpa_lsp.diagnosis.blame.def_use import UNCONDITIONAL, DefUse
-from gpa_lsp.diagnosis.blame.graph_search import STEPS_PER_BLOCK, STEPS_PER_EDGE, BlockLists, charge, find_components
-from gpa_lsp.diagnosis.blame.joins import Joins
-from gpa_lsp.diagnosis.blame.shortest_paths import DominatorDistances, ShortestPaths
-from gpa_lsp.diagnosis.blame.work import WorkBudget
+from gpa_lsp.diagnosis.blame.paths import DominatorDistances, DominatorTree, ShortestPaths, find_components
+from gpa_lsp.diagnosis.blame.view import FunctionView
+from gpa_lsp.diagnosis.blame.work import STEPS_PER_BLOCK, STEPS_PER_EDGE, WorkBudget
 
 MOST_SOURCES = 16  # Defs of one resource that are remembered above a block
+
+# Longest total way up the dominator tree, per block of the function. Deep nests of loops need the square of their depth; for them every block with
+# several predecessors is taken for a join.
+MOST_FRONTIER_STEPS_PER_BLOCK = 64
 
 _PREDICATES = (ResourceKind.PREDICATE, ResourceKind.UNIFORM_PREDICATE)
 _STEPS_TO_PASS = 4  # What passing a block costs in which there is nothing to look at
@@ -58,55 +68,88 @@ class _Places(NamedTuple):
 _NOTHING: frozenset[int] = frozenset()
 
 
+class Joins:
+    """The joins of one function.
+
+    Blocks that cannot be reached from an entry, and those that such blocks lead to, count as joins always: dominators do not know of them.
+    """
+
+    def __init__(self, view: FunctionView, dominator: Sequence[int]) -> None:
+        self._dominator, blocks = dominator, view.blocks
+        lost = set(np.flatnonzero(~view.graph.is_reachable).tolist())
+        always = lost.union(*(blocks.successors[block] for block in lost))
+        # blocks that can be entered in several ways; an entry can from outside
+        split = [
+            (block, before)
+            for block, before in enumerate(blocks.predecessors)
+            if len(before) > 1 or dominator[block] < 0
+        ]
+        frontier = self._find_frontier(split)
+        if frontier is None:
+            always.update(block for block, _ in split)
+        self._frontier = frontier or {}
+        self._always = frozenset(always)
+        self._always = self.find(always)
+
+    def find(self, definitions: Iterable[int]) -> frozenset[int]:
+        """The joins of defs in some blocks."""
+        found = set(self._always)
+        waiting = list(definitions)
+        while waiting:
+            for block in self._frontier.get(waiting.pop(), ()):
+                if block not in found:
+                    found.add(block)
+                    waiting.append(block)
+        return frozenset(found)
+
+    def _find_frontier(self, split: Iterable[tuple[int, Sequence[int]]]) -> dict[int, list[int]] | None:
+        """Block → the blocks where its dominance ends; None when that takes too long."""
+        left = MOST_FRONTIER_STEPS_PER_BLOCK * len(self._dominator)
+        frontier: dict[int, list[int]] = {}
+        for block, before in split:
+            for one in before:
+                above = one
+                while above not in (self._dominator[block], -1):
+                    frontier.setdefault(above, []).append(block)
+                    above = self._dominator[above]
+                    left -= 1
+                if left < 0:
+                    return None
+        return frontier
+
+
 class Slicer:
     """Slices the instructions of one function.
 
     Args:
-        blocks: of the function.
-        joins: of the function.
-        def_use: of the function.
         paths: shortest paths of the function.
         find_reach: (use, resource) → how many instructions before a use a def of the resource may lie and still matter.
         budget: pays for the searches.
     """
 
-    __slots__ = (
-        "_above",
-        "_blocks",
-        "_budget",
-        "_def_use",
-        "_distances",
-        "_find_reach",
-        "_joins",
-        "_places",
-        "_ways_up",
-        "_writes_predicates",
-    )
-
     def __init__(
         self,
-        blocks: BlockLists,
-        joins: Joins,
+        view: FunctionView,
         def_use: DefUse,
         *,
         paths: ShortestPaths,
         find_reach: Callable[[int, int], float],
         budget: WorkBudget,
     ) -> None:
-        self._blocks = blocks
-        self._joins = joins
-        self._def_use = def_use
-        self._distances = DominatorDistances(blocks, joins.dominator, paths)
+        self._view, self._blocks, self._def_use = view, view.blocks, def_use
+        self._dominators = DominatorTree(view.graph.immediate_dominator.tolist())
+        self._joins = Joins(view, self._dominators.parent)
+        self._distances = DominatorDistances(view.blocks, self._dominators.parent, paths)
         self._find_reach = find_reach
         self._budget = budget
         self._above: dict[int, dict[_Node, frozenset[int]]] = {}
         self._places: dict[int, _Places] = {}
         self._ways_up: dict[int, dict[int, list[tuple[int, int, int]]]] = {}
-        self._writes_predicates = [False] * len(blocks.first)
+        self._writes_predicates = [False] * len(self._blocks.first)
         for resource, rows in def_use.definitions.items():
             if resource >> 8 in _PREDICATES:
                 for row in rows:
-                    self._writes_predicates[blocks.block_of[row]] = True
+                    self._writes_predicates[self._blocks.block_of[row]] = True
 
     def find_sources(self, row: int) -> dict[int, tuple[int, ...]]:
         """The immediate sources of an instruction: def → what the instruction uses of it, in the order of ``DefUse.uses``.
@@ -114,7 +157,7 @@ class Slicer:
         Raises:
             OutOfWorkError: the budget is spent.
         """
-        guard, condition = self._def_use.guard[row], self._def_use.condition[row]
+        guard, condition = self._view.flow.guard_of[row], self._def_use.condition[row]
         sources: dict[int, tuple[int, ...]] = {}
         for resource, near in zip(self._def_use.uses[row], self._def_use.near[row], strict=True):
             if near >= 0:
@@ -123,7 +166,7 @@ class Slicer:
             asked = UNCONDITIONAL if resource == guard else condition
             found = self.find_definitions(row, resource, asked)
             if len(found) > 1:  # one def each is paid for by the size of the function
-                charge(self._budget, STEPS_PER_EDGE * len(found))
+                self._budget.charge(STEPS_PER_EDGE * len(found))
             for definition in found:
                 sources[definition] = (*sources.get(definition, ()), resource)
         return sources
@@ -177,7 +220,7 @@ class Slicer:
         """The defs that a search sees through the blocks before a block, up to where it has to be split again."""
         before = self._blocks.predecessors[node.block]
         is_plain = node.is_plain
-        charge(self._budget, (STEPS_PER_BLOCK + 2 * len(before)) * (1 if is_plain else 2))
+        self._budget.charge((STEPS_PER_BLOCK + 2 * len(before)) * (1 if is_plain else 2))
         found: list[int] = []
         above: list[_Node] = []
         for one in before:
@@ -206,14 +249,14 @@ class Slicer:
         """From the start of a block up to the first one where the search has to be split: the defs on the way, and what is left to do."""
         if not node.is_plain or node.block in self._find_places(resource).joins:
             return [], node
-        return self._pass_dominators(resource, self._joins.dominator[node.block])
+        return self._pass_dominators(resource, self._dominators.parent[node.block])
 
     def _pass_dominators(self, resource: int, block: int) -> tuple[list[int], _Node | None]:
         """The same from the end of a block (-1: an entry), for a search that asks for all cases and has met nothing."""
         places = self._find_places(resource)
         found: list[int] = []
         while block >= 0:
-            block = self._joins.find_nearest(resource, block, places.stops)
+            block = self._dominators.find_nearest(resource, block, places.stops)
             if block < 0:
                 break
             last_def = places.last_def.get(block)
@@ -225,7 +268,7 @@ class Slicer:
                 found += local
             if left is None or not left.is_plain or block in places.joins:
                 return found, left
-            block = self._joins.dominator[block]
+            block = self._dominators.parent[block]
         return found, None
 
     def _find_places(self, resource: int) -> _Places:
@@ -235,7 +278,7 @@ class Slicer:
             last_def = {self._blocks.block_of[row]: row for row in rows}
             joins = self._joins.find(last_def)
             places = self._places[resource] = _Places(last_def, joins, joins.union(last_def))
-            charge(self._budget, len(rows) + len(joins))  # paid behind, so that it is not done again for nothing
+            self._budget.charge(len(rows) + len(joins))  # paid behind, so that it is not done again for nothing
         return places
 
     def _find_near(self, row: int, resource: int, start: _Node) -> frozenset[int]:
@@ -257,14 +300,14 @@ class Slicer:
             if passed >= reach:
                 break
             if block in last_def or (writes_predicates[block] and not is_plain):
-                charge(self._budget, STEPS_PER_BLOCK)
+                self._budget.charge(STEPS_PER_BLOCK)
                 local, left = self._scan(resource, end, _Node(block, condition, covered), end - (reach - passed))
                 found.update(local)
                 if left is None:
                     continue
                 _, condition, covered = left
             else:
-                charge(self._budget, _STEPS_TO_PASS)
+                self._budget.charge(_STEPS_TO_PASS)
             passed += end - blocks.first[block]
             if passed >= reach:
                 continue
@@ -281,9 +324,9 @@ class Slicer:
         ways = self._ways_up.setdefault(resource, {})
         if block not in ways:
             before = self._blocks.predecessors[block]
-            charge(self._budget, STEPS_PER_BLOCK + len(before))
+            self._budget.charge(STEPS_PER_BLOCK + len(before))
             stops = self._find_places(resource).stops
-            found = [(one, self._joins.find_nearest(resource, one, stops)) for one in before]
+            found = [(one, self._dominators.find_nearest(resource, one, stops)) for one in before]
             ways[block] = [
                 (above, self._blocks.last[above] + 1, self._distances.measure(one, above))
                 for one, above in found
@@ -310,7 +353,7 @@ class Slicer:
                 if of_def in (UNCONDITIONAL, condition) or of_def ^ 1 in covered:
                     return found, None
                 covered |= {of_def}
-            charge(self._budget, 1)
+            self._budget.charge(1)
             end = row
             place -= 1
         if lowest > first:

@@ -1,26 +1,90 @@
-"""What a blamer sees of one function: its instructions, control codes and samples, with the facts of each opcode looked up once."""
+"""What a blamer sees of one function: its instructions, control codes and samples, its blocks as lists, and distances along straight code."""
 
 from collections.abc import Mapping
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import field
 
 from gpa_lsp.code.binary.model import ControlCodes, Instructions
-from gpa_lsp.code.binary.opcodes import Opcode, describe_mnemonic
+from gpa_lsp.code.binary.opcodes import Opcode
+from gpa_lsp.code.control_flow.graph import reverse_edges
 from gpa_lsp.code.control_flow.model import FlowGraph
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.sections import ScoreboardKind
+from gpa_lsp.kernel.dataflow.value_flow import FunctionFlow, build_flow
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
 
 
-class FunctionView(ColumnRecord, frozen=True, kw_only=True):
+class Distance(NamedTuple):
+    """The length of a path, from the issue of one instruction to that of another, so that those of consecutive pieces add up.
+
+    Of two distances the one with fewer cycles is the smaller.
+    """
+
+    cycles: int  # sum of the encoded stall counts of the first instruction and of all between: the earliest issue
+    instructions: int  # from after the first up to and including the last; 1 where it follows directly
+
+    def then(self, other: "Distance") -> "Distance":
+        """This path, and another one from its end.
+
+        >>> Distance(7, 2).then(Distance(1, 1))
+        Distance(cycles=8, instructions=3)
+        """
+        return Distance(self.cycles + other.cycles, self.instructions + other.instructions)
+
+
+NOWHERE = Distance(0, 0)  # From an instruction to itself
+
+
+class Blocks:
+    """The flow graph of a function as lists, for loops that look at one block after the other, and distances in constant time.
+
+    Attributes:
+        first, last: first and last instruction of each block, inclusive.
+        block_of: block of each instruction.
+        successors, predecessors: blocks that can follow each block, and that each can follow, ascending; calls are stepped over.
+        cycles_before: sum of the stall counts of all instructions before each, by address.
+    """
+
+    __slots__ = ("block_of", "cycles_before", "first", "last", "predecessors", "successors")
+
+    def __init__(self, flow: FunctionFlow, stall_cycles: npt.NDArray[np.int64]) -> None:
+        self.first, self.last, self.block_of = flow.first, flow.last, flow.block_of_row
+        self.successors = flow.graph.list_successors()
+        self.predecessors = reverse_edges(self.successors)
+        self.cycles_before: list[int] = [0, *np.cumsum(stall_cycles).tolist()]
+
+    def count_instructions(self, block: int) -> int:
+        """Instructions of a block."""
+        return self.last[block] - self.first[block] + 1
+
+    def straight(self, first_row: int, last_row: int) -> Distance:
+        """From one instruction to a later one in address order, all between them executed; ``last_row`` may be one past the last."""
+        return Distance(self.cycles_before[last_row] - self.cycles_before[first_row], last_row - first_row)
+
+    def across(self, block: int) -> Distance:
+        """From the first instruction of a block to whatever follows it."""
+        return self.straight(self.first[block], self.last[block] + 1)
+
+    def to_end(self, row: int) -> Distance:
+        """From an instruction to whatever follows its block."""
+        return self.straight(row, self.last[self.block_of[row]] + 1)
+
+    def from_start(self, row: int) -> Distance:
+        """From the first instruction of its block to an instruction."""
+        return self.straight(self.first[self.block_of[row]], row)
+
+
+class FunctionView(ColumnRecord, frozen=True, kw_only=True, dict=True):
     """One function section of a kernel, with n instructions and k reasons; rows are instruction numbers of the function."""
 
-    name: str  # mangled name of the section's function
     instructions: Instructions  # decoded
     graph: FlowGraph  # blocks, loops, calls
+    flow: FunctionFlow  # both as lists
     control: ControlCodes  # scheduling bits
     # its table; None when unknown: then no candidate is excluded by what a reason can mean
     architecture: Architecture | None
@@ -29,12 +93,8 @@ class FunctionView(ColumnRecord, frozen=True, kw_only=True):
     # int64[n, k]; zeros where they are unknown, which the kernel's blame then says
     latency_samples: npt.NDArray[np.int64]
     issue_counts: npt.NDArray[np.float64]  # float64[n], see :class:`~gpa_lsp.diagnosis.blame.model.IssueCounts`
-    opcodes: tuple[Opcode, ...]  # facts of each distinct mnemonic (parallel to ``instructions.mnemonics``)
-    # under which reason a wait for the result of each distinct mnemonic counts; None when not known
-    scoreboards: tuple[ScoreboardKind | None, ...]
     # int64[n], the encoded stall count, at least 1: what an instruction adds to an encoded distance
     stall_cycles: npt.NDArray[np.int64]
-    _mnemonic_of: list[int]
     # int64[n], by warps, -1 where an instruction has no count; None when none is known to have executed
     executions: npt.NDArray[np.int64] | None = None
     # name in :data:`~gpa_lsp.kernel.place.COUNTERS` → int64[n], -1 where an instruction has no value; those not collected are missing
@@ -43,17 +103,27 @@ class FunctionView(ColumnRecord, frozen=True, kw_only=True):
     def __len__(self) -> int:
         return len(self.instructions)
 
+    @cached_property
+    def is_sampled(self) -> npt.NDArray[np.bool_]:
+        """bool[n], instructions with samples of any reason."""
+        return np.asarray(self.all_samples.any(axis=1), dtype=np.bool_)
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The flow graph as lists."""
+        return Blocks(self.flow, self.stall_cycles)
+
     def opcode(self, row: int) -> Opcode:
         """Facts of the opcode of instruction ``row``."""
-        return self.opcodes[self._mnemonic_of[row]]
+        return self.flow.opcode(row)
 
     def mnemonic(self, row: int) -> str:
         """Opcode with modifiers of instruction ``row``."""
-        return self.instructions.mnemonics[self._mnemonic_of[row]]
+        return self.flow.mnemonic(row)
 
     def scoreboard(self, row: int) -> ScoreboardKind | None:
-        """Under which reason a wait for instruction ``row`` counts; None when not known."""
-        return self.scoreboards[self._mnemonic_of[row]]
+        """Under which reason a wait for the result of instruction ``row`` counts; None when not known."""
+        return None if self.architecture is None else self.architecture.find_scoreboard(self.mnemonic(row))
 
     def reason_index(self, reason: str) -> int | None:
         """The column of a reason; None when the kernel has no sample of it."""
@@ -65,35 +135,27 @@ def read_latency(function: FunctionSamples) -> npt.NDArray[np.int64]:
     return np.zeros_like(function.all_samples) if function.latency_samples is None else function.latency_samples
 
 
-def view_function(
-    kernel: Kernel, function: FunctionSamples, issue_counts: npt.NDArray[np.float64]
-) -> FunctionView | None:
+def view_function(kernel: Kernel, index: int, issue_counts: npt.NDArray[np.float64]) -> FunctionView | None:
     """The view of one function of a kernel; None when it has no instructions to look at.
 
     Args:
+        index: into the kernel's functions.
         issue_counts: float64[n] of this function's rows.
     """
-    instructions, graph, control = function.instructions, function.graph, function.control
-    if instructions is None or graph is None or control is None or len(instructions) == 0:
+    function, flow = kernel.functions[index], build_flow(kernel.rows, index)
+    if flow is None or function.instructions is None or function.control is None:
         return None
-    architecture = kernel.architecture
-    scoreboards: list[ScoreboardKind | None] = [None] * len(instructions.mnemonics)
-    if architecture is not None:
-        scoreboards = [architecture.find_scoreboard(mnemonic) for mnemonic in instructions.mnemonics]
     return FunctionView(
-        name=function.name,
-        instructions=instructions,
-        graph=graph,
-        control=control,
-        architecture=architecture,
+        instructions=function.instructions,
+        graph=flow.graph,
+        flow=flow,
+        control=function.control,
+        architecture=kernel.architecture,
         reasons=kernel.reasons,
         all_samples=function.all_samples,
         latency_samples=read_latency(function),
         issue_counts=issue_counts,
-        opcodes=tuple(describe_mnemonic(mnemonic) for mnemonic in instructions.mnemonics),
-        scoreboards=tuple(scoreboards),
-        stall_cycles=np.maximum(control.stall_cycles.astype(np.int64), 1),
-        _mnemonic_of=instructions.mnemonic_index.tolist(),
+        stall_cycles=np.maximum(function.control.stall_cycles.astype(np.int64), 1),
         executions=function.executions if (function.executions > 0).any() else None,
         counters=function.counters,
     )

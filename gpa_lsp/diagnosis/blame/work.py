@@ -6,6 +6,14 @@ WORK_PER_INSTRUCTION = 400  # Steps a function may cost per instruction; real ke
 
 LEAST_WORK = 2_000_000  # Steps that any function may cost
 
+STEPS_PER_BLOCK = 12  # What looking at one block costs a budget, where a step is some tenths of a microsecond
+
+STEPS_PER_EDGE = 40  # What finding and pruning one edge of the dependency graph costs
+
+
+class OutOfWorkError(Exception):
+    """The function's budget is spent; the blamer gives up on the instruction it was looking at, and says so."""
+
 
 class WorkBudget(Struct):
     """Steps left for a function. Searches call :meth:`spend` and stop, keeping what they have, when it says no."""
@@ -34,3 +42,12 @@ class WorkBudget(Struct):
             return False
         self.remaining -= steps
         return True
+
+    def charge(self, steps: int) -> None:
+        """Take ``steps`` away, for searches that have no part of an answer.
+
+        Raises:
+            OutOfWorkError: there are not so many left.
+        """
+        if not self.spend(steps):
+            raise OutOfWorkError

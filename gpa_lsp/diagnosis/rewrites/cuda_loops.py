@@ -11,9 +11,7 @@ from gpa_lsp.code.sources.cuda_declarations import Names, list_words
 from gpa_lsp.code.sources.directives import Pragma, find_directives
 from gpa_lsp.code.sources.trees import SourceTree, list_ancestors, read_text, walk_lines
 from gpa_lsp.diagnosis.rewrites.code import read_code
-from gpa_lsp.diagnosis.rewrites.edits import insert_line_above, read_indentation
-from gpa_lsp.diagnosis.rewrites.model import TextEdit, TextPlace
-from gpa_lsp.diagnosis.rewrites.titles import quote
+from gpa_lsp.diagnosis.rewrites.model import TextEdit, TextPlace, insert_line_above, quote, read_indentation
 from gpa_lsp.foundation.prose import Sentence, say
 
 if TYPE_CHECKING:

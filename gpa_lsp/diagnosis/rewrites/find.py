@@ -1,11 +1,13 @@
 """Which rewrites answer a piece of advice at some lines of a text."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
+
+from msgspec.structs import replace
 
 from gpa_lsp.code.sources.trees import read_tree
 from gpa_lsp.diagnosis.rewrites import kinds
-from gpa_lsp.diagnosis.rewrites.model import Proposal, Rewrite, RewriteContext, RewriteKind, Site
+from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteContext, RewriteKind, Site
 from gpa_lsp.foundation.catalogue import load_catalogue
 
 MOST_LINES = 64  # Lines looked at for one piece of advice, the first ones
@@ -46,26 +48,10 @@ def find_rewrites(file_name: str, text: str, lines: Collection[int], context: Re
     near = frozenset(sorted(line for line in lines if 0 < line <= tree.line_count)[:MOST_LINES])
     site = Site(tree=tree, lines=near, context=context)
     found: dict[object, Rewrite] = {}
-    for rewrite in _propose(site, chosen):
-        found.setdefault(rewrite.edits, rewrite)
-        if len(found) == MOST_REWRITES:
-            break
-    return tuple(found.values())
-
-
-def _propose(site: Site, chosen: Mapping[str, RewriteKind]) -> Iterator[Rewrite]:
     for name, kind in chosen.items():
-        if kind.language == site.tree.language.name:
-            yield from (_finish(name, kind, proposal) for proposal in kind.propose(site))
-
-
-def _finish(name: str, kind: RewriteKind, proposal: Proposal) -> Rewrite:
-    return Rewrite(
-        name=name,
-        title=proposal.title,
-        explanation=proposal.explanation,
-        optimizers=kind.optimizers,
-        edits=tuple(sorted(proposal.edits)),
-        changes_results=proposal.changes_results,
-        is_preferred=proposal.is_preferred,
-    )
+        for rewrite in kind.propose(site) if kind.language == tree.language.name else ():
+            edits = tuple(sorted(rewrite.edits))
+            found.setdefault(edits, replace(rewrite, name=name, optimizers=kind.optimizers, edits=edits))
+            if len(found) == MOST_REWRITES:
+                return tuple(found.values())
+    return tuple(found.values())

@@ -1,11 +1,15 @@
 """What rewriting takes and gives: :class:`RewriteContext` and :class:`Rewrite`, edits of one text that a person can take or leave."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from gpa_lsp.code.sources.trees import SourceTree
-from gpa_lsp.foundation.prose import Sentence
+from gpa_lsp.foundation.prose import Code, Sentence, list_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 
 class TextPlace(Struct, frozen=True, kw_only=True, order=True):
@@ -37,13 +41,14 @@ class RewriteContext(Struct, frozen=True, kw_only=True):
 class Rewrite(Struct, frozen=True, kw_only=True):
     """A change of the source that the text proves applicable; whether it pays, and whether what it promises holds, its author decides."""
 
-    name: str  # of its kind in the catalogue, e.g. ``unroll_loop``.
     title: Sentence  # what it does, in the imperative, without a full stop
     explanation: Sentence  # what it gains and what it costs or promises, plain sentences
-    optimizers: tuple[str, ...]  # names of those whose advice it answers
     edits: tuple[TextEdit, ...]  # in the order of the text, not overlapping
-    changes_results: bool  # numbers may come out differently
+    changes_results: bool = False  # numbers may come out differently
     is_preferred: bool = False  # nothing speaks against taking it: no result changes, no promise is made
+    # what every rewrite of its kind has, filled in by :mod:`gpa_lsp.diagnosis.rewrites.find`
+    name: str = ""  # of its kind in the catalogue, e.g. ``unroll_loop``
+    optimizers: tuple[str, ...] = ()  # names of those whose advice it answers
 
 
 class Site(Struct, frozen=True, kw_only=True):
@@ -54,19 +59,144 @@ class Site(Struct, frozen=True, kw_only=True):
     context: RewriteContext  # what else is known
 
 
-class Proposal(Struct, frozen=True, kw_only=True):
-    """What a kind of rewrite found; :class:`Rewrite` without what every one of its kind has."""
-
-    title: Sentence  # see :class:`Rewrite`
-    explanation: Sentence  # see :class:`Rewrite`
-    edits: tuple[TextEdit, ...]  # in any order
-    changes_results: bool = False  # see :class:`Rewrite`
-    is_preferred: bool = False  # see :class:`Rewrite`
-
-
 class RewriteKind(Struct, frozen=True, kw_only=True):
     """One kind of rewrite, a member of the catalogue :mod:`gpa_lsp.diagnosis.rewrites.kinds`."""
 
     language: str  # of the texts it can change, as in ``languages.toml``
     optimizers: tuple[str, ...]  # whose advice it answers
-    propose: Callable[[Site], Iterator[Proposal]]  # finds what can be changed at a site
+    propose: Callable[[Site], Iterator[Rewrite]]  # finds what can be changed at a site
+
+
+def replace_node(tree: SourceTree, node: "Node", text: str) -> TextEdit:
+    """Something else in place of a node."""
+    return TextEdit(start=_find_start(tree, node), end=_find_end(tree, node), text=text)
+
+
+def replace_between(tree: SourceTree, before: "Node", behind: "Node", text: str) -> TextEdit:
+    """Something else in place of all that stands between two nodes."""
+    return TextEdit(start=_find_end(tree, before), end=_find_start(tree, behind), text=text)
+
+
+def insert_before(tree: SourceTree, node: "Node", text: str) -> TextEdit:
+    """Text directly in front of a node."""
+    start = _find_start(tree, node)
+    return TextEdit(start=start, end=start, text=text)
+
+
+def insert_behind(tree: SourceTree, node: "Node", text: str) -> TextEdit:
+    """Text directly behind a node."""
+    end = _find_end(tree, node)
+    return TextEdit(start=end, end=end, text=text)
+
+
+def insert_line_above(
+    tree: SourceTree, node: "Node", text: str, *, indentation: bytes, row: int | None = None
+) -> TextEdit:
+    """A line of its own above the one on which a node begins, or above another one.
+
+    Args:
+        row: 0-based line above which it is put; None for the node's own.
+    """
+    end = find_line_end(tree.content, node.start_byte - node.start_point[1])
+    place = TextPlace(line=(node.start_point[0] if row is None else row) + 1, column=0)
+    return TextEdit(start=place, end=place, text=f"{indentation.decode('utf-8', 'replace')}{text}{end}")
+
+
+def read_indentation(tree: SourceTree, node: "Node") -> bytes | None:
+    """The white space in front of a node; None where something else stands before it on its line."""
+    before = tree.content[node.start_byte - node.start_point[1] : node.start_byte]
+    return None if before.strip() else before
+
+
+def find_line_end(content: bytes, position: int) -> str:
+    r"""How the line at a byte ends: ``\n`` or ``\r\n``; that of the first line for the last one.
+
+    >>> find_line_end(b"a\r\nb", 0), find_line_end(b"a\r\nb", 3), find_line_end(b"a", 0)
+    ('\r\n', '\r\n', '\n')
+    """
+    end = content.find(b"\n", position)
+    if end < 0:
+        end = content.find(b"\n")
+    return "\r\n" if end > 0 and content[end - 1 : end] == b"\r" else "\n"
+
+
+def _find_start(tree: SourceTree, node: "Node") -> TextPlace:
+    return _place(tree, node.start_byte, node.start_point[0], node.start_point[1])
+
+
+def _find_end(tree: SourceTree, node: "Node") -> TextPlace:
+    return _place(tree, node.end_byte, node.end_point[0], node.end_point[1])
+
+
+def _place(tree: SourceTree, position: int, row: int, column_bytes: int) -> TextPlace:
+    before = tree.content[position - column_bytes : position]
+    return TextPlace(line=row + 1, column=len(before.decode("utf-8", "replace")))
+
+
+def apply_edits(text: str, edits: Sequence[TextEdit]) -> str:
+    r"""The text with edits made.
+
+    Args:
+        text: lines end with ``\n`` or ``\r\n``.
+        edits: not overlapping; those at one place are made in their order.
+
+    Raises:
+        ValueError: they overlap, or are not in the text.
+
+    >>> place = TextPlace(line=2, column=1)
+    >>> apply_edits("a\nbc\n", [TextEdit(start=place, end=place, text="-")])
+    'a\nb-c\n'
+    """
+    starts = [0]
+    for line in text.split("\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    parts, position = [], 0
+    for edit in sorted(edits, key=lambda one: (one.start, one.end)):
+        start, end = (_find_offset(text, starts, place) for place in (edit.start, edit.end))
+        if not position <= start <= end:
+            raise ValueError(f"{edit} overlaps another edit")
+        parts += [text[position:start], edit.text]
+        position = end
+    return "".join([*parts, text[position:]])
+
+
+def _find_offset(text: str, starts: Sequence[int], place: TextPlace) -> int:
+    if not 1 <= place.line < len(starts):
+        raise ValueError(f"{place} is not in the text")
+    offset = starts[place.line - 1] + place.column
+    if not starts[place.line - 1] <= offset < starts[place.line]:
+        raise ValueError(f"{place} is not on its line")
+    return min(offset, len(text))
+
+
+_LONGEST_EXPRESSION = 32
+_MOST_NAMED = 3
+
+
+def quote(code: str) -> Sentence:
+    """A piece of code.
+
+    >>> quote("a[i]")
+    '`a[i]`'
+    """
+    return Sentence((Code(text=code),))
+
+
+def shorten(expression: str) -> Sentence:
+    """Code for a title: on one line, long code with an ellipsis.
+
+    >>> shorten("a[i]\\n  / b"), len(shorten("a + " * 20))
+    ('`a[i] / b`', 34)
+    """
+    words = " ".join(expression.split())
+    return quote(words if len(words) <= _LONGEST_EXPRESSION else f"{words[: _LONGEST_EXPRESSION - 1]}…")
+
+
+def join_code(expressions: Sequence[str]) -> Sentence:
+    """A few pieces of code, as a title names them.
+
+    >>> join_code(["a"]), join_code(["a", "b", "a"]), join_code(["a", "b", "c", "d"])
+    ('`a`', '`a` and `b`', '`a`, `b`, `c` and others')
+    """
+    unique = [quote(one) for one in dict.fromkeys(expressions)]
+    return list_of(unique if len(unique) <= _MOST_NAMED else [*unique[:_MOST_NAMED], "others"])

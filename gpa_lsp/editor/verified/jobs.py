@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from math import prod
 from pathlib import Path
 
-from gpa_lsp.diagnosis.rewrites.edits import apply_edits
-from gpa_lsp.diagnosis.rewrites.model import TextEdit
+from gpa_lsp.diagnosis.rewrites.model import TextEdit, apply_edits
 from gpa_lsp.editor.source.fixes import Fix
 from gpa_lsp.editor.verified.results import FixJob
 

@@ -80,7 +80,7 @@ class _Search:
         self._barriers = np.flatnonzero(marks)
 
     def find(self, barrier: int) -> tuple[npt.NDArray[np.int64], float, int] | None:
-        """Late instructions, part of the warps, samples; None when there are none or nobody counted executions.
+        """Late instructions, part of the warps, samples; None when there are none or executions were not counted.
 
         The instructions are int64 and numbered from the function's first.
         """

@@ -23,7 +23,7 @@ from gpa_lsp.kernel.scopes import find_scopes
 _STACK_POINTER = 1  # Resource number of R1, which compiled code uses as the stack pointer
 
 _LAST_USE = "LU"
-"""Modifier of a load that nobody repeats: the place may be dropped from the cache. ptxas gives it to reloads of spilled registers only.
+"""Modifier of a load that is not repeated: the place may be dropped from the cache. ptxas gives it to reloads of spilled registers only.
 
 Source: all spills of the fixtures, sm_75 to sm_120, and none of their arrays and saved registers."""
 
@@ -31,8 +31,6 @@ _OFFSET = re.compile(r"([+-]?)(-?)0x([0-9a-f]+)\]$")
 _WORD_BYTES = 4
 _WIDTH_BYTES = {"128": 16, "64": 8}
 _ADDITIONS = ("IADD3", "IADD", "VIADD", "IADD2", "LEA")
-
-_SLOT_BYTES = 4
 
 
 class LocalUse(Enum):
@@ -53,21 +51,6 @@ class LocalAccess(Struct, frozen=True, kw_only=True):
     is_indexed: bool  # the address depends on more than the stack pointer
     slots: tuple[int, ...]  # offsets from the stack pointer of the words it touches; empty when indexed
     value_row: int | None  # of a store, the instruction that computed the value; None when not found close by
-
-
-class _Seen(Struct, frozen=True):
-    """An access before it is known what for; rows of the function."""
-
-    row: int
-    is_store: bool
-    offset: int | None
-    bytes: int
-
-    @property
-    def slots(self) -> tuple[int, ...]:
-        if self.offset is None:
-            return ()
-        return tuple(range(self.offset, self.offset + self.bytes, _WORD_BYTES))
 
 
 def find_local_accesses(kernel: KernelRows) -> tuple[LocalAccess, ...]:
@@ -116,46 +99,47 @@ def list_slots(kernel: KernelRows, access: LocalAccess) -> list[tuple[int, int]]
     return [(routine, slot) for slot in access.slots]
 
 
-def count_slots(kernel: KernelRows, limits: Mapping[str, CompiledLimits]) -> int:
-    """Words of all frames that hold spilled registers."""
-    return len({slot for access in find_spills(kernel, limits) for slot in list_slots(kernel, access)})
-
-
 def measure_spills(kernel: KernelRows, limits: Mapping[str, CompiledLimits]) -> int:
     """Bytes of all frames of a thread that hold spilled registers."""
-    return count_slots(kernel, limits) * _SLOT_BYTES
+    return _WORD_BYTES * len({slot for access in find_spills(kernel, limits) for slot in list_slots(kernel, access)})
 
 
 def _find_in_routine(flow: FunctionFlow, rows: range, *, is_called: bool) -> Iterable[LocalAccess]:
-    seen = [_look_at(flow, row) for row in rows if flow.opcode(row).memory is MemorySpace.LOCAL]
-    saved = {slot for one in seen if is_called and _saves_register(flow, one, rows) for slot in one.slots}
-    spilled = {slot for one in seen if _LAST_USE in flow.mnemonic(one.row).split(".") for slot in one.slots}
-    if not any(one.offset is None for one in seen):
-        loaded = {slot for one in seen if not one.is_store for slot in one.slots}
-        stored = {slot for one in seen if one.is_store for slot in one.slots}
-        spilled |= loaded & stored
-    for one in seen:
-        use = LocalUse.ARRAY
-        if not saved.isdisjoint(one.slots):
-            use = LocalUse.SAVED_REGISTER
-        elif not spilled.isdisjoint(one.slots):
-            use = LocalUse.SPILL
-        value = _find_value(flow, one.row) if one.is_store else None
-        yield LocalAccess(
-            row=flow.first_row + one.row,
-            use=use,
-            is_store=one.is_store,
-            is_indexed=one.offset is None,
-            slots=one.slots,
-            value_row=None if value is None else flow.first_row + value,
+    seen = {row: _look_at(flow, row) for row in rows if flow.opcode(row).memory is MemorySpace.LOCAL}
+    saved = {
+        slot for row, one in seen.items() if is_called and _saves_register(flow, row, one, rows) for slot in one.slots
+    }
+    spilled = {slot for row, one in seen.items() if _LAST_USE in flow.mnemonic(row).split(".") for slot in one.slots}
+    if not any(one.is_indexed for one in seen.values()):
+        loaded, stored = (
+            {slot for one in seen.values() if one.is_store == is_store for slot in one.slots}
+            for is_store in (False, True)
         )
+        spilled |= loaded & stored
+    for one in seen.values():
+        if not saved.isdisjoint(one.slots):
+            yield replace(one, use=LocalUse.SAVED_REGISTER)
+        elif not spilled.isdisjoint(one.slots):
+            yield replace(one, use=LocalUse.SPILL)
+        else:
+            yield one
 
 
-def _look_at(flow: FunctionFlow, row: int) -> _Seen:
+def _look_at(flow: FunctionFlow, row: int) -> LocalAccess:
+    """An access, taken for one to an array until it is known what for."""
     modifiers = flow.mnemonic(row).split(".")
     width = next((bytes_ for name, bytes_ in _WIDTH_BYTES.items() if name in modifiers), _WORD_BYTES)
     operand = next((one for one in flow.operands(row) if parse_operand(one).kind is OperandKind.ADDRESS), "")
-    return _Seen(row, flow.opcode(row).access is Access.STORE, _find_offset(flow, row, operand), width)
+    offset, is_store = _find_offset(flow, row, operand), flow.opcode(row).access is Access.STORE
+    value = _find_value(flow, row, flow.rows_before(row)) if is_store else None
+    return LocalAccess(
+        row=flow.first_row + row,
+        use=LocalUse.ARRAY,
+        is_store=is_store,
+        is_indexed=offset is None,
+        slots=() if offset is None else tuple(range(offset, offset + width, _WORD_BYTES)),
+        value_row=None if value is None else flow.first_row + value,
+    )
 
 
 def _find_offset(flow: FunctionFlow, row: int, operand: str) -> int | None:
@@ -188,17 +172,14 @@ def _read_offset(operand: str) -> int:
     return int(match[3], 16) * (-1 if "-" in match[1] + match[2] else 1)
 
 
-def _saves_register(flow: FunctionFlow, one: _Seen, rows: range) -> bool:
+def _saves_register(flow: FunctionFlow, row: int, one: LocalAccess, rows: range) -> bool:
     """A store of a register that the routine has not written: its caller's."""
-    if not one.is_store or one.offset is None:
+    if not one.is_store or one.is_indexed or not parse_operand(flow.operands(row)[-1]).expand(1):
         return False
-    values = parse_operand(flow.operands(one.row)[-1]).expand(1)
-    if not values:
-        return False
-    window: Sequence[int] = [row for row in flow.rows_before(one.row) if row in rows]
-    return flow.find_def(one.row, values[0], window) is None
+    return _find_value(flow, row, [before for before in flow.rows_before(row) if before in rows]) is None
 
 
-def _find_value(flow: FunctionFlow, row: int) -> int | None:
+def _find_value(flow: FunctionFlow, row: int, window: Sequence[int]) -> int | None:
+    """The instruction of a window that computed the stored value."""
     values = parse_operand(flow.operands(row)[-1]).expand(1)
-    return flow.find_def(row, values[0], flow.rows_before(row)) if values else None
+    return flow.find_def(row, values[0], window) if values else None

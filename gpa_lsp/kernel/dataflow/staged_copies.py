@@ -1,12 +1,16 @@
-"""Copies from global to shared memory: through registers (a load, and a store of what it loaded), and asynchronous ones that are under way."""
+"""Copies from global to shared memory: through registers (a load, and a store of what it loaded), and asynchronous ones that are under way.
+
+Also the loads that one warp has in flight at once.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from gpa_lsp.code.binary.control_code import NO_BARRIER
 from gpa_lsp.code.binary.model import ResourceKind
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Pipe
 from gpa_lsp.code.binary.operands import OperandKind, parse_operand
@@ -141,3 +145,35 @@ def find_groups_pending(kernel: KernelRows) -> Mapping[int, int]:
             loop = find_scopes(kernel).loop_of(row)
             found[loop] = min(found.get(loop, allowed[0]), allowed[0])
     return found
+
+
+_BARRIERS = 6
+_COUNTED_WAIT = re.compile(r"DEPBAR\.LE SB(\d), 0x([0-9a-f]+)")
+_TURNS = 2  # A load may be waited for in the next pass through a loop
+
+
+def count_loads_in_flight(kernel: KernelRows, rows: Sequence[int]) -> int:
+    """The most loads from global memory that a warp has issued and not waited for, on its way through some rows.
+
+    Args:
+        kernel: its rows.
+        rows: of a loop, or of a whole kernel, ascending. They are passed in this order: an approximation where they branch.
+    """
+    is_load = mark_accesses(kernel, GLOBAL_SPACES, (Access.LOAD,))
+    control = kernel.control
+    pending = [0] * _BARRIERS
+    most = 0
+    for row in [*rows] * _TURNS:
+        mask = int(control.wait_mask[row])
+        for barrier in range(_BARRIERS):
+            if mask >> barrier & 1:
+                pending[barrier] = 0
+        counted = _COUNTED_WAIT.search(kernel.texts[row])
+        if counted is not None and int(counted[1]) < _BARRIERS:
+            barrier = int(counted[1])
+            pending[barrier] = min(pending[barrier], int(counted[2], 16))
+        barrier = int(control.write_barrier[row])
+        if is_load[row] and barrier != NO_BARRIER and barrier < _BARRIERS:
+            pending[barrier] += 1
+            most = max(most, sum(pending))
+    return most

@@ -6,7 +6,7 @@ is written again later in a loop body is not followed round the loop.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import lru_cache, reduce
+from functools import cached_property, lru_cache, reduce
 from operator import or_
 
 from gpa_lsp.code.binary.model import Instructions
@@ -51,6 +51,12 @@ class FunctionFlow:
         index: into ``kernel.functions``.
         first_row: the kernel's row of instruction 0.
         graph: its blocks.
+        reads_of, writes_of: resource numbers that each instruction reads, its guard's included, and writes; ascending.
+        guard_of: resource number of each instruction's guard; -1 without.
+        opcodes: facts of each distinct mnemonic.
+        mnemonic_of: index of each instruction's mnemonic.
+        first, last: first and last instruction of each block, inclusive.
+        block_of_row: block of each instruction.
     """
 
     def __init__(self, kernel: KernelRows, index: int, instructions: Instructions, graph: FlowGraph) -> None:
@@ -59,16 +65,14 @@ class FunctionFlow:
         self.first_row = int(kernel.first_rows[index])
         self.graph = graph
         self._instructions = instructions
-        self._reads = instructions.reads.split()
-        self._writes = instructions.writes.split()
-        self._read_masks = list(map(_make_mask, self._reads))
-        self._write_masks = list(map(_make_mask, self._writes))
-        self._guard: list[int] = instructions.guard.tolist()
-        self._mnemonic_index: list[int] = instructions.mnemonic_index.tolist()
-        self._opcodes = [describe_mnemonic(one) for one in instructions.mnemonics]
-        self._block_of: list[int] = graph.block_of_instruction.tolist()
-        self._first: list[int] = graph.first_instruction.tolist()
-        self._last: list[int] = graph.last_instruction.tolist()
+        self.reads_of = instructions.reads.split()
+        self.writes_of = instructions.writes.split()
+        self.guard_of: list[int] = instructions.guard.tolist()
+        self.mnemonic_of: list[int] = instructions.mnemonic_index.tolist()
+        self.opcodes = tuple(map(describe_mnemonic, instructions.mnemonics))
+        self.block_of_row: list[int] = graph.block_of_instruction.tolist()
+        self.first: list[int] = graph.first_instruction.tolist()
+        self.last: list[int] = graph.last_instruction.tolist()
         self._procedure_of: list[int] = graph.procedure_of_block.tolist()
         self._is_reachable: list[bool] = graph.is_reachable.tolist()
         self._dominator: list[int] = graph.immediate_dominator.tolist()
@@ -78,27 +82,32 @@ class FunctionFlow:
         self._before: tuple[int, int, list[int]] = (-1, 0, [])
 
     def __len__(self) -> int:
-        return len(self._mnemonic_index)
+        return len(self.mnemonic_of)
+
+    @cached_property
+    def _masks(self) -> tuple[list[int], list[int]]:
+        """What each instruction reads and writes, as masks."""
+        return list(map(_make_mask, self.reads_of)), list(map(_make_mask, self.writes_of))
 
     def mnemonic(self, row: int) -> str:
         """Opcode with modifiers."""
-        return self._instructions.mnemonics[self._mnemonic_index[row]]
+        return self._instructions.mnemonics[self.mnemonic_of[row]]
 
     def opcode(self, row: int) -> Opcode:
         """Facts of the opcode."""
-        return self._opcodes[self._mnemonic_index[row]]
+        return self.opcodes[self.mnemonic_of[row]]
 
     def reads(self, row: int) -> tuple[int, ...]:
         """Resource numbers read, the guard's included."""
-        return self._reads[row]
+        return self.reads_of[row]
 
     def writes(self, row: int) -> tuple[int, ...]:
         """Resource numbers written."""
-        return self._writes[row]
+        return self.writes_of[row]
 
     def guard(self, row: int) -> int:
         """Resource number of the guard; -1 without one."""
-        return self._guard[row]
+        return self.guard_of[row]
 
     def operands(self, row: int) -> tuple[str, ...]:
         """Operands as written, without reuse flags."""
@@ -110,11 +119,11 @@ class FunctionFlow:
 
     def block_of(self, row: int) -> int:
         """Its block."""
-        return self._block_of[row]
+        return self.block_of_row[row]
 
     def rows_of_block(self, block: int) -> range:
         """Rows of a block."""
-        return range(self._first[block], self._last[block] + 1)
+        return range(self.first[block], self.last[block] + 1)
 
     def written_in_loop(self, loop: int) -> frozenset[int]:
         """Resource numbers that some instruction of a loop writes."""
@@ -139,8 +148,8 @@ class FunctionFlow:
         if (known_row, known_limit) == (row, limit):
             return known
         found: list[int] = []
-        block = self._block_of[row]
-        found.extend(range(row - 1, max(self._first[block], row - limit) - 1, -1))
+        block = self.block_of_row[row]
+        found.extend(range(row - 1, max(self.first[block], row - limit) - 1, -1))
         for _ in range(_MOST_CLIMBS):
             block = self._dominator[block]
             if block < 0 or len(found) >= limit:
@@ -153,14 +162,14 @@ class FunctionFlow:
 
     def rows_after(self, row: int, limit: int = LONGEST_WINDOW) -> list[int]:
         """The rows among the next ``limit`` addresses that ``row`` comes before on every path, ascending."""
-        home = self._block_of[row]
+        home = self.block_of_row[row]
         found: list[int] = []
         start, end = row + 1, min(row + 1 + limit, len(self))
         while start < end:
-            block = self._block_of[start]
+            block = self.block_of_row[start]
             if self._procedure_of[block] != self._procedure_of[home]:
                 break
-            stop = min(self._last[block] + 1, end)
+            stop = min(self.last[block] + 1, end)
             if block == home or self._is_dominated(block, home):
                 found.extend(range(start, stop))
             start = stop
@@ -193,7 +202,7 @@ class FunctionFlow:
         found = sorted(set(seeds).difference(window))
         tainted: dict[int, set[int]] = {resource: set() for row in found for resource in self.writes(row)}
         for row in window:
-            block = self._block_of[row]
+            block = self.block_of_row[row]
             if row in seeds or (self._reads_any(row, block, tainted) and accepts(row)):
                 found.append(row)
                 tainted.update({resource: set() for resource in self.writes(row)})
@@ -205,7 +214,7 @@ class FunctionFlow:
 
     def _reads_any(self, row: int, block: int, tainted: Mapping[int, Collection[int]]) -> bool:
         """A row reads one of some values; each comes with the blocks that overwrite it, which hides it where they come on every path."""
-        values = [tainted[resource] for resource in self._reads[row] if resource in tainted]
+        values = [tainted[resource] for resource in self.reads_of[row] if resource in tainted]
         return bool(values) and any(not any(self._is_dominated(block, by) for by in blocks) for blocks in values)
 
     def find_feeders(self, members: Collection[int], window: Sequence[int], accepts: Callable[[int], bool]) -> set[int]:
@@ -218,18 +227,19 @@ class FunctionFlow:
         """
         inside, candidates = set(members), set(window).difference(members)
         found: set[int] = set()
+        reads, writes = self._masks
         read_inside = read_outside = 0  # values that rows behind the one looked at read, as masks of resource numbers
         for row in sorted({*window, *members, *self.rows_after(max(members), _LATER_READERS)}, reverse=True):
-            results = self._write_masks[row]
+            results = writes[row]
             if row in candidates and results & read_inside and not results & read_outside and accepts(row):
                 inside.add(row)
                 found.add(row)
             read_inside &= ~results
             read_outside &= ~results
             if row in inside:
-                read_inside |= self._read_masks[row]
+                read_inside |= reads[row]
             else:
-                read_outside |= self._read_masks[row]
+                read_outside |= reads[row]
         return found
 
 

@@ -24,10 +24,10 @@ from gpa_lsp.kernel.dataflow.accesses import (
     SECTOR_BYTES,
     count_access_bytes,
     count_per_request,
+    count_turns,
     measure_excess,
     read_modifiers,
 )
-from gpa_lsp.kernel.dataflow.repeated_loads import count_turns
 from gpa_lsp.kernel.scopes import Scope
 
 _SHARED = (ProducerGroup.SHARED_ATOMIC,)

@@ -18,7 +18,7 @@ from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.foundation.prose import Code, Sentence, capitalize, count, percent, say
-from gpa_lsp.kernel.dataflow.repeated_loads import count_turns
+from gpa_lsp.kernel.dataflow.accesses import count_turns
 from gpa_lsp.kernel.scopes import Scope
 
 _CATEGORIES = (BlameCategory.CONSTANT_MISS, BlameCategory.EXECUTION_CONSTANT, BlameCategory.MEMORY_CONSTANT)

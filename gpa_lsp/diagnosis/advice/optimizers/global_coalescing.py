@@ -27,10 +27,11 @@ from gpa_lsp.kernel.dataflow.accesses import (
     SECTOR_BYTES,
     count_access_bytes,
     count_per_request,
+    count_run_lengths,
+    find_access_runs,
     mark_accesses,
     measure_excess,
 )
-from gpa_lsp.kernel.dataflow.adjacent_accesses import count_run_lengths, find_access_runs
 from gpa_lsp.kernel.scopes import Scope
 
 _LINE_BYTES = 128

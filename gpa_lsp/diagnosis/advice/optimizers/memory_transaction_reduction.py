@@ -14,9 +14,18 @@ from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationO
 from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
 from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, capitalize, count, list_of, say
-from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, count_access_bytes, mark_accesses, measure_excess
-from gpa_lsp.kernel.dataflow.adjacent_accesses import WIDEST_ACCESS_BYTES, AccessRun, find_access_runs
-from gpa_lsp.kernel.dataflow.repeated_loads import InvariantLoad, find_invariant_loads, find_uniform_loads
+from gpa_lsp.kernel.dataflow.accesses import (
+    GLOBAL_SPACES,
+    WIDEST_ACCESS_BYTES,
+    AccessRun,
+    InvariantLoad,
+    count_access_bytes,
+    find_access_runs,
+    find_invariant_loads,
+    find_uniform_loads,
+    mark_accesses,
+    measure_excess,
+)
 from gpa_lsp.kernel.scopes import Scope
 
 _THROTTLE = "lg_throttle"

@@ -7,7 +7,7 @@ from gpa_lsp.diagnosis.advice.naming import WIDE_TYPES, quote, read_parts
 from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
 from gpa_lsp.diagnosis.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.foundation.prose import NOTHING, Code, count, say
-from gpa_lsp.kernel.dataflow.adjacent_accesses import AccessRun, find_access_runs
+from gpa_lsp.kernel.dataflow.accesses import AccessRun, find_access_runs
 
 NAME = "narrow-accesses"
 

@@ -6,7 +6,7 @@ from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
 from gpa_lsp.diagnosis.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.foundation.prose import Code, capitalize, say
-from gpa_lsp.kernel.dataflow.repeated_loads import find_invariant_loads
+from gpa_lsp.kernel.dataflow.accesses import find_invariant_loads
 
 NAME = "repeated-loads"
 

@@ -6,8 +6,7 @@ from msgspec import Struct
 
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.kernel.dataflow.accesses import count_access_bytes
-from gpa_lsp.kernel.dataflow.instruction_kinds import KINDS, InstructionKind
-from gpa_lsp.kernel.dataflow.queues import QUEUES
+from gpa_lsp.kernel.dataflow.instruction_kinds import KINDS, QUEUES, InstructionKind
 
 # Accesses to shared memory whose passes are counted
 SHARED_KINDS = frozenset({InstructionKind.SHARED_LOAD, InstructionKind.SHARED_STORE, InstructionKind.MATRIX_LOAD})

@@ -38,7 +38,7 @@ from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
 from gpa_lsp.diagnosis.analyses.questions import Analysis
 from gpa_lsp.foundation.numbers import Cell, Quantity
 from gpa_lsp.foundation.prose import Sentence, join, percent, say
-from gpa_lsp.kernel.dataflow.queues import QUEUES
+from gpa_lsp.kernel.dataflow.instruction_kinds import QUEUES
 
 _KEPT_RATIO = 0.99  # Reasons are kept until they cover this part of the stalls
 _MOST_REASONS = 8

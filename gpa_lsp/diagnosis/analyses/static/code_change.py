@@ -11,7 +11,7 @@ from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.diagnosis.analyses.static.model import KernelStatics
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, factor, join, list_of, number, percent, say, size
 from gpa_lsp.kernel.dataflow.instruction_kinds import InstructionKind, find_kind
-from gpa_lsp.kernel.dataflow.loads_in_flight import count_loads_in_flight
+from gpa_lsp.kernel.dataflow.staged_copies import count_loads_in_flight
 from gpa_lsp.kernel.dataflow.unrolling import find_unrolling
 from gpa_lsp.kernel.model import KernelRows
 from gpa_lsp.kernel.scopes import ScopeTree, find_scopes

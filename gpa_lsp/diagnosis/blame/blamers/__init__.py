@@ -2,27 +2,24 @@
 
 from typing import Protocol, runtime_checkable
 
-from msgspec import Struct
+import numpy as np
+import numpy.typing as npt
 
 from gpa_lsp.diagnosis.blame.model import BlameEdges, Unattributed
 from gpa_lsp.diagnosis.blame.view import FunctionView
 from gpa_lsp.diagnosis.blame.work import WorkBudget
+from gpa_lsp.foundation.records import ColumnRecord
 
 
-class DependencyGraph(Struct, frozen=True, kw_only=True):
-    """Who was taken into account, before and after pruning, for the node coverage; pairs are unique."""
-
-    # (use, def) rows before pruning, reasons that stay with their instruction left out
-    before: tuple[tuple[int, int], ...]
-    after: tuple[tuple[int, int], ...]  # after pruning; a subset of ``before``
-
-
-class FunctionBlame(Struct, frozen=True, kw_only=True):
+class FunctionBlame(ColumnRecord, frozen=True, kw_only=True):
     """What a blamer found in one function. Rows are instruction numbers of the function, groups count from 0."""
 
-    edges: BlameEdges  # who is blamed
+    edges: BlameEdges  # causes and their shares
     unattributed: Unattributed  # samples without a cause
-    dependencies: DependencyGraph  # for the coverage
+    # int64[m, 2], unique (use, def) rows of the dependency graph before pruning, for the node coverage; reasons that stay with their instruction left
+    # out
+    before: npt.NDArray[np.int64]
+    after: npt.NDArray[np.int64]  # those after pruning
 
 
 @runtime_checkable

@@ -16,21 +16,17 @@ Source: GPA section IV.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import count, repeat
-from typing import NamedTuple
 
 import numpy as np
 
 from gpa_lsp.code.binary.opcodes import Synchronisation
-from gpa_lsp.diagnosis.blame.apportioning import apportion
-from gpa_lsp.diagnosis.blame.blamers import DependencyGraph, FunctionBlame
+from gpa_lsp.diagnosis.blame.blamers import FunctionBlame
 from gpa_lsp.diagnosis.blame.categories import find_category
-from gpa_lsp.diagnosis.blame.def_use import PairFinder, find_def_use, is_scoreboard, number_synchronisation
-from gpa_lsp.diagnosis.blame.edges import EdgeBuilder, blame_themselves, join_edges, lose_samples
-from gpa_lsp.diagnosis.blame.graph_search import OutOfWorkError, list_blocks
-from gpa_lsp.diagnosis.blame.joins import Joins
-from gpa_lsp.diagnosis.blame.longest_paths import LongestPaths
-from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency, UnattributedCause
-from gpa_lsp.diagnosis.blame.operands import NO_RESOURCE, Connection, RegisterUses
+from gpa_lsp.diagnosis.blame.def_use import find_def_use, find_pairs, is_scoreboard, number_synchronisation
+from gpa_lsp.diagnosis.blame.edges import NO_RESOURCE, Connection, blame_themselves, connect, join_edges, lose_samples
+from gpa_lsp.diagnosis.blame.issue_counts import LEAST_ISSUES_SAMPLES
+from gpa_lsp.diagnosis.blame.model import BlameCategory, BlameEdges, Dependency, UnattributedCause
+from gpa_lsp.diagnosis.blame.paths import LongestPaths, ShortestPaths
 from gpa_lsp.diagnosis.blame.pruning import (
     DependencyEdge,
     Pruner,
@@ -40,14 +36,12 @@ from gpa_lsp.diagnosis.blame.pruning import (
     classify_reason,
     is_far_memory,
 )
-from gpa_lsp.diagnosis.blame.shortest_paths import Distance, ShortestPaths
 from gpa_lsp.diagnosis.blame.slicing import Slicer
-from gpa_lsp.diagnosis.blame.view import FunctionView
-from gpa_lsp.diagnosis.blame.work import WorkBudget
+from gpa_lsp.diagnosis.blame.view import NOWHERE, Distance, FunctionView
+from gpa_lsp.diagnosis.blame.work import OutOfWorkError, WorkBudget
 
 _ITSELF = Connection(Dependency.ITSELF, NO_RESOURCE)
 _SYNCHRONISATION = Connection(Dependency.SYNCHRONISATION, NO_RESOURCE)
-_NO_DISTANCE = Distance(0, 0)
 _BY_DEF_USE = (StallClass.MEMORY, StallClass.EXECUTION)
 _WAITS_AT = {
     "barrier": Synchronisation.BLOCK,
@@ -57,15 +51,33 @@ _WAITS_AT = {
 }
 
 
-class _Blame(NamedTuple):
-    """Who is blamed for what part of the samples of a use and reason."""
+def apportion(
+    issue_counts: Sequence[float], path_lengths: Sequence[int], dependencies: Sequence[int]
+) -> tuple[float, ...]:
+    """The share of each source in the stalls of one use: issues times 1 / path length, as ratios of their sums.
 
-    def_row: int
-    category: BlameCategory
-    connection: Connection
-    distance: Distance = _NO_DISTANCE
-    share: float = 1.0
-    group: int = 0
+    Args:
+        path_lengths: instructions on the longest path from each source to the use, at least 1.
+        dependencies: sources with the same number are one dependency.
+
+    Source: GPA section IV, "Attribute stalls", Equation 1 (Figure 4d).
+
+    The published example: a load that issued twice as often as another, twice as far away, causes half of the stalls.
+
+    >>> apportion([2.0, 1.0], [8, 4], [0, 1])
+    (0.5, 0.5)
+    >>> apportion([1.0, 1.0, 1.0], [1, 1, 1], [0, 0, 1])
+    (0.25, 0.25, 0.5)
+    """
+    sizes: dict[int, int] = {}
+    for dependency in dependencies:
+        sizes[dependency] = sizes.get(dependency, 0) + 1
+    weights = [
+        max(issues, LEAST_ISSUES_SAMPLES) / length / sizes[dependency]
+        for issues, length, dependency in zip(issue_counts, path_lengths, dependencies, strict=True)
+    ]
+    total = sum(weights)
+    return tuple(weight / total for weight in weights)
 
 
 class PaperBlamer:
@@ -81,16 +93,16 @@ class PaperBlamer:
         moving = [column for column, stall_class in enumerate(classes) if stall_class is not None]
         function = _Function(view, budget)
         samples = view.all_samples[:, moving].sum(axis=1)
-        sampled = np.flatnonzero(view.all_samples.any(axis=1))
+        sampled = np.flatnonzero(view.is_sampled)
         hottest_first = sampled[np.argsort(-samples[sampled], kind="stable")]  # the budget serves them best
         for row in hottest_first.tolist():
             function.blame_row(row)
-        edges = join_edges([(function.edges.build(), 0), (blame_themselves(view, staying), 0)])
-        graph = DependencyGraph(before=tuple(sorted(function.before)), after=tuple(sorted(function.after)))
+        moved = BlameEdges.from_rows(function.edges).sort()
         return FunctionBlame(
-            edges=edges.sort(),
+            edges=join_edges([(moved, 0), (blame_themselves(view, staying), 0)]).sort(),
             unattributed=lose_samples(view, function.lost).sort_by("row", "reason"),
-            dependencies=graph,
+            before=np.array(sorted(function.before), dtype=np.int64).reshape(-1, 2),
+            after=np.array(sorted(function.after), dtype=np.int64).reshape(-1, 2),
         )
 
 
@@ -98,39 +110,30 @@ class _Function:
     """One function on its way: what was found so far."""
 
     def __init__(self, view: FunctionView, budget: WorkBudget) -> None:
-        blocks = list_blocks(view.graph)
-        self.edges = EdgeBuilder()
+        self.edges: list[tuple[float, ...]] = []
         self.lost: list[tuple[int, int, UnattributedCause]] = []
         self.before: list[tuple[int, int]] = []
         self.after: set[tuple[int, int]] = set()
         self._view = view
         self._def_use = find_def_use(view)
-        self._shortest = ShortestPaths(blocks, view.stall_cycles, budget)
-        self._longest = LongestPaths(view.graph, blocks, budget)
-        self._pruner = Pruner(view, blocks, self._def_use, self._shortest, budget)
+        self._shortest = ShortestPaths(view.blocks, budget)
+        self._longest = LongestPaths(view.graph, view.blocks, budget)
+        self._pruner = Pruner(view, self._def_use, self._shortest, budget)
         self._slicer = Slicer(
-            blocks,
-            Joins(view.graph, blocks),
-            self._def_use,
-            paths=self._shortest,
-            find_reach=self._pruner.find_reach,
-            budget=budget,
+            view, self._def_use, paths=self._shortest, find_reach=self._pruner.find_reach, budget=budget
         )
-        self._uses = RegisterUses(view.instructions)
-        self._pairs = PairFinder()
+        self._pairs: dict[str, tuple[tuple[int, int], ...]] = {}  # text → its :func:`find_pairs`
         self._next_group = 0
         self._all_samples: list[list[float]] = view.all_samples.astype(np.float64).tolist()
         self._latency_samples: list[list[float]] = view.latency_samples.astype(np.float64).tolist()
         self._issue_counts: list[float] = view.issue_counts.tolist()
-        self._mnemonic_of: list[int] = view.instructions.mnemonic_index.tolist()
         self._causes = [
             [
                 frozenset(one for one in _BY_DEF_USE if can_cause(opcode, one, waits_for_operands=waits))
-                for opcode in view.opcodes
+                for opcode in view.flow.opcodes
             ]
             for waits in (False, True)
         ]
-        self._categories: dict[tuple[int, Dependency, int, bool], BlameCategory] = {}
         self._sampled = {one: _list_sampled(view, one) for one in StallClass}
 
     def blame_row(self, row: int) -> None:
@@ -171,11 +174,12 @@ class _Function:
 
     def _join_halves(self, row: int, sources: Mapping[int, tuple[int, ...]]) -> Mapping[int, int]:
         view = self._view
-        may_have = len(sources) > 1 and self._def_use.has_neighbours[row]
-        pairs = self._pairs.find(view, row) if may_have else ()
-        if not pairs:
+        if len(sources) <= 1 or not self._def_use.has_neighbours[row]:
             return dict(zip(sources, sources, strict=True))
-        return join_halves(sources, pairs, lambda definition: is_far_memory(view.opcode(definition)))
+        text = view.instructions.texts[row]
+        if text not in self._pairs:
+            self._pairs[text] = find_pairs(view.instructions, row)
+        return join_halves(sources, self._pairs[text], lambda definition: is_far_memory(view.opcode(definition)))
 
     def _prune(
         self, row: int, sources: Mapping[int, tuple[int, ...]], wanted: AbstractSet[StallClass]
@@ -192,7 +196,7 @@ class _Function:
 
     def _find_causes(self, edge: DependencyEdge) -> frozenset[StallClass]:
         """What kinds of stalls an edge can cause, by rule 1."""
-        return self._causes[bool(edge.by_operands)][self._mnemonic_of[edge.def_row]]
+        return self._causes[bool(edge.by_operands)][self._view.flow.mnemonic_of[edge.def_row]]
 
     def _divide(
         self, row: int, left: Sequence[tuple[DependencyEdge, Distance]], stands_for: Mapping[int, int]
@@ -220,7 +224,7 @@ class _Function:
             self._lose(row, columns, UnattributedCause.NO_PRODUCER)
             return
         for column in columns:
-            self._append(row, column, _Blame(row, BlameCategory.ISSUE, _ITSELF, group=self._take_group()))
+            self._append(row, row, column, BlameCategory.ISSUE, _ITSELF)
 
     def _blame_synchronisation(self, row: int, column: int) -> None:
         """Everything that costs work comes before anything is kept here, too."""
@@ -228,67 +232,60 @@ class _Function:
         reason = view.reasons[column]
         kind = _WAITS_AT[reason]
         if view.opcode(row).synchronises is kind:
-            self._append(row, column, _Blame(row, BlameCategory.SYNCHRONISATION, _ITSELF, group=self._take_group()))
+            self._append(row, row, column, BlameCategory.SYNCHRONISATION, _ITSELF)
             return
         condition = self._def_use.condition[row]
         definitions = sorted(self._slicer.find_definitions(row, number_synchronisation(kind), condition))
         if not definitions:
             self._lose(row, (column,), UnattributedCause.NO_PRODUCER)
             return
-        distances = [self._shortest.find(definition, row) or _NO_DISTANCE for definition in definitions]
+        distances = [self._shortest.find(definition, row) or NOWHERE for definition in definitions]
         for definition, distance, share in zip(definitions, distances, self._share(row, definitions), strict=True):
             category = find_category(view.opcode(definition), Dependency.SYNCHRONISATION, reason)
-            blame = _Blame(definition, category, _SYNCHRONISATION, distance, share, self._take_group())
-            self._append(row, column, blame)
-
-    def _take_group(self) -> int:
-        self._next_group += 1
-        return self._next_group - 1
+            self._append(row, definition, column, category, _SYNCHRONISATION, distance=distance, share=share)
 
     def _add(self, edge: DependencyEdge, distance: Distance, columns: Sequence[int], share: float, group: int) -> None:
         connection, waits = self._connect(edge), not edge.by_result
+        opcode = self._view.opcode(edge.def_row)
         for column in columns:
-            category = self._find_category(edge.def_row, connection.dependency, column, waits_for_operands=waits)
-            self._append(edge.use_row, column, _Blame(edge.def_row, category, connection, distance, share, group))
-
-    def _find_category(
-        self, def_row: int, dependency: Dependency, column: int, *, waits_for_operands: bool
-    ) -> BlameCategory:
-        key = (self._mnemonic_of[def_row], dependency, column, waits_for_operands)
-        if key not in self._categories:
-            opcode, reason = self._view.opcode(def_row), self._view.reasons[column]
-            self._categories[key] = find_category(opcode, dependency, reason, waits_for_operands=waits_for_operands)
-        return self._categories[key]
+            reason = self._view.reasons[column]
+            category = find_category(opcode, connection.dependency, reason, waits_for_operands=waits)
+            pair = edge.use_row, edge.def_row
+            self._append(*pair, column, category, connection, distance=distance, share=share, group=group)
 
     def _connect(self, edge: DependencyEdge) -> Connection:
         """What connects the two: a register of the slice, or a scoreboard and what it protects."""
         registers = [one for one in edge.by_result if not is_scoreboard(one)]
-        values = [one for one in registers if one != self._def_use.guard[edge.use_row]]
+        values = [one for one in registers if one != self._view.flow.guard_of[edge.use_row]]
         if values:
             return Connection(Dependency.READ_AFTER_WRITE, min(values))
         if registers:
             return Connection(Dependency.GUARD, registers[0])
-        found = self._uses.connect(
-            edge.def_row, edge.use_row, by_result=bool(edge.by_result), by_operands=bool(edge.by_operands)
+        found = connect(
+            self._view, edge.def_row, edge.use_row, by_result=bool(edge.by_result), by_operands=bool(edge.by_operands)
         )
         if found.dependency in (Dependency.READ_AFTER_WRITE, Dependency.GUARD):  # that value is another def's by now
             return Connection(Dependency.SCOREBOARD, NO_RESOURCE)
         return found
 
-    def _append(self, row: int, column: int, blame: _Blame) -> None:
-        self.edges.add(
-            use_row=row,
-            def_row=blame.def_row,
-            reason=column,
-            all_samples=blame.share * self._all_samples[row][column],
-            latency_samples=blame.share * self._latency_samples[row][column],
-            category=blame.category,
-            dependency=blame.connection.dependency,
-            resource=blame.connection.resource,
-            group=blame.group,
-            distance_cycles=blame.distance.cycles,
-            distance_instructions=blame.distance.instructions,
-        )
+    def _append(
+        self,
+        row: int,
+        def_row: int,
+        column: int,
+        category: BlameCategory,
+        connection: Connection,
+        *,
+        distance: Distance = NOWHERE,
+        share: float = 1.0,
+        group: int | None = None,
+    ) -> None:
+        """One more edge; without a group it is one of its own."""
+        if group is None:
+            group, self._next_group = self._next_group, self._next_group + 1
+        samples, latency = self._all_samples[row][column], self._latency_samples[row][column]
+        blamed = (row, def_row, column, share * samples, share * latency, category)
+        self.edges.append((*blamed, *connection, group, *distance))
 
     def _lose(self, row: int, columns: Sequence[int], cause: UnattributedCause) -> None:
         self.lost.extend((row, column, cause) for column in columns)

@@ -3,10 +3,18 @@
 from collections.abc import Iterator
 
 from gpa_lsp.code.sources.trees import read_text
-from gpa_lsp.diagnosis.rewrites.divisions import Division, find_divisions
-from gpa_lsp.diagnosis.rewrites.edits import insert_before, insert_behind, replace_between
-from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site, TextEdit
-from gpa_lsp.diagnosis.rewrites.titles import quote, shorten
+from gpa_lsp.diagnosis.rewrites.code import Division, find_divisions
+from gpa_lsp.diagnosis.rewrites.model import (
+    Rewrite,
+    RewriteKind,
+    Site,
+    TextEdit,
+    insert_before,
+    insert_behind,
+    quote,
+    replace_between,
+    shorten,
+)
 from gpa_lsp.foundation.prose import say
 
 _EXPLANATION = say(
@@ -19,7 +27,7 @@ _EXPLANATION = say(
 )
 
 
-def _propose(site: Site) -> Iterator[Proposal]:
+def _propose(site: Site) -> Iterator[Rewrite]:
     for division in find_divisions(site.tree, site.lines):
         # Intrinsics exist on the device only; a quotient by a literal has a better remedy.
         if (
@@ -30,7 +38,7 @@ def _propose(site: Site) -> Iterator[Proposal]:
             continue
         if division.is_assignment and division.dividend.type != "identifier":
             continue
-        yield Proposal(
+        yield Rewrite(
             title=say(
                 "Divide approximately: {intrinsic} for {division}",
                 intrinsic=quote("__fdividef"),

@@ -7,9 +7,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.sources.trees import walk_lines
 from gpa_lsp.diagnosis.rewrites.code import Code, read_code
-from gpa_lsp.diagnosis.rewrites.edits import replace_node
-from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site
-from gpa_lsp.diagnosis.rewrites.titles import quote
+from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteKind, Site, quote, replace_node
 from gpa_lsp.foundation.prose import say
 
 if TYPE_CHECKING:
@@ -39,7 +37,7 @@ _INTRINSICS = {
 }
 
 
-def _propose(site: Site) -> Iterator[Proposal]:
+def _propose(site: Site) -> Iterator[Rewrite]:
     for node in walk_lines(site.tree.root, site.lines):
         code = read_code(site.tree, node) if node.type == "call_expression" else None
         # Intrinsics exist on the device only.
@@ -50,7 +48,7 @@ def _propose(site: Site) -> Iterator[Proposal]:
         function = node.child_by_field_name("function")
         if intrinsic is None or function is None:
             continue
-        yield Proposal(
+        yield Rewrite(
             title=say("Use {intrinsic} for {function}", intrinsic=quote(intrinsic.name), function=quote(name or "")),
             explanation=say(
                 "{intrinsic} is a few instructions around one of the special-function unit. Its error is {accuracy}. {fast_math} does this to "

@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING
 from gpa_lsp.code.sources.cuda_functions import find_function_declarator, list_file_nodes, read_own_name
 from gpa_lsp.code.sources.trees import read_text
 from gpa_lsp.diagnosis.rewrites.code import Code, find_kernel
-from gpa_lsp.diagnosis.rewrites.edits import insert_before, insert_behind, replace_node
-from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site, TextEdit
-from gpa_lsp.diagnosis.rewrites.titles import quote
+from gpa_lsp.diagnosis.rewrites.model import (
+    Rewrite,
+    RewriteKind,
+    Site,
+    TextEdit,
+    insert_before,
+    insert_behind,
+    quote,
+    replace_node,
+)
 from gpa_lsp.foundation.prose import Sentence, count, say
 
 if TYPE_CHECKING:
@@ -17,7 +24,7 @@ if TYPE_CHECKING:
 _OCCUPANCY = "thread_increase"
 
 
-def _propose(site: Site) -> Iterator[Proposal]:
+def _propose(site: Site) -> Iterator[Rewrite]:
     threads, blocks = site.context.threads_per_block, None
     if site.context.optimizer == _OCCUPANCY:
         blocks = site.context.min_blocks
@@ -33,7 +40,7 @@ def _propose(site: Site) -> Iterator[Proposal]:
         title = say(
             "Change the launch bounds to {bounds}" if bounds else "Declare the kernel {bounds}", bounds=quote(words)
         )
-        yield Proposal(title=title, explanation=_explain(threads, blocks), edits=(edit,))
+        yield Rewrite(title=title, explanation=_explain(threads, blocks), edits=(edit,))
 
 
 def _find_bounds(code: Code) -> "list[Node]":

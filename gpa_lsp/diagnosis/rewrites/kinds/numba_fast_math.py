@@ -2,18 +2,17 @@
 
 from collections.abc import Iterator
 
-from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site
-from gpa_lsp.diagnosis.rewrites.numba_options import add_jit_option, find_numba_kernel
-from gpa_lsp.diagnosis.rewrites.titles import quote
+from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteKind, Site, quote
+from gpa_lsp.diagnosis.rewrites.python_functions import add_jit_option, find_numba_kernel
 from gpa_lsp.foundation.prose import say
 
 
-def _propose(site: Site) -> Iterator[Proposal]:
+def _propose(site: Site) -> Iterator[Rewrite]:
     kernel = find_numba_kernel(site)
     edit = None if kernel is None else add_jit_option(site, kernel, "fastmath", "True")
     if kernel is None or edit is None:
         return
-    yield Proposal(
+    yield Rewrite(
         title=say("Compile {kernel} with {option}", kernel=quote(kernel.name), option=quote("fastmath=True")),
         explanation=say(
             "FP32 divisions, roots and functions become approximations of a few instructions, in the kernel and in what it calls; denormals are "

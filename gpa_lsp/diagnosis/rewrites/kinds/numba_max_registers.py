@@ -2,19 +2,18 @@
 
 from collections.abc import Iterator
 
-from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site
-from gpa_lsp.diagnosis.rewrites.numba_options import add_jit_option, find_numba_kernel
-from gpa_lsp.diagnosis.rewrites.titles import quote
+from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteKind, Site, quote
+from gpa_lsp.diagnosis.rewrites.python_functions import add_jit_option, find_numba_kernel
 from gpa_lsp.foundation.prose import count, say
 
 
-def _propose(site: Site) -> Iterator[Proposal]:
+def _propose(site: Site) -> Iterator[Rewrite]:
     registers = site.context.max_registers
     kernel = find_numba_kernel(site) if registers else None
     edit = None if kernel is None else add_jit_option(site, kernel, "max_registers", str(registers))
     if kernel is None or edit is None:
         return
-    yield Proposal(
+    yield Rewrite(
         title=say(
             "Compile {kernel} with {option}", kernel=quote(kernel.name), option=quote(f"max_registers={registers}")
         ),

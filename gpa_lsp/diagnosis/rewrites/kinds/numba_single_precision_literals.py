@@ -7,8 +7,7 @@ from msgspec import Struct, field
 
 from gpa_lsp.code.sources.cuda_values import read_number
 from gpa_lsp.code.sources.trees import read_text, read_tree, walk, walk_lines
-from gpa_lsp.diagnosis.rewrites.edits import replace_node
-from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site
+from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteKind, Site, join_code, replace_node
 from gpa_lsp.diagnosis.rewrites.python_functions import (
     BINDING,
     NUMBA_KERNEL,
@@ -19,7 +18,6 @@ from gpa_lsp.diagnosis.rewrites.python_functions import (
     list_targets,
     read_imports,
 )
-from gpa_lsp.diagnosis.rewrites.titles import join_code
 from gpa_lsp.foundation.prose import say
 
 if TYPE_CHECKING:
@@ -167,7 +165,7 @@ class _Operands(Struct, kw_only=True):
     others: int = 0  # how many operands are single precision
 
 
-def _propose(site: Site) -> Iterator[Proposal]:
+def _propose(site: Site) -> Iterator[Rewrite]:
     seen: set[int] = set()
     kernels: dict[int, SinglePrecision] = {}
     for node in walk_lines(site.tree.root, site.lines):
@@ -237,10 +235,10 @@ def _becomes_single(known: SinglePrecision, root: "Node") -> bool:
     return known.function.find_meaning(call.child_by_field_name("function")) in SINGLE
 
 
-def _describe(site: Site, operands: _Operands, constructor: str) -> Proposal:
+def _describe(site: Site, operands: _Operands, constructor: str) -> Rewrite:
     literals = [read_text(one) for one in operands.literals]
     is_rounded = any(not read_number(text).is_exact_in_float for text in literals)
-    return Proposal(
+    return Rewrite(
         title=say(
             "Write {literals}{rounds}",
             literals=join_code([f"{constructor}({text})" for text in literals]),

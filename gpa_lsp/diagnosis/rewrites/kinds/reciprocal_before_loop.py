@@ -4,14 +4,20 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpa_lsp.code.sources.trees import list_ancestors, read_text, walk
-from gpa_lsp.diagnosis.rewrites.code import Code
+from gpa_lsp.diagnosis.rewrites.code import Code, Division, find_divisions, load_known_functions, read_division
 from gpa_lsp.diagnosis.rewrites.cuda_loops import LOOPS, list_pragmas
-from gpa_lsp.diagnosis.rewrites.cuda_types import load_known_functions
 from gpa_lsp.diagnosis.rewrites.cuda_uses import Deed, Use, find_uses, is_in_lambda
-from gpa_lsp.diagnosis.rewrites.divisions import Division, find_divisions, read_division
-from gpa_lsp.diagnosis.rewrites.edits import insert_line_above, read_indentation, replace_node
-from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site, TextEdit
-from gpa_lsp.diagnosis.rewrites.titles import quote, shorten
+from gpa_lsp.diagnosis.rewrites.model import (
+    Rewrite,
+    RewriteKind,
+    Site,
+    TextEdit,
+    insert_line_above,
+    quote,
+    read_indentation,
+    replace_node,
+    shorten,
+)
 from gpa_lsp.foundation.prose import count, say
 
 if TYPE_CHECKING:
@@ -125,7 +131,7 @@ _EXPLANATION = say(
 )
 
 
-def _propose(site: Site) -> Iterator[Proposal]:
+def _propose(site: Site) -> Iterator[Rewrite]:
     seen = set()
     for division in find_divisions(site.tree, site.lines):
         loop = _find_loop(site, division)
@@ -138,7 +144,7 @@ def _propose(site: Site) -> Iterator[Proposal]:
             continue  # its own divisor is deeper than is looked
         name = _invent_name(site, division.divisor)
         divisions = count(len(alike), "division") if len(alike) > 1 else shorten(read_text(division.node))
-        yield Proposal(
+        yield Rewrite(
             title=say(
                 "Divide once before the loop and multiply by {reciprocal} in {divisions}",
                 reciprocal=quote(name),

@@ -4,10 +4,8 @@ import math
 from collections.abc import Iterator
 
 from gpa_lsp.code.sources.trees import read_text
-from gpa_lsp.diagnosis.rewrites.divisions import Division, find_divisions
-from gpa_lsp.diagnosis.rewrites.edits import replace_node
-from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site
-from gpa_lsp.diagnosis.rewrites.titles import quote, shorten
+from gpa_lsp.diagnosis.rewrites.code import Division, find_divisions
+from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteKind, Site, quote, replace_node, shorten
 from gpa_lsp.foundation.prose import say
 
 _EXPLANATION = say(
@@ -16,13 +14,13 @@ _EXPLANATION = say(
 )
 
 
-def _propose(site: Site) -> Iterator[Proposal]:
+def _propose(site: Site) -> Iterator[Rewrite]:
     for division in find_divisions(site.tree, site.lines):
         if not _is_worth_it(division):
             continue
         one = "1.0f" if division.type.is_float else "1.0"
         divisor = read_text(division.divisor)
-        yield Proposal(
+        yield Rewrite(
             title=say(
                 "Multiply by {reciprocal} in {division}",
                 reciprocal=quote(f"({one} / {divisor})"),

@@ -5,10 +5,17 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.code.sources.cuda_values import read_number
 from gpa_lsp.code.sources.trees import read_text
-from gpa_lsp.diagnosis.rewrites.divisions import Division, find_divisions
-from gpa_lsp.diagnosis.rewrites.edits import replace_between, replace_node
-from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site, TextEdit
-from gpa_lsp.diagnosis.rewrites.titles import quote, shorten
+from gpa_lsp.diagnosis.rewrites.code import Division, find_divisions
+from gpa_lsp.diagnosis.rewrites.model import (
+    Rewrite,
+    RewriteKind,
+    Site,
+    TextEdit,
+    quote,
+    replace_between,
+    replace_node,
+    shorten,
+)
 from gpa_lsp.foundation.prose import say
 
 if TYPE_CHECKING:
@@ -24,12 +31,12 @@ _EXPLANATION = say(
 )
 
 
-def _propose(site: Site) -> Iterator[Proposal]:
+def _propose(site: Site) -> Iterator[Rewrite]:
     for division in find_divisions(site.tree, site.lines):
         function = _find_root(division)
         if function is None or not division.code.function.marks & _MARKS:
             continue
-        yield Proposal(
+        yield Rewrite(
             title=say(
                 "Use {rsqrtf} for {division}", rsqrtf=quote("rsqrtf"), division=shorten(read_text(division.node))
             ),

@@ -15,12 +15,9 @@ from gpa_lsp.code.sources.cuda_functions import (
     is_kept_as_value,
 )
 from gpa_lsp.code.sources.trees import read_text, walk
-from gpa_lsp.diagnosis.rewrites.code import Code, find_kernel
-from gpa_lsp.diagnosis.rewrites.cuda_types import load_known_functions
+from gpa_lsp.diagnosis.rewrites.code import Code, find_kernel, load_known_functions
 from gpa_lsp.diagnosis.rewrites.cuda_uses import Deed, Use, find_uses
-from gpa_lsp.diagnosis.rewrites.edits import insert_before
-from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site, TextEdit
-from gpa_lsp.diagnosis.rewrites.titles import join_code, quote
+from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteKind, Site, TextEdit, insert_before, join_code, quote
 from gpa_lsp.foundation.prose import Sentence, list_of, say
 
 if TYPE_CHECKING:
@@ -218,7 +215,7 @@ _EXCHANGES = (
 _WRITING = frozenset({Deed.WRITTEN, Deed.PASSED, Deed.COPIED, Deed.BOUND})
 
 
-def _propose(site: Site) -> Iterator[Proposal]:
+def _propose(site: Site) -> Iterator[Rewrite]:
     code = find_kernel(site)
     if code is None or any(_is_in_function(code, sign) for sign in _EXCHANGES):
         return
@@ -234,7 +231,7 @@ def _propose(site: Site) -> Iterator[Proposal]:
     constant = (
         [one for one in promised if not one.is_const and is_only_read(code, one)] if _can_change_type(code) else []
     )
-    yield Proposal(
+    yield Rewrite(
         title=_write_title(promised, constant),
         explanation=_explain(constant),
         edits=tuple(edit for one in promised for edit in _promise(site, one, is_constant=one in constant)),

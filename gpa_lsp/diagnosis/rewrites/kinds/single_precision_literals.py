@@ -8,11 +8,8 @@ from msgspec import Struct, field
 
 from gpa_lsp.code.sources.cuda_values import NumberLiteral, read_descriptor, read_number
 from gpa_lsp.code.sources.trees import read_text, walk_lines
-from gpa_lsp.diagnosis.rewrites.code import Code, find_lambda_around, read_code
-from gpa_lsp.diagnosis.rewrites.cuda_types import load_known_functions
-from gpa_lsp.diagnosis.rewrites.edits import insert_behind
-from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site
-from gpa_lsp.diagnosis.rewrites.titles import join_code, quote
+from gpa_lsp.diagnosis.rewrites.code import Code, find_lambda_around, load_known_functions, read_code
+from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteKind, Site, insert_behind, join_code, quote
 from gpa_lsp.foundation.prose import Sentence, join, say
 
 if TYPE_CHECKING:
@@ -34,7 +31,7 @@ class _Arithmetic(Struct, kw_only=True):
     is_comparison: bool = False  # it compares, so that nothing of it is stored
 
 
-def _propose(site: Site) -> Iterator[Proposal]:
+def _propose(site: Site) -> Iterator[Rewrite]:
     seen = set()
     for node in walk_lines(site.tree.root, site.lines):
         code = read_code(site.tree, node) if _is_double(node) else None
@@ -160,11 +157,11 @@ def _takes_float(code: Code, call: "Node") -> bool:
     return is_cast or code.types.read_called_name(call) in known.single
 
 
-def _describe(site: Site, arithmetic: _Arithmetic) -> Proposal:
+def _describe(site: Site, arithmetic: _Arithmetic) -> Rewrite:
     literals = [read_text(one) for one in arithmetic.literals]
     rounded = [text for text in dict.fromkeys(literals) if not read_number(text).is_exact_in_float]
     changes = bool(rounded) or not (arithmetic.is_comparison and arithmetic.other_operands == len(literals) == 1)
-    return Proposal(
+    return Rewrite(
         title=say(
             "Write {literals}{rounds}",
             literals=join_code([f"{text}f" for text in literals]),

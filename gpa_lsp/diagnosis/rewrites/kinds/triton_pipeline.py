@@ -2,19 +2,18 @@
 
 from collections.abc import Iterator
 
-from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site
-from gpa_lsp.diagnosis.rewrites.titles import quote
-from gpa_lsp.diagnosis.rewrites.triton_loops import add_option, find_range_loops
+from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteKind, Site, quote
+from gpa_lsp.diagnosis.rewrites.python_functions import add_option, find_range_loops
 from gpa_lsp.foundation.prose import count, say
 
 _STAGES = 3  # Iterations in flight: one that computes while the loads of two are on their way
 
 
-def _propose(site: Site) -> Iterator[Proposal]:
+def _propose(site: Site) -> Iterator[Rewrite]:
     for loop in find_range_loops(site):
         if loop.has_option("num_stages") or not loop.has_call("load"):
             continue
-        yield Proposal(
+        yield Rewrite(
             title=say("Load ahead: {range}", range=quote(f"{loop.language}.range(…, num_stages={_STAGES})")),
             explanation=say(
                 "The compiler then software-pipelines the loop: {stages} in flight, loading for the next ones while it computes. The launch option "

@@ -4,11 +4,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpa_lsp.code.sources.trees import read_text, walk
-from gpa_lsp.diagnosis.rewrites.edits import replace_node
-from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site
-from gpa_lsp.diagnosis.rewrites.python_functions import list_arguments
-from gpa_lsp.diagnosis.rewrites.titles import quote
-from gpa_lsp.diagnosis.rewrites.triton_loops import RangeLoop, add_option, find_range_loops, is_constant
+from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteKind, Site, quote, replace_node
+from gpa_lsp.diagnosis.rewrites.python_functions import (
+    RangeLoop,
+    add_option,
+    find_range_loops,
+    is_constant,
+    list_arguments,
+)
 from gpa_lsp.foundation.prose import count, say
 
 if TYPE_CHECKING:
@@ -19,13 +22,13 @@ _MOST_TURNS = 32  # Loops of more iterations are not unrolled completely
 _FACTOR = "loop_unroll_factor"
 
 
-def _propose(site: Site) -> Iterator[Proposal]:
+def _propose(site: Site) -> Iterator[Rewrite]:
     copies = site.context.unroll_copies
     for loop in find_range_loops(site):
         if loop.has_option(_FACTOR):
             continue
         if copies is not None and copies > 1:
-            yield Proposal(
+            yield Rewrite(
                 title=say(
                     "Unroll the loop by {factor}: {range}",
                     factor=count(copies),
@@ -40,7 +43,7 @@ def _propose(site: Site) -> Iterator[Proposal]:
             )
         name = loop.call.child_by_field_name("function")
         if name is not None and _can_be_static(loop):
-            yield Proposal(
+            yield Rewrite(
                 title=say("Fully unroll the loop: {range}", range=quote(f"{loop.language}.static_range")),
                 explanation=say(
                     "The range is known at compile time. {static_range} writes out every iteration with a constant counter; code size and compile "

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 from gpa_lsp.code.sources.trees import list_ancestors, read_text, walk, walk_lines
 from gpa_lsp.diagnosis.rewrites.code import Code, read_code
 from gpa_lsp.diagnosis.rewrites.cuda_loops import find_unroll_pragma, has_constant_turns, put_pragma, write_pragma
-from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site
-from gpa_lsp.diagnosis.rewrites.titles import quote
+from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteKind, Site, quote
 from gpa_lsp.foundation.prose import say
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 _ELSEWHERE = frozenset({"__shared__", "__constant__", "static", "extern"})
 
 
-def _propose(site: Site) -> Iterator[Proposal]:
+def _propose(site: Site) -> Iterator[Rewrite]:
     for node in walk_lines(site.tree.root, site.lines):
         code = read_code(site.tree, node) if node.type == "subscript_expression" else None
         if code is None or not _is_of_thread(code, node):
@@ -26,7 +25,7 @@ def _propose(site: Site) -> Iterator[Proposal]:
             if edit is None:
                 continue
             array = read_text(node.child_by_field_name("argument"))
-            yield Proposal(
+            yield Rewrite(
                 title=say(
                     "Put {pragma} before the loop that indexes {array}",
                     pragma=quote(write_pragma(None)),

@@ -12,7 +12,7 @@ from gpa_lsp.diagnosis.rewrites.cuda_loops import (
     has_constant_turns,
     propose_factor,
 )
-from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site
+from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteKind, Site
 from gpa_lsp.foundation.prose import say
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _EXPLANATION = say(
 )
 
 
-def _propose(site: Site) -> Iterator[Proposal]:
+def _propose(site: Site) -> Iterator[Rewrite]:
     copies = site.context.unroll_copies
     if copies is None:
         return
@@ -31,7 +31,7 @@ def _propose(site: Site) -> Iterator[Proposal]:
         for loop in _find_unrolled(site, outer, copies):
             title, edit = propose_factor(site.tree, loop, find_unroll_pragma(site.tree, loop), copies)
             if edit is not None:
-                yield Proposal(title=title, explanation=_EXPLANATION, edits=(edit,), is_preferred=True)
+                yield Rewrite(title=title, explanation=_EXPLANATION, edits=(edit,), is_preferred=True)
 
 
 def _find_unrolled(site: Site, outer: "Node", copies: int) -> "Sequence[Node]":

@@ -9,7 +9,7 @@ from gpa_lsp.diagnosis.rewrites.cuda_loops import (
     has_constant_turns,
     propose_factor,
 )
-from gpa_lsp.diagnosis.rewrites.model import Proposal, RewriteKind, Site
+from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteKind, Site
 from gpa_lsp.foundation.prose import say
 
 _EXPLANATION = say(
@@ -18,7 +18,7 @@ _EXPLANATION = say(
 )
 
 
-def _propose(site: Site) -> Iterator[Proposal]:
+def _propose(site: Site) -> Iterator[Rewrite]:
     copies = site.context.unroll_copies
     for loop in find_loops_beginning(site.tree, site.lines):
         pragma = find_unroll_pragma(site.tree, loop)
@@ -31,7 +31,7 @@ def _propose(site: Site) -> Iterator[Proposal]:
             continue
         title, edit = propose_factor(site.tree, loop, pragma, copies)
         if edit is not None:
-            yield Proposal(title=title, explanation=_EXPLANATION, edits=(edit,), is_preferred=True)
+            yield Rewrite(title=title, explanation=_EXPLANATION, edits=(edit,), is_preferred=True)
 
 
 REWRITE = RewriteKind(language="cuda", optimizers=("loop_unrolling",), propose=_propose)

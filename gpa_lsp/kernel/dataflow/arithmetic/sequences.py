@@ -23,10 +23,12 @@ from gpa_lsp.kernel.dataflow.arithmetic.expansions import (
     Divisor,
     Expansion,
     accept,
+    find_conversion,
     find_divisor,
+    find_integer_divisions,
+    find_widened_arithmetic,
     is_constant_set_up,
 )
-from gpa_lsp.kernel.dataflow.arithmetic.integer_divisions import find_conversion, find_integer_divisions
 from gpa_lsp.kernel.dataflow.arithmetic.patterns import (
     Chain,
     Family,
@@ -36,7 +38,6 @@ from gpa_lsp.kernel.dataflow.arithmetic.patterns import (
     load_patterns,
     recognise_routine,
 )
-from gpa_lsp.kernel.dataflow.arithmetic.widened_arithmetic import find_widened_arithmetic
 from gpa_lsp.kernel.dataflow.value_flow import FunctionFlow, build_flow
 from gpa_lsp.kernel.model import FunctionSamples, KernelRows
 
@@ -179,7 +180,7 @@ def _find_test(flow: FunctionFlow, guard: int) -> set[int]:
 
 
 def _find_ancestors(flow: FunctionFlow, test: set[int], window: Sequence[int]) -> set[int]:
-    """The test, and the integer instructions its operands come from, whoever else reads them."""
+    """The test, and the integer instructions its operands come from, whatever else reads them."""
     found, newest = set(test), set(test)
     for _ in range(_TEST_STEPS):
         definitions = {flow.find_def(row, resource, window) for row in newest for resource in flow.reads(row)}

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.foundation.records import ColumnRecord
-from gpa_lsp.kernel.dataflow.reordering.dependences import WINDOW_STEPS
-from gpa_lsp.kernel.dataflow.reordering.placement import Placement, Track, find_placements
+from gpa_lsp.kernel.dataflow.reordering.placement import WINDOW_STEPS, Placement, Track, find_placements
 from gpa_lsp.kernel.model import KernelRows
 
 
