@@ -11,8 +11,8 @@ from elftools.elf.sections import SymbolTableSection
 
 from .manifest import FIXTURES, Row, hash_file, list_artefacts, read_manifest, read_recipes, read_rows
 
-BUILT_WHEN_RUN = "programs/"
-"""Whole programs are built where they are run; nothing of them is kept."""
+BUILT_WHEN_RUN = ("programs/", "edits/")
+"""Whole programs and families of edits are built where they are run; nothing of them is kept."""
 
 REQUIRED_PATTERNS = {
     "register_spill",

@@ -55,7 +55,7 @@ def _measure_floor(subject: Subject) -> TrafficFloor | None:
     is_by_requests = busiest is not None and busiest.by == REQUESTS
     l1 = 1.0 if is_by_requests else lines if tags is not None else least / touched
     moved = {
-        "dram": _add(subject, "dram__bytes_read.sum", "dram__bytes_write.sum"),
+        "dram": _count_dram_bytes(subject),
         "l2": _scale(_add(subject, "lts__t_sectors_srcunit_tex.sum"), SECTOR_BYTES),
     }
 
@@ -96,10 +96,15 @@ def measure_local_traffic(subject: Subject, accesses: npt.NDArray[np.bool_]) -> 
         return leaves
     gone = local * min(1.0, through_l2 / every)
     leaves["l2"] = max(0.0, 1 - gone / through_l2)
-    dram = _add(subject, "dram__bytes_read.sum", "dram__bytes_write.sum")
+    dram = _count_dram_bytes(subject)
     if dram:
         leaves["dram"] = min(1.0, max(least_bytes, dram - gone * SECTOR_BYTES) / dram)
     return leaves
+
+
+def _count_dram_bytes(subject: Subject) -> float | None:
+    """Bytes that the longest launch moves between DRAM and L2; None when not collected."""
+    return subject.metric("dram__bytes.sum") or _add(subject, "dram__bytes_read.sum", "dram__bytes_write.sum")
 
 
 def _add(subject: Subject, *names: str) -> float | None:

@@ -1,7 +1,7 @@
 """From what warps execute to stall samples: :func:`simulate_kernel`. All of it is simulated, nothing measured."""
 
 from collections.abc import Mapping, Sequence
-from math import ceil
+from math import ceil, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.gpu.device.model import Machine, MemoryLevel
-from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES, count_access_bytes
+from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES, WARP_THREADS, count_access_bytes
 from gpa_lsp.kernel.model import Kernel
 
 _MOST_WAVES = 12  # Of a grid with more waves, those that are simulated at most
@@ -194,17 +194,26 @@ def measure_throughputs(
             found[f"breakdown:{whole}{_SUFFIX}"] = ", ".join(f"{name}{_SUFFIX}" for name in parts)
             found[f"{whole}{_SUFFIX}"] = _to_percent(max(parts.values()))
             found |= {f"{name}{_SUFFIX}": _to_percent(ratio) for name, ratio in parts.items()}
-    return found | _measure_residency(run, shape, architecture)
+    return found | _measure_residency(walk, run, shape, architecture)
 
 
-def _measure_residency(run: SimulatedSm, shape: GridShape, architecture: Architecture) -> dict[str, float]:
-    """Waves of blocks, warps that are resident while an SM has any, and sectors asked of L2."""
+def _measure_residency(
+    walk: KernelWalk, run: SimulatedSm, shape: GridShape, architecture: Architecture
+) -> dict[str, float]:
+    """Waves of blocks, time of the busiest SM, warps that fit and that are resident while an SM has any, bytes of DRAM and sectors asked of L2."""
     warps = float(run.all_cycles.sum()) / max(1.0, run.active_cycles)
     return {
         "launch__waves_per_multiprocessor": shape.blocks / (shape.sm_count * shape.resident),
+        "sm__cycles_active.max": round(run.cycles),
+        "sm__maximum_warps_per_active_cycle_pct": _to_percent(
+            shape.resident
+            * -(-prod(walk.block_threads) // WARP_THREADS)
+            / architecture.occupancy.max_warps_per_sm.value
+        ),
         "sm__warps_active.avg.pct_of_peak_sustained_active": _to_percent(
             warps / architecture.occupancy.max_warps_per_sm.value
         ),
+        "dram__bytes.sum": round(run.moved[0] * shape.active_sms),
         "lts__t_sectors_srcunit_tex.sum": round(run.moved[1] / SECTOR_BYTES * shape.active_sms),
     }
 

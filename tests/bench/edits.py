@@ -1,0 +1,216 @@
+"""Edits of kernels with known effect: the families of ``fixtures/edits``, simulated before and after on several GPUs.
+
+Each file is one family: versions of one kernel, chosen by ``VERSION``, with their launches and remedies in the comment at its head. An edit leads
+from one version to another; what it gains is simulated time before by simulated time after, and what is advised is what the advisor says of the
+simulated profile of the version before.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomli
+
+from gpa_lsp import api
+from gpa_lsp.diagnosis.advice.model import Advice
+from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_source
+from gpa_lsp.execution.simulator.profile_document import make_document
+from gpa_lsp.foundation.errors import GpaError
+from gpa_lsp.report.model import KernelReport
+
+FOLDER = Path(__file__).parents[2] / "fixtures" / "edits"
+MACHINES = ("T4", "A100 PCIe 40GB", "RTX 3080", "H100 PCIe")
+
+_EXECUTIONS = 3_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Version:
+    """One version of a family's kernel.
+
+    Attributes:
+        says: what it is, in a few words.
+        edit: names of the optimizers that advise the edit leading here; empty where none should.
+        before: the version it is made from; None of the first.
+        block, grid: expressions of the size.
+    """
+
+    says: str
+    edit: tuple[str, ...]
+    before: int | None
+    block: tuple[str, ...]
+    grid: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """Versions of one kernel."""
+
+    name: str
+    title: str
+    kernel: str
+    source: str
+    sizes: tuple[dict[str, int], ...]
+    arguments: tuple[str, ...]
+    versions: tuple[Version, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edit:
+    """One edit at one size on one GPU.
+
+    Attributes:
+        before, after: simulated times in ns.
+        report: what the advisor says of the version before.
+    """
+
+    family: str
+    size: dict[str, int]
+    machine: str
+    start: int
+    end: int
+    remedies: tuple[str, ...]
+    before: float
+    after: float
+    report: KernelReport
+
+    @property
+    def achieved(self) -> float:
+        """Time before by time after."""
+        return self.before / self.after
+
+    @property
+    def name(self) -> str:
+        """Family, versions, size and GPU."""
+        sizes = ",".join(f"{key}={value}" for key, value in self.size.items())
+        return f"{self.family} {self.start}→{self.end} {sizes} {self.machine}"
+
+    def list_advice(self) -> tuple[Advice, ...]:
+        """What is worth suggesting, best first."""
+        return () if self.report.advice is None else self.report.advice.worthy
+
+
+def read_families(wanted: str = "") -> tuple[Family, ...]:
+    """The families whose name holds a text."""
+    return tuple(_read_family(path) for path in sorted(FOLDER.glob("*.cu")) if wanted in path.stem)
+
+
+def _read_family(path: Path) -> Family:
+    text = path.read_text(encoding="utf-8")
+    head = tomli.loads(text[text.index("/*") + 2 : text.index("*/")])
+    versions = [
+        Version(
+            says=one["says"],
+            edit=tuple(one.get("edit", ())),
+            before=one.get("from", index - 1) if index else None,
+            block=tuple(one["block"]),
+            grid=tuple(one["grid"]),
+        )
+        for index, one in enumerate(head["version"])
+    ]
+    return Family(
+        name=path.stem,
+        title=head["title"],
+        kernel=head["kernel"],
+        source=text,
+        sizes=tuple({**head.get("values", {}), **size} for size in head["sizes"]),
+        arguments=tuple(head["arguments"]),
+        versions=tuple(versions),
+    )
+
+
+def simulate_version(family: Family, index: int, size: dict[str, int], machine: str, folder: Path) -> Path:
+    """The profile of a simulated launch, in a folder where it is taken from if it is there.
+
+    Raises:
+        GpaError: it cannot be simulated.
+    """
+    sizes = "_".join(f"{key}{value}" for key, value in size.items())
+    stem = folder / machine.replace(" ", "_") / f"{family.name}_{sizes}" / f"version_{index}"
+    source, launches, profile = (stem.with_suffix(suffix) for suffix in (".cu", ".launch.toml", ".gpa-profile.json"))
+    text, described = (
+        f"#define VERSION {index}\n#line 1\n{family.source}",
+        _describe_launch(family, family.versions[index], size),
+    )
+    is_same = (
+        profile.exists()
+        and source.read_text(encoding="utf-8") == text
+        and launches.read_text(encoding="utf-8") == described
+    )
+    if is_same:
+        return profile
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    profile.unlink(missing_ok=True)
+    source.write_text(text, encoding="utf-8")
+    launches.write_text(described, encoding="utf-8")
+    settings = SimulationSettings(machine=machine, executions=_EXECUTIONS)
+    found = simulate_source(source, launches=launches, settings=settings)
+    if not found.launches:
+        raise GpaError("; ".join(one.message for one in found.problems) or "nothing was simulated")
+    profile.write_text(json.dumps(make_document(found.launches, found.problems)), encoding="utf-8")
+    return profile
+
+
+def simulate_edits(family: Family, size: dict[str, int], machine: str, folder: Path) -> Iterator[Edit | str]:
+    """The edits of a family at one size on one GPU; of one that cannot be simulated, why."""
+    kernels: dict[int, KernelReport] = {}
+    for index, version in enumerate(family.versions):
+        try:
+            profile = simulate_version(family, index, size, machine, folder)
+            kernels[index] = api.load(profile, sources=[profile.parent]).kernels[0]
+        except GpaError as error:
+            yield f"{family.name} {index} {size} {machine}: {error}"
+            continue
+        if version.before in kernels:
+            yield Edit(
+                family=family.name,
+                size=size,
+                machine=machine,
+                start=version.before,
+                end=index,
+                remedies=version.edit,
+                before=_read_time(kernels[version.before]),
+                after=_read_time(kernels[index]),
+                report=kernels[version.before],
+            )
+
+
+def _read_time(kernel: KernelReport) -> float:
+    assert kernel.duration_ns is not None  # it was simulated
+    return kernel.duration_ns
+
+
+def _describe_launch(family: Family, version: Version, size: dict[str, int]) -> str:
+    lines = ["[[launch]]", f"kernel = {json.dumps(family.kernel)}"]
+    lines += [
+        f"{name} = {[max(1, _evaluate(one, size)) for one in values]}"
+        for name, values in (("grid", version.grid), ("block", version.block))
+    ]
+    lines += ["arguments = [", *(f"  {{ {_describe_argument(one, size)} }}," for one in family.arguments), "]", ""]
+    return "\n".join(lines)
+
+
+def _describe_argument(text: str, size: dict[str, int]) -> str:
+    """An argument of a family, such as ``in float[n + 8] uniform 0 1``, ``out float[n]`` or ``n``, in a description of launches."""
+    found = re.fullmatch(r"(\w+)(?: (\w+)\[(.+)\])?(?: uniform(?: (\S+) (\S+))?)?", text)
+    assert found is not None, text
+    name, kind, count, low, high = found.groups()
+    if kind is None:
+        return f'name = "{name}", type = "int", value = {size[name]}'
+    described = f'name = "{name}", type = "{kind}", count = {_evaluate(count, size)}'
+    if " uniform" in text:
+        described += f', fill = "uniform", low = {low or 0}, high = {high or 1}'
+    return described
+
+
+def _evaluate(expression: str, size: dict[str, int]) -> int:
+    """An expression of whole numbers, such as ``n * n / 32``; divisions round down."""
+    return int(eval(expression.replace("/", "//"), {"__builtins__": {}}, dict(size)))
+
+
+def list_cases(families: Sequence[Family], machines: Sequence[str]) -> Iterator[tuple[Family, dict[str, Any], str]]:
+    """Every family at every size on every GPU."""
+    return ((family, size, machine) for family in families for machine in machines for size in family.sizes)

@@ -1,0 +1,41 @@
+"""Families of edits: their heads are whole, and one is simulated before and after."""
+
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.diagnosis.advice.advise import list_optimizers
+from tests.bench.edits import Edit, Family, read_families, simulate_edits
+
+FAMILIES = read_families()
+
+
+def test_there_are_edits_enough() -> None:
+    assert len(FAMILIES) >= 30
+    assert sum(version.before is not None for family in FAMILIES for version in family.versions) >= 50
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_the_head_says_what_the_source_holds(family: Family) -> None:
+    assert f"{family.kernel}(" in family.source.partition("*/")[2]
+    assert {remedy for version in family.versions for remedy in version.edit} <= list_optimizers().keys()
+    assert family.versions[0].before is None
+    for index, version in enumerate(family.versions[1:], 1):
+        assert version.before is not None
+        assert 0 <= version.before < index
+    launches = {(version.block, version.grid) for version in family.versions}
+    assert "VERSION" in family.source.partition("*/")[2] or len(launches) == len(family.versions)
+
+
+def test_an_edit_is_simulated_and_its_remedy_advised(tmp_path: Path) -> None:
+    [family] = read_families("column_reads")
+    [edit] = simulate_edits(family, family.sizes[0], "A100 PCIe 40GB", tmp_path)
+    assert isinstance(edit, Edit)
+    assert edit.achieved > 2
+    assert "shared_bank_conflicts" in [one.optimizer for one in edit.list_advice()]
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.gpa-profile.json")}
+    assert len(before) == 2
+    [again] = simulate_edits(family, family.sizes[0], "A100 PCIe 40GB", tmp_path)
+    assert isinstance(again, Edit)
+    assert again.achieved == edit.achieved
+    assert {path: path.stat().st_mtime_ns for path in before} == before
