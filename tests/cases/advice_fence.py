@@ -35,7 +35,6 @@ from gpa_lsp.diagnosis.advice.model import Advice, Hotspot, KernelAdvice, Region
 from gpa_lsp.diagnosis.blame.model import KernelBlame
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.kernel.scopes import Scope, ScopeKind
-from tests.cases.advice_text import render_advice, render_hotspot, render_scope
 from tests.cases.blame_fence import name_rows
 
 _COUNT = r"\d+(?:\.\d+)?"
@@ -55,25 +54,10 @@ _SAMPLES = re.compile(rf"=(?P<all>{_COUNT})/(?P<latency>{_COUNT}|\?)")
 
 
 @dataclass(slots=True, kw_only=True)
-class _Numbers:
-    """What a header or a region's line says; None is not written."""
-
-    estimate: str
-    bound: str | None
-    low: str | None
-    high: str | None
-    uncapped: str | None
-    matched: str
-    latency: str
-    scope: str
-    bound_words: str
-
-
-@dataclass(slots=True, kw_only=True)
 class _Place:
     """A region as written; hotspots with the words of their notes."""
 
-    numbers: _Numbers
+    numbers: dict[str, str]
     hotspots: list[tuple[str, str]] = field(default_factory=list)
     hints: list[str] = field(default_factory=list)
 
@@ -83,24 +67,18 @@ class _Item:
     """An advice as written."""
 
     optimizer: str
-    numbers: _Numbers
+    numbers: dict[str, str]
     places: list[_Place] = field(default_factory=list)
     said: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)
 class Expected:
-    """A fence, read.
+    """A fence, read."""
 
-    Attributes:
-        items: advice, in order.
-        silences: optimizer, stage, and words of the message.
-        also: who speaks besides.
-    """
-
-    items: list[_Item] = field(default_factory=list)
-    silences: list[tuple[str, str, str]] = field(default_factory=list)
-    also: list[str] = field(default_factory=list)
+    items: list[_Item] = field(default_factory=list)  # advice, in order
+    silences: list[tuple[str, str, str]] = field(default_factory=list)  # optimizer, stage, and words of the message
+    also: list[str] = field(default_factory=list)  # who speaks besides
 
     @property
     def names(self) -> set[str]:
@@ -180,7 +158,7 @@ def _read_detail(line: str, item: _Item) -> None:
         raise ValueError(f"{line!r} is no line of an advice fence")
 
 
-def _read_numbers(text: str) -> _Numbers:
+def _read_numbers(text: str) -> dict[str, str]:
     fields, _, bound_words = text.partition(" ~ ")
     found: dict[str, str] = {}
     rest = fields.strip()
@@ -193,17 +171,7 @@ def _read_numbers(text: str) -> _Numbers:
     missing = [name for name in ("estimate", "matched", "kind") if name not in found]
     if missing:
         raise ValueError(f"{text!r} lacks {', '.join(missing)}")
-    return _Numbers(
-        estimate=found["estimate"],
-        bound=found.get("bound"),
-        low=found.get("low"),
-        high=found.get("high"),
-        uncapped=found.get("uncapped"),
-        matched=found["matched"],
-        latency=found["latency"],
-        scope=f"{found['kind']} {found.get('place', '')}".strip(),
-        bound_words=bound_words.strip(),
-    )
+    return {**found, "scope": f"{found['kind']} {found.get('place', '')}".strip(), "words": bound_words.strip()}
 
 
 def _compare_speakers(written: Expected, found: KernelAdvice) -> list[str]:
@@ -247,23 +215,23 @@ def _compare(item: _Item, advice: Advice, names: Sequence[str]) -> Iterable[str]
         yield from (f"the hint does not say {words!r}" for words in place.hints if words not in hint)
 
 
-def _compare_numbers(written: _Numbers, region: Region) -> Iterable[str]:
+def _compare_numbers(written: dict[str, str], region: Region) -> Iterable[str]:
     speedup = region.speedup
     pairs = (
-        ("estimate", written.estimate, speedup.estimate),
-        ("bound", written.bound, speedup.bound),
-        ("low end", written.low, speedup.low),
-        ("high end", written.high, speedup.high),
-        ("uncapped value", written.uncapped, speedup.uncapped),
-        ("M", written.matched, region.matched_samples),
-        ("M^L", written.latency, region.matched_latency_samples),
+        ("estimate", written.get("estimate"), speedup.estimate),
+        ("bound", written.get("bound"), speedup.bound),
+        ("low end", written.get("low"), speedup.low),
+        ("high end", written.get("high"), speedup.high),
+        ("uncapped value", written.get("uncapped"), speedup.uncapped),
+        ("M", written.get("matched"), region.matched_samples),
+        ("M^L", written.get("latency"), region.matched_latency_samples),
     )
     for name, text, value in pairs:
         if text is not None and not is_equal(text, value):
             yield f"the {name} is {'unknown' if value is None else f'{value:.4f}'} instead of {text}"
-    if not _is_place(written.scope, region.scope):
-        yield f"the scope is {render_scope(region.scope)} instead of {written.scope}"
-    if written.bound_words not in speedup.bound_reason:
+    if not _is_place(written["scope"], region.scope):
+        yield f"the scope is {render_scope(region.scope)} instead of {written['scope']}"
+    if written["words"] not in speedup.bound_reason:
         yield f"the bound's reason is {speedup.bound_reason!r}"
 
 
@@ -326,3 +294,71 @@ def _compare_silence(name: str, stage: str, words: str, silence: Silence | None)
     if words not in silence.message:
         differences.append(f"{name} is silent because {silence.message!r}")
     return differences
+
+
+def render_advice(found: KernelAdvice, names: Sequence[str]) -> str:
+    """Everything the optimizers say, with all a fence can hold."""
+    lines: list[str] = []
+    for advice in found.advice:
+        lines.append(f"{_render_numbers(advice.optimizer, advice)} ~ {advice.speedup.bound_reason}")
+        for region in advice.regions:
+            lines.append(f"    {_render_numbers('region', region)}")
+            lines += [
+                f"        {render_hotspot(one, names)}{f' ~ {one.note}' if one.note else ''}" for one in region.hotspots
+            ]
+            lines += [f"        hint ~ {region.hint}"] if region.hint else []
+        lines.append(f"    hint ~ {advice.hint}")
+        lines += [f"    caveat ~ {caveat}" for caveat in advice.caveats]
+        lines += [f"    reason ~ {reason}" for reason in advice.reasons]
+    lines += [f"silence {one.optimizer} {one.stage.value} ~ {one.message}" for one in found.silences]
+    return "\n".join(lines)
+
+
+def _render_numbers(name: str, of: Advice | Region) -> str:
+    speedup = of.speedup
+    parts = [
+        f"{name} {speedup.estimate:.3f}x",
+        f"bound {speedup.bound:.3f}x",
+        f"interval {speedup.low:.3f}-{speedup.high:.3f}",
+        f"uncapped {speedup.uncapped:.3f}x",
+        f"M={_render_count(of.matched_samples)}/{_render_count(of.matched_latency_samples)}",
+        render_scope(of.scope),
+    ]
+    return "  ".join(parts)
+
+
+def _render_count(samples: float | None) -> str:
+    if samples is None:
+        return "?"
+    return f"{samples:.0f}" if abs(samples - round(samples)) < 1e-9 else f"{samples:.3f}"
+
+
+def render_scope(scope: Scope) -> str:
+    """A scope: its kind and its place."""
+    if scope.kind is ScopeKind.KERNEL:
+        return "kernel"
+    if scope.file is None or scope.line is None:
+        return f"{scope.kind} row {scope.row}"
+    last = "" if scope.last_line in (None, scope.line) else f"-{scope.last_line}"
+    function = f"{scope.function}@" if scope.kind in (ScopeKind.CALL, ScopeKind.INLINED) else ""
+    return f"{scope.kind} {function}{scope.file}:{scope.line}{last}"
+
+
+def render_hotspot(hotspot: Hotspot, names: Sequence[str]) -> str:
+    """A hotspot without its note."""
+    use_row = hotspot.def_row if hotspot.use_row is None else hotspot.use_row
+    parts = [
+        names[use_row],
+        "<-",
+        "itself" if hotspot.use_row is None else names[hotspot.def_row],
+        f"{hotspot.reason}={_render_count(hotspot.samples)}/{_render_count(hotspot.latency_samples)}",
+        hotspot.operand,
+        _render_distance(hotspot),
+        None if hotspot.is_separable else "[together]",
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def _render_distance(hotspot: Hotspot) -> str:
+    counts = ((hotspot.distance_instructions, "instruction"), (hotspot.distance_cycles, "cycle"))
+    return ", ".join(f"{number} {unit}{'' if number == 1 else 's'}" for number, unit in counts if number is not None)

@@ -7,17 +7,28 @@
     says ~ on the memory side
     suggests Loop unroll ~ words of the movement
 
-Lines ``roof`` are those of :mod:`tests.cases.roofline_lines`. ``count`` lines are where the samples count, all of them, in any order. Then the lines
-of the kernel that gain most, all of them, in their order: place, Equation 2, bottleneck, stalls, Equation 3, and, with a roofline, Equation 4 and
-what is left of it below the roof. ``says`` demands words of a finding, ``suggests`` a suggestion of Table 1 and words of how it moves the kernel.
+Lines ``roof`` make up the roofline: a type of operation with its rate and its peak, at most one; levels of the memory with theirs, in bytes per
+second, and the part of the peak that they sustain where it is not all of it (``sustains 0.85``); and peaks of other types, without a rate.
+``count`` lines are where the samples count, all of them, in any order. Then the lines of the kernel that gain most, all of them, in their
+order: place, Equation 2, bottleneck, stalls, Equation 3, and, with a roofline, Equation 4 and what is left of it below the roof. ``says`` demands
+words of a finding, ``suggests`` a suggestion of Table 1 and words of how it moves the kernel.
 """
+
+import re
+from collections.abc import Sequence
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Table
 from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.questions.starlight import answer_starlight
+from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
 from gpa_lsp.diagnosis.blame.model import KernelBlame
+from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.kernel.model import Kernel
-from tests.cases.roofline_lines import split_roofs
+from tests.analyses.starlight.rooflines import make_roofline
+
+_RATE = r"\d+(?:\.\d+)?[TGM]"
+_LINE = re.compile(rf"roof (?P<name>.+?) (?:(?P<rate>{_RATE}) )?of (?P<peak>{_RATE})(?:\s+sustains (?P<part>\d\.\d+))?")
+_SIZES = {"T": 1e12, "G": 1e9, "M": 1e6}
 
 
 def check_starlight(kernel: Kernel, blame: KernelBlame, text: str) -> None:
@@ -64,3 +75,35 @@ def _describe_estimates(answer: Answer) -> list[str]:
             words += f" {rate / 1e12:.2f}T below the roof {below / 1e12:.2f}T"
         found.append(words)
     return found
+
+
+def split_roofs(text: str) -> tuple[KernelRoofline | None, list[str]]:
+    """The roofline of a fence, None where no line says anything of roofs, and its other lines."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    roofs = [line for line in lines if line.startswith("roof ")]
+    return (_read_roofs(roofs) if roofs else None), [line for line in lines if not line.startswith("roof ")]
+
+
+def read_rate(text: str) -> float:
+    return float(text[:-1]) * _SIZES[text[-1]]
+
+
+def _read_roofs(lines: Sequence[str]) -> KernelRoofline:
+    peaks: dict[OperationKind, float] = {}
+    traffic: dict[MemoryLevel, tuple[float, float]] = {}
+    ceilings: dict[MemoryLevel, float] = {}
+    kind, rate = OperationKind.FP32, None
+    for line in lines:
+        found = _LINE.fullmatch(line)
+        if found is None:
+            raise ValueError(f"this is no roof: {line}")
+        peak = read_rate(found["peak"])
+        if found["name"] in set(MemoryLevel):
+            level = MemoryLevel(found["name"])
+            traffic[level] = (read_rate(found["rate"]), peak)
+            ceilings[level] = float(found["part"] or 1.0)
+            continue
+        peaks[OperationKind(found["name"])] = peak
+        if found["rate"]:
+            kind, rate = OperationKind(found["name"]), read_rate(found["rate"])
+    return make_roofline(ops_per_s=rate, peaks=peaks, traffic=traffic, kind=kind, ceilings=ceilings)
