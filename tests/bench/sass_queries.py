@@ -31,7 +31,6 @@ from gpa_lsp.report.pipeline import analyse
 from tests.bench.large_function import repeat_function
 from tests.conftest import ROOT
 from tests.editor.sass.documents import URI, open_document, show_report
-from tests.rows.builders import make_kernel, make_section
 from tests.rows.written import write_kernel
 
 _SOURCE = ROOT / "fixtures" / "cubins" / "sm_90" / "huge_body_original.cubin"
@@ -59,10 +58,10 @@ def build_straight(instruction_count: int) -> KernelReport:
     function = max(cubin.functions.values(), key=lambda one: one.size_bytes)
     function = repeat_function(cubin, function, instruction_count)
     instructions = disassemble(replace(cubin, functions={function.name: function}), [function.name])[function.name]
-    section = make_section(function, [1] * instruction_count)
-    graph = build_flow_graph(function, instructions)
-    section = replace(section, instructions=instructions, graph=graph, control=instructions.control)
-    return _gather(make_kernel(section))
+    kernel = write_kernel("NOP  # wait=1\n" * instruction_count, name=function.name)
+    code = {"function": function, "instructions": instructions, "control": instructions.control}
+    section = replace(kernel.functions[0], graph=build_flow_graph(function, instructions), **code)
+    return _gather(replace(kernel, functions=(section,)))
 
 
 def build_diamonds(count: int) -> KernelReport:

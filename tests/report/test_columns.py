@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.report.columns import build_instruction_columns, build_kernel_code, list_loops
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
-from tests.rows.builders import make_kernel
 from tests.rows.written import write_kernel
 
 KERNEL = write_kernel("""
@@ -84,12 +83,12 @@ def test_what_nobody_disassembled_does_nothing() -> None:
         control=None,
         **{name: getattr(function, name)[:3] for name in ("chain_index", "pc_offsets", "all_samples", "executions")},
     )
-    code = build_kernel_code(make_kernel(foreign, *KERNEL.functions[:1], foreign))
+    code = build_kernel_code(replace(KERNEL, functions=(foreign, KERNEL.functions[0], foreign)))
     assert code.mnemonic_index.tolist()[:3] == [-1] * 3 == code.mnemonic_index.tolist()[-3:]
     assert code.block_of_row.tolist() == [-1] * 3 + [0, 1, 1, 1, 1, 2, 3] + [-1] * 3
     assert code.first_row.tolist() == [3, 4, 8, 9] and code.target_row.tolist()[7] == 4
     assert (code.reads.of(0), code.reads.of(5), code.reads.of(12)) == ((), (0, 2, 3, 512), ())
-    alone = build_kernel_code(make_kernel(foreign))
+    alone = build_kernel_code(replace(KERNEL, functions=(foreign,)))
     assert (alone.block_of_row.tolist(), alone.successor_starts.tolist(), alone.mnemonics) == ([-1] * 3, [0], ())
 
 
