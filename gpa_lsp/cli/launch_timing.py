@@ -105,7 +105,7 @@ def _write(found: "LaunchTimings", output: Path, arguments: argparse.Namespace, 
 
         write_file(json.dumps(make_document(found)) + "\n", output)
         return ()
-    from gpa_lsp.execution.prediction.launch_sampling import sample_launches
+    from gpa_lsp.execution.prediction.launch_timing import sample_launches
 
     check_output(output)
     sampled = sample_launches(found, output, period_exponent=find_period(arguments))

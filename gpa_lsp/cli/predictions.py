@@ -134,8 +134,7 @@ def predict(
     """
     kind = find_kind(arguments.source)
     from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
-    from gpa_lsp.execution.prediction.predict import predict_source
-    from gpa_lsp.execution.prediction.predict_build import predict_build
+    from gpa_lsp.execution.prediction.predict import predict_build, predict_source
 
     launches = LaunchChoice(
         path=arguments.launches, number=arguments.launch, profile_path=arguments.profile, is_single=is_single

@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from gpa_lsp.execution.emulator.model import Fault
-from gpa_lsp.execution.prediction.measured_model import CountComparison
-from gpa_lsp.execution.prediction.model import KernelPrediction, SourcePrediction
+from gpa_lsp.execution.prediction.model import CountComparison, KernelPrediction, SourcePrediction
 from gpa_lsp.execution.traces.line_facts import AccessLineFact
 from gpa_lsp.foundation.json_records import make_record
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.diagnosis.advice.static_model import Certainty, StaticFinding
-from gpa_lsp.execution.compiler.settings import CompilerChoice, CompileSettings
+from gpa_lsp.execution.compiler.model import CompilerChoice, CompileSettings
 from gpa_lsp.execution.prediction.static_source import examine_source
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

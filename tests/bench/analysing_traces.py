@@ -15,9 +15,9 @@ from gpa_lsp.execution.emulator.trace import ACCESS_DTYPES, Accesses, Branches, 
 from gpa_lsp.execution.traces.access_sums import AccessAccumulator
 from gpa_lsp.execution.traces.ask import answer_questions, list_questions
 from gpa_lsp.execution.traces.bank_conflicts import BankAccumulator
-from gpa_lsp.execution.traces.distance_counting import measure_distances
 from gpa_lsp.execution.traces.model import AnalysisSettings, TraceContext
 from gpa_lsp.execution.traces.piece_rows import PieceRows
+from gpa_lsp.execution.traces.reuse_distance import measure_distances
 from tests.traces.analysing import analyse_trace
 
 _WARPS = 8

@@ -13,10 +13,10 @@ from pathlib import Path
 from gpa_lsp.execution.compiler.compile import compile_source
 from gpa_lsp.execution.compiler.host_code import find_host_code
 from gpa_lsp.execution.compiler.messages import parse_messages
+from gpa_lsp.execution.compiler.model import CompilerChoice, CompileSettings
 from gpa_lsp.execution.compiler.nvcc_location import find_nvcc
 from gpa_lsp.execution.compiler.nvrtc_processes import NvrtcProcesses, identify_nvrtc
 from gpa_lsp.execution.compiler.project import find_flags
-from gpa_lsp.execution.compiler.settings import CompilerChoice, CompileSettings
 from tests.conftest import ROOT
 
 HOST = '\n#include <cstdio>\nint main() { std::printf("host\\n"); }\n'

@@ -8,11 +8,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from gpa_lsp.execution.prediction.exploration.explore import evaluate_space
+from gpa_lsp.execution.prediction.exploration.explore import LocalWorkers, Workers, count_cores, evaluate_space
 from gpa_lsp.execution.prediction.exploration.journal import Journal
-from gpa_lsp.execution.prediction.exploration.space import build_space
+from gpa_lsp.execution.prediction.exploration.model import build_space
 from gpa_lsp.execution.prediction.exploration.subjects import prepare_exploration
-from gpa_lsp.execution.prediction.exploration.workers import LocalWorkers, Workers, count_cores
 from tests.bench.predicting import KEPT, write_project
 
 _KERNELS = ("stream", "stencil")

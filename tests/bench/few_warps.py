@@ -28,9 +28,8 @@ from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import TraceSettings
 from gpa_lsp.execution.launches.launch import LaunchDescription
-from gpa_lsp.execution.prediction.launch_subject import LaunchSubject
 from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION
-from gpa_lsp.execution.prediction.predict_launch import predict_launch
+from gpa_lsp.execution.prediction.predict_launch import LaunchSubject, predict_launch
 from gpa_lsp.foundation.native.shared_library import VARIABLE, describe_core
 from tests.bench.emulating import Sink, build_launch, floats, number
 from tests.emulator.kernels.compiling import SOURCES, compile_ptx

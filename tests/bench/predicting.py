@@ -18,14 +18,14 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.compiler.compile import compile_source
-from gpa_lsp.execution.compiler.settings import CompilerChoice, CompileSettings
+from gpa_lsp.execution.compiler.model import CompilerChoice, CompileSettings
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Budget, Sampling, SamplingKind, TraceSettings
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.exploration.subjects import prepare_exploration
-from gpa_lsp.execution.prediction.machines import choose_product, choose_volume_device
 from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION, EDITOR_PREDICTION
 from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.prediction.targets import choose_product, choose_volume_device
 from gpa_lsp.execution.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
 from gpa_lsp.execution.volumes.predict import predict_volumes
 from gpa_lsp.foundation.errors import GpaError, Problem

@@ -9,8 +9,7 @@ import argparse
 import time
 from pathlib import Path
 
-from gpa_lsp.execution.simulator.compiled_run import run_compiled
-from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm_plainly
+from gpa_lsp.execution.simulator.streaming_multiprocessor import run_compiled, simulate_sm_plainly
 from gpa_lsp.execution.simulator.streams import BlockStream
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.native.shared_library import find_core

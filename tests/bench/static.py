@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpa_lsp.execution.compiler.settings import CompileSettings
+from gpa_lsp.execution.compiler.model import CompileSettings
 from gpa_lsp.execution.prediction.static_source import examine_source
 from tests.lsp.raw_client import RawClient
 

@@ -234,7 +234,7 @@ def test_an_interruption_keeps_what_is_done(tmp_path: Path, jobs: str) -> None:
 def test_bad_input_says_what_to_do(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
 ) -> None:
-    monkeypatch.setattr("gpa_lsp.execution.prediction.exploration.workers._CONNECT_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("gpa_lsp.execution.prediction.exploration.explore._CONNECT_TIMEOUT_S", 0.2)
     code, out, err = run(capsys, *arguments)
     assert (code, out) == (2, "")
     assert words in " ".join(err.split())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.cli.main import main
-from gpa_lsp.execution.compiler.header_folders import find_cuda_headers
+from gpa_lsp.execution.compiler.included_files import find_cuda_headers
 from tests.conftest import ROOT
 from tests.prediction.kernels import write_project
 

@@ -237,7 +237,7 @@ def test_code_without_ptx_is_simulated_the_same(
     monkeypatch.chdir(tmp_path)
     Path("one.launch.toml").write_text(_LAUNCH)
     with_ptx = run(capsys, str(_CUBIN), "--launches", "one.launch.toml")
-    monkeypatch.setattr("gpa_lsp.execution.compiler.builds.read_embedded_ptx", lambda cubin: ())
+    monkeypatch.setattr("gpa_lsp.execution.compiler.ptx_files.read_embedded_ptx", lambda cubin: ())
     without = run(capsys, str(_CUBIN), "--launches", "one.launch.toml")
     assert (with_ptx[0], with_ptx[2]) == (0, "")
     assert without == with_ptx

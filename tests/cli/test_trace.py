@@ -7,9 +7,9 @@ import pytest
 
 from gpa_lsp.cli.main import main
 from gpa_lsp.execution.compiler.compile import compile_source
-from gpa_lsp.execution.compiler.settings import CompilerChoice, CompileSettings
+from gpa_lsp.execution.compiler.model import CompilerChoice, CompileSettings
 from gpa_lsp.execution.launches.read_launches import read_launches
-from gpa_lsp.execution.prediction.trace_files.read import read_pieces
+from gpa_lsp.execution.prediction.trace_files import read_pieces
 from tests.conftest import ROOT
 from tests.prediction.kernels import write_project
 from tests.prediction.measuring import BLOCK, GRID, write_measured

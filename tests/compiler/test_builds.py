@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.code.binary.cubin import read_cubin
-from gpa_lsp.execution.compiler.builds import read_build
 from gpa_lsp.execution.compiler.model import CompilerKind
+from gpa_lsp.execution.compiler.ptx_files import read_build
 from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 
 

@@ -10,10 +10,9 @@ import pytest
 from gpa_lsp.code.binary.cubin import read_cubin
 from gpa_lsp.code.binary.line_table import read_line_table
 from gpa_lsp.execution.compiler.compile import compile_source
-from gpa_lsp.execution.compiler.model import CompilerFlags, CompilerKind
+from gpa_lsp.execution.compiler.model import CompilerChoice, CompilerFlags, CompilerKind, CompileSettings
 from gpa_lsp.execution.compiler.nvrtc_processes import PROCESSES, NvrtcProcesses
 from gpa_lsp.execution.compiler.nvrtc_worker import NvrtcJob
-from gpa_lsp.execution.compiler.settings import CompilerChoice, CompileSettings
 from gpa_lsp.foundation.errors import InputError, MissingToolError, ProblemSeverity, ToolError, UnsupportedInputError
 from tests.compiler.installed import require_nvrtc
 from tests.patience import LIMIT_S, wait_until
@@ -335,7 +334,7 @@ def test_without_nvrtc_the_error_says_what_to_install(tmp_path: Path, monkeypatc
     processes = NvrtcProcesses()
     with pytest.raises(MissingToolError, match=r"gpa-lsp\[cuda\]"):
         processes.greet()
-    monkeypatch.setattr("gpa_lsp.execution.compiler.nvrtc.PROCESSES", processes)
+    monkeypatch.setattr("gpa_lsp.execution.compiler.device_part.PROCESSES", processes)
     monkeypatch.setattr("gpa_lsp.execution.compiler.nvrtc_processes.PROCESSES", processes)
     monkeypatch.setattr("gpa_lsp.execution.compiler.compile.find_nvcc", lambda *_: None)
     with pytest.raises(MissingToolError, match=r"gpa-lsp\[cuda\]"):

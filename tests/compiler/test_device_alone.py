@@ -6,9 +6,8 @@ import pytest
 
 from gpa_lsp.execution.compiler.absent_headers import read_absent_header
 from gpa_lsp.execution.compiler.compile import compile_source, find_including
-from gpa_lsp.execution.compiler.header_folders import find_cuda_headers
-from gpa_lsp.execution.compiler.model import CompiledUnit
-from gpa_lsp.execution.compiler.settings import CompilerChoice, CompileSettings
+from gpa_lsp.execution.compiler.included_files import find_cuda_headers
+from gpa_lsp.execution.compiler.model import CompiledUnit, CompilerChoice, CompileSettings
 from gpa_lsp.foundation.errors import ProblemSeverity
 from tests.compiler.installed import require_nvcc, require_nvrtc
 from tests.patience import LIMIT_S

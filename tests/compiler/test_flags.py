@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.execution.compiler.architectures import name_target, read_architectures
-from gpa_lsp.execution.compiler.flags import build_flags
-from gpa_lsp.execution.compiler.model import CompilerFlags
+from gpa_lsp.execution.compiler.model import CompilerFlags, name_target, read_architectures
+from gpa_lsp.execution.compiler.project import build_flags
 
 HERE = Path("/project/build")
 

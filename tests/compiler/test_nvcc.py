@@ -13,9 +13,8 @@ from gpa_lsp.code.binary.compiled_limits import read_compiled_limits
 from gpa_lsp.code.binary.cubin import read_cubin
 from gpa_lsp.code.binary.line_table import read_line_table
 from gpa_lsp.execution.compiler.compile import compile_source
-from gpa_lsp.execution.compiler.model import CompilerFlags, CompilerKind
+from gpa_lsp.execution.compiler.model import CompilerChoice, CompilerFlags, CompilerKind, CompileSettings
 from gpa_lsp.execution.compiler.nvcc_location import find_nvcc
-from gpa_lsp.execution.compiler.settings import CompilerChoice, CompileSettings
 from gpa_lsp.foundation.errors import MissingToolError, ProblemSeverity, ToolError, UnsupportedInputError
 from gpa_lsp.foundation.processes.time_limits import TimeLimits
 from gpa_lsp.foundation.processes.watched_command import RunLimits, run_command

@@ -6,9 +6,8 @@ import pytest
 
 from gpa_lsp.code.binary.cubin import read_cubin
 from gpa_lsp.code.binary.tool_location import find_tool
-from gpa_lsp.execution.compiler.builds import read_build
 from gpa_lsp.execution.compiler.model import CompilerKind
-from gpa_lsp.execution.compiler.ptx_files import is_ptx_file
+from gpa_lsp.execution.compiler.ptx_files import is_ptx_file, read_build
 from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 
 PTX = """\

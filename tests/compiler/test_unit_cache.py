@@ -9,10 +9,8 @@ from msgspec.structs import replace
 
 from gpa_lsp.execution.compiler.compile import compile_source
 from gpa_lsp.execution.compiler.included_files import IncludedFiles, find_included_files
-from gpa_lsp.execution.compiler.job import CompileJob
-from gpa_lsp.execution.compiler.model import CompiledUnit, CompilerFlags, CompilerKind
-from gpa_lsp.execution.compiler.settings import CompilerChoice, CompileSettings
-from gpa_lsp.execution.compiler.unit_cache import UNITS, UnitCache, make_key
+from gpa_lsp.execution.compiler.job import UNITS, CompileJob, UnitCache, make_key
+from gpa_lsp.execution.compiler.model import CompiledUnit, CompilerChoice, CompilerFlags, CompilerKind, CompileSettings
 from tests.compiler.installed import require_nvrtc
 from tests.patience import LIMIT_S
 

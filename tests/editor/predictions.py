@@ -23,8 +23,8 @@ from gpa_lsp.editor.static.view import StaticState
 from gpa_lsp.execution.traces.data_centric import PatternShare
 from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
 from gpa_lsp.execution.traces.model import AccessGroupKind
-from gpa_lsp.execution.traces.patterns import LanePattern
 from gpa_lsp.execution.traces.reuse_distance import INFINITE_BIN, ReuseHistogram
+from gpa_lsp.execution.traces.segments import LanePattern
 from tests.editor.views import make_knowledge
 
 SOURCE = Path("/project/k.cu")

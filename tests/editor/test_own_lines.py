@@ -9,7 +9,7 @@ from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.document.prediction_page.page import build_rows
 from gpa_lsp.editor.predicted.worker import list_faults
 from gpa_lsp.execution.compiler.compile import compile_source
-from gpa_lsp.execution.compiler.settings import CompilerChoice, CompileSettings
+from gpa_lsp.execution.compiler.model import CompilerChoice, CompileSettings
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.model import EDITOR_PREDICTION, SourcePrediction
 from gpa_lsp.execution.prediction.predict import predict_source

@@ -8,7 +8,7 @@ import pytest
 from gpa_lsp.execution.emulator.model import Budget
 from gpa_lsp.execution.emulator.trace import join_pieces
 from gpa_lsp.execution.local_gpu.local_gpu import LocalGpu
-from gpa_lsp.execution.prediction.trace_files.read import read_pieces
+from gpa_lsp.execution.prediction.trace_files import read_pieces
 from gpa_lsp.execution.programs.library import list_headers
 from gpa_lsp.foundation.errors import MissingToolError, ToolError
 from gpa_lsp.foundation.native.c_compiler import find_c_compiler

@@ -9,8 +9,7 @@ from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.launches.launch import ArrayArgument, Generator, LaunchDescription, ScalarArgument
 from gpa_lsp.execution.local_gpu import timing_worker
-from gpa_lsp.execution.local_gpu.timing import LaunchTiming, TimingSettings
-from gpa_lsp.execution.local_gpu.timing_jobs import Greeting, GreetJob, TimingAnswer, TimingJob
+from gpa_lsp.execution.local_gpu.timing import Greeting, GreetJob, LaunchTiming, TimingAnswer, TimingJob, TimingSettings
 from tests.gpu.timed_driver import FREE_BYTES, ILLEGAL_ADDRESS, TimedDriver
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"

@@ -43,7 +43,7 @@ def main(log: Path, variables: Sequence[str], commands: Sequence[Sequence[str]])
 
 def _explore_in_processes() -> None:
     """At once, however quick this machine is."""
-    from gpa_lsp.execution.prediction.exploration.workers import LocalWorkers
+    from gpa_lsp.execution.prediction.exploration.explore import LocalWorkers
 
     LocalWorkers.__init__.__kwdefaults__["here_s"] = 0.0
 

@@ -6,8 +6,13 @@ import pytest
 
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.hybrid.costs import find_costs
-from gpa_lsp.execution.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch, place_arguments
+from gpa_lsp.execution.hybrid.estimate import (
+    CompiledKernel,
+    PaperEstimate,
+    estimate_launch,
+    find_costs,
+    place_arguments,
+)
 from gpa_lsp.execution.hybrid.operations import Arithmetic
 from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription, ScalarArgument
 from gpa_lsp.foundation.errors import InputError

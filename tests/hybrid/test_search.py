@@ -6,8 +6,7 @@ from math import prod
 
 import pytest
 
-from gpa_lsp.execution.hybrid.flow import MOST_NODES, build_search_graph
-from gpa_lsp.execution.hybrid.search import search_trace
+from gpa_lsp.execution.hybrid.search import MOST_NODES, build_search_graph, search_trace
 from gpa_lsp.foundation.errors import InputError
 
 

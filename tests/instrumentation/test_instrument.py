@@ -12,9 +12,9 @@ from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.compiler.ptx_files import assemble_ptx
 from gpa_lsp.execution.emulator.emulate import emulate, find_kernel
 from gpa_lsp.execution.emulator.engine.functions import _RECORDING
+from gpa_lsp.execution.instrumentation.code import PLACES, ROWS, STATE, VARIABLES, SiteKind, StateWord
 from gpa_lsp.execution.instrumentation.decode import TracedLaunch, Written, decode_records
 from gpa_lsp.execution.instrumentation.instrument import OwnBuffers, instrument
-from gpa_lsp.execution.instrumentation.model import PLACES, ROWS, STATE, VARIABLES, SiteKind, StateWord
 from gpa_lsp.foundation.errors import InputError
 from tests.conftest import IS_NIGHTLY
 from tests.emulator.kernels.compiling import SOURCES, compile_ptx, read_source

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.launches.build import _CHUNK, generate_array
 from gpa_lsp.execution.launches.launch import ArrayArgument, Generator
-from gpa_lsp.execution.launches.scalars import check_scalar, pack_scalar, round_floats
+from gpa_lsp.execution.launches.type_names import check_scalar, pack_scalar, round_floats
 from gpa_lsp.foundation.errors import InputError
 from tests.conftest import examples
 

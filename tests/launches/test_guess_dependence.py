@@ -6,7 +6,7 @@ import pytest
 
 from gpa_lsp.code.ptx.model import PtxFunction
 from gpa_lsp.code.ptx.parse import parse_ptx
-from gpa_lsp.execution.launches.guess_dependence import GuessDependence
+from gpa_lsp.execution.launches.pointer_uses import GuessDependence
 from gpa_lsp.execution.launches.read_launches import read_launches
 
 PTX = """\

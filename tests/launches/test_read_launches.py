@@ -23,12 +23,12 @@ from gpa_lsp.execution.launches.launch import (
 )
 from gpa_lsp.execution.launches.read_arguments import (
     ADDRESS_MODES,
+    ARRAY_KEYS,
     FILTERS,
     SCALAR_KEYS,
     STRUCT_KEYS,
     TEXTURE_KEYS,
 )
-from gpa_lsp.execution.launches.read_arrays import ARRAY_KEYS
 from gpa_lsp.execution.launches.read_launches import LAUNCH_KEYS, find_launch_file, read_launches
 from gpa_lsp.foundation.errors import InputError
 from tests.conftest import examples

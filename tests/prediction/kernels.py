@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-from gpa_lsp.execution.compiler.settings import CompilerChoice, CompileSettings
+from gpa_lsp.execution.compiler.model import CompilerChoice, CompileSettings
 from gpa_lsp.execution.prediction.model import KernelPrediction, SourcePrediction
 from gpa_lsp.execution.prediction.predict import predict_source
 

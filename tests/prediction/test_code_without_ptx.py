@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.code.binary.tool_location import find_tool
-from gpa_lsp.execution.compiler.builds import read_build
+from gpa_lsp.execution.compiler.ptx_files import read_build
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction import launch_timing

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gpa_lsp.execution.emulator.model import Budget
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION
-from gpa_lsp.execution.prediction.predict_build import predict_build
+from gpa_lsp.execution.prediction.predict import predict_build
 from gpa_lsp.execution.prediction.templates import write_build_templates
 from gpa_lsp.foundation.errors import InputError
 from tests.conftest import ROOT

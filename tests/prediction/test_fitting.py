@@ -9,8 +9,7 @@ from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.model import Budget, Fault, FaultKind, PassedEnd
 from gpa_lsp.execution.launches.launch import ArrayArgument
 from gpa_lsp.execution.launches.read_launches import read_launches
-from gpa_lsp.execution.prediction.fault_answer import answer_faults
-from gpa_lsp.execution.prediction.guessed_sizes import grow_guessed, part_guessed
+from gpa_lsp.execution.prediction.fault_answer import answer_faults, grow_guessed, part_guessed
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.model import KernelPrediction, PredictionSettings
 from gpa_lsp.execution.prediction.predict import predict_source

@@ -8,9 +8,8 @@ from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.emulator.model import Budget, Emulation
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.prediction import predict_launch as module_of_launches
-from gpa_lsp.execution.prediction.launch_subject import LaunchSubject
 from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION
-from gpa_lsp.execution.prediction.predict_launch import predict_launch
+from gpa_lsp.execution.prediction.predict_launch import LaunchSubject, predict_launch
 from tests.bench.emulating import build_launch, floats, number
 from tests.emulator.kernels.compiling import compile_ptx
 

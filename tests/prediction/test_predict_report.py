@@ -12,8 +12,7 @@ from gpa_lsp.diagnosis.analyses.answers import Weight
 from gpa_lsp.document.prediction_json import make_kernel_prediction
 from gpa_lsp.execution.emulator.model import Budget
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
-from gpa_lsp.execution.prediction.measured_model import CountComparison, CountPair
-from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION, KernelPrediction
+from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION, CountComparison, CountPair, KernelPrediction
 from gpa_lsp.execution.prediction.predict_report import predict_report
 from gpa_lsp.execution.prediction.templates import write_report_templates
 from gpa_lsp.foundation.errors import InputError

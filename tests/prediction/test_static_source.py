@@ -10,8 +10,7 @@ import pytest
 from gpa_lsp.code.binary.tool_location import find_tool
 from gpa_lsp.diagnosis.advice.static_model import Certainty, StaticFinding
 from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin
-from gpa_lsp.execution.compiler.model import CompilerFlags
-from gpa_lsp.execution.compiler.settings import CompilerChoice, CompileSettings
+from gpa_lsp.execution.compiler.model import CompilerChoice, CompilerFlags, CompileSettings
 from gpa_lsp.execution.prediction.static_source import SourceStatics, choose_compute_capability, examine_source
 from gpa_lsp.foundation.errors import InputError, ProblemSeverity
 

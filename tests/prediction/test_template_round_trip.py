@@ -9,13 +9,12 @@ from msgspec.structs import replace
 from gpa_lsp.execution.emulator.model import Budget
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.exploration.subjects import prepare_exploration
-from gpa_lsp.execution.prediction.guessed_sizes import note_guesses
+from gpa_lsp.execution.prediction.fault_answer import note_guesses
 from gpa_lsp.execution.prediction.model import EDITOR_PREDICTION
 from gpa_lsp.execution.prediction.predict import predict_source
 from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_source
 from gpa_lsp.execution.prediction.templates import write_templates
-from gpa_lsp.execution.prediction.trace_files.read import read_pieces
-from gpa_lsp.execution.prediction.trace_files.write import TraceWriter
+from gpa_lsp.execution.prediction.trace_files import TraceWriter, read_pieces
 from gpa_lsp.foundation.errors import Problem, ProblemSeverity
 from tests.conftest import ROOT
 from tests.prediction.kernels import NVRTC

@@ -23,9 +23,7 @@ from gpa_lsp.execution.emulator.trace import (
     Entries,
     Trace,
 )
-from gpa_lsp.execution.prediction.trace_files.arrow import count_lanes
-from gpa_lsp.execution.prediction.trace_files.read import read_pieces
-from gpa_lsp.execution.prediction.trace_files.write import NAMES, TraceWriter
+from gpa_lsp.execution.prediction.trace_files import NAMES, TraceWriter, count_lanes, read_pieces
 from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 from gpa_lsp.foundation.locations import Frame
 from tests.conftest import examples

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.code.binary.tool_location import find_tool
-from gpa_lsp.execution.compiler.header_folders import find_cuda_headers
+from gpa_lsp.execution.compiler.included_files import find_cuda_headers
 from gpa_lsp.execution.programs.library import SOURCES as RUNTIME
 from gpa_lsp.execution.programs.library import build_libraries, list_headers
 from gpa_lsp.execution.programs.model import ProgramRun, RunSettings

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.cli.main import main
-from gpa_lsp.execution.programs import host_libraries, library
-from gpa_lsp.execution.record import library as recorder
+from gpa_lsp.execution.programs import library
+from gpa_lsp.execution.record import run as recorder
 from gpa_lsp.foundation.native.c_compiler import find_c_compiler
 from gpa_lsp.profile.collector import library as collector
 from tests.collector import built as collected
@@ -38,7 +38,7 @@ def sanitizers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         pytest.skip(f"{find_c_compiler()} has no sanitizers")
     flags = (*(flag for flag in library.FLAGS if flag != "-O2"), *SANITIZERS)
     monkeypatch.setattr(library, "FLAGS", flags)
-    monkeypatch.setattr(host_libraries, "FLAGS", flags)
+    monkeypatch.setattr(library, "FLAGS", flags)
     monkeypatch.setattr(recorder, "_FLAGS", flags)
     monkeypatch.setattr(collector, "_FLAGS", (*flags, "-fno-strict-aliasing"))
     # The libraries are preloaded in front of the sanitizer's own, and what a program does not give back is not ours to judge.

@@ -11,7 +11,7 @@ import pytest
 
 from gpa_lsp.execution.programs.messages import ANSWER_HEAD, REQUEST_HEAD, CudaError, Request
 from gpa_lsp.execution.programs.model import RunSettings
-from gpa_lsp.execution.programs.server import RuntimeServer
+from gpa_lsp.execution.programs.run import RuntimeServer
 from gpa_lsp.execution.programs.session import Session
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.processes.watched_command import Ending

@@ -14,7 +14,7 @@ from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.launches.launch import ArrayArgument
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.programs.library import list_headers
-from gpa_lsp.execution.record import library
+from gpa_lsp.execution.record import run
 from gpa_lsp.execution.record.describe import describe_launches, read_raw_launch, relocate
 from gpa_lsp.execution.record.python_programs import HeldKernel, read_held_kernels
 from gpa_lsp.foundation.errors import InputError, MissingToolError
@@ -204,9 +204,9 @@ def test_a_record_that_ends_early_is_none(cut: int, tmp_path: Path) -> None:
 
 
 def test_a_computer_without_a_driver_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "_FIND", library._FIND.replace(library.DRIVER_NAME, "libno_such_driver.so.1"))
+    monkeypatch.setattr(run, "_FIND", run._FIND.replace(run.DRIVER_NAME, "libno_such_driver.so.1"))
     with pytest.raises(MissingToolError, match=r"an NVIDIA driver.*recording launches needs it"):
-        library.find_driver()
+        run.find_driver()
 
 
 _LAYOUTS = {
@@ -236,7 +236,7 @@ def test_our_layouts_are_those_of_cudas_headers(tmp_path: Path) -> None:
     compiler = find_c_compiler()
     if not headers or compiler is None:
         pytest.skip("CUDA's headers or a C compiler are not installed")
-    own = Path(library.__file__).with_name("recorder.c")
+    own = Path(run.__file__).with_name("recorder.c")
     text = own.read_text()
     start = text.index("typedef int result;")
     declared = text[start : text.index("} launch_config;") + len("} launch_config;")]

@@ -8,7 +8,7 @@ import pytest
 
 from gpa_lsp.execution.emulator.trace import join_pieces
 from gpa_lsp.execution.launches.read_launches import read_launches
-from gpa_lsp.execution.prediction.trace_files.read import read_pieces
+from gpa_lsp.execution.prediction.trace_files import read_pieces
 from tests.instrumentation.comparing import list_different, rebase
 from tests.programs.built import run
 from tests.record.programs import HEAD, emulate_recorded, find_array, record_script, require_driver

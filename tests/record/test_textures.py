@@ -13,9 +13,8 @@ from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.launches.launch import TextureArgument
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.programs.library import list_headers
-from gpa_lsp.execution.record.describe import describe_launches
-from gpa_lsp.execution.record.library import BYTES_VARIABLE, FOLDER_VARIABLE, build_recorder
-from gpa_lsp.execution.record.model import Recorded
+from gpa_lsp.execution.record.describe import Recorded, describe_launches
+from gpa_lsp.execution.record.run import BYTES_VARIABLE, FOLDER_VARIABLE, build_recorder
 from gpa_lsp.foundation.native.c_compiler import find_c_compiler
 from tests.patience import LIMIT_S
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.execution.record import library
+from gpa_lsp.execution.record import run
 from gpa_lsp.foundation.native.c_compiler import find_c_compiler
 from tests.conftest import ROOT
 
@@ -33,7 +33,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     if compiler is None:
         pytest.skip("no C compiler is installed")
     path = tmp_path_factory.mktemp("names") / "names.so"
-    source = Path(library.__file__).with_name("variable_names.c")
+    source = Path(run.__file__).with_name("variable_names.c")
     subprocess.run([compiler, "-std=gnu11", "-O1", "-fPIC", "-shared", source, "-o", path], check=True)
     return ctypes.CDLL(str(path))
 

@@ -3,11 +3,9 @@
 import numpy as np
 from msgspec.structs import fields
 
-from gpa_lsp.execution.simulator.accounts import SmRun
 from gpa_lsp.execution.simulator.machine import SmModel
-from gpa_lsp.execution.simulator.program import LSU, Kind, OpcodeCourse, SassProgram
-from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS
-from gpa_lsp.execution.simulator.register_ports import NO_READS
+from gpa_lsp.execution.simulator.program import LSU, NO_READS, Kind, OpcodeCourse, SassProgram
+from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS, SmRun
 from gpa_lsp.execution.simulator.streams import BlockStream
 from gpa_lsp.gpu.arch.lookup import find_architecture
 

@@ -8,12 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.code.binary.cubin import read_cubin
-from gpa_lsp.execution.simulator.accounts import SmRun
 from gpa_lsp.execution.simulator.execution.memory_spaces import MemorySpace
 from gpa_lsp.execution.simulator.execution.recording import Recorder
 from gpa_lsp.execution.simulator.execution.warp_state import Lanes
 from gpa_lsp.execution.simulator.program import Kind, OpcodeCourse, read_program
-from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS
+from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS, SmRun
 from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
 from gpa_lsp.execution.simulator.traffic import find_traffic
 from gpa_lsp.execution.simulator.warp_walk import KernelWalk, WarpWalk

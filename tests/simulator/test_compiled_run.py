@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 from msgspec.structs import fields, replace
 
-from gpa_lsp.execution.simulator.compiled_run import MODEL, ROW, run_compiled
 from gpa_lsp.execution.simulator.machine import SmModel
-from gpa_lsp.execution.simulator.program import Kind, OpcodeCourse, SassProgram
+from gpa_lsp.execution.simulator.program import Kind, OpcodeCourse, RegisterReads, SassProgram
 from gpa_lsp.execution.simulator.reasons import REASONS
-from gpa_lsp.execution.simulator.register_ports import RegisterReads
-from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm, simulate_sm_plainly
+from gpa_lsp.execution.simulator.streaming_multiprocessor import (
+    MODEL,
+    ROW,
+    run_compiled,
+    simulate_sm,
+    simulate_sm_plainly,
+)
 from gpa_lsp.execution.simulator.streams import BlockStream
 from gpa_lsp.foundation.native.shared_library import SOURCES, VARIABLE, find_core
 from tests.simulator.sm_notation import ALU, EXIT, LOAD, make_block, make_model, make_program

@@ -8,11 +8,11 @@ import pytest
 
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.simulator.execution.compiled_steps import CoreWalk
-from gpa_lsp.execution.simulator.execution.constant_banks import Bank, ConstantBanks
 from gpa_lsp.execution.simulator.execution.float_steps import FLOAT_STEPS
 from gpa_lsp.execution.simulator.execution.integer_steps import INTEGER_STEPS
 from gpa_lsp.execution.simulator.execution.lowering import CODES, STEP, Lowering, tabulate
-from gpa_lsp.execution.simulator.execution.machine_instruction import read_instruction
+from gpa_lsp.execution.simulator.execution.memory_spaces import Bank, ConstantBanks
+from gpa_lsp.execution.simulator.execution.operand_values import read_instruction
 from gpa_lsp.execution.simulator.execution.warp_state import Lanes, WarpState
 from gpa_lsp.execution.simulator.warp_walk import KernelWalk
 from gpa_lsp.foundation.native.shared_library import SOURCES, VARIABLE, find_core

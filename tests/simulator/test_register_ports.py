@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
+from gpa_lsp.execution.simulator.program import NO_READS, RegisterPorts, RegisterReads, find_register_reads
 from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS
-from gpa_lsp.execution.simulator.register_ports import NO_READS, RegisterPorts, RegisterReads, find_register_reads
 from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
 from gpa_lsp.foundation.native.shared_library import VARIABLE, find_core
 from tests.simulator.sm_notation import EXIT, FMA, make_block, make_model, make_program

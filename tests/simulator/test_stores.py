@@ -2,8 +2,7 @@
 
 import pytest
 
-from gpa_lsp.execution.simulator.accounts import SmRun
-from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS
+from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS, SmRun
 from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
 from gpa_lsp.foundation.native.shared_library import VARIABLE, find_core
 from tests.simulator.sm_notation import ALU, EXIT, STORE, make_block, make_model, make_program, read_cycles

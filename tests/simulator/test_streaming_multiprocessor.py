@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.execution.simulator.accounts import SmRun
 from gpa_lsp.execution.simulator.program import ADU, Kind
-from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS
+from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS, SmRun
 from gpa_lsp.execution.simulator.simulate import GridShape, simulate_grid
 from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
 from gpa_lsp.execution.simulator.streams import Reduction, Streams

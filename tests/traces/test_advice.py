@@ -7,10 +7,10 @@ from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.diagnosis.analyses.answers import Answer
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.ask import list_questions
-from gpa_lsp.execution.traces.bypassing import BypassingAdvice
+from gpa_lsp.execution.traces.cache_hits import BypassingAdvice
 from gpa_lsp.execution.traces.model import TraceContext
 from gpa_lsp.execution.traces.questions.traced_bypassing import summarise_bypassing
-from gpa_lsp.execution.traces.remedies import ONE_WAY_REMEDY, UNIFORM_REMEDY
+from gpa_lsp.execution.traces.words import ONE_WAY_REMEDY, UNIFORM_REMEDY
 from tests.traces.analysing import analyse_trace
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 

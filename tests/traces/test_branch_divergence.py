@@ -2,7 +2,7 @@
 
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.branch_divergence import BranchAccumulator, BranchDivergence
-from gpa_lsp.execution.traces.paper_mode import measure_paper_branches
+from gpa_lsp.execution.traces.paper_answer import measure_paper_branches
 from tests.traces.written_traces import TraceWriter, make_instruction
 
 ALL = 0xFFFFFFFF

@@ -8,12 +8,11 @@ import pytest
 from gpa_lsp.execution.emulator.model import TraceSettings
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.launches.launch import LaunchDescription
-from gpa_lsp.execution.prediction.trace_files.read import read_pieces
-from gpa_lsp.execution.prediction.trace_files.write import TraceWriter
+from gpa_lsp.execution.prediction.trace_files import TraceWriter, read_pieces
 from gpa_lsp.execution.traces.code_centric import list_path_accesses, list_path_branches
 from gpa_lsp.execution.traces.line_facts import list_branch_facts, list_line_facts
 from gpa_lsp.execution.traces.model import TraceContext
-from gpa_lsp.execution.traces.paper_mode import measure_paper_divergence
+from gpa_lsp.execution.traces.paper_answer import measure_paper_divergence
 from gpa_lsp.execution.traces.results import TraceAnalyses
 from gpa_lsp.foundation.errors import InputError
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros

@@ -8,12 +8,11 @@ from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.code.symbolic_accesses.wavefronts import count_wavefronts
 from gpa_lsp.execution.emulator.trace import Trace
-from gpa_lsp.execution.traces.distance_counting import find_previous, measure_distances
 from gpa_lsp.execution.traces.keyed_sums import sum_columns
 from gpa_lsp.execution.traces.model import AnalysisSettings, StoreEffect, TraceContext
-from gpa_lsp.execution.traces.ordering import number_warps, order_rows, order_turns
 from gpa_lsp.execution.traces.piece_rows import PieceRows
-from gpa_lsp.execution.traces.reuse_distance import bin_distances
+from gpa_lsp.execution.traces.references import number_warps, order_rows, order_turns
+from gpa_lsp.execution.traces.reuse_distance import bin_distances, find_previous, measure_distances
 from gpa_lsp.execution.traces.segments import Intervals, list_segments, measure_intervals
 from gpa_lsp.execution.volumes import miscounts
 from gpa_lsp.foundation.native.shared_library import VARIABLE

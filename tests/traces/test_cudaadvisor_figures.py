@@ -18,7 +18,7 @@ from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.branch_divergence import BranchAccumulator, BranchDivergence
 from gpa_lsp.execution.traces.line_facts import list_line_facts
 from gpa_lsp.execution.traces.model import AccessGroupKind, TraceContext
-from gpa_lsp.execution.traces.paper_mode import (
+from gpa_lsp.execution.traces.paper_answer import (
     KEPLER_LINE_BYTES,
     PASCAL_LINE_BYTES,
     measure_paper_branches,

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
-from gpa_lsp.execution.traces.bypassing import count_caching_warps
-from gpa_lsp.execution.traces.paper_mode import (
+from gpa_lsp.execution.traces.cache_hits import count_caching_warps
+from gpa_lsp.execution.traces.paper_answer import (
     PaperDivergence,
     advise_paper_bypassing,
     measure_paper_divergence,

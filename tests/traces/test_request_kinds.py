@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from gpa_lsp.execution.emulator.trace import Trace
-from gpa_lsp.execution.traces.arrays import ArrayIndex
-from gpa_lsp.execution.traces.model import OUTSIDE
+from gpa_lsp.execution.traces.model import OUTSIDE, ArrayIndex
 from gpa_lsp.execution.traces.piece_rows import PieceRows
 from gpa_lsp.execution.traces.request_kinds import find_equal_rows
 from gpa_lsp.foundation.native.shared_library import VARIABLE

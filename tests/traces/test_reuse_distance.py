@@ -6,10 +6,18 @@ from hypothesis import strategies as st
 
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.trace import Trace
-from gpa_lsp.execution.traces.distance_counting import INFINITE, NOT_COUNTED, count_larger_before, measure_distances
 from gpa_lsp.execution.traces.model import Granularity, StoreEffect
 from gpa_lsp.execution.traces.piece_rows import PieceRows
-from gpa_lsp.execution.traces.reuse_distance import INFINITE_BIN, ReuseAccumulator, ReuseDistances, Scope
+from gpa_lsp.execution.traces.reuse_distance import (
+    INFINITE,
+    INFINITE_BIN,
+    NOT_COUNTED,
+    ReuseAccumulator,
+    ReuseDistances,
+    Scope,
+    count_larger_before,
+    measure_distances,
+)
 from tests.conftest import examples
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 

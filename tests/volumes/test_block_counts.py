@@ -8,10 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.code.ptx.static_instructions import AccessKind
-from gpa_lsp.execution.volumes.block_volumes import Blocks, count_block, count_warp_sectors, find_warp_shape
+from gpa_lsp.execution.volumes.block_volumes import (
+    Blocks,
+    count_block,
+    count_cycles,
+    count_paper_cycles,
+    count_request_cycles,
+    count_warp_sectors,
+    find_warp_shape,
+)
 from gpa_lsp.execution.volumes.expressions import AccessedArray, AccessExpression, KernelAccesses, LaunchShape, LoopTerm
 from gpa_lsp.execution.volumes.groups import ArrayGroups, group_accesses
-from gpa_lsp.execution.volumes.l1_cycles import count_cycles, count_paper_cycles, count_request_cycles
 from gpa_lsp.execution.volumes.waves import BlockBox
 from tests.conftest import examples
 from tests.volumes.enumeration import enumerate_addresses, enumerate_sectors

@@ -11,11 +11,11 @@ from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Emulation, Sampling, SamplingKind, TraceSettings
 from gpa_lsp.execution.launches.launch import LaunchDescription
-from gpa_lsp.execution.volumes.continuing import Continuation, continue_trace
 from gpa_lsp.execution.volumes.devices import find_device
 from gpa_lsp.execution.volumes.expressions import KernelAccesses
 from gpa_lsp.execution.volumes.from_trace import find_launch_shape, list_fewest_probe_blocks, recover_expressions
 from gpa_lsp.execution.volumes.predict import predict_volumes
+from gpa_lsp.execution.volumes.trace_sampling import Continuation, continue_trace
 from tests.bench.emulating import build_launch, floats, number
 from tests.emulator.kernels.compiling import compile_ptx
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from gpa_lsp.execution.volumes.affine import MOST_EXAMPLES, pick_examples
-from gpa_lsp.execution.volumes.distinct import list_distinct
-from gpa_lsp.execution.volumes.lane_rows import LaneRows, RowLanes, fill_requests
+from gpa_lsp.execution.volumes.groups import list_distinct
+from gpa_lsp.execution.volumes.lane_rows import MOST_EXAMPLES, LaneRows, RowLanes, fill_requests, pick_examples
 from tests.volumes.written_traces import WrittenAccess, write_trace
 
 

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.volumes import footprints
-from gpa_lsp.execution.volumes.canvas import Canvas, measure_union
 from gpa_lsp.execution.volumes.expressions import (
     AccessedArray,
     AccessExpression,
@@ -19,11 +18,13 @@ from gpa_lsp.execution.volumes.expressions import (
     fold_accesses,
 )
 from gpa_lsp.execution.volumes.footprints import (
+    Canvas,
     Place,
     build_boxes,
     build_intervals,
     find_array_strides,
     measure_overlaps,
+    measure_union,
 )
 from gpa_lsp.execution.volumes.groups import ArrayGroups, group_accesses
 from gpa_lsp.execution.volumes.waves import BlockBox

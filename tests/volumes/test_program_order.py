@@ -5,7 +5,7 @@ import pytest
 from gpa_lsp.execution.volumes.expressions import cover_updates
 from gpa_lsp.execution.volumes.groups import group_accesses
 from gpa_lsp.execution.volumes.model import SharedLoads
-from gpa_lsp.execution.volumes.program_order import add_delays, count_loads
+from gpa_lsp.execution.volumes.retention import add_delays, count_loads
 from tests.volumes.measured_families import BOX_SIDE, write_box
 
 SHARED = tuple(

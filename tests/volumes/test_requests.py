@@ -17,7 +17,7 @@ from gpa_lsp.execution.volumes.expressions import (
     ThreadRegion,
 )
 from gpa_lsp.execution.volumes.groups import group_accesses
-from gpa_lsp.execution.volumes.requests import count_requested_sectors
+from gpa_lsp.execution.volumes.traffic import count_requested_sectors
 from gpa_lsp.execution.volumes.waves import BlockBox
 from tests.conftest import examples
 

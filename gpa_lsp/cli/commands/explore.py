@@ -18,11 +18,10 @@ from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_number
 
 if TYPE_CHECKING:
-    from gpa_lsp.execution.prediction.exploration.explore import Exploration
+    from gpa_lsp.execution.prediction.exploration.explore import Exploration, Workers
     from gpa_lsp.execution.prediction.exploration.journal import Journal
     from gpa_lsp.execution.prediction.exploration.model import Configuration
     from gpa_lsp.execution.prediction.exploration.subjects import ExplorationSubject
-    from gpa_lsp.execution.prediction.exploration.workers import Workers
 
 _SUFFIXES = (".html", ".svg", ".png", ".json")
 _DEFAULT_TOP = 15
@@ -156,9 +155,9 @@ def _check_options(arguments: argparse.Namespace) -> None:
         InputError: an option means nothing, the space is empty or too large, or no launch is described.
     """
     from gpa_lsp.execution.launches.read_launches import read_launches
-    from gpa_lsp.execution.prediction.exploration.space import build_space
+    from gpa_lsp.execution.prediction.exploration.model import build_space
+    from gpa_lsp.execution.prediction.exploration.simulating import list_variants
     from gpa_lsp.execution.prediction.exploration.subjects import read_launch_text, require_description
-    from gpa_lsp.execution.prediction.exploration.variants import list_variants
     from gpa_lsp.gpu.device.products import find_product
 
     if arguments.machine is not None:
@@ -205,7 +204,7 @@ def _prepare_simulation(arguments: argparse.Namespace) -> "ExplorationSubject":
 def _build_space(
     arguments: argparse.Namespace, blocks: list[str], subject: "ExplorationSubject"
 ) -> "tuple[Configuration, ...]":
-    from gpa_lsp.execution.prediction.exploration.space import build_space
+    from gpa_lsp.execution.prediction.exploration.model import build_space
 
     return build_space(blocks, arguments.fold, threads=arguments.threads, dimensions=subject.dimensions)
 
@@ -213,7 +212,7 @@ def _build_space(
 def _build_variants(arguments: argparse.Namespace, subject: "ExplorationSubject") -> "tuple[Configuration, ...]":
     """Each version of the source with each block: the launch's own where none is named and versions are, or it fixes its grid."""
     from gpa_lsp.execution.prediction.exploration.model import write_block
-    from gpa_lsp.execution.prediction.exploration.variants import list_variants
+    from gpa_lsp.execution.prediction.exploration.simulating import list_variants
 
     own = [write_block(subject.current.block)] if subject.is_fixed or arguments.define or arguments.unroll else []
     found: list[Configuration] = []
@@ -267,7 +266,7 @@ def _explore(
 
 
 def _choose_workers(arguments: argparse.Namespace) -> "Workers":
-    from gpa_lsp.execution.prediction.exploration.workers import DaskWorkers, LocalWorkers
+    from gpa_lsp.execution.prediction.exploration.explore import DaskWorkers, LocalWorkers
 
     return LocalWorkers(arguments.jobs) if arguments.scheduler is None else DaskWorkers(arguments.scheduler)
 

@@ -56,7 +56,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if not application:
         message = "no program to run"
         raise InputError(message, remedy="give it after two dashes: gpa-lsp record -o recorded -- ./app")
-    from gpa_lsp.execution.record.model import RecordSettings
+    from gpa_lsp.execution.record.describe import RecordSettings
     from gpa_lsp.execution.record.run import record_program
 
     recorded = record_program(

@@ -109,7 +109,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
     output = arguments.output or Path(_find_stem(arguments.source) + _SUFFIX)
     write_file(json.dumps(make_document(simulation.launches, simulation.problems)) + "\n", output)
-    from gpa_lsp.execution.simulator.accuracy import ERROR_WORDS
+    from gpa_lsp.execution.simulator.machine import ERROR_WORDS
 
     is_checked = any(not one.simulated.unchecked for one in simulation.launches)
     lines = [*map(_describe, simulation.launches), *([f"({ERROR_WORDS})"] if is_checked else [])]

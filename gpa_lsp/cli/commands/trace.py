@@ -62,7 +62,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if find_kind(arguments.source) is InputKind.TRACE:
         message = "is a folder, not something to execute"
         raise InputError(message, path=arguments.source, remedy="give a source; gpa-lsp memory reads traces")
-    from gpa_lsp.execution.prediction.trace_files.write import TraceWriter
+    from gpa_lsp.execution.prediction.trace_files import TraceWriter
 
     refuse_standard_output(arguments.output, "a trace")
     folder = arguments.output or Path(arguments.source.with_suffix(".trace").name)
@@ -115,7 +115,7 @@ def _trace_on_gpu(arguments: argparse.Namespace, folder: Path, terminal: Termina
         trace_source_on_gpu,
     )
     from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
-    from gpa_lsp.execution.prediction.trace_files.write import TraceWriter
+    from gpa_lsp.execution.prediction.trace_files import TraceWriter
 
     with LocalGpu(needed_for=NEEDED_FOR) as gpu, TraceWriter(folder) as writer:
         traced = (trace_build_on_gpu if kind is InputKind.BUILD else trace_source_on_gpu)(
@@ -141,7 +141,7 @@ def _describe_gpu_trace(traced: "GpuTrace", folder: Path) -> "list[Line]":
 
     from gpa_lsp.document.layout import text_line
     from gpa_lsp.document.prediction_text import show_path
-    from gpa_lsp.execution.prediction.guessed_sizes import note_guesses
+    from gpa_lsp.execution.prediction.fault_answer import note_guesses
     from gpa_lsp.foundation.numbers import format_bytes, format_count, format_count_of, format_dim3, format_seconds
 
     launch, blocks = traced.launch, format_count_of(prod(traced.launch.grid), "block")

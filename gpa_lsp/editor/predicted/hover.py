@@ -54,7 +54,7 @@ def compare_with_measured(
 
 
 def _say(measured: float, emulated: float, *, is_whole: bool) -> str:
-    from gpa_lsp.execution.prediction.measured_model import CountPair  # it needs numpy
+    from gpa_lsp.execution.prediction.model import CountPair  # it needs numpy
 
     shown = f"{format_count(round(measured))} sectors measured, {format_count(round(emulated))} emulated"
     if CountPair(measured=measured, emulated=emulated).agrees:

@@ -9,14 +9,13 @@ from msgspec import Struct
 
 from gpa_lsp.editor.predicted.machines import choose_machine
 from gpa_lsp.editor.predicted.results import PredictedJob, PredictedTrial, TrialsJob, TrialsResult
-from gpa_lsp.execution.compiler.settings import CompileSettings
+from gpa_lsp.execution.compiler.model import CompileSettings
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.read_launches import read_launches
-from gpa_lsp.execution.launches.toml_lines import TomlLines
+from gpa_lsp.execution.launches.tables import TomlLines
 from gpa_lsp.execution.prediction.exploration.answer import describe_trial, find_trial
 from gpa_lsp.execution.prediction.exploration.explore import Exploration
-from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration, rank
-from gpa_lsp.execution.prediction.exploration.space import build_space
+from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration, build_space, rank
 from gpa_lsp.execution.prediction.exploration.subjects import ExplorationSubject, prepare_exploration
 from gpa_lsp.execution.prediction.fault_answer import ENDINGS
 from gpa_lsp.execution.prediction.model import KernelPrediction, SourcePrediction

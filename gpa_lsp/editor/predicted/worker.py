@@ -28,7 +28,7 @@ from gpa_lsp.editor.predicted.results import (
     TrialsResult,
 )
 from gpa_lsp.editor.predicted.trials import find_trials
-from gpa_lsp.execution.compiler.settings import CompileSettings
+from gpa_lsp.execution.compiler.model import CompileSettings
 from gpa_lsp.execution.emulator.model import Fault, FaultKind
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.fault_answer import ENDINGS, REMEDIES

@@ -14,8 +14,7 @@ from gpa_lsp.diagnosis.advice.warp_facts import describe_request
 from gpa_lsp.diagnosis.analyses.static.model import describe_resources
 from gpa_lsp.document.static_markdown import render_statics_markdown
 from gpa_lsp.editor.static.results import StaticJob, StaticKernel, StaticMark, StaticRequest, StaticResult
-from gpa_lsp.execution.compiler.model import CompilerMessage
-from gpa_lsp.execution.compiler.settings import CompileSettings
+from gpa_lsp.execution.compiler.model import CompilerMessage, CompileSettings
 from gpa_lsp.execution.prediction.static_source import SourceStatics, examine_source
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.numbers import format_count

@@ -88,7 +88,7 @@ def _keep(timings: LaunchTimings, path: Path) -> None:
 
 
 def _sample(job: SampleJob) -> SampleResult:
-    from gpa_lsp.execution.prediction.launch_sampling import sample_launches
+    from gpa_lsp.execution.prediction.launch_timing import sample_launches
 
     try:
         found = sample_launches(read_records(job.kept, LaunchTimings), job.target)

@@ -18,8 +18,7 @@ from gpa_lsp.diagnosis.analyses.static.kernel_statics import find_kernel_statics
 from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin, KnownBlock
 from gpa_lsp.document.advice_words import describe_limit_briefly
 from gpa_lsp.editor.verified.results import FixJob, FixState, FixVerdict, LaunchedJob, LaunchedQuestion, LaunchedResult
-from gpa_lsp.execution.compiler.model import CompiledUnit
-from gpa_lsp.execution.compiler.settings import CompileSettings
+from gpa_lsp.execution.compiler.model import CompiledUnit, CompileSettings
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.model import EDITOR_PREDICTION
 from gpa_lsp.execution.prediction.predict import predict_source

@@ -7,16 +7,17 @@ from functools import partial
 from msgspec import Struct
 
 from gpa_lsp import __version__
-from gpa_lsp.execution.calibration.arithmetic_sources import WARP_THREADS, list_arithmetic_benchmarks
-from gpa_lsp.execution.calibration.gpu import CudaGpu, Gpu
-from gpa_lsp.execution.calibration.memory_sources import (
+from gpa_lsp.execution.calibration.benchmark_sources import (
     BLOCK_THREADS,
+    WARP_THREADS,
+    list_arithmetic_benchmarks,
     list_common_sets,
     list_l1_sets,
     make_common_benchmark,
     make_l1_benchmark,
     make_shared_benchmark,
 )
+from gpa_lsp.execution.calibration.gpu import CudaGpu, Gpu
 from gpa_lsp.execution.calibration.model import (
     ArithmeticBenchmark,
     GpuFacts,
@@ -26,7 +27,7 @@ from gpa_lsp.execution.calibration.model import (
     SweepPoint,
     Timing,
 )
-from gpa_lsp.execution.compiler.architectures import name_target
+from gpa_lsp.execution.compiler.model import name_target
 from gpa_lsp.execution.compiler.nvrtc_processes import PROCESSES, TOOL
 from gpa_lsp.execution.compiler.nvrtc_worker import NvrtcJob
 from gpa_lsp.foundation.errors import ToolError, UnknownArchitectureError

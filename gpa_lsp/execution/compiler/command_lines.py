@@ -1,10 +1,13 @@
-"""A line that a shell would run → the compile commands in it."""
+"""A line that a shell would run → its words, and the compile commands in it: quoting, nvcc's lists behind commas, response files."""
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+
+from gpa_lsp.foundation.errors import InputError
 
 _OPERATORS = frozenset({"&&", "||", ";", "|", "&", "(", ")", "{", "}"})
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
@@ -79,3 +82,108 @@ def _split(words: Sequence[str]) -> list[list[str]]:
 def _name(word: str) -> str:
     """A program's name without folders and suffix."""
     return word.replace("\\", "/").rpartition("/")[2].removesuffix(".exe")
+
+
+LONGEST_COMMAND = 1 << 20
+MOST_WORDS = 20_000
+_LARGEST_RESPONSE_BYTES = 4 << 20
+_DEEPEST = 8
+_MOST_RESPONSE_FILES = 1000
+_RESPONSE_OPTIONS = ("--options-file", "-optf")
+_PIECE = re.compile(r"""\s+|'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(\n|.)|([^\s'"\\]+)|(.)""", re.DOTALL)
+_ESCAPED = re.compile(r'\\(["\\$`\n])')
+
+
+def split_words(command: str) -> tuple[str, ...]:
+    r"""The words of a command, as a shell would split them; nothing is expanded or run.
+
+    An operator of the shell (``;``, ``&&``, ``|``, ``>``) that stands alone is a word of its own like any other. A backslash in front of a letter
+    of a Windows path stays.
+
+    >>> split_words(r'nvcc -DNAME=\"a\" "-I/a b" -o x.o C:\\src\\k.cu')
+    ('nvcc', '-DNAME="a"', '-I/a b', '-o', 'x.o', 'C:\\src\\k.cu')
+    >>> split_words(r'nvcc.exe -IC:\cuda\include k.cu')
+    ('nvcc.exe', '-IC:\\cuda\\include', 'k.cu')
+    """
+    words: list[str] = []
+    current: list[str] | None = None
+    for piece in _PIECE.finditer(command[:LONGEST_COMMAND]):
+        single, double, escaped, plain, other = piece.groups()
+        if piece.group().isspace() and escaped is None:
+            if current is not None:
+                words.append("".join(current))
+                current = None
+            if len(words) > MOST_WORDS:
+                break
+            continue
+        current = [] if current is None else current
+        if single is not None:
+            current.append(single)
+        elif double is not None:
+            current.append(_ESCAPED.sub(lambda found: "" if found[1] == "\n" else found[1], double))
+        elif escaped is not None:
+            current.append("" if escaped == "\n" else f"\\{escaped}" if escaped.isalnum() else escaped)
+        else:
+            current.append(plain or other or "")
+    if current is not None:
+        words.append("".join(current))
+    return tuple(words[:MOST_WORDS])
+
+
+def expand_response_files(words: Sequence[str], directory: Path) -> Iterator[str]:
+    """The words with those of response files (``--options-file``, ``@file``) in their places.
+
+    Raises:
+        InputError: a response file cannot be read, is too large, or reads itself; or there are too many.
+    """
+    for count, word in enumerate(_expand(words, directory, (), itertools.count(1))):
+        if count >= MOST_WORDS:
+            raise InputError(f"the command has more than {MOST_WORDS} words", remedy="shorten its response files")
+        yield word
+
+
+def _expand(
+    words: Sequence[str], directory: Path, open_files: tuple[Path, ...], numbers: Iterator[int]
+) -> Iterator[str]:
+    """The words, where each file that is read takes one of the numbers: files may name others many times, and hold no words themselves."""
+    is_name = False
+    for word in words:
+        option, has_value, value = word.partition("=")
+        if is_name:
+            names, is_name = word, False
+        elif word in _RESPONSE_OPTIONS:
+            is_name = True
+            continue
+        elif has_value and option in _RESPONSE_OPTIONS:
+            names = value
+        elif word.startswith("@") and len(word) > 1:
+            names = word[1:]
+        else:
+            yield word
+            continue
+        for name in names.split(","):
+            path = Path(directory, name)
+            if path in open_files or len(open_files) >= _DEEPEST:
+                raise InputError("the response file includes itself", path=path, remedy="correct the build's files")
+            if next(numbers) > _MOST_RESPONSE_FILES:
+                raise InputError(
+                    f"the command reads more than {_MOST_RESPONSE_FILES} response files",
+                    path=path,
+                    remedy="correct the build's files",
+                )
+            yield from _expand(split_words(_read(path)), directory, (*open_files, path), numbers)
+
+
+def _read(path: Path) -> str:
+    try:
+        if not path.is_file():
+            raise InputError("the response file does not exist", path=path, remedy="build the project once")
+        with path.open("rb") as stream:
+            content = stream.read(_LARGEST_RESPONSE_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"the response file cannot be read ({error})", path=path, remedy="build the project once"
+        ) from error
+    if len(content) > _LARGEST_RESPONSE_BYTES:
+        raise InputError("the response file is too large", path=path, remedy="correct the build's files")
+    return content.decode("utf-8", "surrogateescape")

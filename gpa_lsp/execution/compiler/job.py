@@ -1,14 +1,17 @@
-"""One source on its way to a compiler: :class:`CompileJob`."""
+"""One source on its way to a compiler: :class:`CompileJob`; and compiled units, kept while nothing they depend on has changed: :class:`UnitCache`."""
 
-from collections.abc import Callable
+import hashlib
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from threading import Lock
 
 from msgspec import Struct
 
-from gpa_lsp.execution.compiler.architectures import name_target
 from gpa_lsp.execution.compiler.included_files import IncludedFiles
-from gpa_lsp.execution.compiler.model import CompilerFlags
-from gpa_lsp.execution.compiler.settings import CompileSettings
+from gpa_lsp.execution.compiler.model import CompiledUnit, CompilerFlags, CompileSettings, name_target
 
 
 class CompileJob(Struct, frozen=True, kw_only=True):
@@ -26,3 +29,103 @@ class CompileJob(Struct, frozen=True, kw_only=True):
     def target(self) -> str:
         """The architecture's name, e.g. ``sm_90a``."""
         return name_target(self.compute_capability, self.flags.architectures)
+
+
+# Compiled units, kept in memory while nothing that they depend on has changed.
+#
+# A unit depends on the source's text, the flags, the architecture, the compiler and the headers. Headers are followed
+# without a preprocessor (:mod:`gpa_lsp.execution.compiler.included_files`), which finds more than a compiler reads and
+# never less, but for those that a macro names: then nothing is kept. A header that is not there counts as well, since
+# it would be taken if it appeared. Headers of CUDA and of the system belong to the compiler.
+
+_MOST_BYTES = 128 << 20
+_MOST_UNITS = 64
+# A header may change twice within one tick of the file system's clock; what was changed just now is not relied on
+_YOUNG_S = 2.0
+
+Stamp = tuple[int, int] | None  # Size and time of a file; None when it is not there
+
+
+class _Kept(Struct, frozen=True, kw_only=True):
+    unit: CompiledUnit
+    stamps: tuple[tuple[Path, Stamp], ...]
+    size_bytes: int
+
+
+class UnitCache:
+    """The units compiled last.
+
+    Args:
+        limit_bytes: of PTX and images together.
+    """
+
+    def __init__(self, limit_bytes: int = _MOST_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._lock = Lock()
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._size_bytes = 0
+
+    def find(self, key: str) -> CompiledUnit | None:
+        """The unit under a key; None when there is none, or when a header has changed."""
+        with self._lock:
+            kept = self._kept.get(key)
+        if kept is None:
+            return None
+        is_sound = all(_read_stamp(path) == stamp for path, stamp in kept.stamps)
+        with self._lock:
+            if self._kept.get(key) is kept:
+                if is_sound:
+                    self._kept.move_to_end(key)
+                else:
+                    self._forget(key)
+        return kept.unit if is_sound else None
+
+    def keep(self, key: str, unit: CompiledUnit, included: IncludedFiles) -> None:
+        """Keep a unit, unless it depends on what cannot be watched."""
+        if not included.is_whole:
+            return
+        stamps = tuple((path, _read_stamp(path)) for path in (*included.headers, *included.absent))
+        if any(stamp is not None and time.time() - stamp[1] / 1e9 < _YOUNG_S for _, stamp in stamps):
+            return
+        if any(stamp is None for _, stamp in stamps[: len(included.headers)]):
+            return  # it vanished meanwhile
+        size_bytes = len(unit.ptx or "") + len(unit.cubin or b"") + sum(len(one.text) for one in unit.messages)
+        with self._lock:
+            if key in self._kept:
+                self._forget(key)
+            self._kept[key] = _Kept(unit=unit, stamps=stamps, size_bytes=size_bytes)
+            self._size_bytes += size_bytes
+            while self._kept and (len(self._kept) > _MOST_UNITS or self._size_bytes > self._limit_bytes):
+                self._forget(next(iter(self._kept)))
+
+    def clear(self) -> None:
+        """Forget all units."""
+        with self._lock:
+            self._kept.clear()
+            self._size_bytes = 0
+
+    def _forget(self, key: str) -> None:
+        self._size_bytes -= self._kept.pop(key).size_bytes
+
+
+def make_key(job: CompileJob, compilers: Iterable[object]) -> str:
+    """What a unit depends on, apart from the headers' texts."""
+    flags = job.flags
+    facts = (
+        str(job.path), job.target, flags.includes, flags.system_includes, flags.forced_includes, flags.macros, flags.standard, flags.optimisation,
+        flags.language, flags.origin, job.settings.choice, str(job.settings.workspace), tuple(map(str, compilers)),
+    )  # fmt: skip
+    digest = hashlib.sha256(repr(facts).encode("utf-8", "surrogateescape"))
+    digest.update(job.content)
+    return digest.hexdigest()
+
+
+def _read_stamp(path: Path) -> Stamp:
+    try:
+        facts = os.stat(path)  # noqa: PTH116 - asked for every header at every compilation
+    except (OSError, ValueError):
+        return None
+    return facts.st_size, facts.st_mtime_ns
+
+
+UNITS = UnitCache()  # Those of this process

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from gpa_lsp.execution.compiler.header_folders import find_cuda_headers
-from gpa_lsp.execution.compiler.included_files import IncludedFiles, find_included_files
+from gpa_lsp.execution.compiler.included_files import IncludedFiles, find_cuda_headers, find_included_files
 from gpa_lsp.execution.compiler.model import CompiledUnit, CompilerFlags, CompilerMessage
-from gpa_lsp.execution.compiler.project_folder import find_project_folder, list_folders_around
+from gpa_lsp.execution.compiler.project import find_project_folder, list_folders_around
 
 _MISSING = re.compile(
     r'(?:cannot|could not) open source file "([^"]+)"|(?:fatal error: )?(\S[^:]*): No such file or directory|Cannot open include file: \'([^\']+)\''

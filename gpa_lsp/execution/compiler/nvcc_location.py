@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from gpa_lsp.code.binary.tool_location import find_tool
-from gpa_lsp.execution.compiler.project_folder import find_project_folder
+from gpa_lsp.execution.compiler.project import find_project_folder
 from gpa_lsp.foundation.processes.search_paths import find_program, keep_absolute
 
 TOOL = "nvcc"

@@ -16,10 +16,9 @@ from msgspec import Struct
 from gpa_lsp.code.control_flow.graph import RootedGraph, reverse_edges
 from gpa_lsp.code.ptx.blocks import PtxBlocks, find_blocks
 from gpa_lsp.code.ptx.model import PtxFunction, PtxInstruction, list_reads, list_writes
-from gpa_lsp.execution.hybrid.flow import SearchGraph, build_search_graph
 from gpa_lsp.execution.hybrid.lane_values import Integers, LaneValues, Marks, Value
 from gpa_lsp.execution.hybrid.operations import Operation, Resource, list_operations
-from gpa_lsp.execution.hybrid.search import search_trace
+from gpa_lsp.execution.hybrid.search import SearchGraph, build_search_graph, search_trace
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_seconds
 from gpa_lsp.foundation.records import ColumnRecord

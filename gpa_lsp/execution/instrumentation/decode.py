@@ -11,7 +11,7 @@ from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
 from gpa_lsp.execution.emulator.operations.matrix_layouts import matrix_addresses
 from gpa_lsp.execution.emulator.trace import Accesses, Branches, Buffer, Entries, Trace
-from gpa_lsp.execution.instrumentation.model import (
+from gpa_lsp.execution.instrumentation.code import (
     HEAD_WORDS,
     LANE_WORDS,
     NO_PLACE,
@@ -48,7 +48,7 @@ class Written(ColumnRecord, frozen=True, kw_only=True):
     words: Words  # uint64[n], the records, as far as they were reserved and there was room
     reserved_words: int  # also those there was no room for
     dropped: int  # records there was no room for
-    places: Words  # uint64[p], addresses of :attr:`~gpa_lsp.execution.instrumentation.model.InstrumentedKernel.places`
+    places: Words  # uint64[p], addresses of :attr:`~gpa_lsp.execution.instrumentation.code.InstrumentedKernel.places`
 
 
 class _Records(ColumnRecord, frozen=True, kw_only=True):

@@ -15,8 +15,7 @@ from gpa_lsp.code.ptx.reachable import list_reachable
 from gpa_lsp.code.ptx.statements import FunctionText, ModuleStatements, find_statements
 from gpa_lsp.code.ptx.static_instructions import count_bytes_per_lane, describe_instruction, list_static_instructions
 from gpa_lsp.execution.emulator.operations.matrix_layouts import matrix_addresses
-from gpa_lsp.execution.instrumentation.code import RecordWriter, write_call, write_prologue, write_way_read
-from gpa_lsp.execution.instrumentation.model import (
+from gpa_lsp.execution.instrumentation.code import (
     BLOCKS,
     CALLS,
     MOST_WORDS,
@@ -29,9 +28,13 @@ from gpa_lsp.execution.instrumentation.model import (
     VARIABLES,
     InstrumentedKernel,
     Place,
+    RecordWriter,
     Site,
     SiteKind,
     StateWord,
+    write_call,
+    write_prologue,
+    write_way_read,
 )
 from gpa_lsp.foundation.errors import InputError
 
@@ -176,7 +179,7 @@ class OwnBuffers(Struct, frozen=True, kw_only=True):
     """Room for records in the module itself, where nobody gives it any."""
 
     words: int  # of all records
-    block_mask: int = 0  # see :class:`~gpa_lsp.execution.instrumentation.model.StateWord`
+    block_mask: int = 0  # see :class:`~gpa_lsp.execution.instrumentation.code.StateWord`
     block_bits: tuple[int, ...] = (1,)  # a bit for each block, 32 in a number
     threads: int = 1  # of the launch
 

@@ -20,7 +20,7 @@ from gpa_lsp.execution.launches.launch import (
     TextureArgument,
 )
 from gpa_lsp.execution.launches.model import BufferInput, LaunchInputs, PointerSlot, TextureInput
-from gpa_lsp.execution.launches.scalars import pack_scalar, round_floats
+from gpa_lsp.execution.launches.type_names import pack_scalar, round_floats
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_bytes
 

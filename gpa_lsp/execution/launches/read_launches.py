@@ -55,13 +55,10 @@ from typing import Any
 
 import tomli
 
-from gpa_lsp.execution.launches.expressions import Number
+from gpa_lsp.execution.launches.expressions import Names, Number
 from gpa_lsp.execution.launches.launch import Argument, ArrayArgument, LaunchDescription
-from gpa_lsp.execution.launches.names import Names
-from gpa_lsp.execution.launches.read_arguments import ArgumentReader
-from gpa_lsp.execution.launches.read_arrays import ArrayReader
-from gpa_lsp.execution.launches.tables import Table
-from gpa_lsp.execution.launches.toml_lines import TomlLines
+from gpa_lsp.execution.launches.read_arguments import ArgumentReader, ArrayReader
+from gpa_lsp.execution.launches.tables import Table, TomlLines
 from gpa_lsp.foundation.errors import InputError
 
 SUFFIX = ".launch.toml"  # What takes the place of a source's suffix

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpa_lsp.execution.local_gpu.local_gpu import LocalGpu
-from gpa_lsp.execution.local_gpu.timing import find_flush
-from gpa_lsp.execution.local_gpu.timing_jobs import TimingJob
+from gpa_lsp.execution.local_gpu.timing import TimingJob, find_flush
 from gpa_lsp.execution.local_gpu.timing_worker import place_job
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.packed_records import read_records

@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from gpa_lsp.execution.local_gpu.timing import LaunchTiming
-from gpa_lsp.execution.local_gpu.timing_jobs import Greeting, GreetJob, TimingAnswer, TimingJob
+from gpa_lsp.execution.local_gpu.timing import Greeting, GreetJob, LaunchTiming, TimingAnswer, TimingJob
 from gpa_lsp.foundation.errors import MissingToolError, ToolError
 from gpa_lsp.foundation.processes.supervision import WorkerKind
 from gpa_lsp.foundation.processes.worker_pool import WorkerPool

@@ -6,10 +6,8 @@ from typing import Any
 from gpa_lsp.code.ptx.model import PtxFunction
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.launches.build import build_inputs
-from gpa_lsp.execution.local_gpu.local_gpu import LocalGpu
-from gpa_lsp.execution.local_gpu.placed_launch import PlacedLaunch
-from gpa_lsp.execution.local_gpu.timing import time_launch
-from gpa_lsp.execution.local_gpu.timing_jobs import Greeting, Job, TimingAnswer, TimingJob
+from gpa_lsp.execution.local_gpu.local_gpu import LocalGpu, PlacedLaunch
+from gpa_lsp.execution.local_gpu.timing import Greeting, Job, TimingAnswer, TimingJob, time_launch
 from gpa_lsp.foundation.errors import GpaError, MissingToolError, ToolError
 from gpa_lsp.foundation.processes.worker import Tell, Work
 

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, Space
 from gpa_lsp.execution.emulator.emulate import emulate, find_static_shared_bytes
 from gpa_lsp.execution.emulator.model import Budget, Emulation, Fault, FaultKind, Sampling, SamplingKind, TraceSettings
-from gpa_lsp.execution.launches.described_arrays import list_arrays, replace_arrays
-from gpa_lsp.execution.launches.launch import ArrayArgument, Generator, LaunchDescription
+from gpa_lsp.execution.launches.launch import ArrayArgument, Generator, LaunchDescription, list_arrays, replace_arrays
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.launches.template import DERIVED, FILL, TABLE, TOLD, count_axes, find_side
 from gpa_lsp.foundation.errors import GpaError

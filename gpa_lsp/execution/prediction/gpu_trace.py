@@ -18,9 +18,7 @@ from gpa_lsp.execution.compiler.ptx_files import assemble_ptx
 from gpa_lsp.execution.emulator.emulate import check_launch, find_static_shared_bytes
 from gpa_lsp.execution.emulator.model import Sampling, SamplingKind, TraceSink, choose_blocks
 from gpa_lsp.execution.emulator.trace import MOST_BLOCKS, Buffer
-from gpa_lsp.execution.instrumentation.decode import TracedLaunch, Written, decode_records
-from gpa_lsp.execution.instrumentation.instrument import instrument
-from gpa_lsp.execution.instrumentation.model import (
+from gpa_lsp.execution.instrumentation.code import (
     MOST_WORDS,
     PLACES,
     STATE,
@@ -30,12 +28,13 @@ from gpa_lsp.execution.instrumentation.model import (
     InstrumentedKernel,
     StateWord,
 )
+from gpa_lsp.execution.instrumentation.decode import TracedLaunch, Written, decode_records
+from gpa_lsp.execution.instrumentation.instrument import instrument
 from gpa_lsp.execution.launches.build import build_inputs
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.model import LaunchInputs
 from gpa_lsp.execution.launches.read_launches import explain_undescribed, find_launch_file
-from gpa_lsp.execution.local_gpu.local_gpu import LocalGpu
-from gpa_lsp.execution.local_gpu.placed_launch import PlacedLaunch
+from gpa_lsp.execution.local_gpu.local_gpu import LocalGpu, PlacedLaunch
 from gpa_lsp.execution.prediction.built_modules import read_modules
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice, list_launches
 from gpa_lsp.execution.prediction.predict import choose_launches, match_launches, name_meant

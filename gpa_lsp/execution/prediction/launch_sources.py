@@ -1,4 +1,4 @@
-"""Where launches come from: a description, or a profile with the arguments of a description."""
+"""Where launches come from: a description, or a profile with the arguments of a description; launches of a report with the code that ran."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,12 +6,18 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.embedded_ptx import EmbeddedPtx, list_embedded_ptx
 from gpa_lsp.code.binary.linkage_names import find_bare_name
-from gpa_lsp.execution.launches.guess_dependence import SHAPE
+from gpa_lsp.code.binary.model import Cubin
+from gpa_lsp.code.ptx.model import PtxFunction, PtxModule
+from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.execution.launches.pointer_uses import SHAPE
 from gpa_lsp.execution.launches.read_launches import read_launches
-from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.profile.model import Launch
+from gpa_lsp.foundation.errors import GpaError, InputError, Problem, UnsupportedInputError
+from gpa_lsp.kernel.names import list_named
+from gpa_lsp.profile.model import Launch, Profile
 from gpa_lsp.profile.read import read_profile
 
 MOST_MEASURED = 64  # Different launches that are taken from a profile
@@ -94,3 +100,124 @@ def describe_launch(launch: Launch, *, given: Sequence[LaunchDescription] = ()) 
     return replace(
         known, kernel=kernel, block=block, grid=grid, threads=threads, shared_bytes=shared_bytes, guesses=guesses
     )
+
+
+_REMEDY = "build it with -lineinfo, record the report again, or give the build as SOURCE and the report with --profile"
+
+
+class MeasuredCode(Struct, frozen=True, kw_only=True):
+    """The PTX of a kernel as it was measured."""
+
+    cubin: Cubin  # the image that ran
+    unit: EmbeddedPtx  # its PTX
+    module: PtxModule  # the same, parsed
+    function: PtxFunction  # the kernel
+
+
+class MeasuredLaunch(Struct, frozen=True, kw_only=True):
+    """A launch and its code."""
+
+    launch: Launch  # as it was measured
+    description: LaunchDescription  # the same, with the arguments that are described
+    code: MeasuredCode  # that ran
+    is_described: bool  # a description has its arguments, or it takes none
+
+
+def list_measured_launches(
+    profile: Profile, kernel: str | None, given: Sequence[LaunchDescription], problems: list[Problem]
+) -> tuple[MeasuredLaunch, ...]:
+    """Of a report's launches that are alike in kernel, block, grid and shared memory the first.
+
+    Args:
+        kernel: only the kernel of this name, or else those whose name contains it; None for all.
+
+    Raises:
+        InputError: no kernel has the name.
+    """
+    wanted = _list_wanted(profile, kernel)
+    codes = _Codes(profile)
+    found: dict[tuple[object, ...], MeasuredLaunch] = {}
+    for launch in wanted:
+        try:
+            description = describe_launch(launch, given=given)
+        except InputError:
+            continue  # it failed while it was measured; others did not
+        key = (launch.mangled_name, launch.module_id, description.block, description.grid, description.shared_bytes)
+        if key in found:
+            continue
+        code = codes.find(launch, problems)
+        if code is None:
+            continue
+        is_described = description.path is not None or not code.function.parameters
+        found[key] = MeasuredLaunch(launch=launch, description=description, code=code, is_described=is_described)
+        if len(found) == MOST_MEASURED:
+            break
+    return tuple(found.values())
+
+
+def explain_no_code(path: Path, problems: Sequence[Problem]) -> InputError:
+    """Why a report has no launch that can be emulated: the first of the problems, or that none has a size."""
+    if problems:
+        return UnsupportedInputError(problems[0].message, path=path, remedy=problems[0].remedy)
+    return InputError("it has no launch with a known grid and block", path=path, remedy="record it again")
+
+
+def _list_wanted(profile: Profile, kernel: str | None) -> Sequence[Launch]:
+    if kernel is None:
+        return profile.launches
+    names = {
+        one.mangled_name: [name for name in (one.mangled_name, one.demangled_name, one.plain_name) if name]
+        for one in profile.launches
+    }
+    meant = set(list_named(kernel, names, lambda name: names[name]))
+    if not meant:
+        message = f"no kernel in it has {kernel!r} in its name"
+        raise InputError(message, path=profile.path, remedy="leave out --kernel to see all of them")
+    return [one for one in profile.launches if one.mangled_name in meant]
+
+
+class _Codes:
+    """The code of each kernel, looked up once."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._units: dict[int, tuple[Cubin, tuple[EmbeddedPtx, ...]]] = {}
+        self._modules: dict[tuple[int, str], PtxModule] = {}
+        self._found: dict[tuple[str, int | None], MeasuredCode | None] = {}
+
+    def find(self, launch: Launch, problems: list[Problem]) -> MeasuredCode | None:
+        """The code of a launch; None where there is none, which is a problem of its kernel."""
+        key = (launch.mangled_name, launch.module_id)
+        if key not in self._found:
+            self._found[key] = None
+            try:
+                self._found[key] = self._find(launch)
+            except GpaError as error:
+                problems.append(Problem.from_error(error, kernel=launch.mangled_name))
+        return self._found[key]
+
+    def _find(self, launch: Launch) -> MeasuredCode:
+        name = launch.display_name[:200]
+        module = None if launch.module_id is None else self._profile.modules.get(launch.module_id)
+        if module is None or module.image is None:
+            raise UnsupportedInputError(f"it does not hold the code of {name}", remedy=_REMEDY)
+        if module.module_id not in self._units:
+            cubin = read_cubin(module.image, path=self._profile.path)
+            self._units[module.module_id] = (cubin, list_embedded_ptx(cubin))
+        cubin, units = self._units[module.module_id]
+        for unit in units:
+            parsed = self._parse(module.module_id, unit)
+            function = parsed.functions.get(launch.mangled_name)
+            if function is not None and function.is_entry and function.instructions:
+                return MeasuredCode(cubin=cubin, unit=unit, module=parsed, function=function)
+        raise UnsupportedInputError(f"it does not hold the PTX of {name}, so that cannot be emulated", remedy=_REMEDY)
+
+    def _parse(self, module_id: int, unit: EmbeddedPtx) -> PtxModule:
+        key = (module_id, unit.section)
+        if key not in self._modules:
+            self._modules[key] = parse_ptx(unit.text, name=f"the PTX of {_name(self._profile.path)}")
+        return self._modules[key]
+
+
+def _name(path: Path | None) -> str:
+    return "the report" if path is None else path.name

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.diagnosis.analyses.answers import Answer, Column, Finding, Table, Weight
-from gpa_lsp.execution.prediction.measured_model import AGREED_RATIO, ComparedAccess, CountComparison, CountPair
+from gpa_lsp.execution.prediction.model import AGREED_RATIO, ComparedAccess, CountComparison, CountPair
 from gpa_lsp.execution.traces.model import AccessGroupKind
 from gpa_lsp.foundation.locations import shorten_paths
 from gpa_lsp.foundation.numbers import Cell, Quantity

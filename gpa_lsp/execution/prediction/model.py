@@ -2,17 +2,19 @@
 :class:`PredictionSettings`. Nothing in here was measured.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct, field
 
+from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.diagnosis.analyses.answers import Answer
 from gpa_lsp.execution.emulator.model import Budget, Counts, Fault
 from gpa_lsp.execution.launches.launch import LaunchDescription
-from gpa_lsp.execution.prediction.measured_model import CountComparison
 from gpa_lsp.execution.prediction.static_source import SourceStatics
 from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
-from gpa_lsp.execution.traces.statistics import Measure
+from gpa_lsp.execution.traces.model import AccessGroupKind
+from gpa_lsp.execution.traces.results import Measure
 from gpa_lsp.execution.volumes.expressions import KernelAccesses
 from gpa_lsp.execution.volumes.model import Contradiction, VolumeMode, VolumePrediction
 from gpa_lsp.foundation.errors import Problem
@@ -33,6 +35,68 @@ class Execution(Struct, frozen=True, kw_only=True):
     why: str  # why these blocks, a clause: ``all blocks``, ``one wave of the A100``
     printed: str = ""  # what the kernel printed; empty when nothing
     analysis_seconds: float = 0.0  # of the analyses, which read the trace while it is made
+
+
+class CountPair(Struct, frozen=True, kw_only=True):
+    """One count of a launch."""
+
+    measured: float  # on the GPU
+    emulated: float  # by us, for the whole launch
+
+    @property
+    def agrees(self) -> bool:
+        """They are the same, but for what counters differ by from run to run."""
+        return abs(self.measured - self.emulated) <= AGREED_RATIO * max(self.measured, 1.0)
+
+
+class ComparedAccess(Struct, frozen=True, kw_only=True):
+    """An access of the PTX and the machine instructions it became."""
+
+    ptx: str  # the instruction
+    ptx_line: int  # of the PTX in the image, from 1
+    file: str | None  # of its source line, as compiled; None without a line
+    line: int | None  # from 1; None without a line
+    kind: AccessGroupKind  # loads, stores or atomics
+    space: Space  # it goes to
+    instructions: tuple[tuple[str, int], ...]  # function and offset in bytes of each machine instruction
+    executions: CountPair  # by warps
+    threads: CountPair | None  # that executed it with their guard true; None where that was not collected
+    sectors: CountPair | None  # None where they were not collected, and for shared memory
+    wavefronts: CountPair | None  # None where they were not collected, and for all but shared memory
+
+    @property
+    def pairs(self) -> Mapping[str, CountPair | None]:
+        """All counts by name."""
+        return {
+            "executions": self.executions,
+            "threads": self.threads,
+            "sectors": self.sectors,
+            "wavefronts": self.wavefronts,
+        }
+
+    @property
+    def is_executed_alike(self) -> bool:
+        """As often by warps, or by threads: the compiler may guard what PTX branches around, or the other way about."""
+        return self.executions.agrees or (self.threads is not None and self.threads.agrees)
+
+    @property
+    def agrees(self) -> bool:
+        """Nothing that was counted differs."""
+        others = (self.sectors, self.wavefronts)
+        return self.is_executed_alike and all(one is None or one.agrees for one in others)
+
+
+class CountComparison(Struct, frozen=True, kw_only=True):
+    """All accesses of a launch."""
+
+    launch: int  # its position in the report, from 0
+    accesses: tuple[ComparedAccess, ...] = ()  # in the order of the PTX
+    counted_blocks: int = 0  # of which the emulated counts are; 0 when none was counted to its end
+    grid_blocks: int = 0  # of the launch
+    added: int = 0  # machine instructions that access memory for no access of the PTX, such as spills
+    merged: int = 0  # accesses of the PTX that were emulated and became no machine instruction of their own
+    unmapped: int = 0  # machine instructions that access memory and have no line of the PTX
+    why: str = ""  # nothing was compared; empty where something was
 
 
 class KernelPrediction(ColumnRecord, frozen=True, kw_only=True):
@@ -116,3 +180,5 @@ DEFAULT_PREDICTION = PredictionSettings()
 EDITOR_PREDICTION = PredictionSettings(
     budget=Budget(seconds=5.0, memory_bytes=1 << 30, trace_bytes=256 << 20), traced_warp_instructions=2_000_000
 )
+
+AGREED_RATIO = 0.02  # Counts that differ by no more agree: counters that are read in several passes are of several runs

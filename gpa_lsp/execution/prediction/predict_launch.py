@@ -11,20 +11,24 @@ from gpa_lsp.code.ptx.blocks import find_blocks
 from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.ptx.reachable import list_reachable
 from gpa_lsp.diagnosis.analyses.answers import Answer
+from gpa_lsp.diagnosis.analyses.static.model import KernelStatics
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Emulation, Fault, Sampling, SamplingKind, TraceSettings, TraceSink
-from gpa_lsp.execution.prediction.fault_answer import ENDINGS, answer_faults, explain_unchecked_races
-from gpa_lsp.execution.prediction.flops import count_flops
-from gpa_lsp.execution.prediction.guessed_sizes import grow_guessed, note_guesses, part_guessed
-from gpa_lsp.execution.prediction.launch_subject import LaunchSubject
-from gpa_lsp.execution.prediction.machines import choose_product, choose_volume_device
+from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.execution.prediction.fault_answer import (
+    ENDINGS,
+    answer_faults,
+    explain_unchecked_races,
+    grow_guessed,
+    note_guesses,
+    part_guessed,
+)
 from gpa_lsp.execution.prediction.model import Execution, KernelPrediction, PredictionSettings
-from gpa_lsp.execution.prediction.trace_answers import TraceAnswerer, TraceAnswers
-from gpa_lsp.execution.traces.context import build_trace_context
-from gpa_lsp.execution.traces.model import AnalysisSettings, TraceContext
+from gpa_lsp.execution.prediction.targets import choose_product, choose_volume_device
+from gpa_lsp.execution.prediction.trace_answers import TraceAnswerer, TraceAnswers, count_flops
+from gpa_lsp.execution.traces.model import AnalysisSettings, TraceContext, build_trace_context
 from gpa_lsp.execution.traces.piece_rows import PieceRows
 from gpa_lsp.execution.volumes.answer import answer_volumes
-from gpa_lsp.execution.volumes.continuing import continue_trace, has_all_first
 from gpa_lsp.execution.volumes.expressions import KernelAccesses
 from gpa_lsp.execution.volumes.from_trace import (
     find_launch_shape,
@@ -35,6 +39,7 @@ from gpa_lsp.execution.volumes.from_trace import (
 from gpa_lsp.execution.volumes.miscounts import find_miscounts, find_shortfalls
 from gpa_lsp.execution.volumes.model import Contradiction, VolumeMode, VolumePrediction
 from gpa_lsp.execution.volumes.predict import predict_volumes
+from gpa_lsp.execution.volumes.trace_sampling import continue_trace, has_all_first
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem, ProblemSeverity, spare_others
 from gpa_lsp.foundation.locations import InlineChain
 from gpa_lsp.foundation.numbers import format_count
@@ -57,6 +62,28 @@ class LaunchVolumes(Struct, frozen=True, kw_only=True):
     def shown(self) -> VolumePrediction | None:
         """The prediction, where it breaks no rule."""
         return None if self.contradictions else self.predicted
+
+
+class LaunchSubject(Struct, frozen=True, kw_only=True):
+    """A kernel, and how it is launched."""
+
+    module: PtxModule  # the code
+    launch: LaunchDescription  # how it is run
+    kernel: str  # mangled name
+    name: str  # for people
+    statics: KernelStatics | None  # of the kernel; None when there is no image
+    compute_capability: tuple[int, int]  # it was compiled for
+
+    @property
+    def registers(self) -> int | None:
+        """Of a thread; None when unknown."""
+        return None if self.statics is None else self.statics.registers
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of a block, static and dynamic."""
+        static = 0 if self.statics is None else self.statics.shared_static_bytes
+        return static + self.launch.shared_bytes
 
 
 def predict_volumes_of(

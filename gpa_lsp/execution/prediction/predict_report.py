@@ -11,27 +11,32 @@ from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.code.ptx.model import PtxModule, Space
 from gpa_lsp.code.ptx.reachable import list_reachable
 from gpa_lsp.diagnosis.analyses.answers import Answer
-from gpa_lsp.execution.compiler.builds import build_unit
+from gpa_lsp.execution.compiler.ptx_files import build_unit
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Counts, Emulation, Sampling, SamplingKind, TraceSettings, TraceSink
 from gpa_lsp.execution.launches.read_launches import find_launch_file, read_launches
-from gpa_lsp.execution.prediction.comparing import compare_launches
-from gpa_lsp.execution.prediction.launch_sources import EVERY_LAUNCH, LaunchChoice
-from gpa_lsp.execution.prediction.launch_subject import LaunchSubject
+from gpa_lsp.execution.prediction.launch_sources import (
+    EVERY_LAUNCH,
+    LaunchChoice,
+    MeasuredLaunch,
+    explain_no_code,
+    list_measured_launches,
+)
 from gpa_lsp.execution.prediction.measured_answer import answer_measured
-from gpa_lsp.execution.prediction.measured_model import ComparedAccess, CountComparison, CountPair
 from gpa_lsp.execution.prediction.model import (
     DEFAULT_PREDICTION,
+    ComparedAccess,
+    CountComparison,
+    CountPair,
     KernelPrediction,
     PredictionSettings,
     SourcePrediction,
 )
-from gpa_lsp.execution.prediction.predict import Progress
-from gpa_lsp.execution.prediction.predict_launch import predict_launch
-from gpa_lsp.execution.prediction.report_launches import MeasuredLaunch, explain_no_code, list_measured_launches
+from gpa_lsp.execution.prediction.predict import Progress, compare_launches
+from gpa_lsp.execution.prediction.predict_launch import LaunchSubject, predict_launch
 from gpa_lsp.execution.prediction.static_source import SourceStatics, examine_unit
+from gpa_lsp.execution.traces.access_sums import RequestCollector, RequestCounts
 from gpa_lsp.execution.traces.model import AccessGroupKind, find_group_kind
-from gpa_lsp.execution.traces.request_counts import RequestCollector, RequestCounts
 from gpa_lsp.foundation.errors import InputError, Problem, spare_others
 from gpa_lsp.foundation.native.shared_library import prepare_core
 from gpa_lsp.foundation.numbers import format_count

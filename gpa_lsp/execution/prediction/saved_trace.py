@@ -6,17 +6,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import Answer
-from gpa_lsp.execution.compiler.settings import DEFAULT_COMPUTE_CAPABILITY
+from gpa_lsp.execution.compiler.model import DEFAULT_COMPUTE_CAPABILITY
 from gpa_lsp.execution.emulator.trace import Trace, join_pieces, keep_blocks
-from gpa_lsp.execution.prediction.machines import choose_product, choose_volume_device
-from gpa_lsp.execution.prediction.targets import Capability
+from gpa_lsp.execution.prediction.targets import Capability, choose_product, choose_volume_device
 from gpa_lsp.execution.prediction.trace_answers import TraceAnswerer
-from gpa_lsp.execution.prediction.trace_files.head import TraceHead, read_head
-from gpa_lsp.execution.prediction.trace_files.read import read_pieces
-from gpa_lsp.execution.traces.context import build_trace_context
+from gpa_lsp.execution.prediction.trace_files import TraceHead, read_head, read_pieces
 from gpa_lsp.execution.traces.lane_addresses import check_trace
 from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
-from gpa_lsp.execution.traces.model import AnalysisSettings
+from gpa_lsp.execution.traces.model import AnalysisSettings, build_trace_context
 from gpa_lsp.execution.volumes.answer import answer_volumes
 from gpa_lsp.execution.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
 from gpa_lsp.execution.volumes.miscounts import find_miscounts, find_shortfalls

@@ -9,13 +9,12 @@ from pathlib import Path, PurePath
 from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import PtxModule
-from gpa_lsp.execution.compiler.builds import read_build
-from gpa_lsp.execution.compiler.model import CompiledUnit
-from gpa_lsp.execution.compiler.settings import DEFAULT_SETTINGS, CompileSettings
+from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompiledUnit, CompileSettings
+from gpa_lsp.execution.compiler.ptx_files import read_build
 from gpa_lsp.execution.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
 from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription
 from gpa_lsp.execution.launches.read_launches import explain_undescribed, find_launch_file, read_launches
-from gpa_lsp.execution.prediction.guessed_sizes import note_guesses
+from gpa_lsp.execution.prediction.fault_answer import note_guesses
 from gpa_lsp.execution.prediction.simulation_subjects import (
     PTX_REMEDY,
     Place,

@@ -14,8 +14,8 @@ from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.compiler.model import CompiledUnit
 from gpa_lsp.execution.compiler.ptx_files import ChooseEntries, assemble_ptx
 from gpa_lsp.execution.launches.launch import LaunchDescription
-from gpa_lsp.execution.prediction.image_module import read_image_module
-from gpa_lsp.execution.prediction.machines import choose_product
+from gpa_lsp.execution.prediction.built_modules import read_image_module
+from gpa_lsp.execution.prediction.targets import choose_product
 from gpa_lsp.execution.simulator.machine import MemoryFacts
 from gpa_lsp.foundation.errors import InputError, MissingToolError, Problem, ProblemSeverity, ToolError
 from gpa_lsp.foundation.records import ColumnRecord

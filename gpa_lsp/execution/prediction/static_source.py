@@ -13,8 +13,13 @@ from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.sources.cuda_launches import find_launch_sizes
 from gpa_lsp.diagnosis.advice.find_statics import KernelFindings, find_static_findings
 from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin, KnownBlock
-from gpa_lsp.execution.compiler.model import CompiledUnit, CompilerFlags
-from gpa_lsp.execution.compiler.settings import DEFAULT_COMPUTE_CAPABILITY, DEFAULT_SETTINGS, CompileSettings
+from gpa_lsp.execution.compiler.model import (
+    DEFAULT_COMPUTE_CAPABILITY,
+    DEFAULT_SETTINGS,
+    CompiledUnit,
+    CompilerFlags,
+    CompileSettings,
+)
 from gpa_lsp.execution.compiler.source_text import read_source
 from gpa_lsp.execution.launches.read_launches import find_launch_file, read_launches
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem, ProblemSeverity
@@ -92,7 +97,7 @@ def examine_source(
         path: of the source.
         text: what an editor holds of it; None to read the file.
         compute_capability: to compile for; None for the newest one its compile command asks for that has a table, else
-            :data:`~gpa_lsp.execution.compiler.settings.DEFAULT_COMPUTE_CAPABILITY`.
+            :data:`~gpa_lsp.execution.compiler.model.DEFAULT_COMPUTE_CAPABILITY`.
         kernel: only the kernel of this name, or else those whose name contains it; None for all.
         roots: folders below which headers are the user's own, so that lines in them are named; the source's folder always is one.
         settings: of the compiler.

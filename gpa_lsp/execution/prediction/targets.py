@@ -1,15 +1,17 @@
-"""Which architecture a source is compiled for, where the GPU it is predicted for says so, or says something else."""
+"""The GPU a prediction is for, and which architecture a source is compiled for where that GPU says so, or something else."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 from msgspec import Struct
 
-from gpa_lsp.execution.compiler.settings import DEFAULT_SETTINGS, CompileSettings
+from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.execution.prediction.static_source import SourceStatics, examine_source
-from gpa_lsp.foundation.errors import UnsupportedInputError
+from gpa_lsp.execution.volumes.devices import VolumeDevice, build_device, find_paper_device
+from gpa_lsp.execution.volumes.model import VolumeMode
+from gpa_lsp.foundation.errors import GpaError, Problem, UnsupportedInputError
 from gpa_lsp.gpu.arch.lookup import find_architecture, list_architectures
-from gpa_lsp.gpu.device.products import Product, find_product, note_choice
+from gpa_lsp.gpu.device.products import Product, find_product, load_products, note_choice
 
 Capability = tuple[int, int]
 
@@ -95,3 +97,27 @@ def note_difference(product: Product, compiled_for: Capability) -> tuple[str, ..
     return (
         f"This is code for sm_{compiled_for[0]}{compiled_for[1]}, but the {product.name} is sm_{major}{minor}; registers and occupancy may differ",
     )
+
+
+def choose_product(name: str | None, compute_capability: tuple[int, int]) -> Product | None:
+    """The product of a name, or else the first known of a compute capability; None when none is of that capability.
+
+    Raises:
+        InputError: no product has the name.
+    """
+    if name is not None:
+        return find_product(name)
+    return next((one for one in load_products() if one.compute_capability == compute_capability), None)
+
+
+def choose_volume_device(product: Product | None, mode: VolumeMode) -> VolumeDevice | Problem:
+    """The product as the volume model sees it, or why it cannot."""
+    if product is None:
+        problem = "data volumes are not predicted: no GPU of this compute capability is known"
+        return Problem.from_error(GpaError(problem))
+    try:
+        if mode is VolumeMode.PAPER:
+            return find_paper_device("V100" if product.compute_capability == (7, 0) else product.name.split()[0])
+        return build_device(product)
+    except GpaError as error:
+        return Problem.from_error(error)

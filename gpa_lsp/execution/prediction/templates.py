@@ -13,15 +13,18 @@ from msgspec.structs import replace
 from gpa_lsp.code.binary.linkage_names import find_bare_name
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, Space
 from gpa_lsp.code.ptx.parse import parse_ptx
-from gpa_lsp.code.sources.assumed_launches import USUAL_THREADS
+from gpa_lsp.code.sources.assumed_launches import USUAL_THREADS, find_assumed_launches, find_place
 from gpa_lsp.code.sources.host_launch import HostLaunch
 from gpa_lsp.code.sources.template_arguments import list_instance_arguments, match_arguments
-from gpa_lsp.execution.compiler.settings import DEFAULT_SETTINGS, CompileSettings
+from gpa_lsp.execution.compiler.missing_headers import include_with_search
+from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompilerFlags, CompileSettings
+from gpa_lsp.execution.compiler.source_text import read_source
 from gpa_lsp.execution.emulator.model import Fault
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.read_launches import find_launch_file, read_launches
 from gpa_lsp.execution.launches.template import write_source_template, write_template
 from gpa_lsp.execution.prediction.built_modules import read_modules
+from gpa_lsp.execution.prediction.fault_answer import believe
 from gpa_lsp.execution.prediction.fitting import (
     LIMITS,
     MOST_VARIANTS,
@@ -32,14 +35,16 @@ from gpa_lsp.execution.prediction.fitting import (
     list_variants,
     shape_by_axes,
 )
-from gpa_lsp.execution.prediction.guessed_sizes import believe
-from gpa_lsp.execution.prediction.host_code import HostCode, read_host_code
-from gpa_lsp.execution.prediction.launch_sources import LaunchChoice, list_launches
+from gpa_lsp.execution.prediction.launch_sources import (
+    LaunchChoice,
+    explain_no_code,
+    list_launches,
+    list_measured_launches,
+)
 from gpa_lsp.execution.prediction.model import PredictionSettings
 from gpa_lsp.execution.prediction.predict import DescribedLaunch, PredictionWork, match_launches, predict_matched
-from gpa_lsp.execution.prediction.report_launches import explain_no_code, list_measured_launches
 from gpa_lsp.execution.prediction.static_source import SourceStatics, examine_source, require_ptx
-from gpa_lsp.foundation.errors import InputError, Problem
+from gpa_lsp.foundation.errors import GpaError, InputError, Problem
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.kernel.names import demangle, list_named, shorten_name
 from gpa_lsp.profile.read import read_profile
@@ -134,6 +139,28 @@ def _plan_fitting(fits: PredictionSettings, module: PtxModule, statics: SourceSt
     )
     tried = replace(fits, budget=budget, traced_warp_instructions=fits.traced_warp_instructions // _SHARE)
     return PredictionWork(module=module, statics=statics, settings=tried, sinks=(), progress=None)
+
+
+class HostCode(Struct, frozen=True, kw_only=True):
+    """What was read."""
+
+    # in the order the program would come to them; what depends on what it reads is marked as a guess
+    launches: tuple[HostLaunch, ...]
+    # (path, text) of the source, then of what includes it, then of the project's headers
+    texts: tuple[tuple[str, str], ...]
+    # the launches again, those that depend on what is read no larger than ``most_threads``
+    read: "partial[tuple[HostLaunch, ...]]"
+
+    def shrink(self, launch: HostLaunch, threads: int) -> HostLaunch:
+        """A launch with no more threads than that, where what the program reads decides it; else the launch as it is."""
+        if not launch.inputs:
+            return launch
+        place = find_place(launch), launch.template_arguments
+        alike = [one for one in self.launches if (find_place(one), one.template_arguments) == place]
+        smaller = [one for one in self.read(most_threads=threads) if (find_place(one), one.template_arguments) == place]
+        found = smaller[alike.index(launch)] if launch in alike and len(smaller) == len(alike) else launch
+        is_nothing_left = found.grid is None and launch.grid is not None
+        return launch if is_nothing_left else found
 
 
 def _write_fitting(
@@ -261,7 +288,7 @@ def write_build_templates(
     """The same for device code that was built; what its parameters are is found in the PTX alone.
 
     Args:
-        path: as for :func:`~gpa_lsp.execution.prediction.predict_build.predict_build`.
+        path: as for :func:`~gpa_lsp.execution.prediction.predict.predict_build`.
         kernel: only the kernel of this name, or else those whose name contains it; None for all.
         launches_path: the description; None for the file beside it.
         profile_path: as for :func:`write_templates`.
@@ -442,3 +469,43 @@ def _describe(
     written = "\n".join(measured.explain(one) + write(one, every) for one in wanted)
     read_launches(described or path.with_suffix(".launch.toml"), text=written)  # whatever is printed can be read
     return written
+
+
+def read_host_code(statics: SourceStatics) -> HostCode:
+    """Read the host code of a source, with its headers; of a fragment that of the file it was compiled through."""
+    own = (str(statics.path), statics.text)
+    path = statics.unit.source or statics.path
+    flags = statics.flags or CompilerFlags(directory=path.parent)
+    try:
+        text = statics.text if path == statics.path else read_source(path, None).decode("utf-8", "replace")
+        included = include_with_search(path, text.encode(), flags)[1].headers
+    except GpaError:
+        read = partial(_read_launches, own[0], own[1], (), (), "")
+        return HostCode(launches=read(), texts=(own,), read=read)
+    texts = {str(file): content.decode("utf-8", "replace") for file, content in included.items()}
+    texts |= {own[0]: own[1]} if own[0] in texts else {}
+    macros = tuple(one for one in flags.macros if not one.startswith("-"))
+    file = "" if path == statics.path else str(path)
+    read = partial(_read_launches, str(path), text, tuple(texts.items()), macros, file)
+    others = {str(path): text, **texts}
+    return HostCode(launches=read(), texts=(own, *(one for one in others.items() if one[0] != own[0])), read=read)
+
+
+def _read_launches(
+    path: str,
+    text: str,
+    included: tuple[tuple[str, str], ...],
+    macros: tuple[str, ...],
+    file: str,
+    *,
+    most_threads: int = USUAL_THREADS,
+) -> tuple[HostLaunch, ...]:
+    """Of a text; lines of another one than the source are named by its file."""
+    launches = find_assumed_launches(path, text, included, macros, most_threads=most_threads)
+    return tuple(_name_file(one, file) for one in launches) if file else launches
+
+
+def _name_file(launch: HostLaunch, file: str) -> HostLaunch:
+    """The launch with the file that its lines are of, for readers of another."""
+    arguments = tuple(replace(one, file=one.file or file) for one in launch.arguments)
+    return replace(launch, file=launch.file or file, arguments=arguments)

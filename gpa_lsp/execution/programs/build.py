@@ -10,10 +10,17 @@ from pathlib import Path
 
 from gpa_lsp.code.binary.tool_location import find_tool
 from gpa_lsp.execution.compiler.absent_headers import FOLDER as ABSENT_HEADERS
-from gpa_lsp.execution.compiler.header_folders import find_cuda_headers
+from gpa_lsp.execution.compiler.included_files import find_cuda_headers
 from gpa_lsp.execution.compiler.nvcc_location import INSTALL, TOOL
-from gpa_lsp.execution.programs.host_libraries import HOST_LIBRARIES, HostLibrary, build_host_library
-from gpa_lsp.execution.programs.library import CudaHeaders, build_libraries, compile_redirection, read_headers
+from gpa_lsp.execution.programs.library import (
+    HOST_LIBRARIES,
+    CudaHeaders,
+    HostLibrary,
+    build_host_library,
+    build_libraries,
+    compile_redirection,
+    read_headers,
+)
 from gpa_lsp.foundation.errors import InputError, MissingToolError, ToolError
 from gpa_lsp.foundation.kept_files import find_cache_folder
 from gpa_lsp.foundation.native.c_compiler import Tell

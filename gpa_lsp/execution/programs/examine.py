@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.model import KernelPrediction, PredictionSettings
-from gpa_lsp.execution.prediction.predict_build import predict_build
+from gpa_lsp.execution.prediction.predict import predict_build
 from gpa_lsp.execution.programs.model import KernelRuns, ProgramRun
 from gpa_lsp.foundation.errors import Problem, spare_others
 

@@ -1,21 +1,25 @@
 """The code a program registered, unpacked and parsed when it is first needed: :class:`LoadedModule`."""
 
+import hashlib
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
 from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.elf import ELF_MAGIC
 from gpa_lsp.code.ptx.model import PtxFunction
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.ptx.source_parameters import SourceParameter, read_source_parameters
-from gpa_lsp.execution.compiler.builds import list_built_ptx, read_build
 from gpa_lsp.execution.compiler.model import CompiledUnit
-from gpa_lsp.execution.compiler.ptx_files import is_ptx_file
+from gpa_lsp.execution.compiler.ptx_files import is_ptx_file, list_built_ptx, read_build
 from gpa_lsp.execution.emulator.emulate import find_static_shared_bytes
 from gpa_lsp.execution.emulator.resident import ResidentMemory, ResidentModule
 from gpa_lsp.execution.launches.pointer_uses import find_pointer_uses
 from gpa_lsp.execution.launches.type_names import find_type
 from gpa_lsp.foundation.errors import GpaError
+from gpa_lsp.foundation.whole_files import atomic_write
 
 _POINTER_BYTES = 8
 # Told to a program that asks, where its code was never assembled; occupancy and attributes are all it decides
@@ -122,3 +126,56 @@ def read_sources(kernel: PtxFunction) -> tuple[SourceParameter, ...]:
     except OSError:
         return ()
     return found if len(found) == len(kernel.parameters) else ()
+
+
+_FAT_BINARY = (0xBA55ED50).to_bytes(4, "little")
+_NAME_DIGITS = 12
+_TRITON_CACHE_VARIABLE = "TRITON_CACHE_DIR"
+_TRITON_HOME_VARIABLE = "TRITON_HOME"
+_MOST_SEARCHED = 20_000
+
+
+def place_image(content: bytes, folder: Path) -> Path:
+    """Write a fat binary, machine code or PTX to a file named by what it holds.
+
+    Of machine code from Triton, the PTX beside it in Triton's cache is taken.
+
+    Raises:
+        GpaError: it cannot be written.
+    """
+    suffix = ".fatbin" if content.startswith(_FAT_BINARY) else ".cubin" if content.startswith(ELF_MAGIC) else ".ptx"
+    if suffix == ".cubin":
+        ptx = find_triton_ptx(content)
+        content, suffix = (content, suffix) if ptx is None else (ptx, ".ptx")
+    path = folder / f"{hashlib.sha256(content).hexdigest()[:_NAME_DIGITS]}{suffix}"
+    try:
+        with atomic_write(path, encoding=None) as stream:
+            stream.write(content.rstrip(b"\0") if suffix == ".ptx" else content)
+    except OSError as error:
+        raise GpaError(f"{path} cannot be written: {error.strerror or error}") from error
+    return path
+
+
+def find_triton_ptx(cubin: bytes) -> bytes | None:
+    """The PTX of a device image that Triton made; None where its cache does not have it."""
+    try:
+        for path in _list_triton_images(len(cubin)):
+            if path.read_bytes()[: len(cubin)] == cubin:
+                return path.with_suffix(".ptx").read_bytes()
+    except OSError:
+        return None
+    return None
+
+
+def _list_triton_images(size_bytes: int) -> Iterator[Path]:
+    """Those of a size or a little more, for the end of an image that was loaded is a guess; newest folders first."""
+    named = os.environ.get(_TRITON_CACHE_VARIABLE)
+    home = Path(os.environ.get(_TRITON_HOME_VARIABLE, "~")).expanduser()
+    cache = Path(named) if named else home / ".triton" / "cache"
+    if not cache.is_dir():
+        return
+    folders = sorted(os.scandir(cache), key=lambda one: one.stat().st_mtime, reverse=True)
+    for folder in folders[:_MOST_SEARCHED]:
+        for path in Path(folder.path).glob("*.cubin"):
+            if 0 <= path.stat().st_size - size_bytes < 4096:
+                yield path

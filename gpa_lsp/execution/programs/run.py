@@ -1,23 +1,45 @@
 """A program, from start to end, on a runtime of ours: :func:`run_program`."""
 
+import array
+import logging
 import os
+import selectors
+import socket
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gpa_lsp.code.binary.elf import ELF_MAGIC, SYMBOL_DTYPE, ElfImage, read_elf
+from gpa_lsp.code.binary.file_bytes import FileBytes
 from gpa_lsp.code.binary.linkage_names import demangle
-from gpa_lsp.execution.programs.host_libraries import HostLibrary, build_host_library, find_host_library
-from gpa_lsp.execution.programs.library import CudaHeaders, build_libraries, find_headers
+from gpa_lsp.execution.programs.library import (
+    CudaHeaders,
+    HostLibrary,
+    build_host_library,
+    build_libraries,
+    find_headers,
+    find_host_library,
+)
+from gpa_lsp.execution.programs.loaded_code import REBUILD
+from gpa_lsp.execution.programs.messages import (
+    ANSWER_HEAD,
+    MOST_REQUEST_BYTES,
+    REQUEST_HEAD,
+    CudaError,
+    MalformedMessage,
+    Request,
+    parse_hello,
+)
 from gpa_lsp.execution.programs.model import KernelRuns, LaunchShape, ProgramRun, RecordedLaunch, RunSettings
-from gpa_lsp.execution.programs.program_file import ProgramFile, examine_program
 from gpa_lsp.execution.programs.recording import Recorder
-from gpa_lsp.execution.programs.server import MOST_PATH_BYTES, SOCKET_NAME, RuntimeServer
 from gpa_lsp.execution.programs.session import KernelTally, LaunchAtWork, Session
 from gpa_lsp.foundation.errors import GpaError, InputError
 from gpa_lsp.foundation.native.shared_library import prepare_core
@@ -125,6 +147,16 @@ def _describe_crash(end: CommandEnd, sessions: Sequence[Session]) -> str:
     return said + (f"; the last function of CUDA that it called was {words.call}" if words and words.call else "")
 
 
+class ProgramFile(Struct, frozen=True, kw_only=True):
+    """A program."""
+
+    path: Path  # of it
+    runtime: str | None  # the runtime library it asks for, such as ``libcudart.so.13``; None where it asks for none
+    libraries: tuple[str, ...] = ()  # NVIDIA's libraries of machine code it uses, whose kernels cannot run here
+    needed: tuple[str, ...] = ()  # names of all libraries it asks for
+    undefined: tuple[str, ...] = ()  # names it expects of them
+
+
 def _list_computed(program: ProgramFile) -> dict[str, HostLibrary]:
     """The libraries that are computed on the CPU, by the names that the program asks for."""
     return {name: library for name in program.needed if (library := find_host_library(name))}
@@ -154,6 +186,112 @@ def _make_opener(
     deadline = time.process_time() + settings.limit_s
     watch = None if recorder is None else recorder.watch
     return lambda: Session(settings, product, folder=folder, deadline=deadline, watch=watch)
+
+
+class RuntimeServer:
+    """Answers the processes of a program, until it is closed.
+
+    Args:
+        folder: private; the socket is made in it.
+        open_session: makes the session of a process.
+
+    Attributes:
+        path: of the socket.
+        sessions: all that there were, in order.
+        failures: what went wrong between the two, a sentence each.
+    """
+
+    def __init__(self, folder: Path, open_session: Callable[[], Session]) -> None:
+        self.path = folder / SOCKET_NAME
+        self._open_session = open_session
+        self.sessions: list[Session] = []
+        self.failures: dict[str, None] = {}
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(str(self.path))
+        self._listener.listen(_MOST_PROCESSES)
+        self._is_closing = False
+        self._thread = threading.Thread(target=self._serve, name="runtime", daemon=True)
+
+    def start(self) -> None:
+        """Begin to answer, in a thread."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Answer no more. A launch at work is ended."""
+        self._is_closing = True
+        for session in list(self.sessions):
+            session.end_launches()
+        self._thread.join()
+        self._listener.close()
+        for session in self.sessions:
+            session.close()
+
+    def _serve(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._listener, selectors.EVENT_READ)
+            while not self._is_closing:
+                for key, _ in selector.select(_TICK_S):
+                    if key.fileobj is self._listener:
+                        self._accept(selector)
+                        continue
+                    session, connection = key.data
+                    if not self._answer(session, connection):
+                        selector.unregister(connection)
+                        connection.close()
+                        session.close()
+            for key in list(selector.get_map().values()):
+                if key.fileobj is not self._listener:
+                    key.data[1].close()
+
+    def _accept(self, selector: selectors.BaseSelector) -> None:
+        connection, _ = self._listener.accept()
+        if sum(not session.is_closed for session in self.sessions) >= _MOST_PROCESSES:
+            self._refuse(connection, f"more than {_MOST_PROCESSES} processes asked for the GPU at once")
+            return
+        connection.settimeout(_SILENCE_S)
+        try:
+            session = self._open_session()
+        except (OSError, ValueError) as error:
+            self._refuse(connection, f"no device memory could be made ({error})")
+            return
+        self.sessions.append(session)
+        selector.register(connection, selectors.EVENT_READ, (session, connection))
+
+    def _refuse(self, connection: socket.socket, why: str) -> None:
+        self.failures[f"{why}; a process had no GPU"] = None
+        connection.close()
+
+    def _answer(self, session: Session, connection: socket.socket) -> bool:
+        """One request; False when the process is gone, or speaks another language."""
+        try:
+            head = _receive(connection, REQUEST_HEAD.size)
+            if head is None:
+                return False
+            request, size = REQUEST_HEAD.unpack(head)
+            if size > MOST_REQUEST_BYTES:
+                raise MalformedMessage("a request of more than 1 GiB")
+            payload = _receive(connection, size)
+            if payload is None:
+                return False
+            if request == Request.HELLO:
+                parse_hello(payload)
+                facts = session.describe_device().pack()
+                connection.sendall(ANSWER_HEAD.pack(CudaError.SUCCESS, len(facts)) + facts)
+                files = array.array("i", [session.file])
+                connection.sendmsg([b"m"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files.tobytes())])
+                return True
+            error, answer = session.answer(request, payload)
+            connection.sendall(ANSWER_HEAD.pack(error, len(answer)) + answer)
+        except OSError:
+            return False
+        except GpaError as failure:
+            self.failures[f"the program and the emulator did not understand each other: {failure}"] = None
+            return False
+        except Exception as failure:  # a defect of ours costs this process its GPU, not the person the answer
+            _LOG.exception("a request of the program failed")
+            self.failures[f"the emulator failed ({failure!r}); please report it"] = None
+            return False
+        return True
 
 
 class _Progress:
@@ -296,3 +434,88 @@ def _make_environment(libraries: Sequence[Path], socket: Path) -> dict[str, str]
     environment[_PRELOAD] = " ".join(filter(None, (*map(str, libraries), environment.get(_PRELOAD, ""))))
     environment[_LIBRARIES] = os.pathsep.join(filter(None, (str(libraries[0].parent), environment.get(_LIBRARIES, ""))))
     return environment
+
+
+_LOG = logging.getLogger(__name__)
+SOCKET_NAME = "runtime"
+MOST_PATH_BYTES = 100  # Of a socket, with some to spare; Linux takes 107
+_MOST_PROCESSES = 64
+_TICK_S = 0.2
+_SILENCE_S = 20.0  # In the middle of a request; then the process is taken for dead
+_PIECE_BYTES = 1 << 20
+
+
+def _receive(connection: socket.socket, size: int) -> bytes | None:
+    """So many bytes; None when the process is gone before."""
+    pieces = []
+    while size > 0:
+        piece = connection.recv(min(size, _PIECE_BYTES))
+        if not piece:
+            return None
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+
+
+_RUNTIME = "libcudart.so."
+_DEVICE_CODE = (".nv_fatbin", ".nvFatBinSegment", "__nv_relfatbin")
+_DYNAMIC = 6  # ``sh_type`` of ``.dynamic``
+_NEEDED = 1  # ``d_tag`` of a library that is asked for
+_DYNAMIC_DTYPE = np.dtype([("tag", "<i8"), ("value", "<u8")])
+_LIBRARIES_OF_CUDA = {
+    "libcublasLt.so": "cuBLAS",
+    "libcudnn.so": "cuDNN",
+    "libcusparse.so": "cuSPARSE",
+    "libcusolver.so": "cuSOLVER",
+    "libnccl.so": "NCCL",
+    "libtorch_cuda.so": "PyTorch",
+}
+
+
+def examine_program(path: Path) -> ProgramFile:
+    """Read what a program needs.
+
+    Raises:
+        InputError: it cannot be read; or it was built in a way that cannot run here, and how to build it.
+    """
+    with FileBytes(path) as data:
+        if data[:4] != ELF_MAGIC:
+            return ProgramFile(path=path, runtime=None)
+        elf = read_elf(data, path=path)
+        needed = _list_needed(elf)
+        undefined = _list_undefined(elf)
+    runtime = next((name for name in needed if name.startswith(_RUNTIME)), None)
+    if runtime is None and any(name in elf.section_names for name in _DEVICE_CODE):
+        raise InputError(
+            "brings NVIDIA's runtime library with it (nvcc's default), so no other can take its place",
+            path=path,
+            remedy=REBUILD,
+        )
+    libraries = dict.fromkeys(
+        _LIBRARIES_OF_CUDA[stem] for name in needed if (stem := name.partition(".so")[0] + ".so") in _LIBRARIES_OF_CUDA
+    )
+    return ProgramFile(
+        path=path, runtime=runtime, libraries=tuple(libraries), needed=tuple(needed), undefined=undefined
+    )
+
+
+def _list_undefined(elf: ElfImage) -> tuple[str, ...]:
+    """What it expects of libraries."""
+    index = elf.find_section(".dynsym")
+    if index is None:
+        return ()
+    content = elf.section_bytes(index)
+    symbols = np.frombuffer(content, SYMBOL_DTYPE, count=len(content) // SYMBOL_DTYPE.itemsize)
+    strings = elf.read_strings(int(elf.sections[index]["link"]))
+    return tuple(strings.read(offset) for offset in symbols["name"][symbols["section"] == 0].tolist() if offset)
+
+
+def _list_needed(elf: ElfImage) -> list[str]:
+    """The libraries it asks for."""
+    found = []
+    for index in np.flatnonzero(elf.sections["type"] == _DYNAMIC):
+        content = elf.section_bytes(int(index))
+        rows = np.frombuffer(content, _DYNAMIC_DTYPE, count=len(content) // _DYNAMIC_DTYPE.itemsize)
+        strings = elf.read_strings(int(elf.sections[index]["link"]))
+        found += [strings.read(offset) for offset in rows["value"][rows["tag"] == _NEEDED].tolist()]
+    return found

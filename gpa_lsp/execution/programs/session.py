@@ -22,9 +22,8 @@ from gpa_lsp.execution.emulator.model import FAILED_ASSERTION, Budget, DeviceErr
 from gpa_lsp.execution.emulator.resident import LaunchCost, ResidentKernel, ResidentMemory
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.model import TextureInput
-from gpa_lsp.execution.programs.images import place_image
 from gpa_lsp.execution.programs.linking import link_parts
-from gpa_lsp.execution.programs.loaded_code import FunctionFacts, LoadedModule
+from gpa_lsp.execution.programs.loaded_code import FunctionFacts, LoadedModule, place_image
 from gpa_lsp.execution.programs.messages import (
     LAST_WORDS_BYTES,
     CudaError,

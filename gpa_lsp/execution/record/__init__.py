@@ -19,7 +19,7 @@ module, and textures and surfaces whose handles are arguments of a kernel whose 
 compressed code and did not ask for them; those are named. Linux only.
 """
 
+from gpa_lsp.execution.record.describe import Recorded
 from gpa_lsp.execution.record.in_process import RecordedLaunches, launches, prepare
-from gpa_lsp.execution.record.model import Recorded
 
 __all__ = ["Recorded", "RecordedLaunches", "launches", "prepare"]

@@ -15,14 +15,11 @@ from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, PtxVariable, Space
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.ptx.reachable import list_reachable
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.compiler.builds import read_build
-from gpa_lsp.execution.launches.model import FIRST_ADDRESS, MOST_SPAN_BYTES, TextureInput
-from gpa_lsp.execution.launches.moved_memory import MovedMemory
+from gpa_lsp.execution.compiler.ptx_files import read_build
+from gpa_lsp.execution.launches.model import FIRST_ADDRESS, MOST_SPAN_BYTES, MovedMemory, TextureInput
 from gpa_lsp.execution.launches.pointer_uses import PointerUse, find_pointer_uses
 from gpa_lsp.execution.launches.write_recording import Recording, hold_addresses, write_recording
-from gpa_lsp.execution.programs.images import place_image
-from gpa_lsp.execution.programs.loaded_code import read_sources
-from gpa_lsp.execution.record.model import Recorded
+from gpa_lsp.execution.programs.loaded_code import place_image, read_sources
 from gpa_lsp.execution.record.python_programs import HeldKernel, choose_held, read_held_parameters
 from gpa_lsp.foundation.errors import GpaError, InputError
 from gpa_lsp.foundation.numbers import format_bytes
@@ -200,6 +197,25 @@ class _FoundKernel(Struct, frozen=True, kw_only=True):
 
 _TYPES = {1: ScalarType.U8, 2: ScalarType.U16, 4: ScalarType.U32, 8: ScalarType.U64}
 _LONGEST_STEM = 80
+
+
+class Recorded(Struct, frozen=True, kw_only=True):
+    """One launch."""
+
+    kernel: str  # mangled name
+    number: int  # of the launch among those of its kernel, from 1
+    grid: tuple[int, int, int]  # blocks in x, y, z
+    block: tuple[int, int, int]  # threads in x, y, z
+    module: Path  # its code, a file of the folder; PTX where it is known
+    description: Path | None  # the TOML beside it; None where there is none, see ``problem``
+    has_ptx: bool  # the code can be emulated and traced; machine code alone can be simulated and launched
+    problem: str = ""  # why it is not described; empty where it is
+    # of the module that the kernel uses and that are not kept: compressed code does not tell names, and the program asked for none
+    variables: tuple[str, ...] = ()
+    # CUDA C++ it was compiled from while the program ran, a file beside the description; None where there is none
+    source: Path | None = None
+    # the library of Python that made the kernel, with its place and constants; empty where it was none
+    origin: str = ""
 
 
 def describe_launches(raw: Path, images: Path, folder: Path, held: Sequence[HeldKernel] = ()) -> tuple[Recorded, ...]:
@@ -381,3 +397,10 @@ def _list_variables(module: PtxModule, kernel: PtxFunction) -> tuple[str, ...]:
         for name, one in module.variables.items()
         if one.space in (Space.GLOBAL, Space.CONST) and name in named and is_program_variable(name)
     )
+
+
+class RecordSettings(Struct, frozen=True, kw_only=True):
+    """What is kept."""
+
+    limit_bytes: int = 256 << 20  # of the data of one launch; larger ones are not kept
+    number: int = 0  # the launch of each kernel that is kept, from 1; 0 for the first with the most threads

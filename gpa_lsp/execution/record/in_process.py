@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.execution.record.describe import describe_launches
+from gpa_lsp.execution.record.describe import Recorded, RecordSettings, describe_launches
 from gpa_lsp.execution.record.held_kernels import list_held_kernels
-from gpa_lsp.execution.record.library import (
+from gpa_lsp.execution.record.python_programs import take_held_kernels
+from gpa_lsp.execution.record.run import (
     BYTES_VARIABLE,
     FOLDER_VARIABLE,
     LAUNCH_VARIABLE,
@@ -20,8 +21,6 @@ from gpa_lsp.execution.record.library import (
     build_recorder,
     find_driver,
 )
-from gpa_lsp.execution.record.model import Recorded, RecordSettings
-from gpa_lsp.execution.record.python_programs import take_held_kernels
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.processes.watched_command import TEMPORARY
 

@@ -19,12 +19,12 @@ two percent; if nothing pushed back, kernels that only store would take a tenth 
 
 from collections import OrderedDict, deque
 
-from gpa_lsp.execution.simulator.executions import Executions
 from gpa_lsp.execution.simulator.machine import SmModel
 from gpa_lsp.execution.simulator.program import LSU, UNITS, Kind, SassProgram
 from gpa_lsp.execution.simulator.reasons import LG_THROTTLE
+from gpa_lsp.execution.simulator.streams import Executions
 from gpa_lsp.execution.simulator.warp_walk import LINE_SECTORS, LOCAL_SECTOR
-from gpa_lsp.execution.volumes.l1_cycles import FREE_TAGS, TAGS_PER_CYCLE
+from gpa_lsp.execution.volumes.block_volumes import FREE_TAGS, TAGS_PER_CYCLE
 from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES
 
 # When an instruction's result is there, when its sources have been read, and when what it stores has left
@@ -254,3 +254,45 @@ class MemoryPath:
         self._dram_free = max(self._dram_free, self._l2_free) + SECTOR_BYTES / model.dram_bytes_per_cycle
         self._reads_until = self._dram_free
         return max(arrives, self._dram_free + model.dram_cycles)
+
+
+FAR_LINES = 4  # Lines of the constant cache that come from further away together
+
+
+class InstructionSupply:
+    """Each sub-core's instruction cache, what the SM holds behind them, and its constants. A stream of lines is fetched ahead of a miss."""
+
+    def __init__(self, model: SmModel, sub_cores: int) -> None:
+        self._model = model
+        self._near: list[OrderedDict[int, float]] = [OrderedDict() for _ in range(sub_cores)]
+        self._shared: dict[int, float] = {}
+        self._constants: dict[int, float] = {}
+        self._far_constants: dict[int, float] = {}
+
+    def fetch(self, sub_core: int, line: int, time: float) -> float:
+        """When the instructions of a line are in a sub-core's own cache."""
+        model, near = self._model, self._near[sub_core]
+        ready = near.get(line)
+        if ready is not None:
+            near.move_to_end(line)
+            return ready
+        shared = self._shared.get(line)
+        if shared is None:
+            shared = time + (model.code_cold_cycles if self._shared else model.code_first_cycles)
+            self._shared[line] = shared
+            for ahead in range(1, model.code_prefetch_lines + 1):
+                self._shared.setdefault(line + ahead, shared + ahead * model.code_stream_cycles)
+        follows = line - 1 in near
+        ready = max(time + (model.code_stream_cycles if follows else model.code_near_cycles), shared)
+        near[line] = ready
+        if len(near) > model.code_cache_lines:
+            near.popitem(last=False)
+        return ready
+
+    def read_constant(self, line: int, time: float) -> float:
+        """When a line of constants is in the SM."""
+        ready = self._constants.get(line)
+        if ready is None:
+            far = self._far_constants.setdefault(line // FAR_LINES, time + self._model.constant_cold_cycles)
+            ready = self._constants[line] = max(far, time + self._model.constant_near_cycles)
+        return ready

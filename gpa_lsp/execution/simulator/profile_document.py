@@ -13,8 +13,14 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.model import Cubin
 from gpa_lsp.code.binary.opcodes import MemorySpace
-from gpa_lsp.execution.simulator.accuracy import ERROR_WORDS, UNCHECKED, UNKNOWN_TIME, describe_error, is_time_known
-from gpa_lsp.execution.simulator.machine import MemoryFacts
+from gpa_lsp.execution.simulator.machine import (
+    ERROR_WORDS,
+    UNCHECKED,
+    UNKNOWN_TIME,
+    MemoryFacts,
+    describe_error,
+    is_time_known,
+)
 from gpa_lsp.execution.simulator.reasons import REASONS
 from gpa_lsp.execution.simulator.simulate import PERIOD_CYCLES, SimulatedLaunch
 from gpa_lsp.execution.simulator.walk_kernel import find_static_shared_bytes

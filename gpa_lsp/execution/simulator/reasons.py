@@ -1,4 +1,10 @@
-"""What a warp of the simulator can be waiting for, by number; the profiler's names for it."""
+"""What a warp of the simulator can be waiting for, by number, with the profiler's names; and how long each waited: :class:`StallAccounts`."""
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from gpa_lsp.foundation.records import ColumnRecord
 
 (
     SELECTED,
@@ -40,3 +46,51 @@ REASONS = (
 )
 
 REASON_COUNT = len(REASONS)
+
+
+class Moment(ColumnRecord, frozen=True, kw_only=True):
+    """What was added up until a moment of the simulation."""
+
+    time: float  # the cycle
+    blocks_done: int  # that had ended
+    all_cycles: npt.NDArray[np.float64]  # float64, warp cycles by row and reason, rows one after the other
+    idle_cycles: npt.NDArray[np.float64]  # float64, of them, those in which the scheduler issued nothing
+    # bytes of DRAM and of L2, cycles of L1's tags and of shared memory, and instructions issued
+    moved: tuple[float, ...]
+
+
+class SmRun(Struct, frozen=True, kw_only=True):
+    """What one SM did."""
+
+    # when the first blocks had ended and when the last one began, where blocks followed others, and the end
+    moments: tuple[Moment, ...]
+    dilation: float  # warp cycles with those of the turns that were left out, over those simulated
+    issued: int  # warp instructions that were simulated
+    is_cut: bool  # the budget ended it
+
+
+class StallAccounts:
+    """Warp cycles by row and reason. What stands for several executions counts several times.
+
+    Attributes:
+        weighted: all of them.
+        plain: all of them, each counted once.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self.all_cycles = [0.0] * (rows * REASON_COUNT)
+        self.idle_cycles = [0.0] * (rows * REASON_COUNT)
+        self.weighted = self.plain = 0.0
+
+    def add(self, index: int, cycles: float, weight: float, idle_share: float) -> None:
+        """Add cycles.
+
+        Args:
+            cycles: one execution's.
+            idle_share: of the cycles, those in which the scheduler issued nothing.
+        """
+        counted = cycles * weight
+        self.all_cycles[index] += counted
+        self.idle_cycles[index] += counted * idle_share
+        self.weighted += counted
+        self.plain += cycles

@@ -8,11 +8,9 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.execution.simulator.accounts import Moment, SmRun
-from gpa_lsp.execution.simulator.accuracy import find_unchecked
-from gpa_lsp.execution.simulator.machine import MemoryFacts, SmModel, Traffic, build_model
+from gpa_lsp.execution.simulator.machine import MemoryFacts, SmModel, Traffic, build_model, find_unchecked
 from gpa_lsp.execution.simulator.program import LSU, PIPE_NAMES, SUB_CORES, XU, SassProgram, read_program
-from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS
+from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS, Moment, SmRun
 from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
 from gpa_lsp.execution.simulator.streams import Streams, build_streams
 from gpa_lsp.execution.simulator.traffic import find_traffic
@@ -75,7 +73,7 @@ class SimulatedSm(ColumnRecord, frozen=True, kw_only=True):
     idle_cycles: Floats  # of them, those in which the scheduler issued nothing
     cycles: float  # the busiest one took
     active_cycles: float  # they took on average
-    moved: Floats  # as in :class:`~gpa_lsp.execution.simulator.accounts.Moment`
+    moved: Floats  # as in :class:`~gpa_lsp.execution.simulator.reasons.Moment`
     simulated_blocks: int  # of the busiest SM's
     issued: int  # warp instructions that were simulated
     is_cut: bool  # the simulation ended before its blocks did

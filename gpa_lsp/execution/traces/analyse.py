@@ -6,22 +6,22 @@ from gpa_lsp.execution.emulator.trace import Buffer, Trace
 from gpa_lsp.execution.traces.access_sums import AccessAccumulator
 from gpa_lsp.execution.traces.bank_conflicts import BankAccumulator
 from gpa_lsp.execution.traces.branch_divergence import BranchAccumulator
-from gpa_lsp.execution.traces.bypassing import advise_bypassing
 from gpa_lsp.execution.traces.cache_hits import (
     CacheHits,
+    advise_bypassing,
     count_lines,
     list_hits,
     list_line_loads,
     predict_hits,
     scale_l2,
 )
-from gpa_lsp.execution.traces.distance_counting import INFINITE, Distances
 from gpa_lsp.execution.traces.lane_addresses import check_trace
-from gpa_lsp.execution.traces.line_sets import number_line_sets
 from gpa_lsp.execution.traces.model import AnalysisSettings, Granularity, StoreEffect, TraceContext
-from gpa_lsp.execution.traces.piece_rows import PieceRows
+from gpa_lsp.execution.traces.piece_rows import PieceRows, number_line_sets
 from gpa_lsp.execution.traces.results import TraceAnalyses
 from gpa_lsp.execution.traces.reuse_distance import (
+    INFINITE,
+    Distances,
     ReuseAccumulator,
     ReuseDistances,
     ReuseGroup,

@@ -6,8 +6,7 @@ from functools import cache
 import gpa_lsp.execution.traces.questions as catalogue
 from gpa_lsp.diagnosis.analyses.answers import Answer, Column, Table
 from gpa_lsp.execution.traces.questions import TraceQuestion
-from gpa_lsp.execution.traces.results import TraceAnalyses
-from gpa_lsp.execution.traces.statistics import MeasureSpread
+from gpa_lsp.execution.traces.results import MeasureSpread, TraceAnalyses
 from gpa_lsp.foundation.catalogue import load_catalogue
 from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.numbers import Cell, Quantity
@@ -37,7 +36,7 @@ def answer_launches(spreads: tuple[MeasureSpread, ...], launches: int, origin: s
     """How the measures of a kernel differ between launches.
 
     Args:
-        spreads: of :func:`~gpa_lsp.execution.traces.statistics.spread_listed`.
+        spreads: of :func:`~gpa_lsp.execution.traces.results.spread_listed`.
     """
     rows: list[tuple[Cell, ...]] = []
     for one in spreads:

@@ -11,7 +11,7 @@ from gpa_lsp.execution.emulator.trace import Accesses
 from gpa_lsp.execution.traces.keyed_sums import KeyedSums
 from gpa_lsp.execution.traces.lane_addresses import Integers, gather_lanes, split_rows, spread_lanes
 from gpa_lsp.execution.traces.piece_rows import PieceRows
-from gpa_lsp.execution.traces.request_columns import list_columns
+from gpa_lsp.execution.traces.request_kinds import list_columns
 from gpa_lsp.foundation.native.shared_library import find_core
 from gpa_lsp.foundation.records import ColumnRecord
 

@@ -5,7 +5,7 @@ Definitions, all *dynamic*, per execution by a warp:
 * a branch *diverges* when some of the lanes that execute it jump and some do not;
 * an entry into a basic block is *divergent* when fewer lanes enter together than the warp has threads (a block of 40 threads has a second warp
   of 8). The paper's table counts divergent and all basic blocks; this is its dynamic form. What CUDAAdvisor's code counts instead is in
-  :mod:`gpa_lsp.execution.traces.paper_mode`;
+  :mod:`gpa_lsp.execution.traces.paper_answer`;
 * *lane efficiency* is the part of a full warp's 32 lanes that took part, over all executions.
 
 Source: CUDAAdvisor (CGO 2018), section 4.2 (C) and Table 3.

@@ -20,11 +20,11 @@ from gpa_lsp.execution.traces.code_centric import (
     name_arrays,
 )
 from gpa_lsp.execution.traces.data_centric import PatternShare, describe_pattern, share_patterns, sum_strides
-from gpa_lsp.execution.traces.group_sums import AccessGroup
+from gpa_lsp.execution.traces.keyed_sums import AccessGroup
 from gpa_lsp.execution.traces.model import OUTSIDE_NAME, AccessGroupKind, AccessTotals, add_totals, build_empty_totals
-from gpa_lsp.execution.traces.remedies import find_remedy
 from gpa_lsp.execution.traces.results import TraceAnalyses
 from gpa_lsp.execution.traces.reuse_distance import ReuseHistogram, add_histograms
+from gpa_lsp.execution.traces.words import find_remedy
 from gpa_lsp.foundation.locations import SourceLine
 from gpa_lsp.foundation.ownership import choose_frame, find_library_frame, name_stand_in
 from gpa_lsp.foundation.prose import Sentence

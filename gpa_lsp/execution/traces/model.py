@@ -1,16 +1,25 @@
 """What the analyses of a trace share: where it is thought to run (:class:`TraceContext`), and sums over accesses (:class:`AccessTotals`)."""
 
 from enum import StrEnum
+from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
-from gpa_lsp.execution.traces.lane_addresses import WARP_LANES, Integers
+from gpa_lsp.execution.emulator.trace import Buffer
+from gpa_lsp.execution.traces.lane_addresses import WARP_LANES, Integers, LaneMatrix, pack_parts
 from gpa_lsp.execution.traces.segments import SECTOR_BYTES
-from gpa_lsp.foundation.prose import Sentence
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.numbers import format_count, format_count_of
+from gpa_lsp.foundation.prose import Sentence, say, size
 from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.gpu.arch.lookup import find_architecture
+from gpa_lsp.gpu.arch.model import Architecture
+from gpa_lsp.gpu.arch.occupancy import BlockShape, count_shared_per_block, find_occupancy
+from gpa_lsp.gpu.device.products import Product, load_products
 
 MOST_SEGMENTS = 128  # Lines or sectors per request from which on they are counted together
 
@@ -159,3 +168,190 @@ def find_group_kind(instruction: StaticInstruction) -> AccessGroupKind:
 ARRAY_SPACES = (Space.GLOBAL, Space.TEXTURE, Space.CONST)  # Spaces whose addresses are of arrays
 
 CACHED_SPACES = (Space.GLOBAL, Space.TEXTURE, Space.LOCAL)  # Spaces whose accesses go through L1
+
+
+class ArrayIndex:
+    """Finds arrays by address.
+
+    Args:
+        buffers: of the trace, in any order.
+
+    Attributes:
+        order: int64[n], the buffers by address.
+        bases: uint64[n], their first addresses, ascending.
+        ends: uint64[n], the addresses behind them.
+    """
+
+    def __init__(self, buffers: tuple[Buffer, ...]) -> None:
+        self.order = np.array(sorted(range(len(buffers)), key=lambda one: buffers[one].base), dtype=np.int64)
+        self.bases = np.array([buffers[one].base for one in self.order], dtype=np.uint64)
+        self.ends = np.array([buffers[one].base + buffers[one].size_bytes for one in self.order], dtype=np.uint64)
+
+    def find(self, addresses: npt.NDArray[np.uint64]) -> Integers:
+        """int64 of the same shape: index into the buffers, or :data:`OUTSIDE`. The address of an access is its first byte's."""
+        if len(self.order) == 0:
+            return np.full(addresses.shape, OUTSIDE, dtype=np.int64)
+        place = np.searchsorted(self.bases, addresses, side="right") - 1
+        inside = (place >= 0) & (addresses < self.ends[place])
+        return np.where(inside, self.order[place], OUTSIDE)
+
+
+class ArrayParts(ColumnRecord, frozen=True, kw_only=True):
+    """n parts of requests, each in one array.
+
+    A request whose lanes go to one array is one part. Arrays begin at multiples of 512 bytes, so the lines and sectors of the parts add up to
+    those of the request.
+    """
+
+    request: Integers  # int64[n], row of the matrix a part is of
+    array: Integers  # int64[n]
+    matrix: LaneMatrix  # its lanes
+
+
+def split_by_array(index: ArrayIndex, matrix: LaneMatrix) -> ArrayParts:
+    """The parts of some requests."""
+    rows = np.arange(len(matrix.counts), dtype=np.int64)
+    lowest, highest = index.find(matrix.addresses.min(axis=1)), index.find(matrix.addresses.max(axis=1))
+    is_mixed = (lowest != highest) | (lowest == OUTSIDE)
+    if not is_mixed.any():
+        return ArrayParts(request=rows, array=lowest, matrix=matrix)
+    whole, mixed = rows[~is_mixed], rows[is_mixed]
+    is_there = np.arange(WARP_LANES) < matrix.counts[mixed, None]
+    addresses, lanes = matrix.addresses[mixed][is_there], matrix.lanes[mixed][is_there]
+    request = np.repeat(mixed, matrix.counts[mixed])
+    array = index.find(addresses)
+    order = np.lexsort((array, request))
+    request, array = request[order], array[order]
+    is_first = np.ones(len(request), dtype=np.bool_)
+    is_first[1:] = (np.diff(request) != 0) | (np.diff(array) != 0)
+    starts = np.flatnonzero(is_first)
+    counts = np.diff(starts, append=len(request))
+    return ArrayParts(
+        request=np.concatenate([whole, request[starts]]),
+        array=np.concatenate([lowest[whole], array[starts]]),
+        matrix=LaneMatrix(
+            addresses=np.concatenate(
+                [matrix.addresses[whole], pack_parts(addresses[order], starts, counts).astype(np.uint64)]
+            ),
+            lanes=np.concatenate([matrix.lanes[whole], pack_parts(lanes[order], starts, counts).astype(np.int64)]),
+            counts=np.concatenate([matrix.counts[whole], counts]),
+        ),
+    )
+
+
+def build_trace_context(
+    compute_capability: tuple[int, int],
+    *,
+    block_threads: tuple[int, int, int],
+    registers_per_thread: int | None = None,
+    shared_bytes: int = 0,
+    product: Product | None = None,
+) -> TraceContext:
+    """The context of a launch.
+
+    Args:
+        registers_per_thread: as compiled; None when unknown, and registers then limit nothing.
+        product: whose SMs and L2 are meant; None for the first known one of this capability, which the assumptions name.
+
+    Raises:
+        UnknownArchitectureError: there is no table of this capability.
+        InputError: no block of this kind fits, or the product is of another capability.
+    """
+    architecture = find_architecture(compute_capability)
+    assumptions: list[Sentence] = []
+    if product is None:
+        product = next((one for one in load_products() if one.compute_capability == compute_capability), None)
+        if product is not None:
+            assumptions.append(say("SMs and L2 are those of the {gpu}.", gpu=product.name))
+    _check_product(product, compute_capability)
+    if registers_per_thread is None:
+        assumptions.append(say("Register use is unknown and assumed not to limit occupancy."))
+    threads = block_threads[0] * block_threads[1] * block_threads[2]
+    if threads < 1:
+        raise InputError(
+            f"a block of {format_count_of(threads, 'thread')}", remedy="give a block of at least one thread"
+        )
+    shape = BlockShape(threads=threads, registers_per_thread=registers_per_thread or 0, shared_bytes=shared_bytes)
+    blocks = find_occupancy(architecture, shape).blocks_per_sm
+    if blocks == 0:
+        raise InputError(
+            f"no SM of compute capability {compute_capability[0]}.{compute_capability[1]} can hold a block of {format_count(threads)} threads",
+            remedy="make the block smaller, or give it fewer registers or less shared memory",
+        )
+    l1_bytes, carveout = _find_l1_bytes(architecture, blocks, shared_bytes)
+    assumptions.append(say("L1 has what a shared-memory carve-out of {carveout} leaves.", carveout=size(carveout)))
+    if product is None:
+        assumptions.append(say("One SM is modelled: no GPU of this compute capability is in the tables."))
+    return TraceContext(
+        gpu="" if product is None else product.name,
+        sm_count=1 if product is None else product.sm_count,
+        blocks_per_sm=blocks,
+        l1_bytes=l1_bytes,
+        l2_bytes=None if product is None else product.l2_bytes,
+        assumptions=tuple(assumptions),
+    )
+
+
+def _check_product(product: Product | None, compute_capability: tuple[int, int]) -> None:
+    if product is not None and product.compute_capability != compute_capability:
+        raise InputError(
+            f"{product.name} is of compute capability {product.compute_capability[0]}.{product.compute_capability[1]}",
+            remedy=f"name a GPU of {compute_capability[0]}.{compute_capability[1]}",
+        )
+
+
+def _find_l1_bytes(architecture: Architecture, blocks: int, shared_bytes: int) -> tuple[int, int]:
+    """What the smallest carve-out that holds all resident blocks leaves, and that carve-out."""
+    per_block = count_shared_per_block(architecture, shared_bytes)
+    sizes = architecture.occupancy.shared_carveouts_bytes.value
+    carveout = next((size for size in sizes if size >= blocks * per_block), sizes[-1])
+    return max(0, architecture.caches.unified_data_cache_bytes.value - carveout), carveout
+
+
+# Which loads L1 does not keep: :func:`bypasses_l1`. Predicted hits and predicted volumes both ask here.
+#
+# And which accesses must reach memory each time, since others write or wait meanwhile: :func:`is_strong`,
+# :func:`is_read_anew`.
+
+_BYPASSING = frozenset({"cg", "cv"})
+_STRONG_WORDS = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
+
+
+def bypasses_l1(instruction: StaticInstruction) -> bool:
+    """Whether it is a load that L1 does not keep: ``.cg``, ``.cv``, volatile and the other strong ones.
+
+    Loads of local memory are kept whatever they say; of generic ones only the addresses tell that they are local, which the caller looks at.
+
+    >>> text = "ld.volatile.global.f32 %f1, [%rd1]"
+    >>> bypasses_l1(
+    ...     StaticInstruction(
+    ...         index=0, function="k", text=text, kind=AccessKind.LOAD, space=Space.GLOBAL, bytes_per_lane=4
+    ...     )
+    ... )
+    True
+    """
+    if instruction.kind is not AccessKind.LOAD or instruction.space == Space.LOCAL:
+        return False
+    return instruction.cache_operator in _BYPASSING or is_strong(instruction)
+
+
+def is_kept_by_l1(instruction: StaticInstruction) -> bool:
+    """Whether it is a load whose lines L1 keeps; an access that states no kind is a load."""
+    return instruction.kind in (None, AccessKind.LOAD) and not bypasses_l1(instruction)
+
+
+def is_strong(instruction: StaticInstruction) -> bool:
+    """Whether an access is volatile, relaxed, acquire or release: its value must not be kept from one to the next."""
+    return not _STRONG_WORDS.isdisjoint(_list_words(instruction.text))
+
+
+def is_read_anew(instruction: StaticInstruction) -> bool:
+    """Whether a load is there to see what others wrote meanwhile: a strong one, ``ld.cv`` or ``ld.cg``; copies (``cp.async.cg``) are not."""
+    is_past_l1 = instruction.cache_operator in _BYPASSING and _list_words(instruction.text)[0] == "ld"
+    return is_strong(instruction) or is_past_l1
+
+
+@lru_cache(maxsize=1 << 12)  # analyses ask of each instruction for each piece of a trace
+def _list_words(text: str) -> tuple[str, ...]:
+    """Opcode and suffixes: ``ld``, ``volatile``, ``global``, ``f32``."""
+    return tuple(text.split(" ", 1)[0].split("."))

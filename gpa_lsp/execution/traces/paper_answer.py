@@ -1,25 +1,31 @@
 """CUDAAdvisor's own numbers as an answer: :class:`PaperCollector` takes the pieces of a trace, :meth:`PaperCollector.answer` says what they show."""
 
+import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.diagnosis.analyses.answers import Answer, Column, Missing, Table
 from gpa_lsp.execution.emulator.trace import Trace
-from gpa_lsp.execution.traces.lane_addresses import Integers
-from gpa_lsp.execution.traces.model import TraceContext
-from gpa_lsp.execution.traces.paper_mode import (
-    KEPLER_LINE_BYTES,
-    PASCAL_LINE_BYTES,
-    PaperBranches,
-    PaperDivergence,
-    PaperReuse,
-    advise_paper_bypassing,
-    measure_paper_branches,
-    measure_paper_divergence,
-    measure_paper_reuse,
+from gpa_lsp.execution.traces.cache_hits import BypassingAdvice, count_caching_warps
+from gpa_lsp.execution.traces.lane_addresses import (
+    WARP_LANES,
+    Integers,
+    count_lanes,
+    gather_lanes,
+    list_lanes,
+    split_rows,
 )
-from gpa_lsp.execution.traces.reuse_distance import Scope
+from gpa_lsp.execution.traces.model import TraceContext
+from gpa_lsp.execution.traces.references import name_warps, number_turns
+from gpa_lsp.execution.traces.reuse_distance import INFINITE, NOT_COUNTED, Scope, find_previous, measure_distances
 from gpa_lsp.foundation.numbers import Cell, Quantity, format_count, format_count_of
 from gpa_lsp.foundation.prose import join, number, say
+from gpa_lsp.foundation.records import ColumnRecord
+
+KEPLER_LINE_BYTES = 128
+PASCAL_LINE_BYTES = 32
 
 NAME = "traced_paper"
 _LINE_SIZES = (KEPLER_LINE_BYTES, PASCAL_LINE_BYTES)
@@ -27,6 +33,48 @@ _SCOPES = (Scope.WARP, Scope.BLOCK)
 _MOST_LINES = 32
 # Accesses by threads that are looked at: a log of them takes about 300 bytes each while it is sorted
 _MOST_ENTRIES = 8_000_000
+
+
+class PaperDivergence(ColumnRecord, frozen=True, kw_only=True):
+    """Memory divergence in the paper's sense."""
+
+    line_bytes: int  # what counts as a line
+    groups: Integers  # int64[33], groups of lanes by distinct lines; entry 0 is empty
+
+    @property
+    def ratios(self) -> dict[int, float]:
+        """Lines → share of the groups, 0..1, those that occur."""
+        total = int(self.groups.sum())
+        return {lines: int(count) / total for lines, count in enumerate(self.groups) if count}
+
+    @property
+    def degree(self) -> float:
+        """The mean number of lines; 0 without groups."""
+        total = int(self.groups.sum())
+        return float((self.groups * np.arange(len(self.groups))).sum()) / total if total else 0.0
+
+
+class PaperReuse(ColumnRecord, frozen=True, kw_only=True):
+    """Reuse distance in the paper's sense, over all warps or blocks of a trace."""
+
+    bins: Integers  # int64[65], loads by distance: 0, then from 2**(k-1) on. First loads are in the bin of 1.
+    streaming: int  # streaming intervals, what the figures show as ∞
+    entries: int  # loads and stores
+    mean_distance: float  # over all entries, a first load 1 and a store -2, as coded; 0 without any
+    # over the addresses of each sequence, of the mean over the address's loads; averaged over sequences
+    mean_of_addresses: float
+
+
+class PaperBranches(Struct, frozen=True, kw_only=True):
+    """Branch divergence in the paper's sense."""
+
+    divergent: int  # pairs of warp and basic block
+    total: int  # all pairs
+
+    @property
+    def ratio(self) -> float:
+        """Divergent ones of all, 0..1."""
+        return self.divergent / self.total if self.total else 0.0
 
 
 class _Piece(Struct, frozen=True, kw_only=True):
@@ -41,7 +89,7 @@ class _Piece(Struct, frozen=True, kw_only=True):
 
 class PaperCollector:
     """A :class:`~gpa_lsp.execution.emulator.model.TraceSink` that counts as CUDAAdvisor's analyser does, see
-    :mod:`gpa_lsp.execution.traces.paper_mode`.
+    :mod:`gpa_lsp.execution.traces.paper_answer`.
 
     Args:
         most_entries: accesses by threads; pieces after that are left out, which the answer states.
@@ -216,3 +264,199 @@ def _tabulate_branches(found: PaperBranches) -> tuple[Table, ...]:
             title="Branch divergence", columns=columns, rows=((found.divergent, found.total, found.ratio),), note=note
         ),
     )
+
+
+# CUDAAdvisor's own definitions, as its published analyser counts them, for comparison with its paper. Our own are in
+# the other modules.
+#
+# * *Memory divergence* (:func:`measure_paper_divergence`): loads only, of every space it records; lanes of a warp are
+#   grouped by instruction and by how often the lane had executed it (its k-th access), whatever executed together; the
+#   distinct ``address / line`` of the first bytes of a group are counted, the width is not looked at.
+# * *Reuse distance* (:func:`measure_paper_reuse`): per thread access, exact first-byte addresses, per warp (the text
+#   says per block; both can be asked for). A load finds the distinct addresses loaded since the last load of its
+#   address. A store erases its address, which then counts in no distance, and is noted as -2. A first load is -1,
+#   rewritten to 1 before anything is summed up. Two means are made: over all entries, -2 of the stores included, and
+#   the mean over addresses of their loads' means. Bins are 0 and powers of two; what the figures call ∞ is the number
+#   of *streaming* intervals: those from a first load to a store, however often the address was loaded in between, and
+#   those of an address that was loaded once until the sequence ended.
+# * *Branch divergence* (:func:`measure_paper_branches`): per warp and basic block, all thread entries over the whole
+#   kernel are added up; the block is "divergent" for that warp when the sum is no multiple of 32.
+#
+# Differences that remain: its sites are source line and column, ours are PTX instructions (a column is not in PTX, and
+# code that was unrolled has more sites, each with fewer accesses, but the same groups); the order of threads is that
+# of its atomic counter, ours is by lane.
+#
+# Source: CUDAAdvisor (CGO 2018), section 4.2, and its analyser's published source (``calcMD``, ``calcRD``,
+# ``calcBD``).
+
+_SHARED_BIT = 1 << 61  # Shared memory lies apart from all virtual addresses
+
+
+def measure_paper_divergence(
+    trace: Trace, *, line_bytes: int = KEPLER_LINE_BYTES, spaces: tuple[Space, ...] = (Space.GLOBAL,)
+) -> PaperDivergence:
+    """Memory divergence."""
+    accesses = trace.accesses
+    rows = _list_rows(trace, spaces)[0]
+    # a warp that always had the same lanes at an instruction has one group per execution; only the others are looked at lane by lane
+    sites = np.unique(
+        np.stack([name_warps(accesses)[rows], _name_instructions(trace)[rows]], axis=1),
+        axis=0, return_inverse=True,
+    )[1].reshape(-1)  # fmt: skip
+    masks = accesses.lane_mask[rows]
+    order = np.argsort(sites, kind="stable")
+    changes = (np.diff(sites[order]) == 0) & (np.diff(masks[order].astype(np.int64)) != 0)
+    changing = np.unique(sites[order][1:][changes])
+    is_changing = np.isin(sites, changing)
+    groups = np.zeros(WARP_LANES + 1, dtype=np.int64)
+    for chunk in split_rows(rows[~is_changing]):
+        line = np.sort(gather_lanes(accesses, chunk).addresses // np.uint64(line_bytes), axis=1)
+        groups += np.bincount(1 + np.count_nonzero(np.diff(line, axis=1), axis=1), minlength=len(groups))
+    groups += _count_lane_groups(_build_entries(trace, rows[is_changing]), line_bytes)
+    return PaperDivergence(line_bytes=line_bytes, groups=groups)
+
+
+def measure_paper_reuse(
+    trace: Trace, *, scope: Scope = Scope.WARP, spaces: tuple[Space, ...] = (Space.GLOBAL, Space.SHARED)
+) -> PaperReuse:
+    """Reuse distance."""
+    entries = _build_entries(trace, np.sort(np.concatenate(_list_rows(trace, spaces))))
+    sequence = entries.warp if scope is Scope.WARP else entries.warp >> 16
+    order = np.lexsort((entries.lane, entries.warp, entries.turn, sequence))
+    sequence, address = sequence[order], entries.address[order]
+    is_store = entries.is_store[order]
+    found = measure_distances(address, sequence, is_store)
+    distance = np.where(found.distance == INFINITE, 1, found.distance)
+    loads = distance[~is_store]
+    bins = np.bincount(np.frexp(loads.astype(np.float64))[1], minlength=65).astype(np.int64)
+    return PaperReuse(
+        bins=bins,
+        streaming=_count_streaming(address, sequence, is_store),
+        entries=len(distance),
+        mean_distance=float(np.where(distance == NOT_COUNTED, -2, distance).mean()) if len(distance) else 0.0,
+        mean_of_addresses=_average_addresses(sequence[~is_store], address[~is_store], loads),
+    )
+
+
+def measure_paper_branches(trace: Trace) -> PaperBranches:
+    """Branch divergence, from a trace with entries into basic blocks."""
+    entries = trace.entries
+    warps = (entries.block.astype(np.int64) << 16) | entries.warp
+    order = np.lexsort((entries.basic_block, warps))
+    keys = np.stack([warps, entries.basic_block.astype(np.int64)], axis=1)[order]
+    is_pair = np.ones(len(keys), dtype=np.bool_)
+    is_pair[1:] = (np.diff(keys, axis=0) != 0).any(axis=1)
+    threads = count_lanes(entries.lane_mask)[order]
+    starts = np.flatnonzero(is_pair)
+    sums = np.add.reduceat(threads, starts) if len(starts) else np.zeros(0, dtype=np.int64)
+    return PaperBranches(divergent=int(np.count_nonzero(sums % WARP_LANES)), total=len(starts))
+
+
+def advise_paper_bypassing(
+    divergence: PaperDivergence, reuse: PaperReuse, *, l1_bytes: int, blocks_per_sm: int, warps_per_block: int
+) -> BypassingAdvice | None:
+    """Equation 1 with the paper's definitions; None where the mean distance is not above zero."""
+    if reuse.mean_distance <= 0 or divergence.degree <= 0:
+        return None
+    equation = count_caching_warps(
+        l1_bytes=l1_bytes,
+        mean_distance=reuse.mean_distance,
+        line_bytes=divergence.line_bytes,
+        mean_divergence=divergence.degree,
+        blocks_per_sm=blocks_per_sm,
+    )
+    return BypassingAdvice(
+        mean_distance=reuse.mean_distance,
+        warps=min(equation, warps_per_block),
+        equation_warps=equation,
+        warps_per_block=warps_per_block,
+    )
+
+
+class _Entries(ColumnRecord, frozen=True, kw_only=True):
+    """The analyser's log: one entry per thread access; all int64[m] but ``is_store``."""
+
+    warp: Integers
+    turn: Integers
+    lane: Integers
+    instruction: Integers
+    address: Integers
+    is_store: npt.NDArray[np.bool_]
+
+
+def _count_lane_groups(lanes: _Entries, line_bytes: int) -> Integers:
+    """int64[33], groups of lanes by distinct lines, where each lane counts its own executions."""
+    site = np.stack([lanes.warp, lanes.instruction, lanes.lane], axis=1)
+    order = np.lexsort((np.arange(len(site)), lanes.lane, lanes.instruction, lanes.warp))
+    is_new = np.ones(len(site), dtype=np.bool_)
+    is_new[1:] = (np.diff(site[order], axis=0) != 0).any(axis=1)
+    starts = np.flatnonzero(is_new)
+    occurrence = np.empty(len(site), dtype=np.int64)
+    occurrence[order] = np.arange(len(site)) - np.repeat(starts, np.diff(starts, append=len(site)))
+    line = lanes.address // line_bytes
+    order = np.lexsort((line, occurrence, lanes.instruction, lanes.warp))
+    keys = np.stack([lanes.warp, lanes.instruction, occurrence], axis=1)[order]
+    is_group = np.ones(len(keys), dtype=np.bool_)
+    is_group[1:] = (np.diff(keys, axis=0) != 0).any(axis=1)
+    is_line = is_group.copy()
+    is_line[1:] |= np.diff(line[order]) != 0
+    per_group = np.bincount(np.cumsum(is_group)[is_line] - 1) if len(keys) else np.zeros(0, dtype=np.int64)
+    return np.bincount(per_group, minlength=WARP_LANES + 1).astype(np.int64)
+
+
+def _list_rows(trace: Trace, spaces: tuple[Space, ...]) -> tuple[Integers, Integers]:
+    """The rows of loads and of plain stores; atomics are calls in the analyser's intermediate code and are not in its log."""
+    kinds = np.array([-1 if one.kind is None else one.kind for one in trace.instructions], dtype=np.int64)
+    kind = kinds[trace.accesses.instruction]
+    is_there = np.isin(trace.accesses.space, spaces)
+    return np.flatnonzero(is_there & (kind == AccessKind.LOAD)), np.flatnonzero(is_there & (kind == AccessKind.STORE))
+
+
+def _name_instructions(trace: Trace) -> Integers:
+    """int64[n], the instruction of each access, whoever called its function: the analyser's log knows no callers."""
+    numbers = [one.index if one.same_as is None else one.same_as for one in trace.instructions]
+    return np.array(numbers, dtype=np.int64)[trace.accesses.instruction]
+
+
+def _build_entries(trace: Trace, rows: Integers) -> _Entries:
+    accesses = trace.accesses
+    chunks = [list_lanes(accesses, chunk) for chunk in split_rows(rows)]
+    none = np.empty(0, dtype=np.int64)
+    row = np.concatenate([none, *(chunk.row for chunk in chunks)])
+    address = np.concatenate([none, *(chunk.address.view(np.int64) for chunk in chunks)])
+    address[accesses.space[row] == Space.SHARED] |= _SHARED_BIT
+    is_store = np.array([one.kind is AccessKind.STORE for one in trace.instructions], dtype=np.bool_)
+    return _Entries(
+        warp=name_warps(accesses)[row],
+        turn=number_turns(accesses)[row],
+        lane=np.concatenate([none, *(chunk.lane for chunk in chunks)]),
+        instruction=_name_instructions(trace)[row],
+        address=address,
+        is_store=is_store[accesses.instruction[row]],
+    )
+
+
+def _count_streaming(address: Integers, sequence: Integers, is_store: npt.NDArray[np.bool_]) -> int:
+    """Intervals that a store ends, and addresses loaded once at the end."""
+    if len(address) == 0:
+        return 0
+    previous = find_previous(address, sequence)
+    follows_load = (previous >= 0) & ~is_store[previous]
+    ended = np.count_nonzero(is_store & follows_load)
+    is_last = np.ones(len(address), dtype=np.bool_)
+    is_last[previous[previous >= 0]] = False
+    return int(ended + np.count_nonzero(is_last & ~is_store & ~follows_load))
+
+
+def _average_addresses(sequence: Integers, address: Integers, distance: Integers) -> float:
+    """The mean over addresses within each sequence, then over sequences."""
+    if len(sequence) == 0:
+        return 0.0
+    order = np.lexsort((address, sequence))
+    sequence, address = sequence[order], address[order]
+    is_new = np.ones(len(sequence), dtype=np.bool_)
+    is_new[1:] = (np.diff(sequence) != 0) | (np.diff(address) != 0)
+    starts = np.flatnonzero(is_new)
+    means = np.add.reduceat(distance[order], starts) / np.diff(starts, append=len(sequence))
+    number = np.cumsum(np.diff(sequence[starts], prepend=sequence[:1]) != 0)
+    return float((np.bincount(number, weights=means) / np.bincount(number)).mean())

@@ -1,22 +1,102 @@
 """What several analyses ask of one piece of a trace, found once: :class:`PieceRows`."""
 
+from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
-from gpa_lsp.execution.emulator.trace import Trace
-from gpa_lsp.execution.traces.arrays import ArrayIndex
-from gpa_lsp.execution.traces.lane_addresses import Integers, Marks
-from gpa_lsp.execution.traces.line_sets import LineSets, SectorLists, list_sectors, number_line_sets
-from gpa_lsp.execution.traces.model import ARRAY_SPACES
-from gpa_lsp.execution.traces.ordering import NumberedWarps, number_warps
-from gpa_lsp.execution.traces.references import WarpOrders, order_warps
-from gpa_lsp.execution.traces.request_columns import RequestColumns, measure_requests
-from gpa_lsp.execution.traces.request_kinds import EqualRows, RequestKinds, find_equal_rows, find_kinds
-from gpa_lsp.foundation.native.shared_library import find_core
+from gpa_lsp.execution.emulator.trace import Accesses, Trace
+from gpa_lsp.execution.traces.lane_addresses import CHUNK_ROWS, Integers, Marks
+from gpa_lsp.execution.traces.model import ARRAY_SPACES, ArrayIndex
+from gpa_lsp.execution.traces.references import NumberedWarps, WarpOrders, list_references, number_warps, order_warps
+from gpa_lsp.execution.traces.request_kinds import (
+    EqualRows,
+    RequestColumns,
+    RequestKinds,
+    find_equal_rows,
+    find_kinds,
+    list_columns,
+    measure_requests,
+)
+from gpa_lsp.execution.traces.segments import SECTOR_SHIFT
+from gpa_lsp.foundation.native.shared_library import Core, find_core
+from gpa_lsp.foundation.records import ColumnRecord
+
+
+class SectorLists(ColumnRecord, frozen=True, kw_only=True):
+    """Sectors of n rows, in k lists."""
+
+    number: Integers  # int64[n], the list of each row; rows with equal sectors may have the same
+    size: Integers  # int64[k], sectors of each list
+    sector: Integers  # int64[m], address divided by 32, one list behind the other; ascending in each; local memory lies above all others
+
+    @property
+    def sizes(self) -> Integers:
+        """int64[n], sectors of each row."""
+        return self.size[self.number]
+
+    @property
+    def firsts(self) -> Integers:
+        """int64[k], place of the first sector of each list."""
+        return np.cumsum(self.size) - self.size
+
+    def choose(self, rows: Integers) -> "SectorLists":
+        """Those of some of the rows."""
+        return SectorLists(number=self.number[rows], size=self.size, sector=self.sector)
+
+    def mark_used(self) -> Marks:
+        """bool[m], the sectors of lists that a row has."""
+        return np.repeat(self._find_used(), self.size)
+
+    def compact(self) -> "SectorLists":
+        """The same without lists that no row has."""
+        is_used = self._find_used()
+        return SectorLists(
+            number=(np.cumsum(is_used) - 1)[self.number], size=self.size[is_used], sector=self.sector[self.mark_used()]
+        )
+
+    def _find_used(self) -> Marks:
+        is_used = np.zeros(len(self.size), dtype=np.bool_)
+        is_used[self.number] = True
+        return is_used
+
+
+class LineSets(ColumnRecord, frozen=True):
+    """Columns that the core takes, as ``sets.h`` describes them; lists are by row."""
+
+    lists: npt.NDArray[np.int32]
+    firsts: Integers
+    sets: npt.NDArray[np.int32]
+    dense: npt.NDArray[np.int32]
+    masks: npt.NDArray[np.uint8]
+    set_firsts: Integers
+    lines: npt.NDArray[np.int32]
+    line_numbers: Integers
+    set_count: int
+    line_count: int
+    sector_count: int
+
+    def list_arguments(self) -> "tuple[np.ndarray[Any, Any] | int, ...]":
+        """For functions of the core."""
+        return tuple(getattr(self, name) for name in self.__struct_fields__)
+
+    def place_rows(self, numbers: Integers, rows: Integers | None = None, count: int = 0) -> "LineSets":
+        """The same for other rows.
+
+        Args:
+            numbers: int64[n], their lists.
+            rows: int64[n], the numbers of the rows; None for 0, 1, ….
+        """
+        lists = numbers.astype(np.int32)
+        if rows is not None and len(rows) != count:
+            lists = np.full(count, -1, np.int32)
+            lists[rows] = numbers
+        return replace(self, lists=lists)
 
 
 class PieceRows:
@@ -118,3 +198,118 @@ class PieceRows:
         sets = number_line_sets(core, self.sectors)
         rows = np.flatnonzero(self.is_global)
         return None if sets is None else sets.place_rows(self.sectors.number, rows, len(self.piece.accesses))
+
+
+# Lists of the sectors that rows of a trace refer to, equal ones once, and the sets of lines they make up: what
+# analyses of lines share.
+#
+# Rows of a loop refer to the same lines again and again: the compiled core moves a set of lines as one where nobody
+# else took a line of it.
+
+_SETS, _LINES, _SECTORS = range(3)
+_UNBOUNDED = 1 << 62
+
+
+def join_lists(parts: Sequence[SectorLists]) -> SectorLists:
+    """One behind the other."""
+    before = np.cumsum([0, *(len(one.size) for one in parts)]).tolist()
+    none = np.empty(0, dtype=np.int64)
+    return SectorLists(
+        number=np.concatenate([none, *(one.number + first for one, first in zip(parts, before, strict=False))]),
+        size=np.concatenate([none, *(one.size for one in parts)]),
+        sector=np.concatenate([none, *(one.sector for one in parts)]),
+    )
+
+
+def list_sectors(
+    accesses: Accesses,
+    rows: Integers,
+    requests: EqualRows | None,
+    kinds: RequestKinds | None,
+    *,
+    most: int = _UNBOUNDED,
+) -> SectorLists:
+    """The sectors of some rows of global memory, textures and local memory.
+
+    Args:
+        rows: int64[n], which; ascending.
+        requests: which of all rows access the same; None where that is not known.
+    """
+    core, is_local = find_core(), _take(accesses.space, rows) == Space.LOCAL
+    if core is not None and requests is not None and kinds is not None and not is_local.any():
+        found = _list_equal(core, accesses, requests, kinds, rows)
+        if found is not None:
+            return found
+    references = list_references(accesses, rows, SECTOR_SHIFT, most)
+    size = np.bincount(references.position, minlength=references.row_count).astype(np.int64)
+    return SectorLists(number=np.arange(references.row_count), size=size, sector=references.unit)
+
+
+def _take(column: "npt.NDArray[Any]", rows: Integers) -> "npt.NDArray[Any]":
+    """What some rows have of a column; of all of them it is the column."""
+    return column if len(rows) == len(column) else column[rows]
+
+
+def _list_equal(
+    core: Core, accesses: Accesses, requests: EqualRows, kinds: RequestKinds, rows: Integers
+) -> SectorLists | None:
+    """Requests of one shape that touch the same sectors from the same lowest base are listed once."""
+    is_wanted = np.zeros(len(requests.first), dtype=np.bool_)
+    number = _take(requests.number, rows)
+    is_wanted[number] = True
+    wanted = requests.first[is_wanted]
+    shape, base, lowered = kinds.shape[wanted], kinds.base[wanted], np.empty(len(wanted), np.uint64)
+    masks, first, addresses, _, widths, *_ = list_columns(accesses, wanted)
+    known = (masks, first, addresses, widths, kinds.shape_rows, len(kinds.shape_rows))
+    if not core.has_done("lower_bases", *known, shape, base, len(wanted), lowered):
+        return None
+    equal = find_equal_rows(shape, lowered)
+    wanted = wanted[equal.first]
+    list_of, size = np.empty((2, len(wanted)), np.int64)
+    each = ((accesses.bytes[wanted].astype(np.int64) - 1) >> SECTOR_SHIFT) + 2
+    room = int((np.bitwise_count(accesses.lane_mask[wanted]) * each).sum())
+    sector = np.empty(room, np.int64)  # the system gives memory for what is written alone
+    used = core.call("list_equal_units", *list_columns(accesses, wanted), SECTOR_SHIFT, list_of, size, sector, room)
+    if used < 0:
+        return None
+    of_request = np.full(len(requests.first), -1, dtype=np.int64)
+    of_request[is_wanted] = list_of[equal.number]
+    return SectorLists(
+        number=of_request[number], size=size[: int(list_of.max(initial=-1)) + 1].copy(), sector=sector[:used].copy()
+    )
+
+
+def count_kept_rows(size: Integers, most: int) -> int:
+    """Rows until there are more references than wanted: a chunk of them is looked at as a whole."""
+    ends = np.cumsum(size)
+    places = np.minimum(np.arange(CHUNK_ROWS, len(size) + CHUNK_ROWS, CHUNK_ROWS), len(size))
+    is_over = ends[places - 1] > most
+    return int(places[np.argmax(is_over)]) if is_over.any() else len(size)
+
+
+def number_line_sets(core: Core, lists: SectorLists) -> LineSets | None:
+    """The sets of lines; None where the core could not find them."""
+    size, room = len(lists.size), len(lists.sector)
+    sets, firsts = np.empty(size, np.int32), lists.firsts
+    lines_of, set_firsts = np.empty(room, np.int64), np.empty(size + 1, np.int64)
+    dense, lines = np.empty((2, room), np.int32)
+    masks, found = np.empty(room, np.uint8), np.zeros(3, np.int64)
+    columns = (np.ascontiguousarray(one, np.int64) for one in (firsts, lists.size))
+    if not core.has_done(
+        "number_line_sets", *columns, size, np.ascontiguousarray(lists.sector, np.int64), room, sets, dense, masks,
+        set_firsts, lines, lines_of, found,
+    ):  # fmt: skip
+        return None
+    return LineSets(
+        lists=lists.number.astype(np.int32),
+        firsts=firsts,
+        sets=sets,
+        dense=dense,
+        masks=masks,
+        set_firsts=set_firsts,
+        lines=lines,
+        line_numbers=lines_of,
+        set_count=int(found[_SETS]),
+        line_count=int(found[_LINES]),
+        sector_count=int(found[_SECTORS]),
+    )

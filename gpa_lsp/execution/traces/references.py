@@ -5,13 +5,15 @@ interleaved *round robin*: each makes one request of any space in its turn; with
 number. Approximation: barriers and latencies do not hold warps back, so a warp with fewer requests before a barrier runs ahead of the others.
 """
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.execution.emulator.trace import Accesses
 from gpa_lsp.execution.traces.lane_addresses import CHUNK_ROWS, Integers, Marks, gather_lanes, split_rows
-from gpa_lsp.execution.traces.ordering import NumberedWarps, order_rows
-from gpa_lsp.execution.traces.request_columns import list_columns
+from gpa_lsp.execution.traces.request_kinds import list_columns
 from gpa_lsp.execution.traces.segments import build_intervals, build_local_intervals, list_segments
 from gpa_lsp.foundation.native.shared_library import find_core
 from gpa_lsp.foundation.records import ColumnRecord
@@ -57,6 +59,23 @@ class WarpOrders(ColumnRecord, frozen=True, kw_only=True):
     turns: Integers  # int64[n], see :func:`number_turns`
     by_warp: Integers  # int64[k], the chosen ones, warp by warp
     by_block: Integers  # int64[k], the same, block by block, and round robin within one
+
+
+class NumberedWarps(ColumnRecord, frozen=True, kw_only=True):
+    """The warps of n rows, by numbers."""
+
+    number: "npt.NDArray[np.int32]"  # int32[n], of the warp of each row
+    key: Integers  # int64[k], of each warp: its block, and its number there in the last 16 bits
+
+    @property
+    def block(self) -> Integers:
+        """int64[k], of each warp."""
+        return self.key >> _WARP_BITS
+
+    @property
+    def place(self) -> Integers:
+        """int64[k], of each warp in its block."""
+        return self.key & ((1 << _WARP_BITS) - 1)
 
 
 def order_warps(accesses: Accesses, warps: NumberedWarps, is_chosen: Marks) -> WarpOrders:
@@ -149,3 +168,64 @@ def _number_frames(accesses: Accesses, rows: Integers) -> Integers:
     width = int(accesses.warp.max(initial=0)) + 1
     frames: Integers = (accesses.block[rows].astype(np.int64) * max(width, 64) + accesses.warp[rows]) % (1 << 37)
     return frames
+
+
+def order_rows(*columns: "npt.NDArray[Any]") -> Integers:
+    """The rows by the first column, those equal in it by the second …; those equal in all of them stay in their order.
+
+    Args:
+        columns: integers, n each, at least one.
+
+    Returns:
+        int64[n], places.
+
+    >>> order_rows(np.array([1, 0, 1, 0]), np.array([5, 2, 3, 2])).tolist()
+    [1, 3, 2, 0]
+    """
+    core, together = find_core(), np.stack(columns).astype(np.int64, copy=False)
+    if core is not None:
+        order = np.empty(together.shape[1], dtype=np.int64)
+        if core.has_done("order_rows", together, *together.shape, order):
+            return order
+    found: Integers = np.lexsort(columns[::-1])
+    return found
+
+
+def number_warps(blocks: "npt.NDArray[np.uint32]", warps: "npt.NDArray[np.uint16]") -> NumberedWarps:
+    """Give each warp a number.
+
+    Args:
+        blocks: uint32[n], of the rows.
+        warps: uint16[n], within its block.
+    """
+    core, count = find_core(), len(blocks)
+    numbers, keys = np.empty(count, np.int32), np.empty(count, np.int64)
+    columns = np.ascontiguousarray(blocks), np.ascontiguousarray(warps), count
+    found = -1 if core is None else core.call("number_warps", *columns, numbers, keys)
+    if found < 0:
+        keys, places = np.unique(blocks.astype(np.int64) << _WARP_BITS | warps, return_inverse=True)
+        numbers, found = places.astype(np.int32), len(keys)
+    return NumberedWarps(number=numbers, key=keys[:found])
+
+
+def order_turns(warps: "npt.NDArray[np.int32]", turns: Integers, groups: Integers, ranks: Integers) -> Integers:
+    """The rows of one group of warps after the other, and in each round robin: by turn, and by the ranks of the warps.
+
+    Args:
+        warps: int32[n], the warp of each row.
+        turns: int64[n], of the rows; not negative.
+        groups: int64[k], of the warps; not negative.
+        ranks: int64[k], of the warps in their groups; not negative.
+
+    Returns:
+        int64[n], places. Rows that are equal in all stay in their order.
+
+    >>> warps, turns = np.array([0, 0, 1, 2], np.int32), np.array([0, 1, 0, 0])
+    >>> order_turns(warps, turns, np.array([1, 1, 0]), np.array([1, 0, 0])).tolist()
+    [3, 2, 0, 1]
+    """
+    core, order = find_core(), np.empty(len(warps), dtype=np.int64)
+    known = (warps, turns, len(warps), groups, ranks, len(groups))
+    if core is not None and core.has_done("order_turns", *known, order):
+        return order
+    return order_rows(groups[warps], turns, ranks[warps])

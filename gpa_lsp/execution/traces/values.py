@@ -22,11 +22,9 @@ from msgspec import Struct
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.trace import Accesses, Buffer, Trace
-from gpa_lsp.execution.traces.arrays import ArrayIndex
-from gpa_lsp.execution.traces.cache_operators import is_read_anew, is_strong
 from gpa_lsp.execution.traces.keyed_sums import KeyedSums
 from gpa_lsp.execution.traces.lane_addresses import WARP_LANES, Integers, gather_lanes, split_rows
-from gpa_lsp.execution.traces.model import OUTSIDE
+from gpa_lsp.execution.traces.model import OUTSIDE, ArrayIndex, is_read_anew, is_strong
 from gpa_lsp.execution.traces.piece_rows import PieceRows
 from gpa_lsp.execution.traces.references import name_warps
 from gpa_lsp.execution.traces.request_kinds import find_equal_rows

@@ -17,19 +17,23 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
-from gpa_lsp.execution.traces.cache_operators import bypasses_l1
 from gpa_lsp.execution.traces.keyed_sums import compress_keys
 from gpa_lsp.execution.traces.lane_addresses import Integers, Marks
-from gpa_lsp.execution.traces.line_sets import LineSets, SectorLists, count_kept_rows, join_lists, list_sectors
-from gpa_lsp.execution.traces.model import CACHED_SPACES, TraceContext
-from gpa_lsp.execution.traces.ordering import order_rows, order_turns
-from gpa_lsp.execution.traces.piece_rows import PieceRows
-from gpa_lsp.execution.traces.references import list_references
+from gpa_lsp.execution.traces.model import CACHED_SPACES, TraceContext, bypasses_l1
+from gpa_lsp.execution.traces.piece_rows import (
+    LineSets,
+    PieceRows,
+    SectorLists,
+    count_kept_rows,
+    join_lists,
+    list_sectors,
+)
+from gpa_lsp.execution.traces.references import list_references, order_rows, order_turns
 from gpa_lsp.execution.traces.segments import SECTOR_SHIFT
 from gpa_lsp.foundation.records import ColumnRecord
 
 LOAD = 0  # Roles of references: a load through L1
-BYPASSING_LOAD = 1  # A load that L1 does not keep: :func:`~gpa_lsp.execution.traces.cache_operators.bypasses_l1`
+BYPASSING_LOAD = 1  # A load that L1 does not keep: :func:`~gpa_lsp.execution.traces.model.bypasses_l1`
 STORE = 2
 ATOMIC = 3
 

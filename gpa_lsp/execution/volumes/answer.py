@@ -3,9 +3,15 @@
 from collections.abc import Iterator
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Column, Finding, Missing, Table, Weight
-from gpa_lsp.execution.volumes.contradictions import describe_contradiction
 from gpa_lsp.execution.volumes.expressions import KernelAccesses
-from gpa_lsp.execution.volumes.model import Bound, LayerReuse, Limiter, VolumeMode, VolumePrediction
+from gpa_lsp.execution.volumes.model import (
+    Bound,
+    LayerReuse,
+    Limiter,
+    VolumeMode,
+    VolumePrediction,
+    describe_contradiction,
+)
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.foundation.prose import (
     NOTHING,

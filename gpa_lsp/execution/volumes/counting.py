@@ -13,12 +13,13 @@ from gpa_lsp.execution.volumes.block_volumes import (
     WARP_THREADS,
     Blocks,
     count_block,
+    count_cycles,
+    count_paper_cycles,
     count_warp_sectors,
     find_warp_shape,
 )
 from gpa_lsp.execution.volumes.devices import VolumeDevice
 from gpa_lsp.execution.volumes.dimensions import SECTOR_BYTES, find_span
-from gpa_lsp.execution.volumes.distinct import list_distinct
 from gpa_lsp.execution.volumes.expressions import (
     KernelAccesses,
     LaunchShape,
@@ -27,14 +28,17 @@ from gpa_lsp.execution.volumes.expressions import (
     ignore_cache_operators,
 )
 from gpa_lsp.execution.volumes.footprints import Overlaps, Place, build_intervals, find_array_strides, measure_overlaps
-from gpa_lsp.execution.volumes.groups import AccessGroup, ArrayGroups, Integers, group_accesses
-from gpa_lsp.execution.volumes.l1_cycles import count_cycles, count_paper_cycles
+from gpa_lsp.execution.volumes.groups import AccessGroup, ArrayGroups, Integers, group_accesses, list_distinct
 from gpa_lsp.execution.volumes.model import Counts, Rewrites, SharedLoads, VolumeMode
-from gpa_lsp.execution.volumes.program_order import LOADS_UNDER_WAY, add_delays, count_loads
-from gpa_lsp.execution.volumes.requests import count_requested_sectors
-from gpa_lsp.execution.volumes.sampled import SampledCounts, count_sampled
-from gpa_lsp.execution.volumes.sharing import count_iterations, find_sharing
-from gpa_lsp.execution.volumes.traffic import ArrayTraffic, bound_footprint, measure_traffic
+from gpa_lsp.execution.volumes.retention import LOADS_UNDER_WAY, add_delays, count_iterations, count_loads, find_sharing
+from gpa_lsp.execution.volumes.traffic import (
+    ArrayTraffic,
+    SampledCounts,
+    bound_footprint,
+    count_requested_sectors,
+    count_sampled,
+    measure_traffic,
+)
 from gpa_lsp.execution.volumes.waves import BlockBox, Wave
 
 Chosen = tuple[ArrayGroups, tuple[AccessGroup, ...]]  # Some groups of an array

@@ -8,6 +8,7 @@ Source: Ernst et al. (2022), section 1.2, take expressions from a code generator
 """
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +17,10 @@ from msgspec import Struct
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
 from gpa_lsp.execution.emulator.trace import MOST_BLOCKS, Trace
-from gpa_lsp.execution.traces.cache_operators import bypasses_l1
-from gpa_lsp.execution.traces.ordering import order_rows
+from gpa_lsp.execution.traces.model import bypasses_l1
 from gpa_lsp.execution.traces.piece_rows import PieceRows
+from gpa_lsp.execution.traces.references import order_rows
 from gpa_lsp.execution.traces.request_kinds import RequestKinds
-from gpa_lsp.execution.volumes.affine import find_independent, find_trips, pick_examples, solve_affine
-from gpa_lsp.execution.volumes.continuing import Continuation, continue_sampled, count_growth
 from gpa_lsp.execution.volumes.expressions import (
     AccessedArray,
     AccessExpression,
@@ -29,12 +28,24 @@ from gpa_lsp.execution.volumes.expressions import (
     LaunchShape,
     LoopTerm,
     SampledAccess,
+    ThreadRegion,
     Triple,
 )
 from gpa_lsp.execution.volumes.groups import Integers
-from gpa_lsp.execution.volumes.lane_rows import VARIABLE_NAMES, LaneRows, RowLanes
-from gpa_lsp.execution.volumes.regions import Activity, find_region
+from gpa_lsp.execution.volumes.lane_rows import (
+    VARIABLE_NAMES,
+    LaneRows,
+    RowLanes,
+    find_independent,
+    find_trips,
+    pick_examples,
+    solve_affine,
+    split_index,
+)
 from gpa_lsp.execution.volumes.trace_sampling import (
+    Continuation,
+    continue_sampled,
+    count_growth,
     count_shared_cycles,
     find_touched,
     sample_instruction,
@@ -161,6 +172,13 @@ def find_launch_shape(kernel: KernelAccesses, block: Triple, grid: Triple, fold:
         high = tuple(max(region.high[axis] for region in regions if region is not None) for axis in range(3))
     x, y, z = (extent * count for extent, count in zip(high, fold, strict=True))
     return LaunchShape(block=block, grid=grid, updates=(x, y, z), fold=fold)
+
+
+class Activity(Struct, frozen=True, kw_only=True):
+    """Which of the traced threads made an access."""
+
+    region: ThreadRegion | None  # a box of global indexes; None when all did, or they are no box
+    ratio: float  # of the threads in that box (of all traced ones without a box) that did: 1 where the box says it all
 
 
 class _Pattern(ColumnRecord, frozen=True, kw_only=True):
@@ -352,4 +370,40 @@ def _sample(
 
 def _triple(values: Sequence[int]) -> Triple:
     x, y, z = values
+    return (x, y, z)
+
+
+def list_traced(trace: Trace) -> Integers:
+    """Global indexes of every traced thread, int64[threads, 3], by block."""
+    size = trace.block_threads
+    threads = np.stack(split_index(np.arange(prod(size), dtype=np.int64), size), axis=1)
+    blocks = np.stack(split_index(trace.traced_blocks.astype(np.int64), trace.grid), axis=1)
+    places: Integers = (blocks[:, np.newaxis, :] * np.array(size) + threads).reshape(-1, 3)
+    return places
+
+
+def find_region(lanes: RowLanes, trace: Trace) -> Activity:
+    """Who made an access, from who did among the traced threads.
+
+    A side of the box that coincides with the traced threads' own is taken as open: nothing beyond it was seen to be left out.
+    """
+    threads = np.flatnonzero(lanes.executions)
+    if len(threads) == prod(trace.block_threads) * len(trace.traced_blocks):
+        return Activity(region=None, ratio=1.0)
+    traced = list_traced(trace)
+    size = np.array(trace.block_threads, dtype=np.int64)
+    who = np.stack(lanes.place_threads(threads), axis=1)
+    active = who[:, 3:] * size + who[:, :3]
+    low, high = active.min(axis=0), active.max(axis=0) + 1
+    inside = np.all((traced >= low) & (traced < high), axis=1)
+    if np.count_nonzero(inside) != len(threads):
+        return Activity(region=None, ratio=len(threads) / len(traced))
+    extent = np.array(trace.grid, dtype=np.int64) * size
+    lows = np.where(low == traced.min(axis=0), 0, low)
+    highs = np.where(high == traced.max(axis=0) + 1, extent, high)
+    return Activity(region=ThreadRegion(low=_read_triple(lows), high=_read_triple(highs)), ratio=1.0)
+
+
+def _read_triple(values: Integers) -> Triple:
+    x, y, z = values.tolist()
     return (x, y, z)

@@ -8,14 +8,12 @@ from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.lane_addresses import Marks
 from gpa_lsp.execution.traces.piece_rows import PieceRows
-from gpa_lsp.execution.volumes.contradictions import TOLERANCE_RATIO
 from gpa_lsp.execution.volumes.dimensions import SECTOR_BYTES
-from gpa_lsp.execution.volumes.distinct import list_distinct
 from gpa_lsp.execution.volumes.expressions import KernelAccesses, LaunchShape, ThreadRegion
-from gpa_lsp.execution.volumes.groups import Integers, group_accesses
+from gpa_lsp.execution.volumes.groups import Integers, group_accesses, list_distinct
 from gpa_lsp.execution.volumes.lane_rows import fill_requests
-from gpa_lsp.execution.volumes.model import Contradiction, Rule, VolumePrediction
-from gpa_lsp.execution.volumes.requests import count_requested_sectors
+from gpa_lsp.execution.volumes.model import TOLERANCE_RATIO, Contradiction, Rule, VolumePrediction
+from gpa_lsp.execution.volumes.traffic import count_requested_sectors
 from gpa_lsp.execution.volumes.waves import BlockBox
 
 

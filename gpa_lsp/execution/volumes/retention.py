@@ -2,7 +2,7 @@
 
 Time is counted in lifetimes of a block. Blocks start one after another, a GPU full of them per lifetime, and every touch of a sector falls anywhere
 within the life of the block that makes it; in long programs, within that part of it that the program's order leaves open
-(:mod:`~gpa_lsp.execution.volumes.program_order`); with a loop through memory, within the iteration that makes it, and then blocks run in step:
+(:mod:`~gpa_lsp.execution.volumes.retention`); with a loop through memory, within the iteration that makes it, and then blocks run in step:
 they start a
 GPU full at a time. So the touches of a sector that neighbours share are spread over time by where these blocks stand in the grid, and one of them
 misses when none of the others came shortly before.
@@ -19,15 +19,21 @@ and 32 or 64 layers high 4 to 26 % too high, the other 35 by 1.9 %. Those five k
 life to a whole one later, as if the touches of both lay closer to each other than anywhere in two lives.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import ceil, floor
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
+from gpa_lsp.execution.volumes.dimensions import SECTOR_BYTES
+from gpa_lsp.execution.volumes.expressions import LaunchShape, Triple
+from gpa_lsp.execution.volumes.footprints import Place, measure_overlaps
+from gpa_lsp.execution.volumes.groups import AccessGroup, ArrayGroups, Integers
 from gpa_lsp.execution.volumes.model import SharedLoads
+from gpa_lsp.execution.volumes.waves import BlockBox
 
 Numbers = npt.NDArray[np.float64]
 
@@ -186,3 +192,150 @@ def _count_gaps(touches: int, spacing: float, spread: float, times: tuple[float,
         missed += np.prod(1 - within, axis=2).mean(axis=2).sum(axis=1)
     gaps: Numbers = np.clip((missed / len(starts) - 1) / (touches - 1), 0.0, 1.0)
     return gaps
+
+
+# When in its program a block loads what a neighbour loads too: :func:`add_delays`.
+#
+# A thread of a long program goes through memory in the program's order: rows of a large box, one after the other. Its
+# neighbours along x load what they share at the same point of theirs, the next row of blocks loads it earlier, and
+# neither comes at any time of a life. Loads that are under way together have no order.
+
+# Loads of a thread whose order tells nothing, since the compiler moves loads ahead and warps of a block are not in step. Assumed: stars whose threads
+# load up to 40 times are known to touch what they share at any time, boxes of 121 loads and more are known not to.
+LOADS_UNDER_WAY = 64
+
+_AXES = "xyz"
+
+
+def count_loads(entries: Iterable[ArrayGroups]) -> int:
+    """Loads in the program of a thread; of loops those of one iteration."""
+    return sum(len(group.constants_bytes) for entry in entries for group in entry.select(loads=True))
+
+
+def find_window_ratio(loads_per_thread: int) -> float:
+    """The part of a program within which loads have no order, 0..1.
+
+    >>> find_window_ratio(25), find_window_ratio(256)
+    (1.0, 0.25)
+    """
+    return min(1.0, LOADS_UNDER_WAY / max(1, loads_per_thread))
+
+
+def add_delays(shared: Iterable[SharedLoads], entry: ArrayGroups, launch: LaunchShape) -> tuple[SharedLoads, ...]:
+    """The same, with how much later the neighbours load what both load."""
+    group = max(entry.select(loads=True), key=lambda one: len(one.constants_bytes), default=None)
+    found = tuple(shared)
+    if group is None or not found:
+        return found
+    sectors, first = _find_first_touches(group, launch.block)
+    delays = [_find_delay(sectors, first, step) for step in group.find_block_steps(launch.block)]
+    return tuple(replace(one, delay_ratio=delays[_AXES.index(one.axis)]) for one in found)
+
+
+def _find_first_touches(group: AccessGroup, block: Triple) -> tuple[Integers, Integers]:
+    """The sectors of a block, ascending, and the first access to each, in the order of the program."""
+    x, y, z = (np.arange(size) * step for size, step in zip(block, group.find_thread_steps(), strict=True))
+    threads = (x[:, None, None] + y[None, :, None] + z[None, None, :]).reshape(-1)
+    sectors = (group.constants_bytes[:, None] + np.unique(threads // SECTOR_BYTES * SECTOR_BYTES)) // SECTOR_BYTES
+    found, place = np.unique(sectors.reshape(-1), return_index=True)
+    return found, place // sectors.shape[1]
+
+
+def _find_delay(sectors: Integers, first: Integers, step_bytes: int) -> float:
+    """Of a neighbour so far behind, as a part of the program; 0 where nothing is shared."""
+    own = sectors - step_bytes // SECTOR_BYTES
+    place = np.minimum(np.searchsorted(sectors, own), len(sectors) - 1)
+    is_shared = sectors[place] == own
+    if not step_bytes or not is_shared.any():
+        return 0.0
+    program = int(first.max()) + 1
+    return float((first[place][is_shared] - first[is_shared]).mean()) / program
+
+
+# What blocks load that their neighbours load too, array by array: :func:`find_sharing`.
+#
+# Sets of blocks are taken as the GPU runs them: a block, as many along x as run at once, a whole row, a layer, the
+# grid. What a larger set loads, each sector once, is less than what its parts load by themselves, and the difference
+# is loaded several times, by blocks that start a known number of blocks apart. Whether L2 still has it the second time
+# is for :mod:`~gpa_lsp.execution.volumes.retention`.
+
+# Along x, sets of blocks beyond a wave grow by this factor: rows of an array may be laid out along x alone
+_WINDOW_GROWTH = 8
+
+
+class _Step(Struct, frozen=True, kw_only=True):
+    """A set of blocks that is made of smaller ones."""
+
+    axis: str  # along which they are put together
+    spacing: float  # blocks that start between two neighbouring parts
+    box: BlockBox  # the set, in the grid's midst
+
+
+def find_sharing(
+    entry: ArrayGroups, place: Place, running: int, *, apart_sectors: float, together_sectors: float
+) -> tuple[SharedLoads, ...]:
+    """What the blocks of a launch load of one array more than once, from blocks next to each other to the whole grid."""
+    groups = entry.select(loads=True)
+    threads = place.region.thread_count
+    if not groups or not threads:
+        return ()
+    per_thread = SECTOR_BYTES / threads / place.launch.updates_per_thread
+    least, apart = together_sectors * per_thread, apart_sectors * per_thread
+    found = []
+    for step in _list_steps(place.launch, running):
+        together = least
+        if step.box != _whole(place.launch):
+            counted = _count_threads(step.box, place)
+            if not counted:
+                continue
+            loaded = measure_overlaps(groups, place, [step.box]).current * SECTOR_BYTES
+            together = loaded / counted / place.launch.updates_per_thread
+        together = min(apart, max(least, together))
+        if together < apart:
+            found.append(
+                SharedLoads(axis=step.axis, spacing_blocks=step.spacing, apart_bytes=apart, together_bytes=together)
+            )
+        apart = together
+    return tuple(found)
+
+
+def count_iterations(groups: tuple[AccessGroup, ...]) -> int:
+    """Iterations of the longest loop nest that goes through memory, 1 without any."""
+    trips = 1
+    for group in groups:
+        own = 1
+        for loop in group.loops:
+            own *= loop.trips if loop.step_bytes else 1
+        trips = max(trips, own)
+    return trips
+
+
+def _list_steps(launch: LaunchShape, running: int) -> Iterator[_Step]:
+    width, height, depth = launch.grid
+    middle_y, middle_z = height // 2, depth // 2
+    parts, size = 1, min(width, max(2, running))
+    while width > 1:
+        low = (width - size) // 2
+        box = BlockBox(low=(low, middle_y, middle_z), high=(low + size, middle_y + 1, middle_z + 1))
+        yield _Step(axis="x", spacing=1.0 if parts == 1 else (parts * size) ** 0.5, box=box)
+        if size == width:
+            break
+        parts, size = size, min(width, size * _WINDOW_GROWTH)
+    if height > 1:
+        row = BlockBox(low=(0, 0, middle_z), high=(width, height, middle_z + 1))
+        yield _Step(axis="y", spacing=float(width), box=row)
+    # The last step, from what was put together so far to the whole grid, stands for layers; it is there for a single block, too.
+    yield _Step(axis="z", spacing=float(width * height), box=_whole(launch))
+
+
+def _whole(launch: LaunchShape) -> BlockBox:
+    return BlockBox(low=(0, 0, 0), high=launch.grid)
+
+
+def _count_threads(box: BlockBox, place: Place) -> int:
+    total = 1
+    for low, high, size, least, most in zip(
+        box.low, box.high, place.launch.block, place.region.low, place.region.high, strict=True
+    ):
+        total *= max(0, min(high * size, most) - max(low * size, least))
+    return total

@@ -1,19 +1,30 @@
 """What a launch asks L2 for, array by array, and what of it must come from DRAM at least: the frame in which the model's estimates lie.
 
-Sectors are asked for by warps, exactly (:mod:`~gpa_lsp.execution.volumes.requests`). A block's L1 asks for a sector once or more often, and never
+Sectors are asked for by warps, exactly (:mod:`~gpa_lsp.execution.volumes.traffic`). A block's L1 asks for a sector once or more often, and never
 for more than
 its warps do; a wave's blocks get from DRAM what they ask L2 for, and no more; and whatever a launch touches comes from DRAM once at least.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from math import prod
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.execution.volumes.canvas import measure_union
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.execution.volumes.block_volumes import LINE_BYTES, WARP_THREADS, list_offsets
 from gpa_lsp.execution.volumes.dimensions import SECTOR_BYTES
-from gpa_lsp.execution.volumes.expressions import LaunchShape, Triple
+from gpa_lsp.execution.volumes.expressions import (
+    AccessedArray,
+    FirstTouched,
+    KernelAccesses,
+    LaunchShape,
+    SampledAccess,
+    ThreadRegion,
+    Triple,
+)
 from gpa_lsp.execution.volumes.footprints import (
     Overlaps,
     Place,
@@ -21,9 +32,10 @@ from gpa_lsp.execution.volumes.footprints import (
     count_exactly,
     count_starts,
     measure_overlaps,
+    measure_union,
 )
-from gpa_lsp.execution.volumes.groups import AccessGroup, ArrayGroups
-from gpa_lsp.execution.volumes.requests import count_requested_sectors
+from gpa_lsp.execution.volumes.groups import AccessGroup, ArrayGroups, Integers
+from gpa_lsp.execution.volumes.model import Rewrites
 from gpa_lsp.execution.volumes.waves import BlockBox
 
 _MOST_STARTS = 1 << 14  # Places from which accesses go on that are looked at for what DRAM fetches
@@ -122,3 +134,229 @@ def bound_footprint(found: Overlaps, most: float, least: float) -> Overlaps:
         return replace(found, current=max(found.current, min(least, most)))
     ratio = most / found.current
     return Overlaps(current=most, before=found.before, shared=tuple(one * ratio for one in found.shared))
+
+
+# What the warps of a launch ask for with one access, exactly: :func:`count_requested_sectors`.
+#
+# Warps are enumerated as the hardware makes them, 32 threads of a block after another, and only threads that make the
+# access count. What a warp asks for depends on where it starts modulo a sector alone, so each kind of block is looked
+# at once for every such place.
+
+_NOBODY = np.iinfo(np.int64).max
+# The place from which a step of so many bytes, by column, leads to each place, by row
+_BEFORE = (np.arange(SECTOR_BYTES)[:, np.newaxis] - np.arange(SECTOR_BYTES)) % SECTOR_BYTES
+
+
+class _Part(Struct, frozen=True, kw_only=True):
+    """Blocks along one axis of which the same threads make an access."""
+
+    low: int  # first thread of each block
+    high: int  # the one after the last
+    first: int  # index of the first block
+    count: int  # blocks
+
+
+def count_requested_sectors(
+    group: AccessGroup, base_bytes: int, launch: LaunchShape, region: ThreadRegion, blocks: BlockBox
+) -> float:
+    """Distinct sectors of each warp's access, summed over the warps of some blocks, a group's accesses and all iterations."""
+    if group.region is not None:
+        region = region.meet(group.region)
+    axes = [list(_list_parts(axis, launch.block[axis], region, blocks)) for axis in range(3)]
+    steps = group.find_block_steps(launch.block)
+    once = _count_constants(group, base_bytes)
+    total = 0
+    for parts in product(*axes):
+        starts = once
+        for part, step in zip(parts, steps, strict=True):
+            starts = _add_starts(starts, step, part.first, part.count)
+        places = np.flatnonzero(starts)
+        total += int(_count_sectors(group, launch.block, parts, places) @ starts[places])
+    return total * group.executions
+
+
+def _list_parts(axis: int, size: int, region: ThreadRegion, blocks: BlockBox) -> Iterator[_Part]:
+    """The blocks of a box along an axis: those at the region's ends by themselves, and those between them together."""
+    low, high = max(region.low[axis], blocks.low[axis] * size), min(region.high[axis], blocks.high[axis] * size)
+    if high <= low:
+        return
+    first, last = low // size, (high - 1) // size
+    whole_from, whole_to = -(-low // size), high // size
+    if whole_from < whole_to:
+        yield _Part(low=0, high=size, first=whole_from, count=whole_to - whole_from)
+    if first < whole_from:
+        yield _Part(low=low - first * size, high=min(size, high - first * size), first=first, count=1)
+    if whole_to <= last and (last != first or first >= whole_from):
+        yield _Part(low=max(0, low - last * size), high=high - last * size, first=last, count=1)
+
+
+def _count_constants(group: AccessGroup, base_bytes: int) -> Integers:
+    """How often each place within a sector is where thread 0 of block 0 begins: over the accesses and all iterations, int64[32]."""
+    starts: Integers = np.bincount((group.constants_bytes + base_bytes) % SECTOR_BYTES, minlength=SECTOR_BYTES).astype(
+        np.int64
+    )
+    for loop in group.loops:
+        starts = _add_starts(starts, loop.step_bytes, 0, loop.trips)
+    return starts
+
+
+def _add_starts(starts: Integers, step: int, first: int, count: int) -> Integers:
+    """The same after something is added that goes through ``count`` values, a step apart: places come again after as many as a sector has bytes."""
+    indexes = np.arange(min(count, SECTOR_BYTES), dtype=np.int64)
+    repeats = (count - indexes + SECTOR_BYTES - 1) // SECTOR_BYTES
+    shifts = np.zeros(SECTOR_BYTES, dtype=np.int64)
+    np.add.at(shifts, (first + indexes) * step % SECTOR_BYTES, repeats)
+    added: Integers = starts[_BEFORE] @ shifts
+    return added
+
+
+def _count_sectors(group: AccessGroup, block: Triple, parts: tuple[_Part, ...], places: Integers) -> Integers:
+    """Distinct sectors of a block's warps together, int64[places], for blocks that begin at these places."""
+    offsets = list_offsets(group.find_thread_steps(), block)
+    inside = [
+        (np.arange(size) >= part.low) & (np.arange(size) < part.high) for size, part in zip(block, parts, strict=True)
+    ]
+    active = (inside[2][:, np.newaxis, np.newaxis] & inside[1][:, np.newaxis] & inside[0]).ravel()
+    lanes = -(-len(offsets) // WARP_THREADS) * WARP_THREADS
+    padded = np.zeros(lanes, dtype=np.int64)
+    padded[: len(offsets)] = offsets
+    is_there = np.zeros(lanes, dtype=np.bool_)
+    is_there[: len(offsets)] = active
+    warps = is_there.reshape(-1, WARP_THREADS)
+    kept = warps.any(axis=1)
+    warps, padded = warps[kept], padded.reshape(-1, WARP_THREADS)[kept]
+    begin = places[:, np.newaxis, np.newaxis] + padded
+    end = (begin + group.element_bytes - 1) // SECTOR_BYTES
+    begin //= SECTOR_BYTES
+    most = int((end - begin).max(initial=0))
+    columns = [np.minimum(begin + index, end) for index in range(most + 1)]
+    sectors = np.concatenate([np.where(warps, column, _NOBODY) for column in columns], axis=2)
+    sectors.sort(axis=2)
+    is_new = sectors[:, :, 1:] != sectors[:, :, :-1]
+    # What nobody asks for stands last: it is one more value where a lane is missing.
+    distinct = 1 + np.count_nonzero(is_new, axis=2) - (~warps).any(axis=1)
+    summed: Integers = distinct.sum(axis=1)
+    return summed
+
+
+class SampledCounts(Struct, frozen=True, kw_only=True):
+    """To be added to the counts of affine accesses; see :class:`~gpa_lsp.execution.volumes.model.Counts`."""
+
+    cycles_per_warp: float
+    block_line_bytes: float
+    block_request_bytes: float
+    block_bypassing_bytes: float
+    block_load_bytes: float
+    block_atomic_bytes: float
+    block_store_bytes: float
+    block_written_bytes: float
+    rewrites: tuple[Rewrites, ...]
+    wave_load_bytes: float
+    wave_fetched_bytes: float
+    wave_store_bytes: float
+
+
+def count_sampled(kernel: KernelAccesses, launch: LaunchShape, l2_bytes: int, wave_blocks: float) -> SampledCounts:
+    """What the traced blocks did stands for every block; ``wave_blocks`` average ones have the threads of the wave.
+
+    Approximation: blocks of a wave share as much as the traced ones did. An array that fits into L2 is read from DRAM once per launch, and that
+    is shared out among the waves; of a larger one, every wave reads its part again.
+    """
+    warps = -(-launch.threads_per_block // WARP_THREADS)
+    loads = list(_select(kernel, loads=True))
+    plain = [access for access in loads if access.kind is AccessKind.LOAD]
+    cached = [access for access in plain if not access.bypasses_l1]
+    stores = list(_select(kernel, loads=False))
+    wave = _Wave(blocks=wave_blocks, l2_bytes=l2_bytes)
+    first = [(one.array, _find_read(one)) for one in loads]
+    loaded = _estimate_wave([(array, one.wave_sectors * SECTOR_BYTES) for array, one in first], kernel, launch, wave)
+    fetched = _estimate_wave([(array, one.wave_pairs * 2 * SECTOR_BYTES) for array, one in first], kernel, launch, wave)
+    return SampledCounts(
+        cycles_per_warp=sum(access.requests_per_warp * access.cycles_per_request for access in kernel.sampled),
+        block_line_bytes=sum(_find_read(access).block_lines for access in cached) * LINE_BYTES,
+        block_request_bytes=sum(_count_requests(access, warps) for access in plain),
+        block_bypassing_bytes=sum(_count_requests(access, warps) for access in plain if access.bypasses_l1),
+        block_load_bytes=sum(_find_read(access).block_sectors for access in cached) * SECTOR_BYTES,
+        block_atomic_bytes=sum(
+            _count_requests(access, warps) for access in loads if access.kind is not AccessKind.LOAD
+        ),
+        block_store_bytes=sum(_count_requests(access, warps) for access in stores),
+        block_written_bytes=sum(_find_written(access).block_sectors for access in stores) * SECTOR_BYTES,
+        rewrites=tuple(_list_rewrites(stores, warps)),
+        wave_load_bytes=loaded,
+        wave_fetched_bytes=max(0.0, fetched - loaded),
+        wave_store_bytes=_estimate_wave(
+            [(one.array, _find_written(one).wave_sectors * SECTOR_BYTES) for one in stores], kernel, launch, wave
+        ),
+    )
+
+
+def _select(kernel: KernelAccesses, *, loads: bool) -> Iterator[SampledAccess]:
+    for access in kernel.sampled:
+        if access.kind is not (AccessKind.STORE if loads else AccessKind.LOAD):
+            yield access
+
+
+def _find_read(access: SampledAccess) -> FirstTouched:
+    return access.read or _find_all(access)
+
+
+def _find_written(access: SampledAccess) -> FirstTouched:
+    return access.written or _find_all(access)
+
+
+def _find_all(access: SampledAccess) -> FirstTouched:
+    """Of an access by itself."""
+    return FirstTouched(
+        block_sectors=access.block_sectors,
+        block_lines=access.block_lines,
+        wave_sectors=access.block_sectors * access.distinct_ratio,
+        wave_pairs=access.block_sectors * access.distinct_ratio / 2,
+    )
+
+
+def _count_requests(access: SampledAccess, warps: int) -> float:
+    return access.requests_per_warp * access.sectors_per_request * warps * SECTOR_BYTES
+
+
+def _list_rewrites(stores: Iterable[SampledAccess], warps: int) -> Iterator[Rewrites]:
+    """Of stores that come back to the sectors of their block; when is not known: as far apart as they can be."""
+    for access in stores:
+        stored, written = _count_requests(access, warps), access.block_sectors * SECTOR_BYTES
+        if stored > written > 0:
+            yield Rewrites(block_bytes=stored - written, traffic_ratio=written / stored)
+
+
+def _round_to_sectors(array: AccessedArray) -> int | None:
+    """Bytes of the sectors an array lies in: none is moved in part. None where its size is unknown."""
+    if array.size_bytes is None:
+        return None
+    return (-(-(array.base_bytes % SECTOR_BYTES + array.size_bytes) // SECTOR_BYTES)) * SECTOR_BYTES
+
+
+class _Wave(Struct, frozen=True, kw_only=True):
+    """Blocks that run at once, and the L2 they share."""
+
+    blocks: float
+    l2_bytes: int
+
+
+def _estimate_wave(
+    touched: Sequence[tuple[int | None, float]], kernel: KernelAccesses, launch: LaunchShape, wave: _Wave
+) -> float:
+    """Bytes of DRAM one wave moves for some accesses, by array and bytes of a block, of each array no more than it has."""
+    of_arrays: dict[int | None, float] = {}
+    for array, of_block in touched:
+        of_arrays[array] = of_arrays.get(array, 0.0) + of_block
+    blocks = prod(launch.grid)
+    running = min(wave.blocks, float(blocks))
+    total = 0.0
+    for array, own in of_arrays.items():
+        size = None if array is None else _round_to_sectors(kernel.arrays[array])
+        if size is None:
+            total += own * running
+        elif size <= wave.l2_bytes:
+            total += min(float(size), own * blocks) * running / blocks
+        else:
+            total += min(float(size), own * running)
+    return total

@@ -2,7 +2,12 @@
 
 import pytest
 
-from gpa_lsp.execution.calibration.arithmetic_sources import list_arithmetic_benchmarks
+from gpa_lsp.execution.calibration.benchmark_sources import (
+    list_arithmetic_benchmarks,
+    make_common_benchmark,
+    make_l1_benchmark,
+    make_shared_benchmark,
+)
 from gpa_lsp.execution.calibration.calibrate import (
     Patience,
     choose_plateau,
@@ -11,7 +16,6 @@ from gpa_lsp.execution.calibration.calibrate import (
     sweep_common,
     sweep_l1,
 )
-from gpa_lsp.execution.calibration.memory_sources import make_common_benchmark, make_l1_benchmark, make_shared_benchmark
 from gpa_lsp.execution.calibration.model import Timing
 from gpa_lsp.foundation.errors import ToolError
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind

@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.code.binary.containers import find_cubins
-from gpa_lsp.execution.calibration.arithmetic_sources import find_obstacle, list_arithmetic_benchmarks
-from gpa_lsp.execution.calibration.calibrate import compile_source, find_compiler_version
-from gpa_lsp.execution.calibration.memory_sources import (
+from gpa_lsp.execution.calibration.benchmark_sources import (
+    find_obstacle,
+    list_arithmetic_benchmarks,
     list_common_sets,
     list_l1_sets,
     make_common_benchmark,
     make_l1_benchmark,
     make_shared_benchmark,
 )
+from gpa_lsp.execution.calibration.calibrate import compile_source, find_compiler_version
 from gpa_lsp.foundation.errors import MissingToolError, ToolError
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from gpa_lsp.execution.prediction.exploration.explore import evaluate_space
+from gpa_lsp.execution.prediction.exploration.explore import DaskWorkers, LocalWorkers, evaluate_space
 from gpa_lsp.execution.prediction.exploration.journal import Journal, Subject
 from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration
-from gpa_lsp.execution.prediction.exploration.workers import DaskWorkers, LocalWorkers
 from gpa_lsp.foundation.errors import InputError, ToolError
 from tests.conftest import ROOT
 
@@ -95,12 +94,12 @@ def test_a_dask_cluster_ranks_as_one_process_does():
 
 def test_a_scheduler_that_is_not_there_is_told(monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("gpa_lsp.execution.prediction.exploration.workers._CONNECT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("gpa_lsp.execution.prediction.exploration.explore._CONNECT_TIMEOUT_S", 0.5)
     with pytest.raises(InputError, match=r"tcp://127\.0\.0\.1:1: no Dask scheduler answers"):
         evaluate_space(SPACE, evaluate, DaskWorkers("tcp://127.0.0.1:1"))
 
 
 def test_what_is_quick_starts_no_process(monkeypatch):
-    monkeypatch.setattr("gpa_lsp.execution.prediction.exploration.workers.run_parts", None)
+    monkeypatch.setattr("gpa_lsp.execution.prediction.exploration.explore.run_parts", None)
     found, _ = evaluate_space(SPACE, evaluate, LocalWorkers(2, here_s=60.0))
     assert found == evaluate_space(SPACE, evaluate, LocalWorkers(1))[0]

@@ -2,8 +2,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration, rank
-from gpa_lsp.execution.prediction.exploration.space import build_space, parse_blocks, parse_folds
+from gpa_lsp.execution.prediction.exploration.model import (
+    Configuration,
+    RankedConfiguration,
+    build_space,
+    parse_blocks,
+    parse_folds,
+    rank,
+)
 from gpa_lsp.foundation.errors import InputError
 
 

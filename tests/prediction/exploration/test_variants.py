@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.execution.prediction.exploration.model import Configuration, Definition, Unroll
-from gpa_lsp.execution.prediction.exploration.variants import list_variants, write_variant
+from gpa_lsp.execution.prediction.exploration.simulating import list_variants, write_variant
 from gpa_lsp.foundation.errors import InputError
 
 TEXT = """\

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from gpa_lsp.execution.compiler.command_lines import MOST_WORDS
 from gpa_lsp.execution.compiler.commands import CommandSource, CompileCommand, read_record
-from gpa_lsp.execution.compiler.words import MOST_WORDS
 
 
 def read_compile_flags(path: Path) -> Iterator[CompileCommand]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from gpa_lsp.execution.compiler.command_lines import find_compile_commands
+from gpa_lsp.execution.compiler.command_lines import LONGEST_COMMAND, find_compile_commands, split_words
 from gpa_lsp.execution.compiler.commands import (
     LARGEST_RECORD_BYTES,
     MOST_COMMANDS,
@@ -19,7 +19,6 @@ from gpa_lsp.execution.compiler.commands import (
     CompileCommand,
     read_record,
 )
-from gpa_lsp.execution.compiler.words import LONGEST_COMMAND, split_words
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_bytes
 

@@ -8,9 +8,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpa_lsp.execution.compiler.command_lines import find_compile_commands
+from gpa_lsp.execution.compiler.command_lines import LONGEST_COMMAND, find_compile_commands, split_words
 from gpa_lsp.execution.compiler.commands import MOST_COMMANDS, CommandSource, CompileCommand, read_record
-from gpa_lsp.execution.compiler.words import LONGEST_COMMAND, split_words
 
 _ENTER = re.compile(r"[\w.-]*make(?:\.exe)?(?:\[\d+\])?: Entering directory [`'\"](.+?)['\"]\s*")
 _LEAVE = re.compile(r"[\w.-]*make(?:\.exe)?(?:\[\d+\])?: Leaving directory .*")

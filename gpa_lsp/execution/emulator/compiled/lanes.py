@@ -1,4 +1,4 @@
-"""Lanes of the core as the numpy engine sees them: :class:`LaneFragment`."""
+"""What the core gives back: lanes as the numpy engine sees them (:class:`LaneFragment`), rows of a trace (:class:`CoreRows`)."""
 
 import ctypes
 from typing import Any

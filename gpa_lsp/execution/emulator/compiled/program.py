@@ -1,4 +1,4 @@
-"""A kernel as the core executes it: :class:`CompiledKernel`, built once per launch by :func:`compile_kernel`."""
+"""A kernel as the core executes it: :class:`CompiledKernel`, built once per launch by :func:`compile_kernel`, and its pieces for C."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What ends segments: branches, returns, traps."""
+"""What ends segments: branches, calls and returns of device functions, traps. Parameters are handed over in parts, as registers."""
 
 from collections.abc import Callable
 

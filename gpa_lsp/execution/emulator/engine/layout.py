@@ -1,4 +1,4 @@
-"""The register file of one function: :class:`Layout` gives every operand a slot."""
+"""The register file of one function: :class:`Layout` gives every operand a slot, :func:`find_lives` says how long it is needed."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Loads and stores."""
+"""Loads and stores, and where the lanes of any memory instruction go: its space and its address operand."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Arithmetic on f16 and bf16, given as uint16 bits: :func:`build_half`.
+"""Formats narrower than single precision, and arithmetic on f16 and bf16, given as uint16 bits: :func:`build_half`.
 
 Sums and products are computed in single precision, where rounding twice does no harm (24 bits are at least twice 11 and two more), fused
 multiply-adds in double. Source: PTX ISA 9.0, section 9.7.4 (half precision floating point instructions).

@@ -1,4 +1,4 @@
-"""What holds of all arithmetic in single precision: canonical NaN, flushing subnormal numbers, saturation.
+"""Rules of floating-point arithmetic: canonical NaN, flushing subnormal numbers, saturation, minimum and maximum.
 
 Source: PTX ISA 9.0, section 9.7.3: NaN results of f32 are 0x7FFFFFFF; ``.ftz`` flushes subnormal inputs and results to zeros of the same sign;
 ``.sat`` clamps to [0, 1] and makes NaN +0.

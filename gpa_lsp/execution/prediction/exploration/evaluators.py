@@ -22,8 +22,7 @@ from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration
 from gpa_lsp.execution.prediction.fault_answer import ENDINGS, name_place
-from gpa_lsp.execution.prediction.flops import count_flops
-from gpa_lsp.execution.volumes.contradictions import describe_contradiction
+from gpa_lsp.execution.prediction.trace_answers import count_flops
 from gpa_lsp.execution.volumes.devices import VolumeDevice
 from gpa_lsp.execution.volumes.expressions import (
     NO_TRIPLE,
@@ -35,7 +34,7 @@ from gpa_lsp.execution.volumes.expressions import (
     fold_accesses,
 )
 from gpa_lsp.execution.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
-from gpa_lsp.execution.volumes.model import VolumeMode, VolumePrediction
+from gpa_lsp.execution.volumes.model import VolumeMode, VolumePrediction, describe_contradiction
 from gpa_lsp.execution.volumes.predict import predict_volumes
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem
 
@@ -96,7 +95,7 @@ class ExpressionEvaluator(Struct, frozen=True, kw_only=True):
     description: VariedLaunch  # of the launch: its dynamic shared memory may follow the block
 
     def __call__(self, configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
-        """See :data:`~gpa_lsp.execution.prediction.exploration.workers.Evaluate`."""
+        """See :data:`~gpa_lsp.execution.prediction.exploration.explore.Evaluate`."""
         return [self._evaluate(one) for one in configurations]
 
     def _evaluate(self, configuration: Configuration) -> RankedConfiguration:
@@ -124,7 +123,7 @@ class ProbingEvaluator(Struct, frozen=True, kw_only=True):
     only_block: Triple | None = None
 
     def __call__(self, configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
-        """See :data:`~gpa_lsp.execution.prediction.exploration.workers.Evaluate`."""
+        """See :data:`~gpa_lsp.execution.prediction.exploration.explore.Evaluate`."""
         return [self._evaluate(one) for one in configurations]
 
     def _evaluate(self, configuration: Configuration) -> RankedConfiguration:

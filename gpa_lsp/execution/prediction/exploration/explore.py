@@ -1,13 +1,17 @@
-"""A space of configurations, evaluated and ranked: the parts already in the journal are not done again."""
+"""A space of configurations, evaluated (here, on all cores or on a cluster) and ranked: what is in the journal is not done again."""
 
-from collections.abc import Callable, Sequence
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 from msgspec import Struct
 
 from gpa_lsp.execution.prediction.exploration.journal import Journal
 from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration, rank
-from gpa_lsp.execution.prediction.exploration.workers import Evaluate, Workers
+from gpa_lsp.foundation.errors import InputError, MissingToolError, ToolError
 from gpa_lsp.foundation.native.shared_library import prepare_core
+from gpa_lsp.foundation.processes.worker_pool import run_parts
 from gpa_lsp.foundation.prose import Sentence
 
 Progress = Callable[[int, int], None]  # Told (done, total)
@@ -33,6 +37,18 @@ class Exploration(Struct, frozen=True, kw_only=True):
     def find(self, configuration: Configuration) -> RankedConfiguration | None:
         """What is predicted of one configuration; None when it is not in the space."""
         return next((one for one in self.ranked if one.configuration == configuration), None)
+
+
+# Evaluates a few configurations; it and what it holds can be pickled. It never raises for a configuration, but says why not.
+Evaluate = Callable[[Sequence[Configuration]], list[RankedConfiguration]]
+
+
+class Workers(Protocol):
+    """Evaluates configurations."""
+
+    def run(self, evaluate: Evaluate, configurations: Sequence[Configuration]) -> Iterator[list[RankedConfiguration]]:
+        """Parts of the result as they are known, in any order."""
+        ...
 
 
 def evaluate_space(
@@ -74,3 +90,122 @@ def evaluate_space(
         if progress is not None:
             progress(len(found), len(configurations))
     return rank(found), len(known)
+
+
+_CHUNKS_PER_WORKER = 8
+_LARGEST_CHUNK = 64
+_CONNECT_TIMEOUT_S = 10
+_HERE_S = 1.5  # Most spaces are done before another process would have started
+
+
+class LocalWorkers:
+    """In processes of this machine.
+
+    Args:
+        count: how many; None for as many as this process may use cores.
+        here_s: for so long configurations are evaluated in this process before others are started; 0 for not at all.
+    """
+
+    def __init__(self, count: int | None = None, *, here_s: float = _HERE_S) -> None:
+        self._count = count or count_cores()
+        self._here_s = here_s
+
+    def run(self, evaluate: Evaluate, configurations: Sequence[Configuration]) -> Iterator[list[RankedConfiguration]]:
+        """See :class:`Workers`.
+
+        Raises:
+            ToolError: a process died.
+        """
+        end_s = time.thread_time() + self._here_s
+        done = 0
+        while done < len(configurations) and (self._count == 1 or time.thread_time() < end_s):
+            yield evaluate([configurations[done]])
+            done += 1
+        left = configurations[done:]
+        if not left:
+            return
+        chunks = split(left, self._count)
+        yield from run_parts(evaluate, chunks, count=self._count, title="exploration process")
+
+
+class DaskWorkers:
+    """On a Dask cluster.
+
+    Args:
+        address: of its scheduler, e.g. ``tcp://127.0.0.1:8786``. Its workers need this package, in the same version.
+
+    Raises:
+        MissingToolError: distributed is not installed here.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._distributed = _load_distributed()
+
+    def run(self, evaluate: Evaluate, configurations: Sequence[Configuration]) -> Iterator[list[RankedConfiguration]]:
+        """See :class:`Workers`.
+
+        Raises:
+            InputError: no scheduler answers there, or it has no workers.
+            ToolError: the cluster gave up on a part.
+        """
+        with self._connect() as client:
+            cores = sum(client.ncores().values())
+            if not cores:
+                message = "the scheduler has no workers"
+                raise InputError(message, place=self._address, remedy="start some with dask worker")
+            shared = client.scatter(evaluate, broadcast=True)
+            chunks = split(configurations, cores)
+            futures = client.map(_evaluate_there, [shared] * len(chunks), chunks, pure=False)
+            try:
+                for future in self._distributed.as_completed(futures, loop=client.loop):
+                    yield self._take(future)
+            finally:
+                client.cancel(futures)
+
+    def _connect(self) -> Any:
+        try:
+            return self._distributed.Client(self._address, timeout=_CONNECT_TIMEOUT_S, set_as_default=False)
+        except (OSError, ValueError) as error:
+            message = f"no Dask scheduler answers: {error}"
+            remedy = "give the address that dask scheduler prints, such as tcp://127.0.0.1:8786"
+            raise InputError(message, place=self._address, remedy=remedy) from error
+
+    def _take(self, future: Any) -> list[RankedConfiguration]:
+        try:
+            found: list[RankedConfiguration] = future.result()
+        except Exception as error:  # whatever happened over there, a version that differs above all
+            hint = f"{type(error).__name__}: {error}; do its workers have the same version of gpa-lsp?"
+            raise ToolError("Dask cluster", hint) from error
+        return found
+
+
+def _evaluate_there(evaluate: Evaluate, configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
+    return evaluate(configurations)
+
+
+def _load_distributed() -> Any:
+    try:
+        import distributed  # an optional dependency, and slow to import
+    except ImportError as error:
+        install = "install gpa-lsp[dask]"
+        raise MissingToolError("distributed", needed_for="exploring on a Dask cluster", install=install) from error
+    return distributed
+
+
+def split(configurations: Sequence[Configuration], workers: int) -> list[tuple[Configuration, ...]]:
+    """Chunks of about equal size: several per worker, because they take different times.
+
+    >>> from gpa_lsp.execution.prediction.exploration.model import Configuration
+    >>> [len(chunk) for chunk in split([Configuration(block=(1, 1, 1))] * 20, 1)]
+    [3, 3, 3, 3, 3, 3, 2]
+    """
+    size = min(_LARGEST_CHUNK, -(-len(configurations) // (_CHUNKS_PER_WORKER * workers)))
+    return [tuple(configurations[start : start + size]) for start in range(0, len(configurations), max(1, size))]
+
+
+def count_cores() -> int:
+    """Cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -4,8 +4,12 @@ A configuration under which a few emulated blocks go wrong is not simulated.
 """
 
 import hashlib
-from collections.abc import Sequence
+import json
+import re
+import tempfile
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import product
 from math import prod
 from pathlib import Path
 
@@ -15,7 +19,14 @@ from msgspec.structs import replace
 from gpa_lsp import __version__
 from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
-from gpa_lsp.execution.compiler.settings import DEFAULT_SETTINGS, CompileSettings
+from gpa_lsp.code.sources.directives import find_pragmas
+from gpa_lsp.code.sources.trees import SourceTree, read_text, read_tree, walk
+from gpa_lsp.diagnosis.analyses.analyse_kernel import judge_kernel
+from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
+from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.execution.compiler.source_text import read_source
 from gpa_lsp.execution.emulator.model import Budget, FaultKind
 from gpa_lsp.execution.launches.launch import LaunchDescription
@@ -28,7 +39,7 @@ from gpa_lsp.execution.prediction.exploration.evaluators import (
     refuse_new_faults,
 )
 from gpa_lsp.execution.prediction.exploration.journal import Subject
-from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration
+from gpa_lsp.execution.prediction.exploration.model import Configuration, Definition, RankedConfiguration, Unroll
 from gpa_lsp.execution.prediction.exploration.subjects import (
     ChosenLaunch,
     ExplorationSubject,
@@ -38,15 +49,16 @@ from gpa_lsp.execution.prediction.exploration.subjects import (
     require_description,
     write_notes,
 )
-from gpa_lsp.execution.prediction.exploration.variants import write_variant
-from gpa_lsp.execution.prediction.machines import choose_product
-from gpa_lsp.execution.prediction.simulated_limiter import find_simulated_limiter, name_limiter
 from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_launch
 from gpa_lsp.execution.prediction.static_source import require_ptx
-from gpa_lsp.execution.prediction.targets import ExaminedSource, examine_for_machine
-from gpa_lsp.execution.simulator.accuracy import ERROR_WORDS
+from gpa_lsp.execution.prediction.targets import ExaminedSource, choose_product, examine_for_machine
+from gpa_lsp.execution.simulator.machine import ERROR_WORDS
+from gpa_lsp.execution.simulator.profile_document import DocumentLaunch, make_document
 from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.prose import say
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.profile.read import read_profile
 
 MODE = "simulation"
 _NOTE = say(
@@ -79,7 +91,7 @@ class SimulatingEvaluator(Struct, frozen=True, kw_only=True):
     known_faults: frozenset[FaultKind] = frozenset()
 
     def __call__(self, configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
-        """See :data:`~gpa_lsp.execution.prediction.exploration.workers.Evaluate`."""
+        """See :data:`~gpa_lsp.execution.prediction.exploration.explore.Evaluate`."""
         return [self._evaluate(one) for one in configurations]
 
     def _evaluate(self, configuration: Configuration) -> RankedConfiguration:
@@ -206,3 +218,150 @@ def _digest(chosen: ChosenLaunch, launch_text: str, source: SourceVariants) -> s
     """Of all that decides what comes out."""
     parts = "\0".join((__version__, MODE, str(chosen.description.number), launch_text, source.text))
     return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def find_simulated_limiter(one: DocumentLaunch) -> Limiter | None:
+    """The verdict; None where nobody can tell.
+
+    Raises:
+        GpaError: what was written cannot be read, which is a defect of ours.
+    """
+    with tempfile.TemporaryDirectory(prefix="gpa-lsp-", ignore_cleanup_errors=True) as folder:
+        path = Path(folder) / "launch.gpa-profile.json"
+        path.write_text(json.dumps(make_document([one], ())), encoding="utf-8")
+        kernels, _ = join_profile(read_profile(path))
+    if not kernels or not kernels[0].total_samples:
+        return None
+    (kernel, *_) = kernels
+    limiter, _ = judge_kernel(KernelFacts(kernel, blame_kernel(kernel), place_kernel(kernel, None)))
+    return limiter
+
+
+def name_limiter(limiter: Limiter | None) -> str:
+    """A few words for a table; empty where nothing is known."""
+    if limiter is None or limiter.kind is LimiterKind.UNKNOWN:
+        return ""
+    found = limiter.find(limiter.unit)
+    if limiter.kind is LimiterKind.UNIT:
+        return f"{limiter.unit} queue" if found is None else found.label
+    return f"{limiter.kind.value}: {limiter.unit}" if limiter.unit else limiter.kind.value
+
+
+MOST_VARIANTS = 4096
+
+_NAME = re.compile(r"[A-Za-z_]\w{0,99}")
+_VALUE = re.compile(r"[\w.()+*/%<>:\- ]{1,60}")
+_UNROLL = re.compile(r"([1-9]\d{0,6})=([1-9]\d{0,3}(?:,[1-9]\d{0,3})*)")
+_LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
+_PRAGMAS = ("unroll", "nounroll")
+_DEFINE_REMEDY = "write NAME=VALUE or NAME=VALUE,VALUE, such as TILE=8,16,32"
+_UNROLL_REMEDY = "write the line of a loop and its factors, such as 12=1,2,4"
+
+
+class Variant(Struct, frozen=True, kw_only=True):
+    """One version of a source."""
+
+    definitions: tuple[Definition, ...] = ()  # macros and their values, in the order they were asked for
+    unrolls: tuple[Unroll, ...] = ()  # lines of loops and their factors, in the same form
+
+    def write(self, block: str) -> str:
+        """A block as people ask for it, names of macros replaced by their values.
+
+        >>> Variant(definitions=(("TILE", "16"),)).write("TILExTILE")
+        '16x16'
+        """
+        for name, value in sorted(self.definitions, key=lambda one: -len(one[0])):
+            block = block.replace(name, value)
+        return block
+
+
+def list_variants(definitions: Iterable[str], unrolls: Iterable[str]) -> tuple[Variant, ...]:
+    """Every combination; the source as it is where nothing is asked for.
+
+    Args:
+        definitions: ``NAME=VALUE,VALUE``.
+        unrolls: ``LINE=FACTOR,FACTOR``.
+
+    Raises:
+        InputError: a text means nothing, or there are more than :data:`MOST_VARIANTS`.
+
+    >>> [one.definitions for one in list_variants(["TILE=8,16"], [])]
+    [(('TILE', '8'),), (('TILE', '16'),)]
+    >>> list_variants([], ["12=1,4"])[1].unrolls
+    ((12, 4),)
+    """
+    macros = [_parse_definition(text) for text in definitions]
+    loops = [_parse_unroll(text) for text in unrolls]
+    if prod(map(len, macros)) * prod(map(len, loops)) > MOST_VARIANTS:
+        message = f"there are more than {format_count(MOST_VARIANTS)} versions of the source"
+        raise InputError(message, remedy="name fewer values")
+    return tuple(
+        Variant(definitions=chosen, unrolls=factors) for chosen in product(*macros) for factors in product(*loops)
+    )
+
+
+def _parse_definition(text: str) -> list[Definition]:
+    name, equals, values = text.partition("=")
+    listed = [one.strip() for one in values.split(",")]
+    if not equals or not _NAME.fullmatch(name) or not all(_VALUE.fullmatch(one) for one in listed):
+        raise InputError(f"{text[:80]!r} defines nothing", place="--define", remedy=_DEFINE_REMEDY)
+    return [(name, value) for value in dict.fromkeys(listed)]
+
+
+def _parse_unroll(text: str) -> list[Unroll]:
+    found = _UNROLL.fullmatch(text.replace(" ", ""))
+    if found is None:
+        raise InputError(f"{text[:80]!r} names no loop", place="--unroll", remedy=_UNROLL_REMEDY)
+    return [(int(found[1]), int(factor)) for factor in dict.fromkeys(found[2].split(","))]
+
+
+def write_variant(path: Path, text: str, configuration: Configuration) -> str:
+    """The text of a source with a configuration's macros and unroll factors; its lines keep their numbers.
+
+    A macro that the source defines gets its value there, another one is defined before its first line.
+
+    Raises:
+        InputError: the source cannot be read as CUDA C++, or there is no loop on such a line.
+    """
+    if not configuration.definitions and not configuration.unrolls:
+        return text
+    tree = read_tree(path.name, text)
+    if tree is None:
+        raise InputError("cannot be read as CUDA C++", path=path, remedy="leave out --define and --unroll")
+    edits: list[tuple[int, int, bytes]] = []
+    before: list[str] = []
+    for name, value in configuration.definitions:
+        known = list(_find_definitions(tree, name, value))
+        edits += known
+        if not known:
+            before.append(f"#define {name} {value}\n")
+    for line, factor in configuration.unrolls:
+        edits.append(_find_unroll(tree, path, line, factor))
+    content = tree.content
+    for start, end, new in sorted(edits, reverse=True):
+        content = content[:start] + new + content[end:]
+    own = content.decode("utf-8")
+    return "".join([*before, "#line 1\n", own]) if before else own
+
+
+def _find_definitions(tree: SourceTree, name: str, value: str) -> Iterable[tuple[int, int, bytes]]:
+    for node in walk(tree.root):
+        if node.type != "preproc_def" or read_text(node.child_by_field_name("name")) != name:
+            continue
+        named, valued = node.child_by_field_name("name"), node.child_by_field_name("value")
+        assert named is not None
+        end = named.end_byte if valued is None else valued.end_byte
+        yield named.end_byte, end, f" {value}".encode()
+
+
+def _find_unroll(tree: SourceTree, path: Path, line: int, factor: int) -> tuple[int, int, bytes]:
+    """In place of the pragma on the line above, or before the loop on its own line."""
+    loops = [node.start_byte for node in walk(tree.root) if node.type in _LOOPS and node.start_point[0] == line - 1]
+    if not loops:
+        raise InputError(f"no loop begins on line {line}", path=path, place="--unroll", remedy=_UNROLL_REMEDY)
+    start = min(loops)
+    for pragma in find_pragmas(tree.content):
+        is_above = pragma.end_byte <= start and not tree.content[pragma.end_byte : start].strip()
+        if is_above and pragma.words.startswith(_PRAGMAS):
+            return pragma.start_byte, pragma.end_byte, f"#pragma unroll {factor}".encode()
+    return start, start, f'_Pragma("unroll {factor}") '.encode()

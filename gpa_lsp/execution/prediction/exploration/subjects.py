@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gpa_lsp import __version__
 from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
-from gpa_lsp.execution.compiler.settings import DEFAULT_SETTINGS, CompileSettings
+from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.read_launches import explain_undescribed, find_launch_file, read_launches
 from gpa_lsp.execution.prediction.exploration.evaluators import (
@@ -25,16 +25,20 @@ from gpa_lsp.execution.prediction.exploration.evaluators import (
     name_faults,
     probe_launch,
 )
+from gpa_lsp.execution.prediction.exploration.explore import Evaluate
 from gpa_lsp.execution.prediction.exploration.journal import Subject
 from gpa_lsp.execution.prediction.exploration.model import Configuration
-from gpa_lsp.execution.prediction.exploration.workers import Evaluate
-from gpa_lsp.execution.prediction.guessed_sizes import note_guesses
+from gpa_lsp.execution.prediction.fault_answer import note_guesses
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
-from gpa_lsp.execution.prediction.machines import choose_product, choose_volume_device
 from gpa_lsp.execution.prediction.predict import choose_launches, list_undescribed, match_launches, name_meant
 from gpa_lsp.execution.prediction.simulation_subjects import miss_kernel
 from gpa_lsp.execution.prediction.static_source import SourceStatics, require_ptx
-from gpa_lsp.execution.prediction.targets import ExaminedSource, examine_for_machine
+from gpa_lsp.execution.prediction.targets import (
+    ExaminedSource,
+    choose_product,
+    choose_volume_device,
+    examine_for_machine,
+)
 from gpa_lsp.execution.volumes.devices import VolumeDevice
 from gpa_lsp.execution.volumes.expressions import Triple
 from gpa_lsp.execution.volumes.from_trace import find_launch_shape

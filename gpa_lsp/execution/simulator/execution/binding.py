@@ -10,23 +10,24 @@ from msgspec import Struct
 from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.binary.opcodes import MemorySpace as KnownSpace
 from gpa_lsp.code.binary.opcodes import Opcode
-from gpa_lsp.execution.simulator.execution.constant_banks import ConstantBanks, UnknownConstantError
 from gpa_lsp.execution.simulator.execution.demand import Demand
 from gpa_lsp.execution.simulator.execution.float_steps import FLOAT_STEPS
 from gpa_lsp.execution.simulator.execution.integer_steps import INTEGER_STEPS, Builder, Step
 from gpa_lsp.execution.simulator.execution.lowering import CODES, Lowering, Row, encode_predicate
-from gpa_lsp.execution.simulator.execution.machine_instruction import MachineInstruction, is_predicate, read_instruction
+from gpa_lsp.execution.simulator.execution.memory_spaces import ConstantBanks, SpecialRegisters, UnknownConstantError
 from gpa_lsp.execution.simulator.execution.memory_steps import MemoryStep, build_memory_step
 from gpa_lsp.execution.simulator.execution.operand_values import (
+    MachineInstruction,
     Reader,
     UnreadOperandError,
+    is_predicate,
+    read_instruction,
     read_integer,
     read_predicate,
     write_pair,
     write_predicate,
     write_register,
 )
-from gpa_lsp.execution.simulator.execution.special_registers import SpecialRegisters
 from gpa_lsp.execution.simulator.execution.warp_state import WARP_LANES, Column, Lanes, WarpState, pack_lanes
 from gpa_lsp.foundation.native.shared_library import Core
 from gpa_lsp.foundation.records import ColumnRecord

@@ -9,20 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from gpa_lsp.execution.simulator.execution.constant_banks import ConstantBanks
-from gpa_lsp.execution.simulator.execution.half_operands import find_half, read_literal
 from gpa_lsp.execution.simulator.execution.integer_steps import BOOLEANS, Builder, Step, find_modifier
-from gpa_lsp.execution.simulator.execution.machine_instruction import (
-    MachineInstruction,
-    find_comparison_roles,
-    find_roles,
-)
+from gpa_lsp.execution.simulator.execution.memory_spaces import ConstantBanks
 from gpa_lsp.execution.simulator.execution.operand_values import (
+    MachineInstruction,
     Reader,
     UnreadOperandError,
+    find_comparison_roles,
+    find_half,
+    find_roles,
     read_bits,
     read_double,
     read_integer,
+    read_literal,
     read_pair,
     read_predicate,
     read_single,

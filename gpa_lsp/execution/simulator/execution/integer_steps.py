@@ -4,16 +4,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gpa_lsp.execution.simulator.execution.constant_banks import ConstantBanks
-from gpa_lsp.execution.simulator.execution.machine_instruction import (
+from gpa_lsp.execution.simulator.execution.memory_spaces import ConstantBanks
+from gpa_lsp.execution.simulator.execution.operand_values import (
     MachineInstruction,
+    Reader,
     Roles,
+    UnreadOperandError,
     find_comparison_roles,
     find_roles,
-)
-from gpa_lsp.execution.simulator.execution.operand_values import (
-    Reader,
-    UnreadOperandError,
     read_carried,
     read_integer,
     read_pair,

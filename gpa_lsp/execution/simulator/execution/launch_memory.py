@@ -12,8 +12,13 @@ from gpa_lsp.code.ptx.model import PtxModule, PtxVariable, Space
 from gpa_lsp.execution.emulator.engine.arena import make_zeros
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.model import MOST_SPAN_BYTES, LaunchInputs
-from gpa_lsp.execution.simulator.execution.constant_banks import Bank, ConstantBanks
-from gpa_lsp.execution.simulator.execution.memory_spaces import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW
+from gpa_lsp.execution.simulator.execution.memory_spaces import (
+    GLOBAL_BASE,
+    LOCAL_WINDOW,
+    SHARED_WINDOW,
+    Bank,
+    ConstantBanks,
+)
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.records import ColumnRecord
 

@@ -6,13 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.execution.simulator.execution.constant_banks import ConstantBanks
-from gpa_lsp.execution.simulator.execution.half_operands import find_half, read_literal
-from gpa_lsp.execution.simulator.execution.machine_instruction import (
-    MachineInstruction,
-    find_comparison_roles,
-    find_roles,
-)
+from gpa_lsp.execution.simulator.execution.memory_spaces import ConstantBanks
 from gpa_lsp.execution.simulator.execution.memory_steps import (
     SIZES,
     SPACES,
@@ -25,10 +19,15 @@ from gpa_lsp.execution.simulator.execution.memory_steps import (
 from gpa_lsp.execution.simulator.execution.operand_values import (
     PARTS,
     RZ,
+    MachineInstruction,
     UnreadOperandError,
+    find_comparison_roles,
     find_constant,
+    find_half,
     find_register,
+    find_roles,
     find_signs,
+    read_literal,
     read_number,
 )
 

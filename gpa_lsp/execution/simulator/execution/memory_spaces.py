@@ -1,14 +1,15 @@
-"""The memories of a launch, and what accesses to them are noted: :class:`MemorySpaces`."""
+"""The memories of a launch and what accesses to them are noted: :class:`MemorySpaces`; its constant banks, and what a lane can ask of its place."""
 
+from collections.abc import Mapping
 from enum import IntEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.execution.launches.model import FIRST_ADDRESS
-from gpa_lsp.execution.simulator.execution.device_memory import FlatMemory, OutsideError, Places
 from gpa_lsp.execution.simulator.execution.warp_state import WARP_LANES, Lanes
+from gpa_lsp.foundation.records import ColumnRecord
 
 GLOBAL_BASE = FIRST_ADDRESS  # Virtual address of the first byte of global memory
 SHARED_WINDOW = 0x4000_0000_0000
@@ -49,6 +50,87 @@ class AccessNote(Protocol):
 
     def note_constants(self, lanes: Lanes, offsets: npt.NDArray[np.int64]) -> None:
         """A load of constants, at int64[k, 32] offsets of a bank."""
+
+
+Places = npt.NDArray[np.int64]
+Marks = npt.NDArray[np.bool_]
+
+
+class FlatMemory:
+    """Bytes that are read and written at places, of which some have no known value.
+
+    What lies outside has none; writes to it are dropped, as a launch description may give an array as smaller than it was.
+
+    Args:
+        data: uint8[n], n a multiple of 16.
+        name: for messages.
+
+    Attributes:
+        data: the bytes.
+        unknown: bool, by word, whether it has no known value; None while all have one.
+    """
+
+    def __init__(self, data: npt.NDArray[np.uint8], name: str) -> None:
+        self.data = data
+        self.unknown: Marks | None = None
+        self._size = len(data)
+        self._name = name
+        self._views: dict[int, npt.NDArray[Any]] = {
+            size: data[: len(data) // size * size].view(f"<u{size}") for size in (1, 2, 4)
+        }
+
+    def check(self, places: Places, width: int) -> None:
+        """See that accesses of some bytes each are aligned.
+
+        Raises:
+            OutsideError: one is not.
+        """
+        if width > 1 and len(places) and np.bitwise_or.reduce(places) & (width - 1):
+            raise OutsideError(f"an access to {self._name} is not aligned to its {width} bytes")
+
+    def _find_outside(self, places: Places, size: int = 1) -> Marks | None:
+        """bool[n]; None where nothing is."""
+        if not len(places) or (int(places.min()) >= 0 and int(places.max()) + size <= self._size):
+            return None
+        return (places < 0) | (places + size > self._size)
+
+    def read(self, places: Places, size: int) -> npt.NDArray[np.uint32]:
+        """uint32[n] of 1, 2 or 4 bytes each, extended by zeros; zeros outside."""
+        outside = self._find_outside(places, size)
+        if outside is None:
+            found: npt.NDArray[np.uint32] = self._views[size][places // size].astype(np.uint32)
+            return found
+        return np.where(outside, np.uint32(0), self._views[size][np.where(outside, 0, places) // size]).astype(
+            np.uint32
+        )
+
+    def write(self, places: Places, values: npt.NDArray[np.uint32], size: int) -> None:
+        """Write the low 1, 2 or 4 bytes of each value; of equal places the last one stays."""
+        outside = self._find_outside(places, size)
+        if outside is not None:
+            places, values = places[~outside], values[~outside]
+        self._views[size][places // size] = values.astype(self._views[size].dtype)
+
+    def find_unknown(self, places: Places) -> Marks | None:
+        """bool[n], the word around a place has no known value; None where all have one."""
+        outside = self._find_outside(places)
+        if outside is None:
+            return None if self.unknown is None else self.unknown[places >> 2]
+        if self.unknown is None:
+            return outside
+        found: Marks = outside | self.unknown[np.where(outside, 0, places) >> 2]
+        return found
+
+    def mark(self, places: Places, unknown: Marks) -> None:
+        """Note whether what was written has a known value."""
+        if self.unknown is None:
+            if not unknown.any():
+                return
+            self.unknown = np.zeros(self._size // 4 + 1, np.bool_)
+        outside = self._find_outside(places)
+        if outside is not None:
+            places, unknown = places[~outside], unknown[~outside]
+        self.unknown[places >> 2] = unknown
 
 
 class MemorySpaces:
@@ -153,3 +235,108 @@ def find_generic_space(
         if inside.any():
             raise OutsideError("the lanes of one access go to several memories")
     return MemorySpace.GLOBAL, addresses
+
+
+class OutsideError(Exception):
+    """An access to what is no memory."""
+
+
+class UnknownConstantError(Exception):
+    """A constant that nobody gave a value: the driver's own, or one beyond its bank."""
+
+
+class Bank(ColumnRecord, frozen=True, kw_only=True):
+    """One bank."""
+
+    data: npt.NDArray[np.uint8]  # uint8[n]
+    known: npt.NDArray[np.bool_]  # bool[n], bytes that have a value
+
+
+class ConstantBanks:
+    """Banks by number.
+
+    Args:
+        banks: those that there are.
+    """
+
+    def __init__(self, banks: Mapping[int, Bank]) -> None:
+        self._banks = dict(banks)
+
+    def read_word(self, bank: int, offset: int) -> int:
+        """Four bytes.
+
+        Raises:
+            UnknownConstantError: they have no value.
+        """
+        found = self._banks.get(bank)
+        if found is None or offset + 4 > len(found.data) or not found.known[offset : offset + 4].all():
+            raise UnknownConstantError(f"the constant c[0x{bank:x}][0x{offset:x}] has no value that is known")
+        return int.from_bytes(found.data[offset : offset + 4].tobytes(), "little")
+
+    def gather(
+        self, bank: int, offsets: npt.NDArray[np.int64], width: int
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
+        """uint8[…, width] at some offsets, and whether all bytes of each are known."""
+        found = self._banks.get(bank)
+        size = 0 if found is None else len(found.data)
+        places = offsets[..., None] + np.arange(width)
+        inside = (places >= 0) & (places < size)
+        if found is None:
+            return np.zeros(places.shape, np.uint8), np.zeros(offsets.shape, np.bool_)
+        near = np.where(inside, places, 0)
+        known: npt.NDArray[np.bool_] = np.all(inside & found.known[near], axis=-1)
+        return found.data[near], known
+
+
+Words = npt.NDArray[np.uint32]
+
+
+class SpecialRegisters:
+    """The special registers of w warps.
+
+    Args:
+        grid: blocks of the launch.
+        block: threads of a block.
+        numbers: int64[w], linear index of each warp's block.
+        warps: int64[w], of each within its block.
+        shared_bytes: of a block.
+    """
+
+    def __init__(
+        self,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        numbers: npt.NDArray[np.int64],
+        warps: npt.NDArray[np.int64],
+        shared_bytes: int,
+    ) -> None:
+        threads = warps[:, None] * WARP_LANES + np.arange(WARP_LANES)
+        lanes = np.broadcast_to(np.arange(WARP_LANES), threads.shape)
+        x, y, _ = block
+        tid = (threads % x, threads // x % y, threads // (x * y))
+        of_block = tuple(
+            one[:, None] for one in (numbers % grid[0], numbers // grid[0] % grid[1], numbers // (grid[0] * grid[1]))
+        )
+        found: dict[str, npt.NDArray[np.int64]] = {"SR_LANEID": lanes, "SRZ": lanes * 0}
+        for axis, thread, number in zip("XYZ", tid, of_block, strict=True):
+            found[f"SR_TID.{axis}"] = thread
+            found[f"SR_CTAID.{axis}"] = np.broadcast_to(number, threads.shape)
+        found["SR_TID"] = tid[0] | tid[1] << 16 | tid[2] << 26
+        one = np.ones_like(lanes, dtype=np.int64)
+        found |= {
+            "SR_EQMASK": one << lanes,
+            "SR_LTMASK": (one << lanes) - 1,
+            "SR_LEMASK": (one << lanes + 1) - 1,
+            "SR_GTMASK": 0xFFFFFFFF & ~((one << lanes + 1) - 1),
+            "SR_GEMASK": 0xFFFFFFFF & ~((one << lanes) - 1),
+            "SR_SWINHI": one * (SHARED_WINDOW >> 32),
+            "SR_LWINHI": one * (LOCAL_WINDOW >> 32),
+            "SR_CgaCtaId": lanes * 0,
+            "SR_CgaSize": one,
+            "SR_SMEMSZ": one * shared_bytes,
+        }
+        self._found: dict[str, Words] = {name: value.astype(np.uint32) for name, value in found.items()}
+
+    def find(self, name: str) -> Words | None:
+        """uint32[w, 32]; None for what depends on the machine and the moment."""
+        return self._found.get(name)

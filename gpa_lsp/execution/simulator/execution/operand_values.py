@@ -1,4 +1,4 @@
-"""Operands as written → functions that read and write them for the warps that execute: :func:`read_integer` and its neighbours."""
+"""One instruction of SASS, taken apart, and its operands → functions that read and write them for the warps that execute: :func:`read_integer` …"""
 
 import re
 from collections.abc import Callable
@@ -6,8 +6,9 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
-from gpa_lsp.execution.simulator.execution.constant_banks import ConstantBanks
+from gpa_lsp.execution.simulator.execution.memory_spaces import ConstantBanks
 from gpa_lsp.execution.simulator.execution.warp_state import Column, Lanes, WarpState
 
 Reader = Callable[[WarpState, Lanes], Column]
@@ -81,7 +82,7 @@ def find_signs(operand: str) -> tuple[str, str, bool, str]:
 def read_integer(operand: str, banks: ConstantBanks) -> Reader:
     """uint32 with its sign, its complement, or a part of it.
 
-    >>> from gpa_lsp.execution.simulator.execution.constant_banks import ConstantBanks
+    >>> from gpa_lsp.execution.simulator.execution.memory_spaces import ConstantBanks
     >>> read = read_integer("-0x1", ConstantBanks({}))
     >>> int(read(None, None)[0, 0])
     4294967295
@@ -291,3 +292,147 @@ def write_predicate(operand: str) -> Writer:
         store(state.predicates[number], lanes, value)
 
     return write
+
+
+_PARTS = {".H0_H0": (0, 0), ".H1_H1": (1, 1), ".H1_H0": (0, 1), ".H0_NH1": (0, 1), ".H0_H1": (1, 0), "": (0, 1)}
+
+
+class Half(Struct, frozen=True, kw_only=True):
+    """Where one float16 comes from."""
+
+    word: str  # register or constant
+    shift: int  # bits below it
+    is_absolute: bool  # without its sign
+    flips: bool  # the other sign
+
+
+def find_half(operand: str, half: int) -> Half:
+    """The lower (0) or upper (1) half, or the part that stands for it.
+
+    >>> find_half("-R3.H1_H1", 0)
+    Half(word='R3', shift=16, is_absolute=False, flips=True)
+
+    Raises:
+        UnreadOperandError: it names a part that is not known.
+    """
+    text, negative = operand.lstrip("-"), operand.startswith("-")
+    name, dot, suffix = text.replace("|", "").partition(".")
+    part = f".{suffix}" if dot else ""
+    if part not in _PARTS:
+        raise UnreadOperandError(operand)
+    flips = negative != (suffix == "H0_NH1" and half == 1)
+    return Half(word=name, shift=16 * _PARTS[part][half], is_absolute="|" in operand, flips=flips)
+
+
+def read_literal(operand: str) -> float | None:
+    """The value of a literal; None for registers and constants."""
+    if operand.lstrip("-|~").startswith(("R", "U", "c")):
+        return None
+    if operand.endswith(("INF", "NAN")):
+        return float(operand.replace("QNAN", "nan").replace("SNAN", "nan").replace("INF", "inf"))
+    try:
+        return float(operand)
+    except ValueError:
+        raise UnreadOperandError(operand) from None
+
+
+_PREDICATE = re.compile(r"!?U?P(?:\d|T)")
+_GUARD = re.compile(r"@(!?)(U?P(?:\d|T)) +")
+
+
+class MachineInstruction(Struct, frozen=True, kw_only=True):
+    """An instruction as it is written."""
+
+    row: int  # in the kernel's rows
+    text: str  # all of it
+    guard: str  # name of the guard's predicate; empty without one
+    is_guard_negated: bool  # ``@!P0``
+    opcode: str  # without modifiers
+    modifiers: tuple[str, ...]  # behind it, without dots
+    operands: tuple[str, ...]  # as written, without ``.reuse``
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether it computes one value for the warp."""
+        return bool(self.operands) and self.operands[0].startswith("U") and not self.opcode.startswith(("R2", "VOTE"))
+
+    def has(self, modifier: str) -> bool:
+        """Whether a modifier is there."""
+        return modifier in self.modifiers
+
+
+def read_instruction(row: int, text: str) -> MachineInstruction:
+    """Take one apart.
+
+    >>> one = read_instruction(7, "@!P0 LDG.E.64 R2, desc[UR4][R2.64+0x10]")
+    >>> one.guard, one.is_guard_negated, one.opcode, one.modifiers, one.operands
+    ('P0', True, 'LDG', ('E', '64'), ('R2', 'desc[UR4][R2.64+0x10]'))
+    """
+    guard = _GUARD.match(text)
+    rest = text[guard.end() :] if guard else text
+    mnemonic, _, listed = rest.strip().partition(" ")
+    opcode, *modifiers = mnemonic.split(".")
+    return MachineInstruction(
+        row=row,
+        text=text,
+        guard=guard[2] if guard else "",
+        is_guard_negated=bool(guard and guard[1]),
+        opcode=opcode,
+        modifiers=tuple(modifiers),
+        operands=tuple(one.replace(".reuse", "") for one in _split_operands(listed)),
+    )
+
+
+def _split_operands(listed: str) -> list[str]:
+    return [one for part in listed.split(",") if (one := part.strip())]
+
+
+class Roles(Struct, frozen=True, kw_only=True):
+    """The operands of an arithmetic instruction by what they are for."""
+
+    target: str  # the register written; empty where only predicates are
+    predicates_written: tuple[str, ...]  # in order
+    sources: tuple[str, ...]  # registers, constants and immediates read
+    predicates_read: tuple[str, ...]  # in order
+
+
+def is_predicate(operand: str) -> bool:
+    """Whether an operand is a predicate."""
+    return _PREDICATE.fullmatch(operand) is not None
+
+
+def find_roles(operands: tuple[str, ...]) -> Roles:
+    """Tell targets from sources: predicates before the first source are written, those behind it are read.
+
+    >>> find_roles(("R4", "P0", "R2", "R3", "RZ")).predicates_written
+    ('P0',)
+    >>> find_roles(("P0", "RZ", "R0", "0x7c", "RZ", "0xc0", "!PT")).sources
+    ('R0', '0x7c', 'RZ', '0xc0')
+    """
+    place = 0
+    written: list[str] = []
+    while place < len(operands) and is_predicate(operands[place]):
+        written.append(operands[place])
+        place += 1
+    target = operands[place] if place < len(operands) else ""
+    place += 1
+    while place < len(operands) and is_predicate(operands[place]):
+        written.append(operands[place])
+        place += 1
+    rest = operands[place:]
+    return Roles(
+        target=target,
+        predicates_written=tuple(written),
+        sources=tuple(one for one in rest if not is_predicate(one)),
+        predicates_read=tuple(one for one in rest if is_predicate(one)),
+    )
+
+
+def find_comparison_roles(operands: tuple[str, ...]) -> Roles:
+    """The same of instructions that write two predicates and no register."""
+    return Roles(
+        target="",
+        predicates_written=operands[:2],
+        sources=tuple(one for one in operands[2:] if not is_predicate(one)),
+        predicates_read=tuple(one for one in operands[2:] if is_predicate(one)),
+    )

@@ -10,21 +10,18 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow
 from gpa_lsp.execution.simulator.execution.binding import BoundCode, BoundStep, Segment
-from gpa_lsp.execution.simulator.execution.block_barriers import BlockBarriers
 from gpa_lsp.execution.simulator.execution.compiled_steps import CompiledSteps
-from gpa_lsp.execution.simulator.execution.constant_banks import ConstantBanks
-from gpa_lsp.execution.simulator.execution.device_memory import OutsideError
-from gpa_lsp.execution.simulator.execution.machine_instruction import is_predicate
-from gpa_lsp.execution.simulator.execution.memory_spaces import MemorySpaces
+from gpa_lsp.execution.simulator.execution.memory_spaces import ConstantBanks, MemorySpaces, OutsideError
 from gpa_lsp.execution.simulator.execution.memory_steps import UnknownAddressError
 from gpa_lsp.execution.simulator.execution.operand_values import (
     UnreadOperandError,
+    is_predicate,
     read_integer,
     read_predicate,
     write_predicate,
     write_register,
 )
-from gpa_lsp.execution.simulator.execution.paths import BLOCKED, Bits, CallStack, Path, Paths, gather
+from gpa_lsp.execution.simulator.execution.paths import BLOCKED, Bits, BlockBarriers, CallStack, Path, Paths, gather
 from gpa_lsp.execution.simulator.execution.recording import Recorder
 from gpa_lsp.execution.simulator.execution.warp_state import ALL_LANES, WARP_LANES, Lanes, WarpState, pack_lanes
 from gpa_lsp.execution.simulator.warp_walk import NotSimulated

@@ -3,9 +3,8 @@
 from gpa_lsp.diagnosis.analyses.answers import Answer, Column, Finding, Table, Weight
 from gpa_lsp.execution.traces.data_centric import ArrayFacts, describe_pattern, list_array_facts
 from gpa_lsp.execution.traces.questions import TraceQuestion
-from gpa_lsp.execution.traces.remedies import OUTSIDE_REMEDY
 from gpa_lsp.execution.traces.results import TraceAnalyses
-from gpa_lsp.execution.traces.words import deny
+from gpa_lsp.execution.traces.words import OUTSIDE_REMEDY, deny
 from gpa_lsp.foundation.numbers import Cell, Quantity
 from gpa_lsp.foundation.prose import count, percent, say
 

@@ -1,7 +1,7 @@
 """How many warps of a block should use L1?"""
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Finding, Weight
-from gpa_lsp.execution.traces.bypassing import BypassingAdvice
+from gpa_lsp.execution.traces.cache_hits import BypassingAdvice
 from gpa_lsp.execution.traces.questions import TraceQuestion
 from gpa_lsp.execution.traces.results import TraceAnalyses
 from gpa_lsp.foundation.prose import Code, Sentence, count, join, number, say

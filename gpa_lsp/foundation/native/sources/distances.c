@@ -2,7 +2,7 @@
 #include "distances.h"
 #include "sizes.h"
 
-/* gpa_lsp.execution.traces.distance_counting.find_previous */
+/* gpa_lsp.execution.traces.reuse_distance.find_previous */
 EXPORT int64_t find_previous(const int64_t *units, const int64_t *groups, int64_t count, int64_t *previous)
 {
     Table table;
@@ -141,7 +141,7 @@ int gpa_measure_group(const int64_t *units, const uint8_t *erases, int64_t begin
     return 1;
 }
 
-/* gpa_lsp.execution.traces.distance_counting.measure_distances; erases may be NULL. */
+/* gpa_lsp.execution.traces.reuse_distance.measure_distances; erases may be NULL. */
 EXPORT int64_t measure_distances(const int64_t *units, const int64_t *groups, const uint8_t *erases, int64_t count,
                                  int64_t *distance, uint8_t *is_streaming)
 {

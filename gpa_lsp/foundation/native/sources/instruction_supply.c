@@ -1,4 +1,4 @@
-/* Where instructions and constant operands come from: gpa_lsp.execution.simulator.instruction_supply. */
+/* Where instructions and constant operands come from: gpa_lsp.execution.simulator.memory_path. */
 #include "multiprocessor.h"
 #include "sizes.h"
 

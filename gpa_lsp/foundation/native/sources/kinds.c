@@ -173,7 +173,7 @@ static uint32_t find_passing(const LaneColumns *of, int64_t row, uint64_t width)
     return places;
 }
 
-/* gpa_lsp.execution.traces.line_sets: for each row the lowest base from which its shape touches the same sectors. Shapes and bases are by row. */
+/* gpa_lsp.execution.traces.piece_rows: for each row the lowest base from which its shape touches the same sectors. Shapes and bases are by row. */
 EXPORT int64_t lower_bases(const uint32_t *masks, const uint64_t *first, const uint64_t *addresses, const uint8_t *widths,
                            const int64_t *shape_rows, int64_t shape_count, const int32_t *shapes, const uint64_t *bases, int64_t count,
                            uint64_t *lowered)

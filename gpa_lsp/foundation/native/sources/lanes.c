@@ -207,7 +207,7 @@ int64_t gpa_find_pattern(const uint64_t *addresses, const int64_t *lanes, int64_
     return pattern;
 }
 
-/* gpa_lsp.execution.traces.patterns.find_patterns */
+/* gpa_lsp.execution.traces.segments.find_patterns */
 EXPORT int64_t find_patterns(const uint64_t *addresses, const int64_t *lanes, const int64_t *counts, const uint8_t *widths,
                              int64_t count, int64_t *patterns, int64_t *strides)
 {

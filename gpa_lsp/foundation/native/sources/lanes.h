@@ -22,7 +22,7 @@ typedef struct {
     int64_t lines, sectors, used, distinct;
 } Touched;
 Touched gpa_measure_lanes(const uint64_t *sorted, int64_t lanes, uint64_t width);
-/* gpa_lsp.execution.traces.patterns: in which pattern lanes lie, in their order, and their stride. */
+/* gpa_lsp.execution.traces.segments: in which pattern lanes lie, in their order, and their stride. */
 int64_t gpa_find_pattern(const uint64_t *addresses, const int64_t *lanes, int64_t active, int64_t width, int64_t *stride);
 /* Passes of a request to shared memory that goes in so many parts, each lane so many words; kinds: 0 load, 1 store, 2 and 3 atomic. */
 int gpa_are_parts(int64_t words, int64_t parts);

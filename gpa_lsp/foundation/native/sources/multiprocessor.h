@@ -1,4 +1,4 @@
-/* One SM that is simulated: what its sources share. gpa_lsp.execution.simulator.compiled_run mirrors Model and Row; what is done, and in which order, is
+/* One SM that is simulated: what its sources share. gpa_lsp.execution.simulator.streaming_multiprocessor mirrors Model and Row; what is done, and in which order, is
    that of gpa_lsp.execution.simulator.streaming_multiprocessor and its neighbours. */
 #ifndef GPA_LSP_MULTIPROCESSOR_H
 #define GPA_LSP_MULTIPROCESSOR_H
@@ -131,7 +131,7 @@ typedef struct {
     int any_shared;
 } Supply;
 
-/* gpa_lsp.execution.simulator.register_ports.RegisterPorts. */
+/* gpa_lsp.execution.simulator.program.RegisterPorts. */
 typedef struct {
     double free[BANKS];
     int64_t kept[OPERANDS][BANKS];

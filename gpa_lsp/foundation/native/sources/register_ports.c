@@ -1,4 +1,4 @@
-/* How a sub-core reads registers: gpa_lsp.execution.simulator.register_ports. */
+/* How a sub-core reads registers: gpa_lsp.execution.simulator.program. */
 #include <math.h>
 
 #include "multiprocessor.h"

@@ -3,7 +3,7 @@
 
 #define SECTOR_SHIFT 5
 
-/* gpa_lsp.execution.traces.request_columns: seven columns of each row. */
+/* gpa_lsp.execution.traces.request_kinds: seven columns of each row. */
 EXPORT int64_t measure_requests(const uint32_t *masks, const uint64_t *first, const uint64_t *addresses, int64_t address_count,
                                 const uint8_t *widths, const int64_t *rows, int64_t count, int64_t *counts, int64_t *lines, int64_t *sectors,
                                 int64_t *used, int64_t *distinct, int64_t *patterns, int64_t *strides)

@@ -39,7 +39,7 @@ static int find_span(const int64_t *column, int64_t count, int64_t *lowest)
     return high == low ? 0 : 64 - __builtin_clzll((uint64_t)high - (uint64_t)low);
 }
 
-/* gpa_lsp.execution.traces.ordering: rows by columns that lie one behind the other, the first one first. Columns are put together as long as 64 bits hold them. */
+/* gpa_lsp.execution.traces.references: rows by columns that lie one behind the other, the first one first. Columns are put together as long as 64 bits hold them. */
 EXPORT int64_t order_rows(const int64_t *columns, int64_t width, int64_t count, int64_t *order)
 {
     uint64_t *keys = malloc(multiply_sizes((size_t)(count + 1), sizeof *keys));
@@ -122,7 +122,7 @@ static int count_bits(const int64_t *column, int64_t count)
     return every == 0 ? 0 : 64 - __builtin_clzll((uint64_t)every);
 }
 
-/* gpa_lsp.execution.traces.ordering.number_warps: keys are blocks, then warps of 16 bits. Gives how many there are. */
+/* gpa_lsp.execution.traces.references.number_warps: keys are blocks, then warps of 16 bits. Gives how many there are. */
 EXPORT int64_t number_warps(const uint32_t *blocks, const uint16_t *warps, int64_t count, int32_t *numbers, int64_t *keys)
 {
     Table table;
@@ -145,7 +145,7 @@ EXPORT int64_t number_warps(const uint32_t *blocks, const uint16_t *warps, int64
     return found;
 }
 
-/* gpa_lsp.execution.traces.ordering.order_turns */
+/* gpa_lsp.execution.traces.references.order_turns */
 EXPORT int64_t order_turns(const int32_t *warps, const int64_t *turns, int64_t count, const int64_t *groups, const int64_t *ranks,
                            int64_t warp_count, int64_t *order)
 {

@@ -104,7 +104,7 @@ static int64_t find_list(Lists *lists, const int64_t *units, int64_t size)
     return lists->count++;
 }
 
-/* gpa_lsp.execution.traces.line_sets: the list of units of each row, and how many each list has; rows with equal units have the same. Gives the units of all. */
+/* gpa_lsp.execution.traces.piece_rows: the list of units of each row, and how many each list has; rows with equal units have the same. Gives the units of all. */
 EXPORT int64_t list_equal_units(const uint32_t *masks, const uint64_t *first, const uint64_t *addresses, int64_t address_count,
                                 const uint8_t *widths, const int64_t *rows, int64_t count, int64_t shift, int64_t *numbers, int64_t *sizes,
                                 int64_t *units, int64_t room)
@@ -187,7 +187,7 @@ static void number_sectors(Numbering *of, const int64_t *units, int64_t size, in
     }
 }
 
-/* gpa_lsp.execution.traces.line_sets: the columns of LineSets for lists of sectors, ascending. Found: sets, lines and sectors. */
+/* gpa_lsp.execution.traces.piece_rows: the columns of LineSets for lists of sectors, ascending. Found: sets, lines and sectors. */
 EXPORT int64_t number_line_sets(const int64_t *starts, const int64_t *sizes, int64_t count, const int64_t *units, int64_t unit_count,
                                 int32_t *sets, int32_t *dense, uint8_t *masks, int64_t *set_firsts, int32_t *lines, int64_t *line_numbers,
                                 int64_t *found)

@@ -1,1 +1,0 @@
-"""Traces ↔ folders of Parquet files."""
