@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from gpa_lsp.agents.shelf import Shelf, ShelvedKernel
 from gpa_lsp.diagnosis.advice.model import UNPRICED, Advice
-from gpa_lsp.document.advice_piece_text import AdviceText
 from gpa_lsp.document.advice_screen import build_screen
+from gpa_lsp.document.advice_text import AdviceText
 from gpa_lsp.document.advice_words import (
     describe_cause,
     describe_gain,
@@ -20,9 +20,8 @@ from gpa_lsp.document.advice_words import (
     find_first_suggestion,
 )
 from gpa_lsp.document.comparison_text import render_comparison
-from gpa_lsp.document.instruction_places import InstructionPlaces
 from gpa_lsp.document.layout import read_plain
-from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.places import InstructionPlaces, PlaceNames
 from gpa_lsp.document.prediction_text import render_prediction
 from gpa_lsp.document.sampling_words import describe_time, label_samples
 from gpa_lsp.execution.compiler.model import CompiledUnit

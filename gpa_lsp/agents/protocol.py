@@ -1,11 +1,13 @@
 """The Model Context Protocol: its versions, and what it is told about the server, its tools and its resources."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
+from msgspec import Struct
+
 from gpa_lsp import __version__
-from gpa_lsp.agents.json_rpc import INVALID_PARAMS, METHOD_NOT_FOUND, Message, RefusedError, Request
 from gpa_lsp.agents.tools import TOOLS
 
 INSTRUCTIONS = (
@@ -27,6 +29,14 @@ KERNELS_URI = "gpa://kernels"
 _NAMESPACE = "io.modelcontextprotocol/"
 _SERVER = {"name": "gpa_lsp", "version": __version__}
 _MOST_SHOWN = 200
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """What a client sent."""
+
+    id: int | str | None  # to answer by; None of a notification, which nobody answers
+    method: str  # what is asked
+    params: Mapping[str, Any]  # by name
 
 
 def is_stateless(request: Request) -> bool:
@@ -53,6 +63,9 @@ def check_stateless(request: Request) -> None:
         )
     if not isinstance(capabilities, dict):
         raise RefusedError(INVALID_PARAMS, f"_meta needs {_NAMESPACE}clientCapabilities, an object")
+
+
+Message = dict[str, Any]
 
 
 def complete(request: Request, result: Message) -> Message:
@@ -129,6 +142,22 @@ def read_uri(request: Request) -> tuple[str, dict[str, Any]]:
     return "advise", {"kernel": unquote(kernel)}
 
 
+class RefusedError(Exception):
+    """A request that gets an error for an answer; never more than one line.
+
+    Args:
+        code: of JSON-RPC, or of the protocol over it.
+        message: what is wrong.
+        data: more of it, as the protocol defines for the code.
+    """
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
 def refuse_resource(request: Request, why: str) -> RefusedError:
     """The error for a resource that is not there."""
     code = INVALID_PARAMS if is_stateless(request) else _RESOURCE_NOT_FOUND
@@ -144,3 +173,80 @@ def _describe_server() -> Message:
 
 def _describe_resource(name: str, words: str, key: str, rest: str) -> Message:
     return {"name": name, "description": words, "mimeType": "text/plain", key: f"{KERNELS_URI}{rest}"}
+
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+
+
+def parse(line: bytes) -> object:
+    """The JSON in a line.
+
+    Raises:
+        RefusedError: there is none. NaN and infinities are no JSON, and nobody means what is nested a thousand deep.
+
+    >>> parse(b'{"id": 1}')
+    {'id': 1}
+    """
+    try:
+        return json.loads(line.decode("utf-8-sig"), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise RefusedError(PARSE_ERROR, "the line is no JSON") from error
+
+
+def read_request(message: object) -> Request | None:
+    """The request or notification in a message; None for answers, since nothing is asked of the client.
+
+    Raises:
+        RefusedError: it is neither.
+
+    >>> read_request({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    Request(id=1, method='ping', params={})
+    >>> read_request({"jsonrpc": "2.0", "id": 1, "result": {}})
+    """
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        raise RefusedError(INVALID_REQUEST, 'a message is an object with "jsonrpc": "2.0"')
+    if "method" not in message and ("result" in message or "error" in message):
+        return None
+    method, params = message.get("method"), message.get("params")
+    if not isinstance(method, str):
+        raise RefusedError(INVALID_REQUEST, "a request has a method")
+    if "id" in message and find_id(message) is None:
+        raise RefusedError(INVALID_REQUEST, "the id of a request is a string or an integer")
+    if params is not None and not isinstance(params, dict):
+        raise RefusedError(INVALID_PARAMS, "params is an object")
+    return Request(id=find_id(message), method=method, params=params or {})
+
+
+def find_id(message: object) -> int | str | None:
+    """The id of a message, whatever else it is; None where it has none that can be answered."""
+    found = message.get("id") if isinstance(message, dict) else None
+    return found if isinstance(found, int | str) and not isinstance(found, bool) else None
+
+
+def make_result(request_id: int | str, result: Message) -> Message:
+    """The answer to a request."""
+    return {"jsonrpc": "2.0", "id": request_id, "result": result}
+
+
+def make_error(request_id: int | str | None, error: RefusedError) -> Message:
+    """The answer to one that is refused, or that could not be read."""
+    told: Message = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        told["data"] = error.data
+    return {"jsonrpc": "2.0", "id": request_id, "error": told}
+
+
+def write(message: Message | list[Message]) -> bytes:
+    """A message as a line. Text that is no Unicode, such as half a pair of surrogates in an id, is escaped."""
+    try:
+        return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")

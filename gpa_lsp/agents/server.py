@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from gpa_lsp.agents import protocol
-from gpa_lsp.agents.json_rpc import (
+from gpa_lsp.agents.protocol import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,

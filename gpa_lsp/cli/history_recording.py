@@ -6,11 +6,14 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from gpa_lsp.cli.history_text import show_path
 from gpa_lsp.cli.inputs import load_report, locate_sources
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.document.history_page import KernelPast, render_history_page
 from gpa_lsp.foundation.errors import Problem
-from gpa_lsp.report.history.model import KernelHistory
-from gpa_lsp.report.history.past import remember_kernels
+from gpa_lsp.foundation.numbers import format_dim3
+from gpa_lsp.report.history.model import KernelHistory, Run, RunFilter, TimeCourse
+from gpa_lsp.report.history.past import build_courses, remember_kernels
 from gpa_lsp.report.history.recording import describe_surroundings
 from gpa_lsp.report.history.store import History
 from gpa_lsp.report.kernel_lines import find_causes
@@ -78,3 +81,30 @@ def _read_modified(path: Path | None) -> int | None:
         return None if path is None else path.stat().st_mtime_ns
     except OSError:
         return None
+
+
+def draw_history(history: History, wanted: RunFilter, most_runs: int | None, folder: Path) -> str:
+    """The page of the kernels that match.
+
+    Args:
+        most_runs: of each kernel; None for all.
+
+    Raises:
+        InputError: the history cannot be read.
+        MissingToolError: what draws charts is not installed.
+    """
+    return render_history_page(
+        [_describe(run, course, folder) for run, course in build_courses(history, wanted, most_runs)]
+    )
+
+
+def _describe(newest: Run, course: TimeCourse, folder: Path) -> KernelPast:
+    measurement = newest.measurement
+    launch = measurement.launch
+    facts = (
+        measurement.key.device,
+        "" if launch.grid is None else f"grid {format_dim3(launch.grid)}",
+        "" if launch.block is None else f"block {format_dim3(launch.block)}",
+        show_path(measurement.key.home, folder),
+    )
+    return KernelPast(name=measurement.name, facts=facts, course=course)

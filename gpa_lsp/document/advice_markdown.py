@@ -4,30 +4,28 @@ import html
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpa_lsp.diagnosis.advice.model import Advice, Hotspot, Region
-from gpa_lsp.document.advice_text import ALTERNATIVES, BY_CODE, describe_run
+from gpa_lsp.document.advice_text import ALTERNATIVES, BY_CODE, describe_run, list_estimates
 from gpa_lsp.document.advice_words import (
     BY_COUNTERS,
     SECTION_TITLES,
+    count_silences,
     describe_hotspot,
     describe_matched,
     describe_scope,
     describe_small_regions,
     describe_speedup,
+    explain_silence,
     show_bound,
     show_estimate,
     show_interval,
 )
 from gpa_lsp.document.blame_words import describe_basis, describe_bounds
-from gpa_lsp.document.check_text import name_code_place, render_problem
+from gpa_lsp.document.check_text import describe_code_finding, name_code_place, render_problem
 from gpa_lsp.document.context_words import build_context_table
-from gpa_lsp.document.finding_words import describe_code_finding
 from gpa_lsp.document.findings import name_kernels
-from gpa_lsp.document.instruction_places import InstructionPlaces
 from gpa_lsp.document.layout import Align, read_plain
 from gpa_lsp.document.markdown_text import escape_markdown, quote_code, write_cell, write_sentence
-from gpa_lsp.document.places import PlaceNames
-from gpa_lsp.document.rule_estimates import list_estimates
-from gpa_lsp.document.silence_text import count_silences, explain_silence
+from gpa_lsp.document.places import InstructionPlaces, PlaceNames
 from gpa_lsp.foundation.numbers import (
     UNKNOWN,
     format_count,

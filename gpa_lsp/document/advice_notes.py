@@ -12,8 +12,7 @@ from gpa_lsp.diagnosis.advice.model import Advice, Hotspot
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.document.advice_words import NO_SASS, describe_bound, describe_cause, describe_matched, summarise_advice
 from gpa_lsp.document.findings import name_kernels
-from gpa_lsp.document.instruction_places import InstructionPlaces
-from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.places import InstructionPlaces, PlaceNames
 from gpa_lsp.foundation.locations import Frame
 from gpa_lsp.report.model import KernelReport, Report
 

@@ -2,7 +2,7 @@
 
 Rules are the optimizers. Graphs and code flows are left out: a pair of def and use is two places, which related locations already are.
 
-Source: as :mod:`gpa_lsp.document.sarif_parts`; section numbers below are of the same standard.
+Source: as :mod:`gpa_lsp.document.sarif`; section numbers below are of the same standard.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from gpa_lsp.document.advice_text import ALTERNATIVES
 from gpa_lsp.document.advice_words import describe_cause
 from gpa_lsp.document.markdown_text import escape_markdown
 from gpa_lsp.document.places import PlaceNames
-from gpa_lsp.document.sarif_parts import Json, SarifParts
+from gpa_lsp.document.sarif import Json, SarifParts
 from gpa_lsp.foundation.json_records import make_record
 from gpa_lsp.foundation.numbers import format_count_of
 from gpa_lsp.report.model import Report

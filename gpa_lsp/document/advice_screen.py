@@ -17,11 +17,11 @@ from gpa_lsp.document.advice_words import (
     describe_gain,
     describe_limit,
     describe_suggestion,
+    explain_silence,
 )
 from gpa_lsp.document.check_text import render_problem, render_problems
 from gpa_lsp.document.context_words import describe_contexts
 from gpa_lsp.document.findings import name_kernels
-from gpa_lsp.document.instruction_places import InstructionPlaces
 from gpa_lsp.document.layout import (
     ELLIPSIS,
     EMPTY_LINE,
@@ -36,9 +36,8 @@ from gpa_lsp.document.layout import (
     wrap,
 )
 from gpa_lsp.document.markdown_text import escape_markdown, quote_code, write_sentence
-from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.places import InstructionPlaces, PlaceNames
 from gpa_lsp.document.sampling_words import describe_time
-from gpa_lsp.document.silence_text import explain_silence
 from gpa_lsp.foundation.locations import write_place
 from gpa_lsp.foundation.numbers import (
     format_count,

@@ -2,26 +2,38 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from gpa_lsp.document.advice_piece_text import AdviceText, count_rest
+from msgspec import Struct
+
+from gpa_lsp.diagnosis.advice.model import Advice, Hotspot, Region
 from gpa_lsp.document.advice_words import (
     NO_SASS,
     SECTION_TITLES,
+    describe_hotspot,
+    describe_matched,
+    describe_region,
+    describe_rivals,
+    describe_scope,
+    describe_small_regions,
+    describe_speedup,
     find_best_advice,
     name_best_advice,
+    render_silences,
     show_estimate,
+    show_gain,
     summarise_advice,
 )
 from gpa_lsp.document.blame_words import describe_basis, describe_bounds
-from gpa_lsp.document.check_text import name_code_place, render_problems
+from gpa_lsp.document.check_text import describe_code_finding, name_code_place, render_problems
 from gpa_lsp.document.context_words import build_context_table
-from gpa_lsp.document.finding_words import describe_code_finding
 from gpa_lsp.document.findings import name_kernels
 from gpa_lsp.document.layout import (
     EMPTY_LINE,
     Align,
     Column,
     Line,
+    Span,
     Style,
+    count_cells,
     cut,
     hang,
     join_facts,
@@ -30,12 +42,19 @@ from gpa_lsp.document.layout import (
     text_line,
     wrap,
 )
-from gpa_lsp.document.places import PlaceNames
-from gpa_lsp.document.rule_estimates import list_estimates
+from gpa_lsp.document.places import InstructionPlaces, PlaceNames
 from gpa_lsp.document.sampling_words import describe_dropped, describe_time
-from gpa_lsp.document.silence_text import render_silences
-from gpa_lsp.foundation.numbers import format_count_of, format_duration_ns, format_launches, format_percent
-from gpa_lsp.report.model import KernelReport, Report
+from gpa_lsp.foundation.numbers import (
+    UNKNOWN,
+    format_count,
+    format_count_of,
+    format_duration_ns,
+    format_launches,
+    format_percent,
+    format_speedup,
+)
+from gpa_lsp.kernel.scopes import Scope
+from gpa_lsp.report.model import KernelReport, Report, RuleNote
 
 _REMARK_CELLS = 120  # Of a remark of the profiler; ``gpa-lsp report`` shows all of it
 
@@ -203,3 +222,193 @@ def _render_basis(kernel: KernelReport, width: int | None) -> Iterator[Line]:
     yield text_line("Basis", Style.HEADING)
     for name, sentence in basis:
         yield from hang((("  ", Style.PLAIN), (f"{name}: ", Style.DIM), (sentence, Style.PLAIN)), width)
+
+
+_INSTRUCTION_CELLS = 64
+_SOURCE_CELLS = 60
+_LEAST_SOURCE_CELLS = 12
+_BODY = 9  # Where the text of a piece of advice starts, behind its estimate
+
+_MAX_HOTSPOTS = 3  # Pairs shown per region; what is cut is counted
+
+
+class AdviceText:
+    """Pieces of advice of one kernel.
+
+    Args:
+        kernel: the kernel.
+        places: how sources are shown.
+        width: characters per line; None for as many as it takes.
+    """
+
+    def __init__(self, kernel: KernelReport, places: PlaceNames, width: int | None) -> None:
+        self._kernel = kernel
+        self._places = places
+        self._width = width
+        self._instructions = InstructionPlaces(kernel, places)
+
+    def render(self, advice: Advice, every: Sequence[Advice]) -> Iterator[Line]:
+        """One piece of advice, with those that share its samples named."""
+        head = f"  {show_estimate(advice.speedup)}"
+        yield (
+            (head.ljust(_BODY), style_of_share(1 - 1 / max(1.0, advice.speedup.estimate))),
+            (advice.title, Style.TITLE),
+            (f"  {advice.optimizer}", Style.DIM),
+        )
+        yield from self._write(describe_speedup(advice.speedup))
+        matched = describe_matched(advice)
+        if matched:
+            yield from self._write(matched)
+        rivals = describe_rivals(advice, every)
+        if rivals:
+            yield from self._write(f"alternative to: {rivals}", Style.DIM)
+        if advice.rank_reason:
+            yield from self._write(advice.rank_reason, Style.DIM)
+        if advice.hint:
+            yield from self._write(advice.hint)
+        shown = advice.worthy_regions
+        for number, region in enumerate(shown, start=1):
+            hint = "" if region.hint == advice.hint else region.hint
+            yield from self._render_region(advice, region, hint, number)
+        rest = len(advice.regions) - len(shown)
+        if rest:
+            yield from self._write(f"and {describe_small_regions(rest)}", Style.DIM)
+        for caveat in advice.caveats:
+            yield from self._mark("caution: ", caveat, Style.WARNING)
+        if advice.reasons:
+            yield from self._mark("basis: ", "; ".join(advice.reasons), Style.DIM)
+
+    def _render_region(self, advice: Advice, region: Region, hint: str, number: int) -> Iterator[Line]:
+        yield self._head_region(region, number)
+        facts = [describe_region(advice, region)]
+        if len(advice.regions) > 1:
+            facts.append(f"alone {show_gain(region.speedup)}")
+        shown = region.hotspots[:_MAX_HOTSPOTS]
+        if region.hotspots:
+            hold = (
+                f"the {format_count(len(region.hotspots))} hottest pairs hold"
+                if len(region.hotspots) > 1
+                else "the hottest pair holds"
+            )
+            facts.append(f"{hold} {format_percent(region.density)}")
+        yield from wrap(join_facts(facts), self._width, indent=_BODY + 3)
+        if hint:
+            yield from wrap(hint, self._width, indent=_BODY + 3)
+        for hotspot in shown:
+            yield from self._render_hotspot(hotspot, region.scope)
+        yield from count_rest(len(region.hotspots) - len(shown), indent=_BODY + 3)
+
+    def _head_region(self, region: Region, number: int) -> Line:
+        words, place = describe_scope(region.scope, self._kernel, self._places)
+        spans: list[Span] = [
+            (" " * _BODY + f"{number}. {words}" + (" " if place else ""), Style.PLAIN),
+            (place, Style.PATH),
+        ]
+        scope = region.scope
+        source = (
+            None
+            if scope.file is None or not scope.line
+            else self._places.read_line(self._kernel, scope.file, scope.line)
+        )
+        room = _SOURCE_CELLS if self._width is None else self._width - sum(count_cells(text) for text, _ in spans) - 2
+        if source and room >= _LEAST_SOURCE_CELLS:
+            spans.append(("  " + cut(source, min(room, _SOURCE_CELLS)), Style.CODE))
+        return tuple(spans)
+
+    def _render_hotspot(self, hotspot: Hotspot, region: Scope) -> Iterator[Line]:
+        ratio = hotspot.samples / self._kernel.total_samples if self._kernel.total_samples else 0.0
+        percent = format_percent(ratio)
+        lead = " " * (_BODY + 3)
+        pieces: list[list[Span]] = [
+            [(lead, Style.PLAIN), (f"{percent:>7}  ", style_of_share(ratio)), *self._show_instruction(hotspot.def_row)]
+        ]
+        if hotspot.use_row is not None:
+            pieces.append([("→ ", Style.DIM), *self._show_instruction(hotspot.use_row)])
+        facts = " · ".join(describe_hotspot(hotspot, region))
+        indent = count_cells(lead) + 9
+        lines = _pack(pieces, self._width, indent)
+        yield from lines
+        if facts:
+            yield from wrap(facts, self._width, indent=indent, style=Style.DIM)
+
+    def _show_instruction(self, row: int) -> list[Span]:
+        text = self._kernel.instructions.texts[row]
+        spans: list[Span] = []
+        for part in self._instructions.show(row):
+            spans += [(" < ", Style.DIM), (part, Style.PATH)] if spans else [(part, Style.PATH)]
+        if text:
+            spans.append(("  " + cut(text, _INSTRUCTION_CELLS), Style.CODE))
+        return spans
+
+    def _write(self, text: str, style: Style = Style.PLAIN) -> Iterator[Line]:
+        yield from wrap(text, self._width, indent=_BODY, style=style)
+
+    def _mark(self, word: str, text: str, style: Style) -> Iterator[Line]:
+        line = ((" " * _BODY, Style.PLAIN), (word, style), (text, Style.PLAIN if style is not Style.DIM else Style.DIM))
+        yield from hang(line, self._width, indent=_BODY)
+
+
+def _pack(pieces: Sequence[Sequence[Span]], width: int | None, indent: int) -> Iterator[Line]:
+    """Pieces on one line as long as they fit, and on lines of their own otherwise."""
+    line: list[Span] = []
+    used = 0
+    for piece in pieces:
+        cells = sum(count_cells(text) for text, _ in piece)
+        if line and width is not None and used + 2 + cells > width:
+            yield tuple(line)
+            line, used = [(" " * (indent - 2), Style.PLAIN)], indent - 2
+        elif line:
+            line.append(("  ", Style.PLAIN))
+            used += 2
+        line.extend(piece)
+        used += cells
+    yield tuple(line)
+
+
+def count_rest(count: int, indent: int) -> Iterator[Line]:
+    """A line that says how much was cut; none where nothing was."""
+    if count:
+        yield text_line(" " * indent + f"and {format_count(count)} more", Style.DIM)
+
+
+class RuleEstimate(Struct, frozen=True, kw_only=True):
+    """One estimate of the profiler."""
+
+    rule: str  # the rule's name
+    text: str  # its remark
+    saved: str  # what it would save, in percent of run time
+    factor: str  # the same as a speedup
+    base: str  # percent of what
+
+
+def list_estimates(kernel: KernelReport) -> tuple[RuleEstimate, ...]:
+    """Those of the longest launch that has any; of the whole kernel first, then largest first."""
+    launches = sorted(kernel.launches, key=lambda launch: -(launch.duration_ns or 0.0))
+    for launch in launches:
+        notes = [note for note in dict.fromkeys(launch.rules) if note.speedup_percent]
+        if notes:
+            notes.sort(key=lambda note: (not note.speedup_is_global, -(note.speedup_percent or 0.0), note.rule))
+            return tuple(_describe_estimate(note) for note in notes)
+    return ()
+
+
+def convert_saving(percent: float) -> float | None:
+    """A percentage of run time saved as a factor, 1 / (1 - x); None for what cannot be, all of it and more.
+
+    >>> convert_saving(50.0), convert_saving(100.0)
+    (2.0, None)
+    """
+    left = 1 - percent / 100
+    return 1 / left if left > 0 else None
+
+
+def _describe_estimate(note: RuleNote) -> RuleEstimate:
+    percent = note.speedup_percent or 0.0
+    factor = convert_saving(percent)
+    return RuleEstimate(
+        rule=note.rule,
+        text=note.text,
+        saved=format_percent(percent / 100),
+        factor=UNKNOWN if factor is None else format_speedup(factor),
+        base="the kernel" if note.speedup_is_global else "its part",
+    )

@@ -11,12 +11,12 @@ from gpa_lsp.document.answer_text import (
     describe_movement,
     describe_share,
     draw_ceiling_bar,
+    list_answers,
     show_place,
 )
 from gpa_lsp.document.layout import count_cells, cut
 from gpa_lsp.document.markdown_text import escape_markdown, quote_code, write_cell, write_sentence
 from gpa_lsp.document.places import PlaceNames
-from gpa_lsp.document.starlight_text import list_answers
 from gpa_lsp.foundation.numbers import Quantity, format_count, format_percent, format_quantity
 from gpa_lsp.foundation.prose import join
 from gpa_lsp.report.model import KernelReport

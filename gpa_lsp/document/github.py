@@ -5,8 +5,7 @@ from pathlib import PurePath
 
 from gpa_lsp.document.advice_notes import AdviceNote, describe_note
 from gpa_lsp.document.advice_words import show_estimate
-from gpa_lsp.document.check_text import name_place
-from gpa_lsp.document.finding_words import describe_code_finding, describe_finding, describe_problem
+from gpa_lsp.document.check_text import describe_code_finding, describe_finding, describe_problem, name_place
 from gpa_lsp.document.findings import Finding, list_code_findings
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.foundation.errors import Problem, ProblemSeverity

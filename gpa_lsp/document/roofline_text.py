@@ -5,6 +5,7 @@ The first line says what the kernel comes closest to; the second where it stands
 
 from collections.abc import Iterator, Sequence
 
+from gpa_lsp.diagnosis.advice.model import SM_UNIT, KernelAdvice, UnitUse
 from gpa_lsp.diagnosis.analyses.answers import Bar, Missing
 from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline, Point, Roof, Roofline
 from gpa_lsp.document.answer_text import describe_missing, draw_ceiling_bar
@@ -19,7 +20,7 @@ from gpa_lsp.foundation.numbers import (
     format_percent,
     format_speedup,
 )
-from gpa_lsp.foundation.prose import Sentence, factor, join, percent, say
+from gpa_lsp.foundation.prose import Code, Sentence, factor, join, percent, say
 from gpa_lsp.gpu.device.model import ClockBasis, Clocks, Machine, MemoryLevel
 
 BAR_CELLS = 20
@@ -191,3 +192,26 @@ def _say_nothing(missing: Sequence[Missing], machine: Machine) -> tuple[Sentence
     if not missing:
         return first, join(machine.doubts[:1])
     return first, describe_missing(missing[0])
+
+
+def describe_roofs(advice: KernelAdvice) -> Sentence:
+    """The nearest ceiling and the others; or which section of the profiler would tell."""
+    if not advice.units:
+        option = Code(text="--section SpeedOfLight")
+        return say("how close the kernel is to its ceilings is unknown: collect {option}", option=option)
+    nearest, *others = sorted(advice.units, key=_measure_nearness, reverse=True)
+    text = say("{unit} at {share} of its peak", unit=_name(nearest), share=percent(nearest.achieved_ratio))
+    if nearest.ceiling_ratio < 1:
+        text = say("{text} (practical maximum {share})", text=text, share=percent(nearest.ceiling_ratio))
+    listed = join(
+        (say("{unit} {share}", unit=_name(unit), share=percent(unit.achieved_ratio)) for unit in others), ", "
+    )
+    return join((text, listed), "; ")
+
+
+def _measure_nearness(unit: UnitUse) -> float:
+    return unit.achieved_ratio / unit.ceiling_ratio if unit.ceiling_ratio else 0.0
+
+
+def _name(unit: UnitUse) -> str:
+    return "the SMs' busiest unit" if unit.name == SM_UNIT else unit.name

@@ -12,8 +12,7 @@ from gpa_lsp.diagnosis.advice.static_model import StaticFinding
 from gpa_lsp.diagnosis.advice.warp_facts import WarpFacts
 from gpa_lsp.diagnosis.analyses.static.model import KernelStatics
 from gpa_lsp.document.places import PlaceNames
-from gpa_lsp.document.sarif import make_code_rule
-from gpa_lsp.document.sarif_parts import BASE_ID, Json, SarifParts, make_artifact_uri
+from gpa_lsp.document.sarif import BASE_ID, Json, SarifParts, make_artifact_uri, make_code_rule
 from gpa_lsp.document.static_text import describe_static
 from gpa_lsp.execution.compiler.model import CompilerMessage
 from gpa_lsp.execution.prediction.static_source import SourceStatics

@@ -6,8 +6,7 @@ from pathlib import Path
 from gpa_lsp.diagnosis.advice.find_statics import KernelFindings
 from gpa_lsp.diagnosis.advice.static_model import StaticFinding
 from gpa_lsp.diagnosis.analyses.static.model import describe_resources
-from gpa_lsp.document.check_text import SEVERITY_STYLES, render_problem
-from gpa_lsp.document.finding_words import describe_by_code
+from gpa_lsp.document.check_text import SEVERITY_STYLES, describe_by_code, render_problem
 from gpa_lsp.document.github import make_command
 from gpa_lsp.document.layout import Line, Style, hang
 from gpa_lsp.document.places import PlaceNames

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gpa_lsp.document.markdown_text import begin_paragraph
-from gpa_lsp.editor.lines.causes import CauseLine, RemedyAnchor
+from gpa_lsp.editor.lines.index import CauseLine, RemedyAnchor
 from gpa_lsp.foundation.numbers import format_count, format_count_of, format_percent
 from gpa_lsp.foundation.visible_text import make_one_line, make_visible
 

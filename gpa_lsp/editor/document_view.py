@@ -1,20 +1,29 @@
 """One open document with the measurements that belong to its lines as they are now. Features answer from it and from nothing else."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from msgspec import Struct
 
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.lines.anchors import choose_anchor, find_definitions
-from gpa_lsp.editor.lines.causes import CauseLine, RemedyAnchor, make_cause_line, place_remedies
 from gpa_lsp.editor.lines.finder import LineFinder
-from gpa_lsp.editor.lines.index import CauseEntry, HotEntry, MeasuredText, ValueEntry, index_lines
+from gpa_lsp.editor.lines.index import (
+    CauseEntry,
+    CauseLine,
+    HotEntry,
+    LineTable,
+    MeasuredText,
+    RemedyAnchor,
+    ValueEntry,
+    index_lines,
+    make_cause_line,
+    order_entry,
+    place_remedies,
+)
 from gpa_lsp.editor.lines.metric_values import MetricValue
-from gpa_lsp.editor.lines.placed import PlacedLines
 from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.lines.positions import Positions, UnitCounter
-from gpa_lsp.editor.lines.stale import find_stale_lines
 from gpa_lsp.editor.predicted.view import PlacedPredictions, PredictedState, place_predictions
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
@@ -23,7 +32,7 @@ from gpa_lsp.editor.static.view import PlacedStatics, StaticState, place_code_fi
 from gpa_lsp.editor.timed.view import TimedAnchor, TimedState, place_times
 from gpa_lsp.foundation.file_stamps import Stamp
 from gpa_lsp.foundation.shared_facts import SharedFacts
-from gpa_lsp.report.line_map import split_lines
+from gpa_lsp.report.line_map import LineMap, split_lines
 from gpa_lsp.report.measured_files import MeasuredFile
 
 if TYPE_CHECKING:
@@ -79,6 +88,123 @@ class KernelAnchor(Struct, frozen=True, kw_only=True):
     is_edited: bool  # the document changed since the measurement
     is_withheld: bool = False  # the document may not be what was measured, and nothing is shown on its lines
     is_unverified: bool = False  # it may not be, and what is shown on its lines is marked
+
+
+_Entry = TypeVar("_Entry", HotEntry, CauseEntry, ValueEntry)
+_Line = TypeVar("_Line")
+
+
+class PlacedLines(Mapping[int, tuple[_Line, ...]], Generic[_Entry, _Line]):
+    """Current line → what kernels say of it, largest share first; lines in ascending order.
+
+    Args:
+        texts: what was measured.
+        pick: of a text, what is wanted.
+        finder: maps measured lines to the document's.
+        make: (entry, whether other lines were edited since) → what is said of the line.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[MeasuredText],
+        pick: Callable[[MeasuredText], LineTable[_Entry]],
+        finder: LineFinder,
+        make: Callable[[_Entry, bool], _Line],
+    ) -> None:
+        self._finder = finder
+        self._make: Callable[[_Entry, bool], _Line] = make
+        self._made: dict[int, tuple[_Line, ...]] = {}
+        self._lines: tuple[int, ...] | None = None
+        self._parts: list[tuple[MeasuredFile, LineTable[_Entry], Mapping[int, int]]] = [
+            (text.file, pick(text), finder.map_back(text.file)) for text in texts
+        ]
+
+    def __getitem__(self, line: int) -> tuple[_Line, ...]:
+        known = self._made.get(line)
+        if known is None:
+            known = self._made[line] = tuple(self._build(line))
+        if not known:
+            raise KeyError(line)
+        return known
+
+    def __contains__(self, line: object) -> bool:
+        return isinstance(line, int) and any(
+            measured_of.get(line) in table.by_line for _, table, measured_of in self._parts
+        )
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._list_lines())
+
+    def __len__(self) -> int:
+        return len(self._list_lines())
+
+    def find_top(self, line: int) -> _Line | None:
+        """What the kernel with the largest share says of a line, and nothing is made for the others; None for a line without measurements."""
+        tops = [
+            (entries[0], file)
+            for file, table, measured_of in self._parts
+            if (entries := table.by_line.get(measured_of.get(line, 0), ()))
+        ]
+        top = min(tops, key=lambda one: order_entry(one[0]), default=None)
+        return None if top is None else self._make(top[0], self._finder.is_edited(top[1]))
+
+    def list_above(self, least_ratio: float) -> list[int]:
+        """Lines of which some kernel has at least a share, ascending; nothing is made for the others."""
+        found: set[int] = set()
+        for file, table, _ in self._parts:
+            found.update(
+                line for measured in table.list_above(least_ratio) if (line := self._finder.find(file, measured))
+            )
+        return sorted(found)
+
+    def measure_above(self, least_ratio: float) -> dict[int, float]:
+        """The same lines with the largest share that some kernel has of each."""
+        found: dict[int, float] = {}
+        for file, table, _ in self._parts:
+            for measured in table.list_above(least_ratio):
+                line = self._finder.find(file, measured)
+                if line:
+                    found[line] = max(found.get(line, 0.0), table.by_line[measured][0].share_ratio)
+        return found
+
+    def list_leading(self) -> frozenset[int]:
+        """Lines that are among the hottest of some kernel, however little that is."""
+        return frozenset(
+            line
+            for file, table, _ in self._parts
+            for measured in table.leading
+            if (line := self._finder.find(file, measured))
+        )
+
+    def list_tops(self, least_ratio: float) -> list[tuple[int, _Line]]:
+        """The same lines, each with what the kernel with the largest share says of it."""
+        found = ((line, self.find_top(line)) for line in self.list_above(least_ratio))
+        return [(line, top) for line, top in found if top is not None]
+
+    def _list_lines(self) -> tuple[int, ...]:
+        if self._lines is None:
+            self._lines = tuple(
+                sorted(
+                    {
+                        line
+                        for _, table, measured_of in self._parts
+                        for line, measured in measured_of.items()
+                        if measured in table.by_line
+                    }
+                )
+            )
+        return self._lines
+
+    def _build(self, line: int) -> Iterator[_Line]:
+        """One text's entries are in order; those of several have to be put in order first."""
+        found: list[tuple[_Entry, bool]] = []
+        for file, table, measured_of in self._parts:
+            entries = table.by_line.get(measured_of.get(line, 0), ())
+            is_edited = bool(entries) and self._finder.is_edited(file)
+            found.extend((entry, is_edited) for entry in entries)
+        if len(self._parts) > 1:
+            found.sort(key=lambda one: order_entry(one[0]))
+        return (self._make(entry, is_edited) for entry, is_edited in found)
 
 
 class DocumentView(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, weakref=True):
@@ -262,3 +388,71 @@ def _place_anchors(view: DocumentView) -> tuple[KernelAnchor, ...]:
                 )
             )
     return tuple(sorted(anchors, key=lambda anchor: anchor.line))
+
+
+# Lines that were changed since they were measured: they carry no numbers, and the editor says so instead of saying
+# nothing.
+#
+# A line is stale when it stands in the place of a measured line that had something to say and cannot be found any
+# more. Where a stretch of lines was replaced by as many, each stands for the one it replaced; else all lines of the
+# stretch do. A stretch that was deleted leaves nothing to mark.
+
+
+def find_stale_lines(
+    texts: Sequence[MeasuredText],
+    finder: LineFinder,
+    *,
+    lines: Sequence[str],
+    settings: Settings,
+    measured: Sequence[Container[int]],
+) -> tuple[int, ...]:
+    """The stale lines of a document, ascending and 1-based."""
+    stale: set[int] = set()
+    for text in texts:
+        line_map = finder.map(text.file)
+        if line_map is not None and not line_map.unchanged and finder.knows(text.file):
+            stale.update(_mark_gaps(text, line_map, settings.least_share_ratio, lines))
+    return tuple(line for line in sorted(stale) if not any(line in some for some in measured))
+
+
+class Gap(Struct, frozen=True, kw_only=True):
+    """A stretch of lines without partners; both spans are 1-based, half-open, and may be empty."""
+
+    old_start: int
+    old_end: int
+    new_start: int
+    new_end: int
+
+
+def list_gaps(line_map: LineMap, line_count: int) -> Iterator[Gap]:
+    """The stretches between lines that were found again, where lines are missing on both sides.
+
+    >>> one = LineMap(current_lines=(1, 0, 0, 4), unchanged=False)
+    >>> [(gap.old_start, gap.old_end, gap.new_start, gap.new_end) for gap in list_gaps(one, 4)]
+    [(2, 4, 2, 4)]
+    """
+    old_start, new_start = 1, 1
+    for old_line, new_line in enumerate((*line_map.current_lines, line_count + 1), start=1):
+        if not new_line:
+            continue
+        if old_start < old_line and new_start < new_line:
+            yield Gap(old_start=old_start, old_end=old_line, new_start=new_start, new_end=new_line)
+        old_start, new_start = old_line + 1, new_line + 1
+
+
+def _mark_gaps(text: MeasuredText, line_map: LineMap, least_ratio: float, lines: Sequence[str]) -> Iterator[int]:
+    hot = {*text.hot.list_above(least_ratio), *text.causes.list_above(least_ratio)}
+    measured = text.file.lines
+    for gap in list_gaps(line_map, len(lines)):
+        lost = [line for line in range(gap.old_start, gap.old_end) if line in hot]
+        if not lost:
+            continue
+        is_as_long = gap.old_end - gap.old_start == gap.new_end - gap.new_start
+        shift = gap.new_start - gap.old_start
+        standing = [line + shift for line in lost] if is_as_long else range(gap.new_start, gap.new_end)
+        before = () if measured is None else {line.strip() for line in measured[gap.old_start - 1 : gap.old_end - 1]}
+        for line in standing:
+            now = lines[line - 1].strip()
+            # A line that says what one of the lost lines said was not changed: there are several of it, and nobody can tell which one it is.
+            if now not in before and any(character.isalnum() for character in now):
+                yield line

@@ -5,8 +5,7 @@ from datetime import tzinfo
 
 from gpa_lsp.document.launch_place_words import describe_times
 from gpa_lsp.document.markdown_text import embed_picture, write_sentence
-from gpa_lsp.document.moments import format_moment_briefly
-from gpa_lsp.document.time_course_words import describe_course, draw_blocks
+from gpa_lsp.document.time_course_words import describe_course, draw_blocks, format_moment_briefly
 from gpa_lsp.foundation.numbers import format_change, format_count, format_count_of, format_duration_ns, format_percent
 from gpa_lsp.foundation.visible_text import make_one_line
 from gpa_lsp.kernel.names import shorten_name
@@ -91,7 +90,7 @@ def describe_course_of(history: KernelHistory | None, *, is_drawn: bool) -> str:
     if course is None or not said:
         return ""
     # It knows the colours of stall reasons, which the answer to initialize must not wait for.
-    from gpa_lsp.document.time_course_picture import draw_course_picture
+    from gpa_lsp.document.stall_picture import draw_course_picture
 
     picture = draw_course_picture(course) if is_drawn else None
     if picture is None:

@@ -7,8 +7,8 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from gpa_lsp.editor.document_view import HotLine, ValueLine
-from gpa_lsp.editor.lines.causes import CauseLine
 from gpa_lsp.editor.lines.heat import HeatKind, label_cause, measure_heat
+from gpa_lsp.editor.lines.index import CauseLine
 from gpa_lsp.editor.lines.metric_values import label_value, measure_values
 from gpa_lsp.editor.lines.names import read_text, shorten_text
 from gpa_lsp.editor.lines.places import Place

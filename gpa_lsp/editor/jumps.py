@@ -1,21 +1,25 @@
 """From a line to what it waits for, and to who waits for it: in sources by their lines, in SASS documents by instruction."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpa_lsp.editor.counterparts import Counterpart, describe_counterpart, gather_counterparts
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.lines.causes import CauseLine
+from gpa_lsp.editor.lines.index import CauseLine
 from gpa_lsp.editor.lines.names import name_line
+from gpa_lsp.editor.lines.places import Counterpart, describe_counterpart, gather_counterparts
 from gpa_lsp.editor.lines.positions import Positions, UnitCounter
-from gpa_lsp.editor.model import Jump, Location
+from gpa_lsp.editor.model import ChainLink, Jump, Location
+from gpa_lsp.editor.sass import chains as of_instructions
 from gpa_lsp.editor.sass import jumps as sass_jumps
-from gpa_lsp.editor.sass.library import is_sass_uri
-from gpa_lsp.editor.sass.model import SassDocument, is_same_code
+from gpa_lsp.editor.sass.chains import InstructionStep
+from gpa_lsp.editor.sass.library import SassDocument, is_same_code, is_sass_uri
 from gpa_lsp.editor.session_view import SassLibrary, SessionView
 from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.editor.source import chains as of_lines
+from gpa_lsp.editor.source.chains import ChainStep
 from gpa_lsp.foundation.numbers import format_percent
 
-if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
+if TYPE_CHECKING:
     from gpa_lsp.report.pairs import LinePair
 
 _MOST_JUMPS = 20  # Nobody chooses among more
@@ -145,3 +149,28 @@ class _RowFinder:
             return None  # the client holds the text of an earlier build
         positions = Positions(lines=document.lines, units=self._units)
         return Location(uri=uri, range=positions.find_span(*document.find_place(row)))
+
+
+def list_incoming(session: SessionView, data: object) -> list[ChainLink] | None:
+    """What an item's line or instruction waits for, most samples first; None for an item that is none of ours or is not there any more."""
+    found = of_instructions.list_incoming(session, data)
+    return of_lines.list_incoming(session, data) if found is None else found
+
+
+def list_outgoing(session: SessionView, data: object) -> list[ChainLink] | None:
+    """Who waits for an item's line or instruction, most samples first; None for an item that is none of ours or is not there any more."""
+    found = of_instructions.list_outgoing(session, data)
+    return of_lines.list_outgoing(session, data) if found is None else found
+
+
+def list_chain(
+    session: SessionView, uri: str, line: int, *, is_incoming: bool
+) -> Sequence[ChainStep | InstructionStep]:
+    """What a line (1-based) is stalled on, or what is stalled on it, most samples first."""
+    if is_sass_uri(uri):
+        return of_instructions.list_chain(session, uri, line, is_incoming=is_incoming)
+    view = session.view(uri)
+    cause = None if view is None else of_lines.choose_kernel(view, line)
+    if cause is None:
+        return []
+    return of_lines.list_steps(session.places, cause.shown, cause.place, is_incoming=is_incoming)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpa_lsp.editor.snapshot import VisibleKernel
 
 if TYPE_CHECKING:
-    from gpa_lsp.editor.sass.model import SassDocument
+    from gpa_lsp.editor.sass.library import SassDocument
     from gpa_lsp.editor.source.fixes import Fix
     from gpa_lsp.editor.verified.results import FixJob
 
@@ -46,17 +46,6 @@ def warm_up() -> None:
     """Import and read what the first answers need while the first results are being made."""
     from gpa_lsp.code.binary.opcode_words import describe_words
     from gpa_lsp.document import answer_markdown, roofline_picture, roofline_text, stall_picture  # noqa: F401
-    from gpa_lsp.editor import chains, hot_spots, jumps, kernels  # noqa: F401
-    from gpa_lsp.editor.sass import (  # noqa: F401
-        columns,
-        document,
-        hot_rows,
-        instruction_hover,
-        operand_hover,
-        stall_hover,
-        tokens,
-        value_trace,
-    )
     from gpa_lsp.editor.source import actions  # noqa: F401
 
     describe_words("LDG")  # reads them all

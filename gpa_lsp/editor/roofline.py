@@ -30,8 +30,7 @@ def describe_known_roofs_of(shown: VisibleKernel, *, with_bars: bool) -> str:
 def describe_roofs_of(shown: VisibleKernel, *, with_bars: bool = True) -> str:
     """How close a kernel is to its roofs, as Markdown; empty for one that was not measured, or not judged."""
     from gpa_lsp.document.markdown_text import write_sentence
-    from gpa_lsp.document.roof_words import describe_roofs
-    from gpa_lsp.document.roofline_text import describe_roofline, render_roofline_markdown
+    from gpa_lsp.document.roofline_text import describe_roofline, describe_roofs, render_roofline_markdown
 
     report, roofline = shown.kernel.report, find_roofline(shown)
     if not report.launches:

@@ -5,7 +5,7 @@ from typing import Protocol
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.places import PlaceFinder
-from gpa_lsp.editor.sass.model import SassDocument, SassView
+from gpa_lsp.editor.sass.library import SassDocument, SassView
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
 from gpa_lsp.editor.verified.results import FixVerifier

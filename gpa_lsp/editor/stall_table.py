@@ -102,7 +102,7 @@ def label_called(samples: float, total: int, where: str | None = None) -> str:
 
 def summarise_line(line: HotLine) -> str:
     """A line as one sentence, in the words of the command line."""
-    from gpa_lsp.document.finding_words import describe_finding
+    from gpa_lsp.document.check_text import describe_finding
 
     return describe_finding(_make_finding(line))
 

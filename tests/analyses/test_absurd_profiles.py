@@ -20,7 +20,7 @@ from gpa_lsp.document.answer_markdown import render_answers_markdown
 from gpa_lsp.document.html_report.page import render_html_report
 from gpa_lsp.document.layout import join_lines
 from gpa_lsp.document.places import PlaceNames
-from gpa_lsp.document.roofline_page.page import render_roofline_page
+from gpa_lsp.document.roofline_page import render_roofline_page
 from gpa_lsp.document.roofline_picture import draw_roofline_picture
 from gpa_lsp.document.roofline_report import render_rooflines
 from gpa_lsp.document.roofline_text import render_roofline_markdown

@@ -24,7 +24,7 @@ from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.lines.positions import Positions
 from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.sass.hints import list_hints
-from gpa_lsp.editor.sass.model import SassDocument, SassView
+from gpa_lsp.editor.sass.library import SassDocument, SassView
 from gpa_lsp.editor.sass.operand_spans import has_target, scan_operand
 from gpa_lsp.editor.sass.outline import list_folds, list_symbols
 from gpa_lsp.editor.sass.tokens import InstructionEncoder, encode_tokens

@@ -20,10 +20,10 @@ from gpa_lsp.code.binary.disassembler import disassemble
 from gpa_lsp.code.control_flow.build import build_flow_graph
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.editor.model import Position
-from gpa_lsp.editor.sass import chains, hover, navigation
+from gpa_lsp.editor.sass import chains, hover, jumps
 from gpa_lsp.editor.sass.document import build_document
-from gpa_lsp.editor.sass.model import SassView
-from gpa_lsp.editor.sass.operand_values import list_values
+from gpa_lsp.editor.sass.library import SassView
+from gpa_lsp.editor.sass.operand_spans import list_values
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.model import KernelReport
@@ -39,9 +39,9 @@ Question = Callable[[SassView, Position], object]
 
 QUESTIONS: Mapping[str, Question] = {
     "hover": hover.describe_hover,
-    "definition": navigation.find_definition,
-    "references": lambda view, place: navigation.find_references(view, place, with_declarations=True),
-    "highlight": navigation.find_highlights,
+    "definition": jumps.find_definition,
+    "references": lambda view, place: jumps.find_references(view, place, with_declarations=True),
+    "highlight": jumps.find_highlights,
     "incoming": lambda view, place: _ask_chain(view, place, is_incoming=True),
     "outgoing": lambda view, place: _ask_chain(view, place, is_incoming=False),
 }

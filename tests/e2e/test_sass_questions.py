@@ -5,9 +5,9 @@ import random
 import pytest
 
 from gpa_lsp.diagnosis.blame.model import Dependency
-from gpa_lsp.editor.sass import chains, hover, navigation
+from gpa_lsp.editor.sass import chains, hover, jumps
 from gpa_lsp.editor.sass.document import build_document
-from gpa_lsp.editor.sass.operand_values import list_values
+from gpa_lsp.editor.sass.operand_spans import list_values
 from gpa_lsp.report.code_queries import find_defs, find_uses
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.pipeline import analyse
@@ -54,9 +54,9 @@ def test_everything_can_be_asked(name: str) -> None:
                 place = view.positions.find_place(int(view.document.line_of_row[row]), column)
                 found = hover.describe_hover(view, place)
                 assert found is not None and texts[row] in found.text
-                navigation.find_definition(view, place)
-                navigation.find_highlights(view, place)
-                places = navigation.find_references(view, place, with_declarations=True)
+                jumps.find_definition(view, place)
+                jumps.find_highlights(view, place)
+                places = jumps.find_references(view, place, with_declarations=True)
                 if value is not None and value.resources and value.is_read:
                     assert places, (row, texts[row])
                 asked += 1

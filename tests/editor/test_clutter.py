@@ -9,8 +9,7 @@ from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.model import Hint
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import LoadedProfile
-from gpa_lsp.editor.source.hints import MOST_CHARS, list_hints
-from gpa_lsp.editor.source.thinning import SCREEN_LINES, thin_out
+from gpa_lsp.editor.source.hints import MOST_CHARS, SCREEN_LINES, list_hints, thin_out
 from tests.editor.views import make_profile, make_view
 from tests.report_builder import build_kernel
 

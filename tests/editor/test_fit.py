@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.editor.lines.fit import judge_fit
+from gpa_lsp.editor.lines.anchors import judge_fit
 from gpa_lsp.editor.model import Hint
 from gpa_lsp.editor.protocol.features.gpa_heat import HeatMark, list_heat
 from gpa_lsp.editor.settings import Settings, UnverifiedChoice

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.code.ptx.parse import parse_ptx
-from gpa_lsp.document.prediction_page.page import build_rows
+from gpa_lsp.document.prediction_page import build_rows
 from gpa_lsp.editor.predicted.worker import list_faults
 from gpa_lsp.execution.compiler.compile import compile_source
 from gpa_lsp.execution.compiler.model import CompilerChoice, CompileSettings

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.lines.stale import list_gaps
+from gpa_lsp.editor.document_view import DocumentView, list_gaps
 from gpa_lsp.editor.protocol.features.gpa_heat import HeatMark, list_heat
 from gpa_lsp.editor.settings import Settings, UnverifiedChoice
 from gpa_lsp.report.line_map import map_lines

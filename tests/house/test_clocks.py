@@ -32,7 +32,6 @@ ALLOWED = {
     "editor/protocol/launch_recording.py": "the user's program is ended with the server",
     "editor/protocol/loader.py": "files have an age, and an editor is not told more often than it can draw",
     "editor/protocol/measure_on_save.py": "the user's program is ended with the server",
-    "editor/protocol/measure_progress.py": "a bar is drawn for a person",
     "editor/protocol/profile_reader.py": "what a person waits for is sent early",
     "editor/protocol/server.py": "a stream that nobody reads is left",
     "editor/protocol/session.py": "an editor waits for an answer",

@@ -16,9 +16,9 @@ from gpa_lsp.document.findings import find_findings, name_kernels
 from gpa_lsp.document.github import render_advice_github, render_github
 from gpa_lsp.document.html_report.addresses import KernelAddresses
 from gpa_lsp.document.html_report.advice_cards import AdviceCards
+from gpa_lsp.document.html_report.code_columns import TextPool
 from gpa_lsp.document.html_report.kernel_section import build_sources
 from gpa_lsp.document.html_report.page import build_groups
-from gpa_lsp.document.html_report.pool import TextPool
 from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.document.layout import read_plain
 from gpa_lsp.document.places import PlaceNames
@@ -41,15 +41,14 @@ FORMATTER = "foundation/numbers.py"
 READ_BY_NOBODY = {
     "editor/sass/operand_hover.py": "a constant rounded to single precision, which is then written as Python writes it",
     "diagnosis/rewrites/kinds/single_precision_literals.py": "a literal of a source",
-    "document/charts/chart_axes.py": "the values of ticks, which a chart draws by",
+    "document/charts/chart_frame.py": "the values of ticks, which a chart draws by",
     "document/charts/roofline_rows.py": "the coordinates of points, which a chart draws by",
     "document/roofline_picture.py": "the coordinates of an SVG",
     "document/stall_picture.py": "the coordinates of an SVG",
-    "document/time_course_picture.py": "the coordinates of an SVG",
 }
 """Numbers that are written, but not by the rules for what people read."""
 
-AXES = "document/charts/chart_axes.py"
+AXES = "document/charts/chart_frame.py"
 """Alone says how a chart itself writes the numbers beside its axes."""
 
 CHART_LIBRARIES = PACKAGE / "document" / "charts" / "assets" / "vega.js"  # not ours

@@ -9,7 +9,7 @@ import pytest
 
 from gpa_lsp.editor.protocol import greeting
 from gpa_lsp.editor.protocol.greeting import Greeting
-from gpa_lsp.editor.protocol.incoming import IncomingPipe
+from gpa_lsp.editor.protocol.wire import IncomingPipe
 from gpa_lsp.foundation.kept_files import FOLDER_VARIABLE, KeptFiles
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
 

@@ -8,7 +8,6 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
-from gpa_lsp.editor.predicted.machines import choose_machine
 from gpa_lsp.editor.predicted.results import (
     PredictedJob,
     PredictedResult,
@@ -17,6 +16,7 @@ from gpa_lsp.editor.predicted.results import (
     TrialsJob,
     TrialsResult,
 )
+from gpa_lsp.editor.predicted.trials import choose_machine
 from gpa_lsp.editor.protocol import emulation_schedule
 from gpa_lsp.editor.protocol.emulation_schedule import EmulationProcess, EmulationSchedule
 from gpa_lsp.editor.protocol.loader import ProgressDisplay

@@ -9,8 +9,8 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from gpa_lsp.editor.predicted.results import PredictedJob
-from gpa_lsp.editor.protocol import simulation_schedule
-from gpa_lsp.editor.protocol.simulation_schedule import SimulationProcess, SimulationSchedule
+from gpa_lsp.editor.protocol import simulations
+from gpa_lsp.editor.protocol.simulations import SimulationProcess, SimulationSchedule
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.simulated.results import SimulationJob, SimulationResult
 from gpa_lsp.foundation.processes.frames import Step
@@ -99,7 +99,7 @@ class Setting:
 
 @pytest_asyncio.fixture
 async def setting(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Setting]:
-    monkeypatch.setattr(simulation_schedule, "_PATIENCE_S", 0.01)
+    monkeypatch.setattr(simulations, "_PATIENCE_S", 0.01)
     made = Setting()
     yield made
     await made.schedule.leave()

@@ -22,9 +22,16 @@ from lsprotocol import types
 import gpa_lsp.editor.protocol
 from gpa_lsp.editor.protocol import wire
 from gpa_lsp.editor.protocol.client import make_sentence
-from gpa_lsp.editor.protocol.incoming import MOST_MESSAGE_BYTES, IncomingPipe, find_request_id
 from gpa_lsp.editor.protocol.server import MOST_WAITING_RECORDS, PatientHandler, VisibleFormatter
-from gpa_lsp.editor.protocol.wire import OutgoingPipe, Protocol, PyglsServer, make_converter
+from gpa_lsp.editor.protocol.wire import (
+    MOST_MESSAGE_BYTES,
+    IncomingPipe,
+    OutgoingPipe,
+    Protocol,
+    PyglsServer,
+    find_request_id,
+    make_converter,
+)
 from tests.patience import LIMIT_S, wait_until
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from gpa_lsp.document.history_page.page import KernelPast, render_history_page
+from gpa_lsp.document.history_page import KernelPast, render_history_page
 from gpa_lsp.report.history.model import Commit
 from tests.pages.accessibility import list_violations
 from tests.pages.browser import NARROW, OpenPage, open_page, wait_until

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Browser
 
-from gpa_lsp.document.prediction_page.page import render_prediction_page
+from gpa_lsp.document.prediction_page import render_prediction_page
 from gpa_lsp.execution.prediction.model import SourcePrediction
 from tests.pages.accessibility import list_violations
 from tests.pages.browser import NARROW, OpenPage, open_page, wait_until

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from gpa_lsp.document.page.embedding import embed_compressed, embed_json
-from gpa_lsp.document.page.frame import make_environment, render_page
+from gpa_lsp.document.page import embed_compressed, embed_json, make_environment, render_page
 from gpa_lsp.foundation.visible_text import make_visible
 from tests.pages.accessibility import list_violations
 from tests.pages.browser import open_page, wait_until

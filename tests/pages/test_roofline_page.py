@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from playwright.sync_api import Browser, Page, expect
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Missing, Movement
-from gpa_lsp.document.roofline_page.page import render_roofline_page
+from gpa_lsp.document.roofline_page import render_roofline_page
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.report.model import KernelReport
 from tests.pages.accessibility import list_violations

@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.blame.model import IssueCounts
+from gpa_lsp.document.advice_text import convert_saving, list_estimates
 from gpa_lsp.document.blame_words import describe_basis, describe_bounds, measure_causes
-from gpa_lsp.document.rule_estimates import convert_saving, list_estimates
 from gpa_lsp.report.model import KernelReport, RuleNote
 from tests.report_builder import build_kernel
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gpa_lsp.document import prediction_json
 from gpa_lsp.document.layout import join_lines
 from gpa_lsp.document.places import PlaceNames
-from gpa_lsp.document.prediction_page.page import render_prediction_page
+from gpa_lsp.document.prediction_page import render_prediction_page
 from gpa_lsp.document.prediction_text import render_prediction
 from gpa_lsp.document.static_markdown import render_statics_markdown
 from gpa_lsp.document.static_text import render_static, render_static_github

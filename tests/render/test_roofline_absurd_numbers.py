@@ -13,9 +13,9 @@ from gpa_lsp.document.answer_text import render_answers
 from gpa_lsp.document.charts.answer_chart import build_answer_chart
 from gpa_lsp.document.charts.roofline_chart import RooflineView, build_roofline_chart
 from gpa_lsp.document.layout import join_lines
-from gpa_lsp.document.page.embedding import embed_json
+from gpa_lsp.document.page import embed_json
 from gpa_lsp.document.places import PlaceNames
-from gpa_lsp.document.roofline_page.page import render_roofline_page
+from gpa_lsp.document.roofline_page import render_roofline_page
 from gpa_lsp.document.roofline_picture import describe_roofline_picture, draw_roofline_picture
 from gpa_lsp.document.roofline_report import render_rooflines
 from gpa_lsp.foundation.numbers import Quantity

@@ -8,8 +8,7 @@ import pytest
 
 from gpa_lsp.document.findings import find_findings
 from gpa_lsp.document.places import PlaceNames
-from gpa_lsp.document.sarif import build_sarif
-from gpa_lsp.document.sarif_parts import BASE_ID, make_artifact_uri
+from gpa_lsp.document.sarif import BASE_ID, build_sarif, make_artifact_uri
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.source_paths import SourceLocator
 from tests.render.examples import make_example

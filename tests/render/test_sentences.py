@@ -6,7 +6,7 @@ import pytest
 
 from gpa_lsp.document.html_report.page import render_html_report
 from gpa_lsp.document.markdown_text import write_cell, write_sentence
-from gpa_lsp.document.page.frame import explain_term, render_prose
+from gpa_lsp.document.page import explain_term, render_prose
 from gpa_lsp.foundation.glossary import TERMS
 from gpa_lsp.foundation.prose import Code, Place, Sentence, percent, say
 from tests.render.html_report.page_examples import make_page_example

@@ -98,7 +98,7 @@ def _print(
 
 def _make_rows(findings: "Sequence[Finding]", places: "PlaceNames") -> "Iterator[SavedFinding]":
     """The ``findings`` of a JSON report, in their order."""
-    from gpa_lsp.document.finding_words import describe_finding
+    from gpa_lsp.document.check_text import describe_finding
     from gpa_lsp.report.saved.report_records import SavedFinding
 
     for finding in findings:

@@ -194,7 +194,7 @@ def _tell(
     elif arguments.format == "text":
         write_output(join_lines(render_program(run, kernels, folder=Path.cwd())), arguments.output, terminal)
     else:
-        from gpa_lsp.document.program_json import make_program
+        from gpa_lsp.document.prediction_json import make_program
 
         write_output(json.dumps(make_program(run, kernels, described), indent=2) + "\n", arguments.output, terminal)
 

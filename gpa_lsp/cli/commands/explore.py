@@ -297,7 +297,7 @@ def _draw(exploration: "Exploration", suffix: str) -> bytes:
         return (json.dumps(make_exploration(exploration), indent=2) + "\n").encode()
     answer = answer_exploration(exploration)
     if suffix == ".html":
-        from gpa_lsp.document.prediction_page.page import render_answers_page
+        from gpa_lsp.document.prediction_page import render_answers_page
 
         title = f"Launch configurations of {exploration.kernel}"
         lead = f"{exploration.how.capitalize()}, not measured"

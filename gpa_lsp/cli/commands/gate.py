@@ -1,22 +1,30 @@
 """``gpa-lsp gate``: whether a change keeps to the budgets of its project."""
 
 import argparse
+import copy
 import json
 import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.gate_inputs import HISTORY, GateSide, load_remembered, load_side
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, add_filter_arguments, name_places
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, add_filter_arguments, load_report, name_places
 from gpa_lsp.cli.outputs import add_output_argument, refuse_standard_output, write_file
-from gpa_lsp.cli.static_check import parse_architecture
+from gpa_lsp.cli.static_check import SUFFIXES, parse_architecture
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.foundation.errors import InputError, ProblemSeverity
+from gpa_lsp.foundation.errors import GpaError, InputError, Problem, ProblemSeverity
 
 if TYPE_CHECKING:
+    from gpa_lsp.code.binary.model import Cubin
+    from gpa_lsp.diagnosis.advice.find_statics import KernelFindings
     from gpa_lsp.document.places import PlaceNames
-    from gpa_lsp.report.gate.model import Budgets, GateResult
+    from gpa_lsp.execution.prediction.model import KernelPrediction
+    from gpa_lsp.report.gate.model import Budgets, GateKernel, GateResult
+    from gpa_lsp.report.history.model import Measurement
+    from gpa_lsp.report.model import KernelReport
 
 _SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 
@@ -89,12 +97,24 @@ def _read_budgets(arguments: argparse.Namespace) -> "Budgets":
     return DEFAULT_BUDGETS if path is None else read_budgets(path)
 
 
+class GateSide(Struct, frozen=True, kw_only=True):
+    """One side of a gate."""
+
+    kernels: "tuple[GateKernel, ...]"  # to judge
+    problems: tuple[Problem, ...]  # met on the way
+
+    @property
+    def has_failed(self) -> bool:
+        """Part of it could not be read."""
+        return any(problem.severity is ProblemSeverity.ERROR for problem in self.problems)
+
+
 def _write_files(result: "GateResult", head: GateSide, places: "PlaceNames", arguments: argparse.Namespace) -> None:
     """Raises:
     InputError: a file cannot be written.
     """
     if arguments.sarif is not None:
-        from gpa_lsp.document.gate_sarif import build_gate_sarif
+        from gpa_lsp.document.gate_text import build_gate_sarif
         from gpa_lsp.report.model import Report
 
         log = build_gate_sarif(result, Report(problems=head.problems, kernels=()), places, Path.cwd())
@@ -102,7 +122,7 @@ def _write_files(result: "GateResult", head: GateSide, places: "PlaceNames", arg
     given = os.environ.get(_SUMMARY_VARIABLE)
     if arguments.summary is None and not given:
         return
-    from gpa_lsp.document.gate_markdown import render_gate_summary
+    from gpa_lsp.document.gate_text import render_gate_summary
 
     summary = render_gate_summary(result, places)
     if arguments.summary is not None:
@@ -126,6 +146,164 @@ def _print(result: "GateResult", places: "PlaceNames", arguments: argparse.Names
         terminal.write_text("".join(line + "\n" for line in render_gate_github(result, places)))
     else:
         terminal.write_lines(render_gate(result, places, terminal.width if terminal.is_interactive else None))
+
+
+HISTORY = "history"  # In place of a path: what was measured before, on this computer
+
+
+def load_side(paths: Sequence[Path], arguments: argparse.Namespace, terminal: Terminal) -> GateSide:
+    """The kernels of some paths.
+
+    Args:
+        arguments: with ``kernel``, ``map`` and ``arch``.
+
+    Raises:
+        InputError: ``--kernel`` names no kernel there is.
+    """
+    from gpa_lsp.report.gate.judge import describe_kernel
+
+    sources = [path for path in paths if path.suffix.lower() in SUFFIXES]
+    others = [path for path in paths if path not in sources]
+    kernels: list[GateKernel] = []
+    problems: list[Problem] = []
+    if others:
+        given = copy.copy(arguments)
+        given.paths = others
+        report = load_report(given, terminal)
+        problems.extend(report.problems)
+        codes = [_read_codes(path) for path in others]
+        kernels.extend(describe_kernel(kernel, _find_code(codes, kernel)) for kernel in report.kernels)
+    for source in sources:
+        try:
+            kernels.extend(_load_source(source, arguments, problems))
+        except GpaError as error:
+            problems.append(Problem.from_error(error))
+    return GateSide(kernels=tuple(kernels), problems=tuple(problems))
+
+
+def _load_source(path: Path, arguments: argparse.Namespace, problems: list[Problem]) -> "Iterable[GateKernel]":
+    """Compiled, and emulated where its launches are described; no host code is run."""
+    from gpa_lsp.code.binary.cubin import read_cubin
+    from gpa_lsp.execution.prediction.predict import predict_source
+    from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
+    from gpa_lsp.report.gate.judge import describe_kernel
+    from gpa_lsp.report.gather import AnalysedKernel, gather_report
+
+    predicted = predict_source(path, kernel=arguments.kernel, compute_capability=arguments.arch)
+    unit = predicted.statics.unit
+    if unit.cubin is None:
+        error = next((one for one in unit.messages if one.severity is ProblemSeverity.ERROR), None)
+        text = "it gave no code" if error is None else error.text
+        raise InputError(f"does not compile: {text}", path=path, remedy="correct it, then ask again")
+    problems.extend((*predicted.problems, *predicted.statics.problems))
+    found, met = list_unmeasured_kernels(read_cubin(unit.cubin, path=path))
+    problems.extend(met)
+    report = gather_report(AnalysedKernel(kernel=kernel) for kernel in found)
+    codes = {code.statics.mangled_name: code for code in predicted.statics.kernels}
+    emulated: dict[str, list[KernelPrediction]] = {}
+    for one in predicted.kernels:
+        emulated.setdefault(one.mangled_name, []).append(one)
+        problems.extend(one.problems)
+    return [
+        describe_kernel(kernel, codes[kernel.mangled_name], emulated.get(kernel.mangled_name, ()))
+        for kernel in report.kernels
+        if kernel.mangled_name in codes
+    ]
+
+
+def _read_codes(path: Path) -> "Sequence[Cubin]":
+    """The device code of an input; nothing where it is a saved report or a folder, or cannot be read, which the report says already."""
+    from gpa_lsp.code.binary.containers import find_cubins, recognise_container
+    from gpa_lsp.code.binary.cubin import read_cubin
+    from gpa_lsp.profile.read import read_profile
+    from gpa_lsp.report.saved.schema import is_saved_report
+
+    if not path.is_file() or is_saved_report(path):
+        return ()
+    try:
+        if recognise_container(path) is not None:
+            return tuple(find_cubins(path))
+        images = [module.image for module in read_profile(path).modules.values() if module.image is not None]
+        return tuple(read_cubin(image) for image in images)
+    except GpaError:
+        return ()
+
+
+def _find_code(codes: "Sequence[Sequence[Cubin]]", kernel: "KernelReport") -> "KernelFindings | None":
+    """What the code of a kernel says; None where none, or more than one, is at hand."""
+    from gpa_lsp.code.binary.compiled_limits import read_compiled_limits
+    from gpa_lsp.diagnosis.advice.find_statics import find_static_findings
+    from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin, KnownBlock
+    from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
+
+    capability = kernel.device.compute_capability
+    held = [
+        cubin
+        for cubins in codes
+        for cubin in cubins
+        if kernel.mangled_name in cubin.functions
+        and (capability is None or not cubin.sm or divmod(cubin.sm, 10) == capability)
+    ]
+    if len({cubin.sha256 for cubin in held}) != 1:
+        return None
+    blocks = []
+    if kernel.configuration.block is not None and all(kernel.configuration.block):
+        x, y, z = kernel.configuration.block
+        shared = kernel.configuration.shared_dynamic_bytes
+        blocks.append(
+            KnownBlock(threads=x * y * z, origin=BlockOrigin.PROFILE, dynamic_shared_bytes=shared, shape=(x, y, z))
+        )
+    try:
+        (found,), _ = list_unmeasured_kernels(held[0], choose=lambda names: [kernel.mangled_name])
+        return find_static_findings(found, limits=read_compiled_limits(held[0]), blocks=blocks)
+    except GpaError:
+        return None
+
+
+def load_remembered(head: "Sequence[GateKernel]") -> GateSide:
+    """What the history holds of some kernels on the same GPU: the pinned run, else the newest that is not of the same profile.
+
+    Raises:
+        InputError: the history cannot be read.
+    """
+    from gpa_lsp.report.history.store import History
+
+    with History() as history:
+        runs = history.list_runs()
+        problems = history.problems
+    found = []
+    for kernel in head:
+        report = kernel.report
+        assert report is not None
+        own = str(report.profile_path.resolve()) if report.profile_path is not None else None
+        alike = [
+            run
+            for run in runs
+            if run.measurement.key.mangled_name == kernel.mangled_name
+            and run.measurement.key.device == (report.device.name or "")
+            and (run.is_baseline or run.measurement.profile != own)
+        ]
+        alike.sort(key=lambda run: (run.is_baseline, run.measurement.measured_ns), reverse=True)
+        if alike:
+            found.append(_describe_run(alike[0].measurement))
+    return GateSide(kernels=tuple(found), problems=tuple(problems))
+
+
+def _describe_run(measurement: "Measurement") -> "GateKernel":
+    from gpa_lsp.report.gate.model import Figure, GateKernel, Metric, Origin
+
+    values: Mapping[Metric, float | None] = {
+        Metric.REGISTERS: measurement.launch.registers_per_thread,
+        Metric.INSTRUCTIONS: measurement.executed_instructions,
+    }
+    return GateKernel(
+        mangled_name=measurement.key.mangled_name,
+        name=measurement.name,
+        figures={
+            (metric, Origin.MEASURED): Figure(value=value) for metric, value in values.items() if value is not None
+        },
+        work=measurement,
+    )
 
 
 COMMAND = Command(

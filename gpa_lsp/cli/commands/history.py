@@ -137,7 +137,7 @@ def _list(history: "History", arguments: argparse.Namespace, terminal: Terminal)
 
 
 def _write_page(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from gpa_lsp.cli.history_page import draw_history  # draws, which takes much to import
+    from gpa_lsp.cli.history_recording import draw_history  # draws, which takes much to import
 
     limit = _PAGE_LIMIT if arguments.limit is None else arguments.limit
     page = draw_history(history, _read_filter(arguments), limit or None, Path.cwd())
@@ -208,7 +208,7 @@ def _find_run(history: "History", text: str, arguments: argparse.Namespace) -> "
 
 
 def _compare(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from gpa_lsp.cli.run_change_text import make_run_change_document, render_run_change
+    from gpa_lsp.cli.history_text import make_run_change_document, render_run_change
     from gpa_lsp.report.changes import Verdict
     from gpa_lsp.report.history.past import compare_recorded
 

@@ -116,7 +116,7 @@ def _renderers_of(prediction: "SourcePrediction", arguments: argparse.Namespace)
         return make_prediction(prediction)
 
     def page() -> str:
-        from gpa_lsp.document.prediction_page.page import render_prediction_page
+        from gpa_lsp.document.prediction_page import render_prediction_page
 
         return render_prediction_page(prediction)
 
@@ -135,7 +135,7 @@ def _renderers_of_saved(saved: "SavedTrace", arguments: argparse.Namespace) -> _
         return make_saved_trace(saved)
 
     def page() -> str:
-        from gpa_lsp.document.prediction_page.page import render_answers_page
+        from gpa_lsp.document.prediction_page import render_answers_page
         from gpa_lsp.document.prediction_text import describe_saved_trace
 
         return render_answers_page(f"Trace of {saved.short_name}", saved.answers, describe_saved_trace(saved))

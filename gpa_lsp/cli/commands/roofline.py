@@ -104,7 +104,7 @@ def _draw(report: "Report", before: "Report | None", arguments: argparse.Namespa
     view = RooflineView(arguments.view)
     suffix = arguments.output.suffix.lower()
     if suffix == ".html":
-        from gpa_lsp.document.roofline_page.page import render_roofline_page
+        from gpa_lsp.document.roofline_page import render_roofline_page
 
         return render_roofline_page(report, before=before, view=view).encode("utf-8", errors="backslashreplace")
     from gpa_lsp.document.charts.pictures import draw_png, draw_svg  # brings a JavaScript engine

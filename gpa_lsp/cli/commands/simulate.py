@@ -194,7 +194,7 @@ def _compare(arguments: argparse.Namespace, simulated: Path, terminal: Terminal)
         ]
         terminal.print_safely(lambda: terminal.write_lines(lines))
     if arguments.page is not None:
-        from gpa_lsp.document.prediction_page.page import render_comparison_page
+        from gpa_lsp.document.prediction_page import render_comparison_page
 
         write_file(render_comparison_page(arguments.source.name, answers), arguments.page)
     return bool(answers)

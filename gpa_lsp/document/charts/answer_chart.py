@@ -6,7 +6,7 @@ from typing import Any
 
 from gpa_lsp.diagnosis.analyses.answers import Chart, ChartKind
 from gpa_lsp.document.answer_text import describe_chart
-from gpa_lsp.document.charts.chart_axes import label_axis
+from gpa_lsp.document.charts.chart_frame import label_axis
 from gpa_lsp.document.charts.roofline_chart import SCHEMA
 from gpa_lsp.document.charts.themes import SERIES_COLOURS
 from gpa_lsp.foundation.numbers import Quantity, format_quantity

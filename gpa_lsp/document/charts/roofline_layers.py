@@ -3,8 +3,7 @@
 import math
 from typing import Any
 
-from gpa_lsp.document.charts.chart_axes import ChartAxes, Layer
-from gpa_lsp.document.charts.chart_frame import CLOSE_PEAKS, PEAK_NAME_PIXELS, ChartFrame
+from gpa_lsp.document.charts.chart_frame import CLOSE_PEAKS, PEAK_NAME_PIXELS, ChartAxes, ChartFrame, Layer
 
 
 def _select_roofs(frame: ChartFrame) -> list[Layer]:

@@ -5,12 +5,12 @@ from datetime import tzinfo
 from typing import Any
 
 from gpa_lsp.document.charts.roofline_chart import SCHEMA
-from gpa_lsp.document.moments import format_moment
 from gpa_lsp.document.stall_picture import COLOURS
 from gpa_lsp.document.time_course_words import (
     choose_named_ticks,
     choose_span,
     describe_step,
+    format_moment,
     name_commit,
     write_range,
     write_time,

@@ -22,10 +22,9 @@ from gpa_lsp.document.advice_words import (
 )
 from gpa_lsp.document.html_report.addresses import KernelAddresses
 from gpa_lsp.document.html_report.source_texts import SourceTexts
-from gpa_lsp.document.instruction_places import InstructionPlaces
 from gpa_lsp.document.layout import join_facts
-from gpa_lsp.document.page.frame import render_prose
-from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.page import render_prose
+from gpa_lsp.document.places import InstructionPlaces, PlaceNames
 from gpa_lsp.foundation.locations import shorten_paths, write_place
 from gpa_lsp.foundation.numbers import format_percent
 from gpa_lsp.kernel.scopes import Scope

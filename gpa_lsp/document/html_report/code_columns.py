@@ -1,5 +1,6 @@
 """The instructions of a kernel as columns for the page's script: texts already written, numbers only where bars are drawn from them."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -7,8 +8,6 @@ import numpy.typing as npt
 
 from gpa_lsp.document.control_words import describe_controls
 from gpa_lsp.document.html_report.addresses import KernelAddresses
-from gpa_lsp.document.html_report.pool import TextPool
-from gpa_lsp.document.html_report.row_choice import choose_rows
 from gpa_lsp.document.kernel_tables import show_loop_lines
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.foundation.numbers import format_count, format_count_of, format_percent, format_share
@@ -18,6 +17,30 @@ from gpa_lsp.report.model import InstructionColumns, KernelReport
 
 _LEAST_REASON_RATIO = 0.15
 _NO_TEXT = "(not disassembled)"
+
+
+class TextPool:
+    """Distinct texts in the order they were met; the first is the empty one.
+
+    >>> pool = TextPool()
+    >>> pool.add_all(["a", "", "a"]), pool.texts
+    ([1, 0, 1], ['', 'a'])
+    """
+
+    def __init__(self) -> None:
+        self.texts: list[str] = [""]
+        self._numbers: dict[str, int] = {"": 0}
+
+    def add(self, text: str) -> int:
+        """The number of a text."""
+        number = self._numbers.setdefault(text, len(self.texts))
+        if number == len(self.texts):
+            self.texts.append(text)
+        return number
+
+    def add_all(self, texts: Iterable[str]) -> list[int]:
+        """The numbers of texts."""
+        return [self.add(text) for text in texts]
 
 
 def build_code(kernel: KernelReport, addresses: KernelAddresses, pool: TextPool, most_rows: int) -> dict[str, Any]:
@@ -145,3 +168,52 @@ def _index_rows(columns: InstructionColumns) -> dict[tuple[str, int], int]:
     """(section, offset) → row."""
     functions = [columns.functions[number] for number in columns.function_index.tolist()]
     return {place: row for row, place in enumerate(zip(functions, columns.pc_offsets.tolist(), strict=True))}
+
+
+BLOCK_ROWS = 64  # Rows that are kept or left out together, so that what is shown can be read
+
+MOST_ROWS = 20_000  # Of one kernel
+
+MOST_ROWS_OF_PAGE = 200_000  # Of all kernels: about 5 MB
+
+
+def choose_rows(samples: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
+    """The rows to show, ascending: all of them, or the blocks with most samples; of blocks with equally many the first.
+
+    Args:
+        samples: int64[n], per row.
+        most: rows to keep at most, rounded up to a whole block.
+
+    Returns:
+        int64[m], m at most ``most`` rounded up to blocks.
+
+    >>> choose_rows(np.array([0] * 64 + [9] + [0] * 63 + [1] * 64), 128).tolist() == list(range(64, 192))
+    True
+    """
+    count = len(samples)
+    if count <= most:
+        return np.arange(count, dtype=np.int64)
+    blocks = -(-count // BLOCK_ROWS)
+    sums = np.bincount(np.arange(count) // BLOCK_ROWS, weights=samples, minlength=blocks)
+    kept = np.sort(np.argsort(-sums, kind="stable")[: -(-most // BLOCK_ROWS)])
+    rows = (kept[:, None] * BLOCK_ROWS + np.arange(BLOCK_ROWS)).reshape(-1)
+    return rows[rows < count].astype(np.int64)
+
+
+def share_rows(counts: list[int], most: int = MOST_ROWS_OF_PAGE) -> list[int]:
+    """How many rows each kernel may show, so that all together keep within a page: small kernels whole, the large ones equally many.
+
+    Args:
+        most: of all kernels together; a kernel gets at least one block.
+
+    >>> share_rows([100, 5000, 9000], most=6100)
+    [100, 3000, 3000]
+    """
+    limits = [0] * len(counts)
+    left, waiting = most, len(counts)
+    for number in sorted(range(len(counts)), key=lambda one: counts[one]):
+        fair = max(BLOCK_ROWS, left // waiting)
+        limits[number] = min(counts[number], fair, MOST_ROWS)
+        left = max(0, left - limits[number])
+        waiting -= 1
+    return limits

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from gpa_lsp.diagnosis.blame.model import BlameCategory
+from gpa_lsp.document.advice_text import list_estimates
 from gpa_lsp.document.advice_words import NO_SASS, describe_cause
 from gpa_lsp.document.blame_words import NO_CAUSE, measure_causes
 from gpa_lsp.document.context_words import build_context_table, name_shape
@@ -11,7 +12,6 @@ from gpa_lsp.document.kernel_tables import build_function_table, build_launch_ta
 from gpa_lsp.document.launch_place_words import describe_place_time
 from gpa_lsp.document.layout import clamp_ratio, join_facts
 from gpa_lsp.document.places import PlaceNames
-from gpa_lsp.document.rule_estimates import list_estimates
 from gpa_lsp.document.sampling_words import describe_device, describe_quiet, list_sampling_facts
 from gpa_lsp.foundation.numbers import (
     format_bytes,

@@ -12,28 +12,24 @@ from gpa_lsp.code.binary.model import name_resource
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.document.advice_screen import ScreenRow, build_screen
 from gpa_lsp.document.advice_text import ALTERNATIVES
-from gpa_lsp.document.advice_words import describe_cause
-from gpa_lsp.document.answer_text import describe_mark
+from gpa_lsp.document.advice_words import count_silences, describe_cause, explain_silence
+from gpa_lsp.document.answer_text import describe_mark, list_answers
 from gpa_lsp.document.blame_words import describe_basis, describe_stalls
 from gpa_lsp.document.charts.flame_chart import build_flame_chart
 from gpa_lsp.document.context_words import name_shape
 from gpa_lsp.document.html_report import kernel_facts
 from gpa_lsp.document.html_report.addresses import KernelAddresses
 from gpa_lsp.document.html_report.advice_cards import AdviceCards
-from gpa_lsp.document.html_report.answer_sections import build_section
-from gpa_lsp.document.html_report.changes_section import ChangeSection
-from gpa_lsp.document.html_report.code_columns import build_code
+from gpa_lsp.document.html_report.changes_section import ChangeSection, build_history_section
+from gpa_lsp.document.html_report.code_columns import TextPool, build_code
 from gpa_lsp.document.html_report.flame_frames import build_flame_frames
-from gpa_lsp.document.html_report.history_section import build_history_section
-from gpa_lsp.document.html_report.pool import TextPool
 from gpa_lsp.document.html_report.roofline_section import build_roofline_section
 from gpa_lsp.document.html_report.source_texts import SourceTexts
+from gpa_lsp.document.html_report.tables import build_section
 from gpa_lsp.document.kernel_tables import name_reasons
 from gpa_lsp.document.layout import join_facts
-from gpa_lsp.document.page.frame import make_environment, render_prose
+from gpa_lsp.document.page import make_environment, render_prose
 from gpa_lsp.document.places import PlaceNames
-from gpa_lsp.document.silence_text import count_silences, explain_silence
-from gpa_lsp.document.starlight_text import list_answers
 from gpa_lsp.foundation.locations import SourceLine, shorten_paths
 from gpa_lsp.foundation.numbers import format_count_of, format_dim3, format_percent, format_share
 from gpa_lsp.foundation.prose import Place, Sentence, capitalize, count, join, say

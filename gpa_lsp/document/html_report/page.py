@@ -12,19 +12,18 @@ from gpa_lsp.document.advice_words import (
     show_estimate,
     show_interval,
 )
-from gpa_lsp.document.finding_words import describe_problem
+from gpa_lsp.document.check_text import describe_problem
 from gpa_lsp.document.findings import name_kernels
 from gpa_lsp.document.html_report.changes_section import ChangeSection, build_change
+from gpa_lsp.document.html_report.code_columns import share_rows
 from gpa_lsp.document.html_report.kernel_section import KernelPlace, build_kernel_data
 from gpa_lsp.document.html_report.roofline_section import convert_roof
-from gpa_lsp.document.html_report.row_choice import share_rows
 from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.document.html_report.tables import Meter, convert_bar
 from gpa_lsp.document.layout import clamp_ratio, join_facts
-from gpa_lsp.document.moments import format_moment
-from gpa_lsp.document.page.embedding import embed_compressed
-from gpa_lsp.document.page.frame import read_asset, render_page
+from gpa_lsp.document.page import embed_compressed, read_asset, render_page
 from gpa_lsp.document.sampling_words import describe_time
+from gpa_lsp.document.time_course_words import format_moment
 from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.foundation.numbers import (

@@ -10,10 +10,9 @@ from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline, Roof, Roof
 from gpa_lsp.document.answer_text import describe_missing
 from gpa_lsp.document.charts.roofline_chart import ChartLook, RooflineView, build_roofline_chart
 from gpa_lsp.document.context_words import count_contexts, list_context_lines
-from gpa_lsp.document.html_report.answer_sections import AnswerSection, ChartItem
-from gpa_lsp.document.html_report.tables import Cell, Meter, PageTable
+from gpa_lsp.document.html_report.tables import AnswerSection, Cell, ChartItem, Meter, PageTable
 from gpa_lsp.document.layout import clamp_ratio
-from gpa_lsp.document.page.frame import render_prose
+from gpa_lsp.document.page import render_prose
 from gpa_lsp.document.roofline_text import describe_clock_rates
 from gpa_lsp.foundation.numbers import (
     UNKNOWN,

@@ -1,1 +1,308 @@
 """The interactive roofline page: one file that opens from disk, with a chart and the same numbers as tables, kept in step."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+from msgspec import Struct
+
+from gpa_lsp.diagnosis.analyses.roofline_model import InstructionPoint, Point, Roofline
+from gpa_lsp.document.advice_words import describe_limit_briefly
+from gpa_lsp.document.answer_text import describe_missing, describe_movement
+from gpa_lsp.document.charts.roofline_chart import ChartLook, RooflineView, build_chart_of_rows, choose_rows
+from gpa_lsp.document.charts.roofline_rows import PlacedRow, group_machines, is_drawable, place_kernels
+from gpa_lsp.document.charts.themes import KIND_SHAPES, LEVEL_COLOURS
+from gpa_lsp.document.layout import clamp_ratio
+from gpa_lsp.document.page import embed_compressed, read_asset, render_page, render_prose
+from gpa_lsp.document.roofline_text import CLOCK_WORDS, describe_clock_rates, describe_line, list_bars
+from gpa_lsp.foundation.numbers import (
+    UNKNOWN,
+    format_bytes,
+    format_bytes_per_s,
+    format_count,
+    format_count_of,
+    format_duration_ns,
+    format_hz,
+    format_instructions_per_s,
+    format_intensity,
+    format_number,
+    format_operations_per_s,
+    format_percent,
+    format_speedup,
+)
+from gpa_lsp.gpu.device.model import Machine
+from gpa_lsp.report.model import Report
+
+_MOST_MISSING = 12
+
+
+class KernelItem(Struct, frozen=True, kw_only=True):
+    """A kernel in the list."""
+
+    row_id: str  # of its :class:`PlacedRow`
+    name: str  # short
+    full_name: str  # as the profile has it
+    time: str  # of all launches
+    change: str  # run time before over run time now; empty without an earlier profile
+    bound: str  # ``memory-bound`` and its like; may be empty
+    nearest: str  # the nearest ceiling
+    share: str  # percent of it
+    ratio: float  # 0 to 1
+    ceiling: float  # what can be reached, 0 to 1
+    headroom: str  # factor left
+    launches: int  # number of launches with rows of their own
+    is_shown: bool  # drawn at first
+    is_before: bool  # only in the earlier profile
+
+
+def build_items(rows: Sequence[PlacedRow], shown: Collection[str]) -> list[KernelItem]:
+    """The list of kernels: those of now, then those that are only in the earlier profile."""
+    earlier = {row.kernel.mangled_name: row for row in rows if row.is_before and row.is_whole}
+    now = {row.kernel.mangled_name for row in rows if not row.is_before}
+    counts: dict[str, int] = {}
+    for row in rows:
+        if not row.is_whole:
+            owner = row.row_id.partition(".")[0]
+            counts[owner] = counts.get(owner, 0) + 1
+    return [
+        _build_item(row, earlier.get(row.kernel.mangled_name), counts.get(row.row_id, 0), row.row_id in shown)
+        for row in rows
+        if row.is_whole and (not row.is_before or row.kernel.mangled_name not in now)
+    ]
+
+
+def _build_item(row: PlacedRow, before: PlacedRow | None, launches: int, is_shown: bool) -> KernelItem:
+    nearest = row.roofline.tighter_unit or row.roofline.binding
+    change = ""
+    if before is not None and not row.is_before and is_drawable(_mean_time(before), _mean_time(row)):
+        change = format_speedup(_mean_time(before) / _mean_time(row))
+    return KernelItem(
+        row_id=row.row_id,
+        name=row.name,
+        full_name=row.kernel.name,
+        time=format_duration_ns(row.roofline.duration_s * 1e9),
+        change=change,
+        bound=describe_limit_briefly(row.kernel) if row.is_whole else "",
+        nearest=UNKNOWN if nearest is None else nearest.name,
+        share=UNKNOWN if nearest is None else format_percent(nearest.share_ratio),
+        ratio=0.0 if nearest is None else clamp_ratio(nearest.share_ratio),
+        ceiling=1.0 if nearest is None else _clamp_ceiling(nearest.ceiling_ratio),
+        headroom=UNKNOWN if nearest is None else format_speedup(nearest.headroom),
+        launches=launches,
+        is_shown=is_shown,
+        is_before=row.is_before,
+    )
+
+
+def _mean_time(row: PlacedRow) -> float:
+    """Of one launch: the two profiles may hold different numbers of them."""
+    roofline = None if row.kernel.analyses is None else row.kernel.analyses.roofline
+    count = 1 if roofline is None else len(roofline.launches) + roofline.left_out
+    return row.roofline.duration_s / max(1, count)
+
+
+def build_details(row: PlacedRow, machine: int) -> Mapping[str, Any]:
+    """What the page's script knows of a kernel or launch: texts, but for ``missing``, which is HTML with everything escaped."""
+    line = row.roofline
+    nearest = line.tighter_unit or line.binding
+    first, second = describe_line(line, row.machine)
+    return {
+        "id": row.row_id,
+        "owner": row.row_id.partition(".")[0],
+        "name": row.name,
+        "launch": "" if row.is_whole else row.launch,
+        "before": row.is_before,
+        "symbol": row.kernel.mangled_name,
+        "machine": machine,
+        "time": format_duration_ns(line.duration_s * 1e9),
+        "bound": describe_limit_briefly(row.kernel) if row.is_whole else "",
+        "nearest": "" if nearest is None else nearest.name,
+        "share": "" if nearest is None else format_percent(nearest.share_ratio),
+        "headroom": "" if nearest is None else format_speedup(nearest.headroom),
+        "lines": [first, second],
+        "bars": [
+            [bar.label, clamp_ratio(bar.ratio), _clamp_ceiling(bar.ceiling_ratio), format_percent(bar.ratio), bar.words]
+            for bar in list_bars(line, most=12)
+        ],
+        "points": [_write_point(point) for point in line.points],
+        "warp_points": [_write_instruction_point(point) for point in line.instruction_points],
+        "amounts": _list_amounts(line),
+        "missing": [str(render_prose(describe_missing(one))) for one in line.missing[:_MOST_MISSING]]
+        if row.is_whole
+        else [],
+        "movements": _list_movements(row),
+    }
+
+
+def _write_point(point: Point) -> list[str]:
+    unit = f"{point.kind.operation}/B"
+    reached = point.attainable_ops_per_s and point.achieved_ops_per_s / point.attainable_ops_per_s
+    return [
+        point.kind.value,
+        point.level.value,
+        format_intensity(point.intensity, unit),
+        format_operations_per_s(point.achieved_ops_per_s, point.kind.operation),
+        format_operations_per_s(point.attainable_ops_per_s, point.kind.operation),
+        format_percent(reached),
+        {True: "bandwidth", False: "peak", None: UNKNOWN}[point.is_memory_side],
+    ]
+
+
+def _write_instruction_point(point: InstructionPoint) -> list[str]:
+    reached = point.attainable_per_s and point.achieved_per_s / point.attainable_per_s
+    return [
+        point.level.value,
+        f"{format_number(point.intensity)} per {format_bytes(point.transaction_bytes)}",
+        format_instructions_per_s(point.achieved_per_s),
+        format_instructions_per_s(point.attainable_per_s),
+        format_percent(reached),
+    ]
+
+
+def _list_amounts(line: Roofline) -> list[list[str]]:
+    """Operations and bytes with where they come from."""
+    found = [
+        [
+            count.kind.value,
+            f"{format_count(count.operations)} operations",
+            count.source + ("" if count.is_exact else " (not exact)"),
+        ]
+        for count in line.operations
+        if count.operations
+    ]
+    found += [
+        [
+            traffic.level.value,
+            format_bytes(traffic.bytes),
+            traffic.source + ("" if traffic.is_exact else " (not exact)"),
+        ]
+        for traffic in line.traffic
+    ]
+    return found
+
+
+def _list_movements(row: PlacedRow) -> list[str]:
+    if not row.is_whole or row.kernel.analyses is None:
+        return []
+    return [describe_movement(one) for answer in row.kernel.analyses.answers for one in answer.movements]
+
+
+def build_machine_item(machine: Machine) -> Mapping[str, Any]:
+    """A machine: name, clocks, roofs with their sources, and what is in doubt."""
+    clocks = machine.clocks
+    rates = describe_clock_rates(clocks)
+    roofs = [
+        [peak.kind.value, format_operations_per_s(peak.ops_per_s, peak.kind.operation), peak.citation]
+        for peak in machine.peaks
+    ]
+    roofs += [[one.level.value, format_bytes_per_s(one.bytes_per_s), one.citation] for one in machine.bandwidths]
+    if machine.issue_per_s is not None:
+        roofs.append(["instruction issue", format_instructions_per_s(machine.issue_per_s), "the architecture's table"])
+    facts = [machine.name]
+    if machine.compute_capability is not None:
+        facts.append("compute capability {}.{}".format(*machine.compute_capability))
+    if machine.sm_count is not None:
+        facts.append(format_count_of(machine.sm_count, "SM"))
+    return {
+        "name": machine.name,
+        "basis": CLOCK_WORDS[clocks.basis],
+        "gpu": ", ".join(facts),
+        "title": ", ".join(facts) + ("" if clocks.sm_hz is None else f", SMs at {format_hz(clocks.sm_hz)}"),
+        "clocks": f"Ceilings at {CLOCK_WORDS[clocks.basis]}{': ' if rates else ''}{rates} ({clocks.source}).",
+        "roofs": roofs,
+        "doubts": list(machine.doubts),
+    }
+
+
+def _clamp_ceiling(ratio: float) -> float:
+    return ratio if 0 < ratio < 1 else 1.0
+
+
+_PACKAGE = "gpa_lsp.document.roofline_page"
+_MOST_LAUNCHES = 600  # Over all kernels; each has at least :data:`_LEAST_LAUNCHES`
+
+_LEAST_LAUNCHES = 3
+_LOOK = ChartLook(width=None, height=None, has_legend=False, title="")
+
+
+def render_roofline_page(
+    report: Report, *, before: Report | None = None, view: RooflineView = RooflineView.TIME
+) -> str:
+    """Kernels and launches under their roofs.
+
+    Args:
+        report: what to show; kernels without a roofline are named with the reason.
+        before: of an earlier profile; kernels of the same linkage name are joined to theirs by arrows.
+        view: the one that is shown first.
+
+    Returns:
+        HTML that loads nothing.
+    """
+    earlier = () if before is None else before.kernels
+    most = max(_LEAST_LAUNCHES, _MOST_LAUNCHES // max(1, len(report.kernels) + len(earlier)))
+    rows = place_kernels(report.kernels, earlier, max_launches=most)
+    machines, machine_of = group_machines(rows)
+    first = set(choose_rows(rows))
+    items = [build_machine_item(machine) for machine in machines]
+    charts = {one.value: _drop_schema(build_chart_of_rows(rows, view=one, look=_LOOK)) for one in RooflineView}
+    data = {
+        "charts": charts,
+        "rows": [build_details(row, machine_of[row.row_id]) for row in rows],
+        "machines": items,
+        "view": view.value,
+    }
+    values = {
+        "data": embed_compressed(data),
+        "items": build_items(rows, first),
+        "machines": items,
+        "gpus": list(dict.fromkeys(item["gpu"] for item in items)),
+        "levels": [
+            {"name": level.value, "colour": colour}
+            for level, colour in LEVEL_COLOURS.items()
+            if _has_level(rows, level.value)
+        ],
+        "kinds": [
+            {"name": kind.value, "path": Markup(path)}
+            for kind, path in KIND_SHAPES.items()
+            if _has_kind(rows, kind.value)
+        ],
+        "view": view.value,
+        "has_before": any(row.is_before for row in rows),
+        "has_movements": _has_movements(rows),
+        "unplaced": _name_unplaced(report, rows),
+        "counted": format_count_of(len(report.kernels), "kernel"),
+    }
+    return render_page(
+        f"{_PACKAGE}/page.html.jinja",
+        title="Roofline",
+        values=values,
+        styles=[read_asset(_PACKAGE, "page.css")],
+        scripts=[read_asset(_PACKAGE, "page.js")],
+        draws_charts=True,
+    )
+
+
+def _drop_schema(spec: dict[str, object]) -> dict[str, object]:
+    """Nothing loads the schema's address, but a page that names no address at all is easier to trust."""
+    return {key: value for key, value in spec.items() if key != "$schema"}
+
+
+def _has_level(rows: Sequence[PlacedRow], name: str) -> bool:
+    levels = {point.level.value for row in rows for point in row.roofline.points}
+    levels |= {point.level.value for row in rows for point in row.roofline.instruction_points}
+    return name in levels
+
+
+def _has_kind(rows: Sequence[PlacedRow], name: str) -> bool:
+    return any(point.kind.value == name for row in rows for point in row.roofline.points)
+
+
+def _has_movements(rows: Sequence[PlacedRow]) -> bool:
+    return any(
+        answer.movements for row in rows if row.kernel.analyses is not None for answer in row.kernel.analyses.answers
+    )
+
+
+def _name_unplaced(report: Report, rows: Sequence[PlacedRow]) -> list[str]:
+    placed = {id(row.kernel) for row in rows}
+    return [kernel.name for kernel in report.kernels if id(kernel) not in placed]

@@ -1,9 +1,18 @@
 """On which line of a text a kernel is defined, so that its lens stands where the person looks for it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median_low
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from gpa_lsp.kernel.names import find_plain_name
+from gpa_lsp.report.measured_files import Doubt, MeasuredFile
+from gpa_lsp.report.source_paths import fits_lines
+
+if TYPE_CHECKING:
+    from gpa_lsp.report.model import KernelReport
 
 # These never try a stretch of text twice: a source comes from anybody, and this is done after every keystroke.
 _LINE_END = re.compile(r"\r\n?")
@@ -95,3 +104,41 @@ def choose_anchor(definitions: Mapping[str, tuple[int, ...]], readable_name: str
     if above:
         return above[-1]
     return first_line
+
+
+def judge_fit(files: Iterable[MeasuredFile], kernels: Sequence["KernelReport"]) -> tuple[MeasuredFile, ...]:
+    """The same files, with what was found out of those that may not be what was measured."""
+    return tuple(
+        file
+        if file.is_verified or file.lines is None or file.doubt is Doubt.OTHER_CODE  # judged where it was found
+        else replace(file, fits=_fits(file.lines, file, kernels))
+        for file in files
+    )
+
+
+def _fits(lines: Sequence[str], file: MeasuredFile, kernels: Sequence["KernelReport"]) -> bool:
+    from gpa_lsp.report.kernel_lines import find_body
+
+    definitions = find_definitions("\n".join(lines))
+    measured: set[int] = set()
+    for kernel in kernels:
+        measured.update(row.line for row in kernel.lines if row.file == file.compiled_path and row.line)
+        body = find_body(kernel)
+        is_home = body is not None and body[0] == file.compiled_path
+        if body is not None and is_home and not stands_in(body[1], find_plain_name(kernel.name), definitions):
+            return False
+    return fits_lines(lines, measured)
+
+
+def stands_in(body: Sequence[int], name: str, definitions: Mapping[str, Sequence[int]]) -> bool:
+    """Whether the lines of a kernel are below a definition of that name, and below no other one; True where the text defines no such name.
+
+    >>> found = {"scale": (2,), "sum": (12,)}
+    >>> stands_in((4, 5), "scale", found), stands_in((14, 15), "scale", found), stands_in((4, 5), "made_by_a_macro", found)
+    (True, False, True)
+    """
+    if not definitions.get(name):
+        return True
+    middle = median_low(body)
+    above = [(line, other) for other, lines in definitions.items() for line in lines if line <= middle]
+    return bool(above) and max(above)[1] == name

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from gpa_lsp.editor.cause_table import find_caused_reason
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.lines.causes import CauseLine
+from gpa_lsp.editor.lines.index import CauseLine
 from gpa_lsp.editor.lines.metric_values import label_value
 from gpa_lsp.editor.metrics import MetricKind
 from gpa_lsp.editor.predicted.metric_values import measure_emulation

@@ -7,7 +7,6 @@ from math import log2
 
 from msgspec import Struct
 
-from gpa_lsp.editor.predicted.machines import choose_machine
 from gpa_lsp.editor.predicted.results import PredictedJob, PredictedTrial, TrialsJob, TrialsResult
 from gpa_lsp.execution.compiler.model import CompileSettings
 from gpa_lsp.execution.launches.launch import LaunchDescription
@@ -22,6 +21,7 @@ from gpa_lsp.execution.prediction.model import KernelPrediction, SourcePredictio
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.processes.frames import Step
 from gpa_lsp.foundation.processes.worker import Tell
+from gpa_lsp.gpu.device.products import list_products_named
 
 _THREADS = range(64, 1025)
 _MOST_LAUNCHES = 8
@@ -183,3 +183,16 @@ def _reads_as(launches: Sequence[LaunchDescription], number: int, text: str, blo
         and after[number].kernel == launches[number].kernel
         and [one for index, one in enumerate(after) if index != number] == others
     )
+
+
+def choose_machine(job: PredictedJob) -> str | None:
+    """The GPU of the settings, else that of the workspace's reports if its figures are known; None for one of the architecture compiled for.
+
+    An architecture in the settings wins over the reports: somebody wants to know of another GPU.
+    """
+    if job.machine is not None or job.measured_on is None:
+        return job.machine
+    product = next(iter(list_products_named(job.measured_on)), None)
+    if product is None or job.architecture not in (None, product.compute_capability):
+        return None
+    return product.name

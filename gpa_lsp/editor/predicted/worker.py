@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.document.layout import join_lines
 from gpa_lsp.document.prediction_text import render_prediction
-from gpa_lsp.editor.predicted.machines import choose_machine
 from gpa_lsp.editor.predicted.results import (
     Job,
     LaunchFact,
@@ -27,7 +26,7 @@ from gpa_lsp.editor.predicted.results import (
     TrialsJob,
     TrialsResult,
 )
-from gpa_lsp.editor.predicted.trials import find_trials
+from gpa_lsp.editor.predicted.trials import choose_machine, find_trials
 from gpa_lsp.execution.compiler.model import CompileSettings
 from gpa_lsp.execution.emulator.model import Fault, FaultKind
 from gpa_lsp.execution.launches.read_launches import read_launches
@@ -186,7 +185,7 @@ def _look_for_trials(job: TrialsJob, tell: Tell) -> TrialsResult:
 
 
 def _write_page(job: PageJob, tell: Tell) -> PageResult:
-    from gpa_lsp.document.prediction_page.page import render_prediction_page
+    from gpa_lsp.document.prediction_page import render_prediction_page
 
     try:
         found = predict(job.base, tell)

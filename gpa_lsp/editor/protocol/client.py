@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from lsprotocol import types
 
 from gpa_lsp.editor.model import Location
-from gpa_lsp.editor.protocol.outgoing import make_shown
 from gpa_lsp.editor.protocol.protocol_types import make_range
+from gpa_lsp.editor.protocol.safe_markdown import make_shown
 from gpa_lsp.foundation.visible_text import make_visible, shorten
 from gpa_lsp.foundation.whole_files import atomic_write
 

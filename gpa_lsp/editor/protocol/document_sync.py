@@ -11,11 +11,9 @@ from lsprotocol import types
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.protocol.features import PushFeature
-from gpa_lsp.editor.protocol.protocol_types import read_changes
+from gpa_lsp.editor.protocol.protocol_types import read_changes, read_path
 from gpa_lsp.editor.protocol.unmeasured_sources import UnmeasuredSources
-from gpa_lsp.editor.protocol.uris import read_path
-from gpa_lsp.editor.sass.library import SassDocuments, is_sass_uri
-from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.sass.library import SassDocuments, SassView, is_sass_uri
 
 _PUSH_DELAY_S = 0.3  # After the last keystroke; the client moves what it has by itself until then
 

@@ -23,12 +23,10 @@ from gpa_lsp.editor.predicted.results import (
     TrialsJob,
     TrialsResult,
 )
-from gpa_lsp.editor.protocol.core_build import await_core
 from gpa_lsp.editor.protocol.late_progress import LateProgress
-from gpa_lsp.editor.protocol.launch_descriptions import DESCRIPTION_SUFFIX, find_description, read_description
 from gpa_lsp.editor.protocol.loader import ProgressDisplay
-from gpa_lsp.editor.protocol.source_scope import SourceScope
-from gpa_lsp.editor.protocol.threads import call_in_thread
+from gpa_lsp.editor.protocol.source_scope import DESCRIPTION_SUFFIX, SourceScope, find_description, read_description
+from gpa_lsp.editor.protocol.threads import await_core, call_in_thread
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.foundation.file_stamps import Stamp, read_stamp
 from gpa_lsp.foundation.processes.async_worker import AsyncWorker, attend

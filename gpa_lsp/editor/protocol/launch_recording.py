@@ -16,9 +16,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from gpa_lsp.editor.protocol.measure_on_save import LEAVE_LIMIT_S, MeasuringAudience, find_workspace
-from gpa_lsp.editor.protocol.measure_permission import Permission
-from gpa_lsp.editor.protocol.measure_progress import MeasureProgress
+from gpa_lsp.editor.protocol.late_progress import MeasureProgress
+from gpa_lsp.editor.protocol.measure_on_save import LEAVE_LIMIT_S, MeasuringAudience, Permission, find_workspace
 from gpa_lsp.editor.protocol.threads import call_in_thread
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.foundation.numbers import format_count_of

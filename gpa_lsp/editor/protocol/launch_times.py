@@ -13,11 +13,10 @@ from typing import Any, Protocol
 
 from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.predicted.results import PredictedJob
-from gpa_lsp.editor.protocol.launch_descriptions import DESCRIPTION_SUFFIX, find_description
 from gpa_lsp.editor.protocol.loader import ProgressDisplay
-from gpa_lsp.editor.protocol.measure_on_save import find_workspace
-from gpa_lsp.editor.protocol.measure_permission import Asker, Permission
+from gpa_lsp.editor.protocol.measure_on_save import Asker, Permission, find_workspace
 from gpa_lsp.editor.protocol.predictions import Predictions
+from gpa_lsp.editor.protocol.source_scope import DESCRIPTION_SUFFIX, find_description
 from gpa_lsp.editor.protocol.threads import call_in_thread
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.timed.results import Job, LookJob, LookResult, SampleJob, SampleResult, TimedJob, TimedResult

@@ -135,7 +135,7 @@ class ProfileReader:
             self._memory = None
 
     def _read(self, job: ProfileJob, send: Tell) -> ProfileEnd:
-        from gpa_lsp.editor.lines.fit import judge_fit
+        from gpa_lsp.editor.lines.anchors import judge_fit
         from gpa_lsp.gpu.device.roofs_file import KeptRoofs
         from gpa_lsp.report.committed_texts import CommittedTexts
         from gpa_lsp.report.history.recording import describe_surroundings

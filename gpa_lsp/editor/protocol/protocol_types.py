@@ -1,9 +1,11 @@
 """The records that answers are made of, as types of the protocol, and what clients send as records. Nothing else turns the one into the other."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
 from lsprotocol import types
+from pygls.uris import to_fs_path
 
 from gpa_lsp.editor.model import (
     Action,
@@ -31,6 +33,7 @@ from gpa_lsp.editor.model import (
     TextEdit,
     Verification,
 )
+from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.foundation.visible_text import make_visible
 
 SOURCE = "gpa-lsp"  # Whose diagnostics ours are
@@ -266,3 +269,40 @@ def make_outgoing_call(link: ChainLink) -> types.CallHierarchyOutgoingCall:
     """A neighbour that waits for an item."""
     ranges = [make_range(one) for one in link.ranges]
     return types.CallHierarchyOutgoingCall(to=make_chain_item(link.item), from_ranges=ranges)
+
+
+_LOCAL_HOST = "//localhost/"
+
+
+def read_path(uri: str) -> str | None:
+    """The absolute path of a ``file:`` URI; None for everything else, and for what can be no path on this system.
+
+    >>> read_path("file:///tmp/a%20b.cu")
+    '/tmp/a b.cu'
+    >>> [read_path(uri) for uri in ("untitled:x", "file:///a%00b", "file://[", "file:relative", "file:///\\ud800")]
+    [None, None, None, None, None]
+    """
+    try:
+        path = to_fs_path(uri)
+        if path is None or "\0" in path:
+            return None
+        if os.name == "posix" and path.startswith("//"):  # a host: its files are not ours to look for
+            path = path[len(_LOCAL_HOST) - 1 :] if path.startswith(_LOCAL_HOST) else ""
+        os.fsencode(path)
+    except ValueError:
+        return None
+    return path if os.path.isabs(path) else None  # noqa: PTH117 - a Path could not be made of every text
+
+
+_HONOURS = "text_document.code_action.honors_change_annotations"
+_KNOWS = "workspace.workspace_edit.change_annotation_support"
+
+
+def choose_annotations(session: SessionView) -> Annotations:
+    """Every fix where the client shows what is said before it applies an edit; elsewhere what it should ask about, if it does.
+
+    A client that shows it only afterwards would interrupt, for nothing.
+    """
+    if not session.can(_HONOURS) or not session.can(_KNOWS):
+        return Annotations.NONE
+    return Annotations.ALL if session.abilities.previews else Annotations.DOUBTS

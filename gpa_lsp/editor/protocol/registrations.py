@@ -10,7 +10,7 @@ from lsprotocol import types
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.protocol.client import Client
 from gpa_lsp.editor.protocol.features import RequestFeature
-from gpa_lsp.editor.sass.model import SCHEME
+from gpa_lsp.editor.sass.library import SCHEME
 from gpa_lsp.editor.settings import Settings
 
 # Method → where a server says it has it, and where a client says it can be told so later

@@ -21,10 +21,9 @@ from gpa_lsp.editor.protocol.client import Wire
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
 from gpa_lsp.editor.protocol.features import Feature, RequestFeature, SessionFeature
 from gpa_lsp.editor.protocol.greeting import Greeting
-from gpa_lsp.editor.protocol.incoming import IncomingPipe
-from gpa_lsp.editor.protocol.outgoing import make_shown
+from gpa_lsp.editor.protocol.safe_markdown import make_shown
 from gpa_lsp.editor.protocol.session import Session
-from gpa_lsp.editor.protocol.wire import Protocol, PyglsServer, claim_stdout, make_converter
+from gpa_lsp.editor.protocol.wire import IncomingPipe, Protocol, PyglsServer, claim_stdout, make_converter
 from gpa_lsp.editor.sass.library import is_sass_uri
 from gpa_lsp.foundation.catalogue import load_catalogue
 from gpa_lsp.foundation.visible_text import make_lines_visible, make_visible

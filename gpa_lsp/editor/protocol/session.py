@@ -25,22 +25,20 @@ from gpa_lsp.editor.protocol.kept_choices import KeptChoices
 from gpa_lsp.editor.protocol.launch_recording import LaunchRecording
 from gpa_lsp.editor.protocol.launch_times import LaunchTimes
 from gpa_lsp.editor.protocol.loader import ProfileLoader, ProgressDisplay
-from gpa_lsp.editor.protocol.measure_on_save import Measuring
-from gpa_lsp.editor.protocol.measure_permission import ANSWERS
+from gpa_lsp.editor.protocol.measure_on_save import ANSWERS, Measuring
 from gpa_lsp.editor.protocol.measuring_client import MeasuringClient, watch_measured
 from gpa_lsp.editor.protocol.pages import Pages
 from gpa_lsp.editor.protocol.past import pin_kernels
 from gpa_lsp.editor.protocol.predictions import Predictions
+from gpa_lsp.editor.protocol.protocol_types import read_path
 from gpa_lsp.editor.protocol.registrations import LateRegistrations, withdraw
 from gpa_lsp.editor.protocol.simulations import Simulations
 from gpa_lsp.editor.protocol.source_doubts import SourceDoubts
 from gpa_lsp.editor.protocol.status import READING, RECORDING, Status
 from gpa_lsp.editor.protocol.threads import call_in_thread
 from gpa_lsp.editor.protocol.unmeasured_sources import UnmeasuredSources
-from gpa_lsp.editor.protocol.uris import read_path
 from gpa_lsp.editor.protocol.verified_fixes import VerifiedFixes
-from gpa_lsp.editor.sass.library import SassDocuments, is_sass_uri
-from gpa_lsp.editor.sass.model import SCHEME
+from gpa_lsp.editor.sass.library import SCHEME, SassDocuments, is_sass_uri
 from gpa_lsp.editor.settings import HeldSettings, Settings, UnverifiedChoice
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
 from gpa_lsp.foundation.errors import GpaError

@@ -12,10 +12,8 @@ from msgspec.structs import replace
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.late_imports import make_fix_jobs
-from gpa_lsp.editor.protocol.core_build import await_core
-from gpa_lsp.editor.protocol.launch_descriptions import find_description, read_description
-from gpa_lsp.editor.protocol.source_scope import SourceScope
-from gpa_lsp.editor.protocol.threads import call_in_thread
+from gpa_lsp.editor.protocol.source_scope import SourceScope, find_description, read_description
+from gpa_lsp.editor.protocol.threads import await_core, call_in_thread
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.source.fixes import Fix
 from gpa_lsp.editor.verified.results import (

@@ -1,6 +1,6 @@
 """pygls, mended: what it leaves unanswered is answered, edits are ours to apply, and a client that does not read does not stop the server.
 
-With :mod:`gpa_lsp.editor.protocol.uris` the only module that speaks pygls.
+With :mod:`gpa_lsp.editor.protocol.protocol_types` the only module that speaks pygls.
 """
 
 import io
@@ -8,12 +8,13 @@ import json
 import logging
 import os
 import queue
+import re
 import signal
 import threading
 import uuid
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, BinaryIO
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInternalError, JsonRpcInvalidParams, PyglsError
@@ -22,8 +23,7 @@ from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 from pygls.protocol.json_rpc import JsonRPCResponseMessage
 
 from gpa_lsp.editor.protocol.greeting import Greeting
-from gpa_lsp.editor.protocol.incoming import IncomingPipe, find_request_id
-from gpa_lsp.editor.protocol.uris import read_path
+from gpa_lsp.editor.protocol.protocol_types import read_path
 
 logger = logging.getLogger(__name__)
 
@@ -278,6 +278,39 @@ def _find_uri(message: dict[str, Any]) -> str:
     return value if isinstance(value, str) else ""
 
 
+class IncomingPipe:
+    """The way from the client, as pygls reads it: finds its way back to the headers after a message of another length than it said.
+
+    Args:
+        stream: the client's messages.
+        heard: what was read from it already, and comes first.
+    """
+
+    def __init__(self, stream: BinaryIO, heard: bytes = b"") -> None:
+        self._stream = stream
+        self._heard = io.BytesIO(heard)
+        self.body = b""
+        """Of the last message."""
+
+    def readline(self) -> bytes:
+        """The next header, in the one spelling pygls knows; empty at the end, and when nobody can tell where the next message begins."""
+        line = self._heard.readline() or self._stream.readline(_LONGEST_HEADER_BYTES)
+        match = _LENGTH.search(line)
+        if match is None:
+            return line
+        length = int(match[1])
+        if length > MOST_MESSAGE_BYTES:
+            logger.error("the client announced a message of %d bytes; leaving", length)
+            return b""
+        return b"Content-Length: %d\r\n" % length
+
+    def read(self, count: int) -> bytes:
+        """A message's body; shorter when the client is gone."""
+        heard = self._heard.read(count)
+        self.body = heard + self._stream.read(count - len(heard)) if len(heard) < count else heard
+        return self.body
+
+
 class PyglsServer(LanguageServer):
     """Errors go to the log: the features' own are told to the user, and the client's own mistakes are not the user's."""
 
@@ -375,3 +408,44 @@ def claim_stdout() -> OutgoingPipe:
 def _leave_at_once() -> None:
     """The client is gone, or as good as: end like at the end of its messages, which also ends what was started for it."""
     signal.raise_signal(signal.SIGTERM)
+
+
+# No message is as long; a header that announces more is wrong, and where the next message begins is not known any more
+MOST_MESSAGE_BYTES = 1 << 30
+
+_LONGEST_HEADER_BYTES = 8192
+
+# At the end of a line: behind a message that was longer than it said, its rest and the next header stand on one
+_LENGTH = re.compile(rb"Content-Length[ \t]*:[ \t]*(\d{1,18})[ \t]*\r?\n\Z", re.IGNORECASE)
+
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]|[:,]|[^\s"\[\]{}:,]+', re.DOTALL)
+
+
+def find_request_id(body: bytes) -> int | str | None:
+    """The ``id`` of a request that could not be read, so that it can be answered all the same; None for what is no request.
+
+    Works on what no parser takes: nested a million deep, cut off, or with a member that is no JSON.
+
+    >>> find_request_id(b'{"jsonrpc": "2.0", "id": 7, "method": "x", "params": {"id": 8, "a": [[[')
+    7
+    >>> find_request_id(b'{"id": 7, "result": [}')
+    """
+    members: dict[bytes, bytes] = {}
+    depth, key, is_value = 0, b"", False
+    for match in _TOKEN.finditer(body):
+        token = match[0]
+        if depth == 1 and token == b":":
+            is_value = True
+            continue
+        if depth == 1 and is_value:
+            members.setdefault(key, token)
+            is_value = False
+        elif depth == 1 and token.startswith(b'"'):
+            key = token
+        depth += (token in (b"[", b"{")) - (token in (b"]", b"}"))
+    found = members.get(b'"id"', b"")
+    if b'"method"' not in members:
+        return None
+    if re.fullmatch(rb"-?\d{1,15}", found):
+        return int(found)
+    return found[1:-1].decode(errors="replace") if found.startswith(b'"') and b"\\" not in found else None

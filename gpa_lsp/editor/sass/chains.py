@@ -11,7 +11,7 @@ from msgspec import Struct
 from gpa_lsp.editor.model import ChainItem, ChainLink, Range
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.jumps import describe_tie, span_instruction
-from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.sass.library import SassView
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.foundation.numbers import format_percent
 
@@ -152,7 +152,7 @@ def _describe_own(view: SassView, row: int) -> str:
 
 def _find_ranges(view: SassView, row: int, resource: int | None) -> tuple[Range, ...]:
     """Where an instruction writes what connects it with another one; all of it where that is not in the text."""
-    from gpa_lsp.editor.sass.operand_values import (
+    from gpa_lsp.editor.sass.operand_spans import (
         find_mentions,  # needs numpy, which the answer to initialize must not wait for
     )
 

@@ -22,9 +22,8 @@ from gpa_lsp.document.layout import count_cells, cut
 from gpa_lsp.document.sampling_words import describe_quiet, list_sampling_facts
 from gpa_lsp.editor.kernel_page import describe_kernel_briefly
 from gpa_lsp.editor.sass.columns import USUAL_COLUMNS, find_stall_columns
-from gpa_lsp.editor.sass.document_parts import Part, find_parts
-from gpa_lsp.editor.sass.document_rows import Layout, Rows, build_rows, find_padding
-from gpa_lsp.editor.sass.model import SassDocument, Section, SectionKind
+from gpa_lsp.editor.sass.document_rows import Layout, Part, Rows, build_rows, find_padding, find_parts
+from gpa_lsp.editor.sass.library import SassDocument, Section, SectionKind
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.foundation.locations import Frame, InlineChain, shorten_paths
 from gpa_lsp.foundation.numbers import format_count_of, format_dim3, format_percent

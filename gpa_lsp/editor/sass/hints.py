@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpa_lsp.editor.model import Hint, LabelPart, Location
-from gpa_lsp.editor.sass.model import SassDocument, SassView
+from gpa_lsp.editor.sass.library import SassDocument, SassView
 from gpa_lsp.foundation.numbers import format_percent
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize

@@ -1,17 +1,16 @@
 """The hover of an instruction: the operand under the cursor, the instruction itself, its stalls, its source."""
 
 from gpa_lsp.editor.model import Hover, Position
-from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.sass.library import SassView
 
 
 def describe_hover(view: SassView, position: Position) -> Hover | None:
     """What is to be said about the instruction under the cursor; None on lines without one."""
     # these need numpy, which the answer to initialize must not wait for
     from gpa_lsp.editor.sass.instruction_hover import describe_details, describe_opcode
-    from gpa_lsp.editor.sass.jumps import span_instruction
+    from gpa_lsp.editor.sass.jumps import point_at, span_instruction
     from gpa_lsp.editor.sass.operand_hover import describe_operand
     from gpa_lsp.editor.sass.stall_hover import describe_share, describe_source, describe_stalls
-    from gpa_lsp.editor.sass.value_trace import point_at
 
     pointed = point_at(view, position)
     if pointed is None:

@@ -7,7 +7,7 @@ from gpa_lsp.code.binary.opcode_words import describe_words
 from gpa_lsp.document.control_words import describe_control_of
 from gpa_lsp.document.markdown_text import mark_code
 from gpa_lsp.editor.sass.hints import name_instruction
-from gpa_lsp.editor.sass.model import SassDocument
+from gpa_lsp.editor.sass.library import SassDocument
 from gpa_lsp.editor.sass.operand_spans import find_mnemonic
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.numbers import format_number

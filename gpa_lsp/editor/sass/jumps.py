@@ -1,10 +1,19 @@
 """From an instruction to those it waits for, and to those that wait for it."""
 
-from gpa_lsp.editor.model import Jump, Location, Range
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from gpa_lsp.editor.model import Highlight, HighlightKind, Jump, Location, Position, Range
 from gpa_lsp.editor.sass.hints import name_instruction
-from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.sass.library import SassView
+from gpa_lsp.editor.sass.operand_spans import OperandValue, find_mentions, find_target, find_value, list_origins
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.foundation.numbers import format_count_of, format_percent
+from gpa_lsp.report.code_queries import find_defs, find_web
+from gpa_lsp.report.model import KernelCode
+from gpa_lsp.report.pairs import join_by_instruction, list_causes
+from gpa_lsp.report.scoreboard_queries import find_setters, find_waiters, list_awaited, list_set
 
 _MOST_JUMPS = 20  # Nobody chooses among more
 
@@ -67,3 +76,193 @@ def describe_tie(samples: float, reason: str, resource: int | None) -> str:
 
     text = f"{format_count_of(round(samples), 'sample')} of {reason}"
     return text if resource is None else f"{text} through {name_resource(resource)}"
+
+
+class PointedOperand(Struct, frozen=True, kw_only=True):
+    """What a cursor points at."""
+
+    row: int  # the instruction
+    column: int  # characters of its text before the cursor; negative in front of it
+    value: OperandValue | None  # the operand; None where the cursor is on none
+
+
+class Mention(Struct, frozen=True, kw_only=True):
+    """Where a value is written or read."""
+
+    row: int  # the instruction
+    start: int  # characters of its text before the place
+    end: int  # characters before what follows it
+    is_written: bool  # it is written there; read otherwise
+
+
+def point_at(view: SassView, position: Position) -> PointedOperand | None:
+    """What is at a place of a document; None on lines without an instruction."""
+    document = view.document
+    row = document.find_row(position.line + 1)
+    if row is None:
+        return None
+    column = view.positions.read_column(position) - document.instruction_column
+    text = document.shown.kernel.report.instructions.texts[row]
+    value = find_value(text, column) if 0 <= column <= len(text) else None
+    return PointedOperand(row=row, column=column, value=value)
+
+
+def find_definitions(view: SassView, row: int, value: OperandValue) -> list[Mention]:
+    """Where the value of an operand comes from, in the order of rows; what an instruction writes comes from itself.
+
+    Empty where it comes from before the kernel, or nobody knows.
+    """
+    if value.is_written and not value.is_read:
+        return [Mention(row=row, start=value.start, end=value.end, is_written=True)]
+    code = view.document.shown.kernel.report.code
+    if code is None:
+        return []
+    found: dict[Mention, None] = {}
+    past_calls: set[int] = set()
+    for resource in _list_asked(code, row, value, is_written=False):
+        answer = find_defs(code, row, resource)
+        past_calls.update(answer.past_calls)
+        for other in answer.rows:
+            found.update(dict.fromkeys(_mention(view, other, resource, is_written=True)))
+    if not found:  # a call that is not followed may have written it
+        found.update(
+            (Mention(row=call, start=0, end=_length(view, call), is_written=True), None) for call in past_calls
+        )
+    return sorted(found, key=lambda mention: (mention.row, mention.start))
+
+
+def find_mentions_of(view: SassView, row: int, value: OperandValue) -> list[Mention]:
+    """Every place that writes or reads the value of an operand, or what is mixed up with it, in the order of the text."""
+    own = Mention(row=row, start=value.start, end=value.end, is_written=value.is_written)
+    code = view.document.shown.kernel.report.code
+    if code is None:
+        return [own]
+    found: dict[Mention, None] = {own: None}
+    is_written = value.is_written and not value.is_read
+    for resource in _list_asked(code, row, value, is_written=is_written):
+        web = find_web(code, row, resource, is_written=is_written)
+        for rows, written in ((web.defs, True), (web.uses, False)):
+            for other in rows:
+                found.update(dict.fromkeys(_mention(view, other, resource, is_written=written)))
+    return sorted(found, key=lambda mention: (mention.row, mention.start))
+
+
+def span_mention(view: SassView, mention: Mention) -> Range:
+    """The place of a mention."""
+    return span_instruction(view, mention.row, mention.start, mention.end)
+
+
+def _list_asked(code: KernelCode, row: int, value: OperandValue, *, is_written: bool) -> list[int]:
+    """The resources of an operand that its instruction really reads, or writes: of a file of predicates, those of the mask."""
+    used = (code.writes if is_written else code.reads).of(row)
+    return [resource for resource in value.resources if resource in used]
+
+
+def _mention(view: SassView, row: int, resource: int, *, is_written: bool) -> Iterator[Mention]:
+    """Where an instruction names a resource; the whole instruction where only its encoding does."""
+    text = view.document.shown.kernel.report.instructions.texts[row]
+    named = find_mentions(text, resource, is_written=is_written)
+    for value in named:
+        yield Mention(row=row, start=value.start, end=value.end, is_written=is_written)
+    if not named:
+        yield Mention(row=row, start=0, end=len(text), is_written=is_written)
+
+
+def _length(view: SassView, row: int) -> int:
+    return len(view.document.shown.kernel.report.instructions.texts[row])
+
+
+# From what is under a cursor to where it comes from and goes to.
+#
+# From an operand to the instructions that wrote it, and to every place that writes or reads its value; from a branch
+# to its target, and from a target to all that goes there; from anything else of an instruction to its stall's causes.
+
+_LEAST_RATIO = 0.1  # Of the samples an instruction waits: causes with less are not worth a choice, but the first one
+
+
+def find_definition(view: SassView, position: Position) -> list[Location] | None:
+    """The definitions of what is under the cursor."""
+    pointed = point_at(view, position)
+    if pointed is None:
+        return None
+    value = pointed.value
+    if value is not None:
+        target = find_target(view.document, pointed.row, value)
+        if target is not None:
+            return [locate_row(view, target)]
+        if value.resources:
+            mentions = find_definitions(view, pointed.row, value)
+            uri = view.document.uri
+            return [Location(uri=uri, range=span_mention(view, mention)) for mention in mentions] or None
+    return _find_causes(view, pointed.row) or None
+
+
+def _find_causes(view: SassView, row: int) -> list[Location]:
+    """The instructions that one waits for mostly, most samples first."""
+    others = join_by_instruction(list_causes(view.document.shown.kernel.report, row))
+    least = _LEAST_RATIO * sum(samples for samples, _ in others)
+    return [
+        locate_row(view, pair.row) for place, (samples, pair) in enumerate(others) if place == 0 or samples >= least
+    ]
+
+
+def find_references(view: SassView, position: Position, *, with_declarations: bool) -> list[Location] | None:
+    """The references of what is under the cursor, in the order of the text; those that write a value are its declarations."""
+    pointed = point_at(view, position)
+    if pointed is None:
+        return None
+    if pointed.value is not None and pointed.value.resources:
+        uri = view.document.uri
+        return [
+            Location(uri=uri, range=span_mention(view, mention))
+            for mention in find_mentions_of(view, pointed.row, pointed.value)
+            if with_declarations or not mention.is_written
+        ]
+    target = _find_meant_target(view, pointed)
+    rows = list_origins(view.document, target)
+    if not rows:
+        return None
+    return [locate_row(view, row) for row in ([target, *rows] if with_declarations else rows)]
+
+
+def find_highlights(view: SassView, position: Position) -> list[Highlight] | None:
+    """Where the value under the cursor is written and read; on a target, where it is and who goes there; elsewhere, partners behind scoreboards."""
+    pointed = point_at(view, position)
+    if pointed is None:
+        return None
+    if pointed.value is not None and pointed.value.resources:
+        return [
+            Highlight(
+                range=span_mention(view, mention),
+                kind=HighlightKind.WRITE if mention.is_written else HighlightKind.READ,
+            )
+            for mention in find_mentions_of(view, pointed.row, pointed.value)
+        ]
+    target = _find_meant_target(view, pointed)
+    origins = list_origins(view.document, target)
+    if origins:
+        return [_highlight(view, row, HighlightKind.TEXT) for row in (target, *origins)]
+    return _highlight_partners(view, pointed.row) if pointed.value is None else None
+
+
+def _highlight_partners(view: SassView, row: int) -> list[Highlight] | None:
+    """An instruction with those whose scoreboards it waits for, as writes, and those that wait for its own, as reads."""
+    report = view.document.shown.kernel.report
+    setters = {one for awaited in list_awaited(report, row) for one in find_setters(report, row, awaited).rows}
+    waiters = {one for given in list_set(report, row) for one in find_waiters(report, row, given).rows}
+    if not setters and not waiters:
+        return None
+    kinds = dict.fromkeys(waiters, HighlightKind.READ)
+    kinds.update(dict.fromkeys(setters, HighlightKind.WRITE))
+    kinds[row] = HighlightKind.TEXT
+    return [_highlight(view, one, kinds[one]) for one in sorted(kinds)]
+
+
+def _highlight(view: SassView, row: int, kind: HighlightKind) -> Highlight:
+    return Highlight(range=locate_row(view, row).range, kind=kind)
+
+
+def _find_meant_target(view: SassView, pointed: PointedOperand) -> int:
+    """The target that is pointed at; elsewhere the instruction itself, which may be one."""
+    target = None if pointed.value is None else find_target(view.document, pointed.row, pointed.value)
+    return pointed.row if target is None else target

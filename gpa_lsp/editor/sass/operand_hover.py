@@ -7,10 +7,8 @@ from gpa_lsp.code.binary.opcode_words import describe_special_register
 from gpa_lsp.document.markdown_text import mark_code
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.instruction_hover import name_resources
-from gpa_lsp.editor.sass.model import SassDocument
-from gpa_lsp.editor.sass.operand_spans import SpanKind
-from gpa_lsp.editor.sass.operand_values import OperandValue
-from gpa_lsp.editor.sass.targets import find_target
+from gpa_lsp.editor.sass.library import SassDocument
+from gpa_lsp.editor.sass.operand_spans import OperandValue, SpanKind, find_target
 from gpa_lsp.foundation.visible_text import make_one_line
 from gpa_lsp.report.code_queries import FoundRows, find_defs, find_uses
 from gpa_lsp.report.model import KernelCode

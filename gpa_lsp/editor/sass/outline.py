@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from gpa_lsp.editor.model import Fold, FoldKind, Range, Symbol, SymbolKind
-from gpa_lsp.editor.sass.model import SassDocument, SassView, Section, SectionKind
+from gpa_lsp.editor.sass.library import SassDocument, SassView, Section, SectionKind
 
 # Of the kernel's samples. A function has hundreds of blocks; nobody looks for the others by name.
 _LEAST_BLOCK_RATIO = 0.01

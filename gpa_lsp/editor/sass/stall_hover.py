@@ -7,7 +7,7 @@ from gpa_lsp.editor.cause_table import list_pair
 from gpa_lsp.editor.lines.names import read_text
 from gpa_lsp.editor.lines.places import name_file
 from gpa_lsp.editor.sass.hints import name_instruction
-from gpa_lsp.editor.sass.model import SassDocument, SassView
+from gpa_lsp.editor.sass.library import SassDocument, SassView
 from gpa_lsp.editor.stall_table import draw_reasons
 from gpa_lsp.foundation.numbers import format_count, format_number, format_share
 from gpa_lsp.foundation.visible_text import make_one_line

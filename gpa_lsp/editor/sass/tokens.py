@@ -12,7 +12,7 @@ from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.binary.opcodes import describe_mnemonic
 from gpa_lsp.code.binary.uses import UseFinder
 from gpa_lsp.editor.lines.positions import UnitCounter
-from gpa_lsp.editor.sass.model import SassDocument, SectionKind
+from gpa_lsp.editor.sass.library import SassDocument, SectionKind
 from gpa_lsp.editor.sass.operand_spans import SpanKind, find_mnemonic, has_target, is_address, scan_operand
 from gpa_lsp.editor.sass.token_types import TokenModifier, TokenType
 

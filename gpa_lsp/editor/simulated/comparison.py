@@ -2,7 +2,7 @@
 
 import json
 
-from gpa_lsp.document.prediction_page.page import render_comparison_page
+from gpa_lsp.document.prediction_page import render_comparison_page
 from gpa_lsp.editor.simulated.results import ComparisonJob, ComparisonResult
 from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_report
 from gpa_lsp.execution.simulator.profile_document import make_document

@@ -6,8 +6,8 @@ import time
 from gpa_lsp.code.binary.linkage_names import find_bare_name
 from gpa_lsp.code.sources.host_launches import find_host_launches
 from gpa_lsp.editor.predicted.actions import explain_undescribed_kernel
-from gpa_lsp.editor.predicted.machines import choose_machine
 from gpa_lsp.editor.predicted.results import PredictedJob
+from gpa_lsp.editor.predicted.trials import choose_machine
 from gpa_lsp.editor.predicted.worker import choose_compile_settings, choose_settings
 from gpa_lsp.editor.simulated.results import ComparisonJob, ComparisonResult, SimulationJob, SimulationResult
 from gpa_lsp.execution.launches.read_launches import read_launches

@@ -7,12 +7,14 @@ known; while it is not, a client that asks for the edits of what is looked at ge
 
 from collections.abc import Callable, Iterator, Sequence
 
+from gpa_lsp.code.binary.linkage_names import find_bare_name
+from gpa_lsp.code.sources.host_launches import find_host_launches
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.model import Action, ActionKind, CommandCall, Verification
-from gpa_lsp.editor.predicted.actions import list_description_actions, list_trial_actions
-from gpa_lsp.editor.simulated.actions import list_simulation_actions
+from gpa_lsp.editor.predicted.actions import list_description_actions, list_kernel_heads, list_trial_actions
 from gpa_lsp.editor.source.fixes import find_fixes
 from gpa_lsp.editor.verified.results import PENDING, FixState, FixVerifier, OfferedFix
+from gpa_lsp.kernel.names import shorten_name
 
 
 def list_actions(
@@ -86,3 +88,26 @@ def _list_ways(view: DocumentView, line: int) -> Iterator[Action]:
 def _make_way(title: str, command: str, arguments: tuple[object, ...]) -> Action:
     call = CommandCall(title=title, command=command, arguments=arguments)
     return Action(title=title, kind=ActionKind.WAY, command=call)
+
+
+def list_simulation_actions(view: DocumentView, first: int, last: int) -> Iterator[Action]:
+    """For each kernel that some lines (1-based) belong to and whose launch is described, or said by host code beside it, a way to simulate it."""
+    predicted = view.predicted
+    if predicted is None or not predicted.is_source:
+        return
+    result = predicted.result
+    for head in list_kernel_heads(view):
+        if not (first <= head.end and last >= head.line):
+            continue
+        is_described = bool(result.job.launches_text) and head.mangled_name not in result.undescribed
+        if not is_described and find_bare_name(head.mangled_name) not in view.once(_list_launched):
+            continue
+        title = f"Simulate {'the described launches' if is_described else 'a launch'} of {shorten_name(head.name)}"
+        command = CommandCall(title=title, command="gpaLsp.simulate", arguments=(view.uri, head.mangled_name))
+        yield Action(title=title, kind=ActionKind.REWRITE, command=command)
+
+
+def _list_launched(view: DocumentView) -> frozenset[str]:
+    """Plain names of the kernels whose grid and block host code in this document says."""
+    launches = find_host_launches(view.local_path, view.text)
+    return frozenset(one.kernel for one in launches if one.grid is not None and one.block is not None)

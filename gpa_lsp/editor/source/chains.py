@@ -10,11 +10,10 @@ from typing import Any
 from msgspec import Struct
 
 from gpa_lsp.editor.cause_table import find_caused_reason
-from gpa_lsp.editor.counterparts import Counterpart, describe_counterpart, gather_counterparts
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.lines.causes import CauseLine
+from gpa_lsp.editor.lines.index import CauseLine
 from gpa_lsp.editor.lines.names import name_line
-from gpa_lsp.editor.lines.places import Place, PlaceFinder
+from gpa_lsp.editor.lines.places import Counterpart, Place, PlaceFinder, describe_counterpart, gather_counterparts
 from gpa_lsp.editor.model import ChainItem, ChainLink, Location
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel

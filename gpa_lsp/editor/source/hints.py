@@ -4,26 +4,25 @@ Editors cut a hint: VS Code at 43 characters. So where it leads comes first, one
 tooltip, which says all of it.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import groupby
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.editor.counterparts import Counterpart, describe_counterpart, gather_counterparts, gather_for_reason
 from gpa_lsp.editor.document_view import DocumentView, HotLine, ValueLine
-from gpa_lsp.editor.lines.causes import CauseLine
+from gpa_lsp.editor.lines.index import CauseLine
 from gpa_lsp.editor.lines.metric_values import describe_value, label_value
 from gpa_lsp.editor.lines.names import locate_from, name_briefly
-from gpa_lsp.editor.lines.places import Place
+from gpa_lsp.editor.lines.places import Counterpart, Place, describe_counterpart, gather_counterparts, gather_for_reason
 from gpa_lsp.editor.metrics import MetricKind
 from gpa_lsp.editor.model import Hint, LabelPart
-from gpa_lsp.editor.predicted.hints import list_predicted_hints
+from gpa_lsp.editor.predicted.metric_values import list_predicted_hints
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.editor.source.thinning import thin_out
 from gpa_lsp.editor.stall_table import describe_taken, label_called_from, label_reason
-from gpa_lsp.editor.timed.hints import list_time_hints
-from gpa_lsp.foundation.numbers import format_percent
+from gpa_lsp.editor.timed.view import TimedAnchor, compare, describe_time
+from gpa_lsp.foundation.numbers import format_duration_ns, format_percent, format_timed_ns
 from gpa_lsp.foundation.visible_text import shorten
 from gpa_lsp.report.measured_files import MeasuredFile
 
@@ -290,3 +289,69 @@ def _link(
     return (
         None if not name else LabelPart(value=f"{arrow} {name}", tooltip=describe_counterpart(top), location=location)
     )
+
+
+SCREEN_LINES = 40  # What a reader has before their eyes
+
+
+def thin_out(shares: Mapping[int, float], leading: Collection[int], most: int) -> list[int]:
+    """Lines of which no screen shows more than so many, the largest shares first.
+
+    >>> thin_out({1: 0.1, 2: 0.3, 3: 0.2, 90: 0.01}, [3], 2), thin_out({1: 0.1, 2: 0.3}, [], 0)
+    ([2, 3, 90], [1, 2])
+    """
+    if not most:
+        return sorted({*shares, *leading})
+    taken = sorted(leading)
+    for line in sorted(shares.keys() - set(leading), key=lambda line: (-shares[line], line)):
+        position = bisect_left(taken, line)
+        around = [*taken[max(0, position - most) : position], line, *taken[position : position + most]]
+        if not any(end - start < SCREEN_LINES for start, end in zip(around, around[most:], strict=False)):
+            insort(taken, line)
+    return taken
+
+
+_WITH_TIMES = (MetricKind.USUAL, MetricKind.TIME)  # Who chose to see another metric sees no times
+
+
+def list_time_hints(view: DocumentView, first: int, last: int, find_room: Callable[[int], int]) -> list[Hint]:
+    """The hints of some lines, by line; none where the lens stands in their place and says it.
+
+    Args:
+        first: first line, 1-based.
+        find_room: of a line; characters that its hint should have at most.
+    """
+    is_wanted = view.settings.show_inlay_hints and view.settings.metric.kind in _WITH_TIMES
+    if not is_wanted or view.abilities.line_end_lenses:
+        return []
+    by_line = groupby(view.timed, key=lambda anchor: anchor.line)
+    return [
+        _make_time_hint(view, line, tuple(anchors), find_room(line))
+        for line, anchors in by_line
+        if first <= line <= last
+    ]
+
+
+def _make_time_hint(view: DocumentView, line: int, anchors: Sequence[TimedAnchor], room: int) -> Hint:
+    """Of several launches the longest; the tooltip has all."""
+    longest = max(anchors, key=lambda anchor: anchor.change.time.median_ns)
+    forms = list(_list_forms(longest, len(anchors)))
+    label = next((form for form in forms if len(form) <= room), forms[-1])
+    tips = (f"{anchor.change.time.shape} {describe_time(anchor)}" for anchor in anchors)
+    return Hint(position=view.positions.find_end(line), label=label, tooltip="; ".join(tips))
+
+
+def _list_forms(anchor: TimedAnchor, count: int) -> Iterator[str]:
+    """What a hint may say, the fullest first. That the text is another one now is never left out."""
+    time, before = anchor.change.time, anchor.change.before
+    note = "" if before is None else compare(before, time).removesuffix(" than before")
+    if anchor.is_edited:
+        note = "before your edits"
+    whole = f"measured {format_timed_ns(time.median_ns, time.error_ns)}"
+    brief = format_duration_ns(time.median_ns)
+    several = f"longest of {count}" if count > 1 else ""
+    behind = f"· {brief}"  # another hint of the line
+    for parts in ((whole, note, several), (whole, note), (f"measured {brief}", note), (behind, note)):
+        yield " · ".join(part for part in parts if part)
+    if not anchor.is_edited:
+        yield behind

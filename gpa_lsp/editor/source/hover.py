@@ -9,7 +9,7 @@ from gpa_lsp.editor.cause_table import describe_causes, summarise_cause
 from gpa_lsp.editor.document_view import DocumentView, HotLine
 from gpa_lsp.editor.history import describe_course_of
 from gpa_lsp.editor.kernel_page import describe_places, describe_verdict
-from gpa_lsp.editor.lines.causes import CauseLine
+from gpa_lsp.editor.lines.index import CauseLine
 from gpa_lsp.editor.lines.names import name_place
 from gpa_lsp.editor.predicted.hover import describe_predictions
 from gpa_lsp.editor.roofline import describe_known_roofs_of, draw_roofline_of

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 from gpa_lsp.editor.cause_table import label_remedy
 from gpa_lsp.editor.document_view import DocumentView, KernelAnchor
 from gpa_lsp.editor.kernel_page import MOST_LENS_CHARS, describe_kernel_briefly
-from gpa_lsp.editor.lines.causes import RemedyAnchor
+from gpa_lsp.editor.lines.index import RemedyAnchor
 from gpa_lsp.editor.lines.metric_values import label_kernel, label_scope
 from gpa_lsp.editor.metrics import LineMetric
 from gpa_lsp.editor.model import CommandCall, Lens, Range
 from gpa_lsp.editor.predicted.view import PredictedAnchor
-from gpa_lsp.editor.source.thinning import thin_out
+from gpa_lsp.editor.source.hints import thin_out
 from gpa_lsp.editor.static.view import StaticAnchor
 from gpa_lsp.editor.timed.view import TimedAnchor
 from gpa_lsp.foundation.numbers import format_count_of

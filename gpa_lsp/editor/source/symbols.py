@@ -1,7 +1,7 @@
 """The kernels of a source as its symbols, with their times; loops and calls with advice below them."""
 
 from gpa_lsp.editor.document_view import DocumentView, KernelAnchor
-from gpa_lsp.editor.lines.causes import RemedyAnchor
+from gpa_lsp.editor.lines.index import RemedyAnchor
 from gpa_lsp.editor.model import Range, Symbol, SymbolKind
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.stall_table import find_top_reason

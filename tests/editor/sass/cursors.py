@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from gpa_lsp.editor.model import Position, Range
-from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.sass.library import SassView
 
 
 def put_cursor(view: SassView, marked: str) -> Position:

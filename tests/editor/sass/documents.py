@@ -13,7 +13,7 @@ from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.lines.positions import Positions
 from gpa_lsp.editor.sass.document import build_document
-from gpa_lsp.editor.sass.model import SassDocument, SassView
+from gpa_lsp.editor.sass.library import SassDocument, SassView
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.report.gather import AnalysedKernel, gather_report

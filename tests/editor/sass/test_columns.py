@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from gpa_lsp.editor.sass.columns import KINDS, fill_column, list_kinds
 from gpa_lsp.editor.sass.document import build_document
-from gpa_lsp.editor.sass.model import SassDocument
-from gpa_lsp.editor.sass.sorted_rows import sort_rows
+from gpa_lsp.editor.sass.hot_rows import sort_rows
+from gpa_lsp.editor.sass.library import SassDocument
 from gpa_lsp.editor.snapshot import VisibleKernel
 from tests.editor.sass.documents import LOOP, URI, check_document, open_document, show_report, write_report
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gpa_lsp.editor.sass.document import build_document
-from gpa_lsp.editor.sass.model import SassDocument, SectionKind
+from gpa_lsp.editor.sass.library import SassDocument, SectionKind
 from gpa_lsp.report.model import FunctionRole
 from tests.conftest import examples
 from tests.editor.sass.documents import (

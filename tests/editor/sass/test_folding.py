@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.editor.model import FoldKind, Range, Symbol
 from gpa_lsp.editor.protocol.protocol_types import make_symbol
-from gpa_lsp.editor.sass.model import Section, SectionKind
+from gpa_lsp.editor.sass.library import Section, SectionKind
 from gpa_lsp.editor.sass.outline import list_folds, list_symbols
 from tests.editor.sass.documents import LOOP, URI, find_line, open_document, show_report, write_document
 from tests.report_builder import build_kernel

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.editor.chains import list_chain, list_incoming, list_outgoing
+from gpa_lsp.editor.jumps import list_chain, list_incoming, list_outgoing
 from gpa_lsp.editor.lines.positions import read_line
 from gpa_lsp.editor.model import ChainItem
 from gpa_lsp.editor.sass import chains
-from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.sass.library import SassView
 from tests.editor.sass.cursors import put_cursor, read_places
 from tests.editor.sass.documents import LOOP, SOURCES, find_line, write_report
 from tests.editor.sessions import Session

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.sass.hints import list_hints
-from gpa_lsp.editor.sass.model import SassDocument
+from gpa_lsp.editor.sass.library import SassDocument
 from gpa_lsp.editor.settings import Settings
 from tests.editor.sass.documents import LOOP, URI, find_line, open_document, show_report, write_document
 from tests.report_builder import build_kernel

@@ -7,7 +7,7 @@ from gpa_lsp.editor.model import Hover, Position
 from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.sass.hover import describe_hover
 from gpa_lsp.editor.sass.instruction_hover import name_resources
-from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.sass.library import SassView
 from tests.editor.sass.cursors import put_cursor, read_places
 from tests.editor.sass.documents import LOOP, URI, open_document, show_report, write_document, write_report
 

@@ -6,9 +6,14 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.editor.sass.document import build_document
-from gpa_lsp.editor.sass.jumps import find_causes_of_row, find_victims_of_row
-from gpa_lsp.editor.sass.model import SassView
-from gpa_lsp.editor.sass.navigation import find_definition, find_highlights, find_references
+from gpa_lsp.editor.sass.jumps import (
+    find_causes_of_row,
+    find_definition,
+    find_highlights,
+    find_references,
+    find_victims_of_row,
+)
+from gpa_lsp.editor.sass.library import SassView
 from tests.editor.sass.cursors import put_cursor, read_places
 from tests.editor.sass.documents import LOOP, URI, open_document, show_report, write_document, write_report
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gpa_lsp.code.binary.model import name_resource
-from gpa_lsp.editor.sass.operand_values import find_mentions, find_value, list_values
+from gpa_lsp.editor.sass.operand_spans import find_mentions, find_value, list_values
 
 
 def show(text: str) -> list[str]:

@@ -7,7 +7,7 @@ from pygls.workspace import PositionCodec
 
 from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.sass.hints import list_hints
-from gpa_lsp.editor.sass.model import SassDocument, SectionKind
+from gpa_lsp.editor.sass.library import SassDocument, SectionKind
 from gpa_lsp.editor.sass.operand_spans import list_operands
 from gpa_lsp.editor.sass.outline import list_folds, list_symbols
 from gpa_lsp.editor.sass.tokens import encode_tokens

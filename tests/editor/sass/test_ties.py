@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from gpa_lsp.editor.sass.ties import COLOURS, find_ties
+from gpa_lsp.editor.sass.links import COLOURS, find_ties
 from gpa_lsp.report.model import KernelReport
 from tests.editor.sass.documents import LOOP, SOURCES, write_report
 from tests.editor.sessions import Session

@@ -3,7 +3,7 @@
 import pytest
 from pygls.workspace import PositionCodec
 
-from gpa_lsp.editor.sass.model import SassDocument
+from gpa_lsp.editor.sass.library import SassDocument
 from gpa_lsp.editor.sass.token_types import MODIFIER_NAMES, TYPE_NAMES, TokenModifier, TokenType
 from gpa_lsp.editor.sass.tokens import InstructionEncoder, encode_tokens, read_run
 from tests.editor.sass.documents import LOOP, SOURCES, find_line, open_document, write_document

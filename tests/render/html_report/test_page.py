@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gpa_lsp.code.binary.model import SourceStamp
+from gpa_lsp.document.html_report.code_columns import BLOCK_ROWS, choose_rows, share_rows
 from gpa_lsp.document.html_report.page import render_html_report
-from gpa_lsp.document.html_report.row_choice import BLOCK_ROWS, choose_rows, share_rows
 from gpa_lsp.document.html_report.source_texts import ABSENT, CHANGED, UNVERIFIED, UNWANTED, SourceTexts
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.source_paths import SourceLocator
@@ -116,7 +116,7 @@ def test_pairs_of_cause_and_victim_are_linked_both_by_row_and_by_line() -> None:
 
 
 def test_large_kernels_are_cut_where_it_is_cold_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpa_lsp.document.html_report.row_choice.MOST_ROWS", 128)
+    monkeypatch.setattr("gpa_lsp.document.html_report.code_columns.MOST_ROWS", 128)
     kernel = make_large_kernel(0, 1000)
     code = unpack(render_html_report(build_report(kernel)))[0]["code"]
     assert len(code["rows"]) == 128

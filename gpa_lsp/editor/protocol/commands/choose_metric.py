@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.command_arguments import read_text
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
 from gpa_lsp.editor.protocol.kept_choices import check_names
+from gpa_lsp.editor.protocol.plain_json import read_text
 
 
 def choose_metric(session: SessionActions, arguments: Sequence[Any]) -> dict[str, Any] | None:

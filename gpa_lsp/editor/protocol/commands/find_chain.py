@@ -6,16 +6,15 @@ For clients that show def-use chains themselves: the items are opened further wi
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.command_arguments import read_place, read_text
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
-from gpa_lsp.editor.protocol.plain_json import encode_item
+from gpa_lsp.editor.protocol.plain_json import encode_item, read_place, read_text
 
 _DIRECTIONS = {"incoming": True, "outgoing": False}
 
 
 def find_chain(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
     """The lines one step from a place, most samples first; none when the arguments are no place and direction."""
-    from gpa_lsp.editor.chains import list_chain
+    from gpa_lsp.editor.jumps import list_chain
 
     place, direction = read_place(arguments), read_text(arguments, 2)
     if place is None or direction not in _DIRECTIONS:

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.command_arguments import read_place
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
-from gpa_lsp.editor.protocol.plain_json import encode_link
+from gpa_lsp.editor.protocol.plain_json import encode_link, read_place
 
 
 def find_linked(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.command_arguments import read_place
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
-from gpa_lsp.editor.protocol.plain_json import encode_jump
+from gpa_lsp.editor.protocol.plain_json import encode_jump, read_place
 
 
 def go_to_cause(session: SessionActions, arguments: Sequence[Any]) -> dict[str, Any] | None:

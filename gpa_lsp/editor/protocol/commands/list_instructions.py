@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.command_arguments import read_text
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
-from gpa_lsp.editor.protocol.plain_json import encode_location
+from gpa_lsp.editor.protocol.plain_json import encode_location, read_text
 
 
 def list_instructions(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
     """The instructions of the document in the arguments by the column named there, by their samples where none is."""
-    from gpa_lsp.editor.sass.sorted_rows import sort_rows
+    from gpa_lsp.editor.sass.hot_rows import sort_rows
 
     uri = read_text(arguments)
     view = None if uri is None else session.sass.view(uri)

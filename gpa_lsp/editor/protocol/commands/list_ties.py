@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.command_arguments import read_text
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.plain_json import read_text
 
 
 def list_ties(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
     """The ties between the SASS document and the source in the arguments, both open; none where they have nothing to do with each other."""
-    from gpa_lsp.editor.sass.ties import find_ties
+    from gpa_lsp.editor.sass.links import find_ties
 
     sass_uri, source_uri = read_text(arguments), read_text(arguments, 1)
     if sass_uri is None or source_uri is None:

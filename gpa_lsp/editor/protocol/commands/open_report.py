@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.editor.protocol.command_arguments import find_mangled, read_text
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
-from gpa_lsp.editor.protocol.uris import read_path
+from gpa_lsp.editor.protocol.plain_json import find_mangled, read_text
+from gpa_lsp.editor.protocol.protocol_types import read_path
 from gpa_lsp.foundation.errors import GpaError
 
 

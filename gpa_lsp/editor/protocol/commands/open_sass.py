@@ -5,9 +5,8 @@ from typing import Any
 
 from gpa_lsp.editor.lines.positions import span_line
 from gpa_lsp.editor.model import Location
-from gpa_lsp.editor.protocol.command_arguments import read_place, read_text
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
-from gpa_lsp.editor.protocol.plain_json import encode_location
+from gpa_lsp.editor.protocol.plain_json import encode_location, read_place, read_text
 from gpa_lsp.editor.sass.library import is_sass_uri
 from gpa_lsp.editor.snapshot import VisibleKernel
 

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.command_arguments import read_text
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
-from gpa_lsp.editor.sass.library import is_sass_uri
-from gpa_lsp.editor.sass.model import LANGUAGE_ID
+from gpa_lsp.editor.protocol.plain_json import read_text
+from gpa_lsp.editor.sass.library import LANGUAGE_ID, is_sass_uri
 
 
 def read_document(session: SessionActions, arguments: Sequence[Any]) -> dict[str, str] | None:

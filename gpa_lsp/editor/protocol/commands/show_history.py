@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.editor.history import describe_past
-from gpa_lsp.editor.protocol.command_arguments import choose_kernels
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.plain_json import choose_kernels
 from gpa_lsp.editor.protocol.safe_markdown import defuse
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.foundation.visible_text import make_one_line

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.command_arguments import read_text
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.plain_json import read_text
 
 
 async def simulate(session: SessionActions, arguments: Sequence[Any]) -> bool:

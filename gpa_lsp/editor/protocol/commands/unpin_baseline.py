@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.command_arguments import choose_kernels
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.plain_json import choose_kernels
 
 
 async def unpin_baseline(session: SessionActions, arguments: Sequence[Any]) -> int:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.sass.library import SassView
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.settings import Settings
 

@@ -13,7 +13,7 @@ def answer(
     session: SessionView, params: types.CallHierarchyIncomingCallsParams
 ) -> list[types.CallHierarchyIncomingCall] | None:
     """The instructions or lines one step up; None for an item that is none of ours."""
-    from gpa_lsp.editor.chains import list_incoming
+    from gpa_lsp.editor.jumps import list_incoming
 
     found = list_incoming(session, params.item.data)
     return None if found is None else [make_incoming_call(link) for link in found]

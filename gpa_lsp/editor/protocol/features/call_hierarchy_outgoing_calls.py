@@ -13,7 +13,7 @@ def answer(
     session: SessionView, params: types.CallHierarchyOutgoingCallsParams
 ) -> list[types.CallHierarchyOutgoingCall] | None:
     """The instructions or lines one step down; None for an item that is none of ours."""
-    from gpa_lsp.editor.chains import list_outgoing
+    from gpa_lsp.editor.jumps import list_outgoing
 
     found = list_outgoing(session, params.item.data)
     return None if found is None else [make_outgoing_call(link) for link in found]

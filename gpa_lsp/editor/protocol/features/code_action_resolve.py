@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 from lsprotocol import types
 
-from gpa_lsp.editor.protocol.annotated_edits import choose_annotations
 from gpa_lsp.editor.protocol.features import Method, SessionFeature
-from gpa_lsp.editor.protocol.protocol_types import make_action
+from gpa_lsp.editor.protocol.protocol_types import choose_annotations, make_action
 from gpa_lsp.editor.session_view import SessionView
 
 _ARGUMENT = str | int | float | None

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.heat import HeatKind, LineHeat, measure_heat
 from gpa_lsp.editor.protocol.features import Method, PushFeature
-from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.sass.library import SassView
 
 METHOD = Method[dict[str, Any], None]("gpaLsp/heat")
 LEVELS = 10

@@ -9,9 +9,8 @@ from lsprotocol import types
 
 from gpa_lsp.editor.lines.positions import read_lines
 from gpa_lsp.editor.model import Action, ActionKind
-from gpa_lsp.editor.protocol.annotated_edits import choose_annotations
 from gpa_lsp.editor.protocol.features import Method, SessionFeature
-from gpa_lsp.editor.protocol.protocol_types import SOURCE, Annotations, make_action, read_range
+from gpa_lsp.editor.protocol.protocol_types import SOURCE, Annotations, choose_annotations, make_action, read_range
 from gpa_lsp.editor.session_view import SessionView
 
 

@@ -11,7 +11,7 @@ from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.positions import read_line
 from gpa_lsp.editor.protocol.features import Method, RequestFeature
 from gpa_lsp.editor.protocol.protocol_types import make_locations, read_position
-from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.sass.library import SassView
 from gpa_lsp.editor.settings import Settings
 
 
@@ -24,7 +24,7 @@ def answer_definition(view: DocumentView, params: types.DefinitionParams) -> lis
 
 def answer_sass(view: SassView, params: types.DefinitionParams) -> list[types.Location] | None:
     """The definitions of what is under the cursor."""
-    from gpa_lsp.editor.sass.navigation import find_definition  # needs numpy, which initialize must not wait for
+    from gpa_lsp.editor.sass.jumps import find_definition  # needs numpy, which initialize must not wait for
 
     return make_locations(find_definition(view, read_position(params.position)))
 

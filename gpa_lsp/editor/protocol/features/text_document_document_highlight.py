@@ -6,12 +6,12 @@ from lsprotocol import types
 
 from gpa_lsp.editor.protocol.features import Method, RequestFeature
 from gpa_lsp.editor.protocol.protocol_types import make_highlight, read_position
-from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.sass.library import SassView
 
 
 def answer_sass(view: SassView, params: types.DocumentHighlightParams) -> list[types.DocumentHighlight] | None:
     """The highlights of what is under the cursor."""
-    from gpa_lsp.editor.sass.navigation import find_highlights  # needs numpy, which initialize must not wait for
+    from gpa_lsp.editor.sass.jumps import find_highlights  # needs numpy, which initialize must not wait for
 
     found = find_highlights(view, read_position(params.position))
     return None if found is None else [make_highlight(one) for one in found]

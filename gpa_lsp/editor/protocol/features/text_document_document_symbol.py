@@ -9,7 +9,7 @@ from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.protocol.features import Method, RequestFeature
 from gpa_lsp.editor.protocol.protocol_types import make_symbol
 from gpa_lsp.editor.sass import outline as sass_outline
-from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.sass.library import SassView
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.source.symbols import list_symbols
 

@@ -10,7 +10,7 @@ from gpa_lsp.editor.model import Hover
 from gpa_lsp.editor.protocol.features import Method, RequestFeature
 from gpa_lsp.editor.protocol.protocol_types import make_hover, read_position
 from gpa_lsp.editor.sass import hover as sass_hover
-from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.sass.library import SassView
 from gpa_lsp.editor.source.hover import describe_hover
 
 

@@ -11,7 +11,7 @@ from gpa_lsp.editor.lines.positions import read_lines
 from gpa_lsp.editor.protocol.features import Method, RequestFeature
 from gpa_lsp.editor.protocol.protocol_types import make_hint, read_range
 from gpa_lsp.editor.sass import hints as sass_hints
-from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.sass.library import SassView
 from gpa_lsp.editor.source.hints import list_hints
 
 

@@ -3,7 +3,7 @@
 from lsprotocol import types
 
 from gpa_lsp.editor.protocol.features import Method, RequestFeature
-from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.sass.library import SassView
 from gpa_lsp.editor.sass.token_types import MODIFIER_NAMES, TYPE_NAMES
 
 
