@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from gpa_lsp import __version__
-from gpa_lsp.code.binary.disassembly_cache import open_cache
+from gpa_lsp.code.binary.disassembler import open_cache
 from gpa_lsp.code.binary.tool_location import find_tool, name_override
 from gpa_lsp.execution.compiler.nvcc_location import HOST_COMPILERS
 from gpa_lsp.execution.programs.library import list_headers

@@ -1,6 +1,6 @@
 """An instruction's scheduling bits in words; the same ones wherever instructions are shown."""
 
-from gpa_lsp.code.binary.control_code import NO_BARRIER
+from gpa_lsp.code.binary.model import NO_BARRIER
 from gpa_lsp.report.model import InstructionColumns
 
 SCOREBOARDS = 6

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gpa_lsp.code.binary.control_code import NO_BARRIER
 from gpa_lsp.code.binary.linkage_names import demangle
 from gpa_lsp.code.binary.model import (
     INSTRUCTION_BYTES,
+    NO_BARRIER,
     ControlCodes,
     Cubin,
     Flow,

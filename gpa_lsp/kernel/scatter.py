@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from gpa_lsp.code.binary.control_code import decode_control_codes
 from gpa_lsp.code.binary.line_table import read_line_table
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Cubin, Function, Instructions, LineTable
+from gpa_lsp.code.binary.sass import decode_control_codes
 from gpa_lsp.code.control_flow.build import build_flow_graph
 from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.foundation.errors import GpaError, Problem

@@ -8,8 +8,8 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gpa_lsp.code.binary.line_table import read_source_stamps
 from gpa_lsp.code.binary.model import Cubin, SourceStamp
-from gpa_lsp.code.binary.source_stamps import read_source_stamps
 from gpa_lsp.diagnosis.advice.model import KernelAdvice
 from gpa_lsp.diagnosis.advice.static_model import StaticFinding
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from msgspec import Struct
 
-from gpa_lsp.code.binary.control_code import NO_BARRIER
+from gpa_lsp.code.binary.model import NO_BARRIER
 from gpa_lsp.code.binary.opcodes import describe_mnemonic
 from gpa_lsp.code.binary.sass import split_operands
 from gpa_lsp.diagnosis.blame.barriers import parse_dependency_barrier

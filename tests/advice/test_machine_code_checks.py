@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.code.binary.compiled_limits import read_compiled_limits
-from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.cubin import read_compiled_limits, read_cubin
 from gpa_lsp.code.symbolic_accesses.model import WarpPattern
 from gpa_lsp.diagnosis.advice.find_statics import KernelFindings, find_static_findings
 from gpa_lsp.diagnosis.advice.static_model import StaticFinding

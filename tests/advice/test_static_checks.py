@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.code.binary.compiled_limits import read_compiled_limits
 from gpa_lsp.code.binary.containers import find_cubins
+from gpa_lsp.code.binary.cubin import read_compiled_limits
 from gpa_lsp.diagnosis.advice.find_statics import (
     MOST_FINDINGS,
     KernelFindings,

@@ -8,9 +8,8 @@ import pytest
 
 from gpa_lsp.code.ptx.blocks import find_blocks
 from gpa_lsp.code.ptx.model import PtxModule
-from gpa_lsp.code.ptx.reachable import list_reachable
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.code.ptx.static_instructions import list_static_instructions
+from gpa_lsp.code.ptx.static_instructions import list_reachable, list_static_instructions
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.engine.layout import find_lives
 from gpa_lsp.execution.emulator.model import TraceSettings

@@ -1,7 +1,6 @@
 """Instructions written in the notation of :mod:`gpa_lsp.code.binary.listing`."""
 
-from gpa_lsp.code.binary.control_code import NO_BARRIER
-from gpa_lsp.code.binary.model import ControlCodes, Instructions
+from gpa_lsp.code.binary.model import NO_BARRIER, ControlCodes, Instructions
 
 
 def write_listing(instructions: Instructions) -> str:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.code.binary.compiled_limits import read_compiled_limits
 from gpa_lsp.code.binary.containers import find_cubins
+from gpa_lsp.code.binary.cubin import read_compiled_limits
 from gpa_lsp.code.binary.model import Cubin
 from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 

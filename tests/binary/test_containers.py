@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.code.binary import containers
+from gpa_lsp.code.binary.byte_reader import FileBytes
 from gpa_lsp.code.binary.containers import Container, extract_images, find_cubins, recognise_container
-from gpa_lsp.code.binary.file_bytes import FileBytes
 from gpa_lsp.code.binary.tool_location import find_tool
 from gpa_lsp.foundation.errors import InputError, MissingToolError, ToolError, UnsupportedInputError
 from gpa_lsp.foundation.processes.time_limits import TimeLimits

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.code.binary.control_code import decode_control_codes
+from gpa_lsp.code.binary.sass import decode_control_codes
 
 FIRST_BIT = 105
 

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpa_lsp.code.binary.containers import find_cubins
+from gpa_lsp.code.binary.containers import FATBIN_MAGIC, find_cubins
 from gpa_lsp.code.binary.cubin import read_cubin
 from gpa_lsp.code.binary.elf import HEADER_BYTES, read_elf
 from gpa_lsp.code.binary.embedded_ptx import read_ptx_line_table, read_ptx_text
-from gpa_lsp.code.binary.fatbin import FATBIN_MAGIC
 from gpa_lsp.code.binary.line_table import read_line_table
 from gpa_lsp.foundation.errors import GpaError
 from tests.binary.damage import check_bounded, damage

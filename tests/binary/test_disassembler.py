@@ -13,8 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.code.binary import disassembler
-from gpa_lsp.code.binary.disassembler import decode_words, disassemble
-from gpa_lsp.code.binary.disassembly_cache import DisassemblyCache
+from gpa_lsp.code.binary.disassembler import DisassemblyCache, decode_words, disassemble
 from gpa_lsp.code.binary.model import Cubin, Flow
 from gpa_lsp.code.binary.opcodes import UNDECODED
 from gpa_lsp.code.binary.sass import decode_instructions

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.code.binary.disassembly_cache import DisassemblyCache, make_key, open_cache
+from gpa_lsp.code.binary.disassembler import DisassemblyCache, make_key, open_cache
 from gpa_lsp.foundation.kept_files import FOLDER_VARIABLE
 
 KEY = "ab" * 32

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.code.binary.fatbin import FATBIN_MAGIC, EntryKind, read_fatbin_entries, unpack_entry
+from gpa_lsp.code.binary.containers import FATBIN_MAGIC, EntryKind, read_fatbin_entries, unpack_entry
 from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 from tests.binary.seeds import CONTAINERS
 from tests.zstandard import zstd

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from msgspec.structs import fields
 
-from gpa_lsp.code.binary.opcode_words import describe_special_register, describe_words, read_table
+from gpa_lsp.code.binary.opcodes import describe_special_register, describe_words, read_table
 from gpa_lsp.gpu.arch.sections import Throughput
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
 from tests.binary.opcode_table import TABLE

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.line_table import read_source_stamps
 from gpa_lsp.code.binary.model import SourceStamp
-from gpa_lsp.code.binary.source_stamps import read_source_stamps
 
 
 def test_a_source_compiled_from_a_file_has_its_length_and_time(fixtures: Path) -> None:

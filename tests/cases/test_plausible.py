@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpa_lsp.code.binary.control_code import NO_BARRIER
-from gpa_lsp.code.binary.model import Instructions, ResourceKind, name_resource
+from gpa_lsp.code.binary.model import NO_BARRIER, Instructions, ResourceKind, name_resource
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.kernel.model import FunctionSamples

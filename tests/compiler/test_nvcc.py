@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.code.binary.compiled_limits import read_compiled_limits
-from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.cubin import read_compiled_limits, read_cubin
 from gpa_lsp.code.binary.line_table import read_line_table
 from gpa_lsp.execution.compiler.compile import compile_source
 from gpa_lsp.execution.compiler.model import CompilerChoice, CompilerFlags, CompilerKind, CompileSettings

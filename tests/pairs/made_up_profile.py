@@ -22,8 +22,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from gpa_lsp.code.binary.containers import find_cubins
-from gpa_lsp.code.binary.control_code import NO_BARRIER
-from gpa_lsp.code.binary.model import Flow, Instructions
+from gpa_lsp.code.binary.model import NO_BARRIER, Flow, Instructions
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Opcode, Pipe, describe_mnemonic
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.sections import ScoreboardKind

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.code.binary.linkage_names import find_bare_name
-from gpa_lsp.code.sources.host_launch import HostArgument, HostLaunch
 from gpa_lsp.code.sources.host_launches import find_host_launches
+from gpa_lsp.code.sources.host_values import HostArgument, HostLaunch
 from gpa_lsp.execution.emulator.resident import ResidentMemory
 from gpa_lsp.execution.programs.messages import LaunchRequest
 from gpa_lsp.execution.programs.recording import Recorder

@@ -6,11 +6,9 @@ from itertools import pairwise
 import pytest
 
 from gpa_lsp.code.ptx.model import Space
-from gpa_lsp.code.ptx.module_text import DeferredFunction
-from gpa_lsp.code.ptx.parse import READ_AT_ONCE, parse_ptx
-from gpa_lsp.code.ptx.reachable import list_reachable
+from gpa_lsp.code.ptx.parse import READ_AT_ONCE, DeferredFunction, parse_ptx
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.code.ptx.static_instructions import AccessKind, list_static_instructions
+from gpa_lsp.code.ptx.static_instructions import AccessKind, list_reachable, list_static_instructions
 from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 from gpa_lsp.foundation.locations import Frame
 from tests.ptx.notation import HEAD, parse

@@ -2,7 +2,14 @@
 
 import pytest
 
-from gpa_lsp.code.sources.cuda_declarations import Names, list_words, read_file_names, read_macros, read_names
+from gpa_lsp.code.sources.cuda_declarations import (
+    Names,
+    list_words,
+    read_file_names,
+    read_macros,
+    read_names,
+    read_number,
+)
 from gpa_lsp.code.sources.cuda_functions import (
     count_declarations,
     find_function_around,
@@ -14,7 +21,7 @@ from gpa_lsp.code.sources.cuda_functions import (
     has_internal_linkage,
     has_own_headers,
 )
-from gpa_lsp.code.sources.cuda_values import ValueType, read_number
+from gpa_lsp.code.sources.cuda_declarations import ValueType, read_number
 from gpa_lsp.code.sources.trees import SourceTree, read_text, read_tree, walk
 from gpa_lsp.diagnosis.rewrites.code import ExpressionTypes, load_known_functions
 from gpa_lsp.diagnosis.rewrites.cuda_loops import LOOPS, find_loops_beginning, find_unroll_pragma, is_constant

@@ -2,8 +2,7 @@
 
 import pytest
 
-from gpa_lsp.code.sources.languages import find_language
-from gpa_lsp.code.sources.trees import LARGEST_SOURCE_BYTES
+from gpa_lsp.code.sources.trees import LARGEST_SOURCE_BYTES, find_language
 from gpa_lsp.diagnosis.advice import optimizers
 from gpa_lsp.diagnosis.advice.optimizers import Optimizer
 from gpa_lsp.diagnosis.rewrites.find import MOST_LINES, MOST_REWRITES, find_rewrites, load_kinds

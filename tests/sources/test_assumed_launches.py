@@ -5,8 +5,8 @@ import re
 import pytest
 
 from gpa_lsp.code.sources.assumed_launches import find_assumed_launches
-from gpa_lsp.code.sources.host_launch import HostLaunch
 from gpa_lsp.code.sources.host_launches import find_host_launches
+from gpa_lsp.code.sources.host_values import HostLaunch
 
 KERNEL = "__global__ void k(float *x, int n) {}\n"
 ALLOCATED = "float *p; cudaMalloc(&p, n * sizeof(float));"

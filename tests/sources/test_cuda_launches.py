@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpa_lsp.code.sources.cuda_arrays import find_array_declaration, list_line_arrays
-from gpa_lsp.code.sources.cuda_launches import find_launch_sizes
+from gpa_lsp.code.sources.cuda_declarations import find_array_declaration, list_line_arrays
+from gpa_lsp.code.sources.host_launches import find_launch_sizes
 
 
 def read(host: str, before: str = "") -> list[tuple[tuple[int, int, int], int | None]]:

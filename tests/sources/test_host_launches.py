@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpa_lsp.code.sources.host_launch import HostLaunch
 from gpa_lsp.code.sources.host_launches import find_host_launches
+from gpa_lsp.code.sources.host_values import HostLaunch
 
 KERNEL = "__global__ void k(float *x, int n) {}\n"
 

@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gpa_lsp.code.sources.languages import find_language, load_parser
 from gpa_lsp.code.sources.line_parts import LineParts, read_line_parts
-from gpa_lsp.code.sources.trees import LARGEST_SOURCE_BYTES
+from gpa_lsp.code.sources.trees import LARGEST_SOURCE_BYTES, find_language, load_parser
 
 CUDA = """__global__ void k(const float* x, float* y, int n, Pair* s) {
   for (int i = threadIdx.x; i < n; i += 32) {

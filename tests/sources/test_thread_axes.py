@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpa_lsp.code.sources.thread_axes import find_thread_axes
+from gpa_lsp.code.sources.line_parts import find_thread_axes
 
 SOURCE = """
 __global__ void product(const float* a, const float* b, float* c, int n) {

@@ -10,8 +10,8 @@ from gpa_lsp.code.binary.model import Instructions
 from gpa_lsp.code.symbolic_accesses import machine_code
 from gpa_lsp.code.symbolic_accesses.find import find_symbolic_accesses
 from gpa_lsp.code.symbolic_accesses.machine_code import lift_machine_code
-from gpa_lsp.code.symbolic_accesses.machine_slice import MachineBlock, slice_machine_code
 from gpa_lsp.code.symbolic_accesses.model import SymbolicAccesses
+from gpa_lsp.code.symbolic_accesses.statements import MachineBlock, slice_machine_code
 from tests.conftest import ROOT
 
 CUBINS = ROOT / "fixtures" / "cubins"

@@ -9,22 +9,78 @@ the same as when each is disassembled alone; that of 365 functions of the corpus
 when each distinct one is disassembled once. The opcodes with such addresses were found by decoding every opcode at two base addresses.
 """
 
+import hashlib
 import logging
 import os
 import re
 import subprocess
 import tempfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from gpa_lsp.code.binary.disassembly_cache import DisassemblyCache, make_key, open_cache
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Cubin, Instructions
 from gpa_lsp.code.binary.opcodes import UNDECODED, describe_mnemonic, list_pc_target_opcodes
 from gpa_lsp.code.binary.sass import decode_instructions
-from gpa_lsp.code.binary.tool_location import require_tool
+from gpa_lsp.code.binary.tool_location import identify_tool, require_tool
 from gpa_lsp.foundation.errors import InputError, ToolError, UnsupportedInputError
+from gpa_lsp.foundation.kept_files import KeptFiles, find_cache_folder
 from gpa_lsp.foundation.processes.time_limits import TimeLimits, run_limited
+
+# nvdisasm takes 0.2 to 0.3 seconds to start, whatever the size of the code, so its text is kept: one compressed entry per function, named by a
+# digest of everything the text depends on.
+
+DEFAULT_LIMIT_BYTES = 256 << 20
+
+_FORMAT = 2
+_LONGEST_ROW_BYTES = 1024
+
+
+class DisassemblyCache:
+    """A folder of disassembled functions.
+
+    Args:
+        folder: created when something is stored.
+        limit_bytes: above it, the entries used least recently are removed.
+    """
+
+    def __init__(self, folder: Path, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
+        self.files = KeptFiles(folder, limit_bytes=limit_bytes)
+
+    def load(self, key: str, count: int) -> list[str] | None:
+        """The ``count`` texts stored under a key; None when there is no sound entry."""
+        packed = self.files.load(key)
+        if packed is None:
+            return None
+        unpack = zlib.decompressobj()
+        try:
+            text = unpack.decompress(packed, count * _LONGEST_ROW_BYTES + 1).decode("utf-8")
+        except (zlib.error, UnicodeDecodeError):
+            return None
+        texts = text.split("\n")
+        return texts if unpack.eof and len(texts) == count else None
+
+    def store(self, key: str, texts: Sequence[str]) -> None:
+        """Keep the texts of a function."""
+        self.files.store(key, zlib.compress("\n".join(texts).encode("utf-8"), 1))
+
+    def trim(self) -> None:
+        """Remove what was used least recently where there is too much."""
+        self.files.trim()
+
+
+def open_cache() -> DisassemblyCache:
+    """The user's own."""
+    return DisassemblyCache(find_cache_folder() / "sass")
+
+
+def make_key(code: bytes, sm: int, tool: Path) -> str:
+    """The name of an entry: a digest of the code, the architecture, the tool and our own format."""
+    digest = hashlib.sha256(f"{_FORMAT}:{sm}:{identify_tool(tool)}:{len(code)}:".encode())
+    digest.update(code)
+    return digest.hexdigest()
+
 
 _WORTH_A_RUN = 20_000  # Instructions. Fewer do not repay starting another nvdisasm beside the first.
 _LARGEST_RUN = 400_000  # The most in one run: nvdisasm needs 0.7 kB per instruction

@@ -15,9 +15,8 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.cubin import PTX_LINE_SECTION, PTX_TEXT_PREFIX
 from gpa_lsp.code.binary.elf import read_elf
-from gpa_lsp.code.binary.line_sequences import LineSection
-from gpa_lsp.code.binary.line_table import decode_rows, empty_line_table, find_function, read_line_table
-from gpa_lsp.code.binary.line_units import LineUnit
+from gpa_lsp.code.binary.line_program import LineUnit
+from gpa_lsp.code.binary.line_table import LineSection, decode_rows, empty_line_table, find_function, read_line_table
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Cubin, LineTable
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.locations import InlineChain

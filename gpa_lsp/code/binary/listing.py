@@ -34,11 +34,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.code.binary.control_code import NO_BARRIER
-from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, ControlCodes, Instructions
+from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, NO_BARRIER, ControlCodes, Instructions
 from gpa_lsp.code.binary.opcodes import describe_mnemonic
-from gpa_lsp.code.binary.operands import OperandKind, parse_operand
 from gpa_lsp.code.binary.sass import decode_instructions, split_operands
+from gpa_lsp.code.binary.uses import OperandKind, parse_operand
 from gpa_lsp.foundation.errors import InputError
 
 _COMMENT = re.compile(r"\s*(?:#|//).*")

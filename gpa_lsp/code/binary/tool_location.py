@@ -63,6 +63,15 @@ def require_tool(name: str, *, needed_for: str) -> Path:
     raise MissingToolError(name, needed_for=needed_for, install=install)
 
 
+def identify_tool(tool: Path | None) -> str:
+    """A text that changes with a tool: its size and time stamp, because asking it for its version costs as much as disassembling."""
+    try:
+        facts = tool.stat() if tool is not None else None
+    except OSError:
+        facts = None
+    return f"{facts.st_size}.{facts.st_mtime_ns}" if facts is not None else "none"
+
+
 def _find_in(folders: Iterable[Path], name: str) -> Path | None:
     programs = (folder / (name + _PROGRAM_SUFFIX) for folder in folders)
     return next(filter(is_program, programs), None)

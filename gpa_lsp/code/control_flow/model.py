@@ -21,7 +21,7 @@ class EdgeKind(IntEnum):
     """Why one block can follow another. Where two reasons lead to the same block, the edge has the smaller one."""
 
     FALL_THROUGH = 0  # The next address: nothing jumps, or the jump's guard or condition does not hold for every thread
-    # The target of a branch; also of a CALL that ptxas uses as a long jump, see :func:`~gpa_lsp.code.control_flow.cfg.find_edges`
+    # The target of a branch; also of a CALL that ptxas uses as a long jump, see :func:`~gpa_lsp.code.control_flow.build.find_edges`
     BRANCH = 1
     INDIRECT = 2  # One of the listed targets of a branch through a register
     CALL_RETURN = 3  # The next address after a call, reached when the callee returns

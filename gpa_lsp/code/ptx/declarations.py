@@ -11,9 +11,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.code.ptx.constants import evaluate_constant, read_number
+from gpa_lsp.code.ptx.instructions import TYPES
 from gpa_lsp.code.ptx.model import Immediate, PtxVariable, Space
-from gpa_lsp.code.ptx.opcodes import TYPES
+from gpa_lsp.code.ptx.operands import evaluate_constant, read_number
 from gpa_lsp.code.ptx.scalar_types import ScalarType, align_up
 from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 

@@ -8,9 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.code.sources.host_inputs import OTHER, AssumedInputs
-from gpa_lsp.code.sources.host_launch import HostArgument, HostLaunch
 from gpa_lsp.code.sources.host_launches import find_host_launches, read_launches
-from gpa_lsp.code.sources.host_values import Number
+from gpa_lsp.code.sources.host_values import HostArgument, HostLaunch, Number
 
 # The largest of which is taken whose launches are small enough
 _SIZES = (1 << 20, 1 << 18, 65536, 16384, 4096, 2048, 1024, 512, 256, 128, 64, 32, 16, 8)

@@ -3,15 +3,185 @@
 Only the file itself is read. What a header declares is unknown, and a name that is a macro here is never taken for a variable.
 """
 
+import re
 from collections.abc import Iterator, Mapping
+from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec import Struct, field
 
-from gpa_lsp.code.sources.cuda_functions import CudaFunction, find_function_around, list_file_nodes
-from gpa_lsp.code.sources.cuda_values import UNKNOWN, Scalar, ValueType, read_scalar
-from gpa_lsp.code.sources.trees import MOST_NODES, SourceTree, list_ancestors, read_text
+from gpa_lsp.code.sources.cuda_functions import (
+    CudaFunction,
+    find_function_around,
+    find_functions_on_lines,
+    list_file_nodes,
+)
+from gpa_lsp.code.sources.trees import MOST_NODES, SourceTree, list_ancestors, read_text, read_tree
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+class Scalar(Enum):
+    """What arithmetic is done in."""
+
+    FLOAT = "float"
+    DOUBLE = "double"
+    INTEGER = "integer"  # Any width and sign, and bool
+    FLOAT_VECTOR = "float vector"  # float1 to float4
+    DOUBLE_VECTOR = "double vector"
+    INTEGER_VECTOR = "integer vector"
+    AUTO = "auto"  # That of its initial value
+    UNKNOWN = "unknown"
+
+
+# What ``.x`` of a vector is
+VECTOR_ELEMENTS = {
+    Scalar.FLOAT_VECTOR: Scalar.FLOAT,
+    Scalar.DOUBLE_VECTOR: Scalar.DOUBLE,
+    Scalar.INTEGER_VECTOR: Scalar.INTEGER,
+}
+
+
+class ValueType(Struct, frozen=True, kw_only=True):
+    """The type of a value."""
+
+    scalar: Scalar  # what is there after all levels
+    levels: int = 0  # how often it must be indexed or dereferenced to get there; arrays and pointers are the same here
+
+    @property
+    def is_float(self) -> bool:
+        """A single precision number, no pointer to one."""
+        return self == FLOAT
+
+    @property
+    def is_double(self) -> bool:
+        """A double precision number."""
+        return self == DOUBLE
+
+    @property
+    def is_integer(self) -> bool:
+        """An integer."""
+        return self == INTEGER
+
+
+FLOAT = ValueType(scalar=Scalar.FLOAT)
+DOUBLE = ValueType(scalar=Scalar.DOUBLE)
+INTEGER = ValueType(scalar=Scalar.INTEGER)
+UNKNOWN = ValueType(scalar=Scalar.UNKNOWN)
+
+_VECTORS = {
+    **{f"float{n}": Scalar.FLOAT_VECTOR for n in range(1, 5)},
+    **{f"double{n}": Scalar.DOUBLE_VECTOR for n in range(1, 5)},
+    **{
+        f"{element}{n}": Scalar.INTEGER_VECTOR
+        for element in ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "longlong", "ulonglong")
+        for n in range(1, 5)
+    },
+    "dim3": Scalar.INTEGER_VECTOR,
+}
+_NO_INTEGERS = frozenset({"void", "nullptr_t", "max_align_t"})
+
+
+def read_scalar(node: "Node | None") -> Scalar:
+    """What a type specifier names. A name that is no builtin type of CUDA C++ is unknown: it may be a parameter of a template."""
+    if node is None:
+        return Scalar.UNKNOWN
+    text = read_text(node)
+    if node.type == "primitive_type":
+        known = {"float": Scalar.FLOAT, "double": Scalar.DOUBLE}
+        return known.get(text, Scalar.UNKNOWN if text in _NO_INTEGERS else Scalar.INTEGER)
+    if node.type == "sized_type_specifier":
+        return Scalar.UNKNOWN if "double" in text.split() else Scalar.INTEGER
+    if node.type == "type_identifier":
+        return _VECTORS.get(text, Scalar.UNKNOWN)
+    return Scalar.AUTO if node.type == "placeholder_type_specifier" and text == "auto" else Scalar.UNKNOWN
+
+
+def read_descriptor(node: "Node | None") -> ValueType:
+    """The type in a cast.
+
+    >>> from gpa_lsp.code.sources.trees import read_tree, walk
+    >>> casts = walk(read_tree("k.cu", "int a = (float*)p;").root)
+    >>> read_descriptor(next(node for node in casts if node.type == "type_descriptor"))
+    ValueType(scalar=<Scalar.FLOAT: 'float'>, levels=1)
+    """
+    if node is None or node.type != "type_descriptor":
+        return UNKNOWN
+    levels = 0
+    declarator = node.child_by_field_name("declarator")
+    while declarator is not None:
+        if declarator.type not in ("abstract_pointer_declarator", "abstract_reference_declarator"):
+            return UNKNOWN
+        levels += declarator.type == "abstract_pointer_declarator"
+        declarator = declarator.child_by_field_name("declarator")
+    return ValueType(scalar=read_scalar(node.child_by_field_name("type")), levels=levels)
+
+
+class NumberLiteral(Struct, frozen=True, kw_only=True):
+    """A number as it is written."""
+
+    type: ValueType  # FLOAT, DOUBLE, INTEGER, or UNKNOWN for long doubles and other suffixes
+    value: float | None  # rounded to double; None for what cannot be read
+
+    @property
+    def is_exact_in_float(self) -> bool:
+        """A float holds the same number."""
+        return self.value is not None and _round_to_float(self.value) == self.value
+
+    @property
+    def fits_float(self) -> bool:
+        """A float holds it with all its 24 bits: neither too large nor so small that bits are lost."""
+        if self.value is None:
+            return False
+        size = abs(_round_to_float(self.value))
+        return self.value == 0.0 or float(np.finfo(np.float32).tiny) <= size < np.inf
+
+
+def read_number(text: str) -> NumberLiteral:
+    """What a literal of C++ stands for.
+
+    >>> [read_number(one).type.scalar.value for one in ("1.", "1e3f", "0x1p-3", "0x1f", "1.0L", "2u")]
+    ['double', 'float', 'double', 'integer', 'unknown', 'integer']
+    >>> read_number("1'000.5").value, read_number("0.1").is_exact_in_float, read_number("1e-60").fits_float
+    (1000.5, False, False)
+    """
+    digits = text.replace("'", "").lower().lstrip("+-")
+    is_hexadecimal = digits.startswith("0x")
+    is_real = "p" in digits if is_hexadecimal else not digits.startswith("0b") and ("." in digits or "e" in digits)
+    if not is_real:
+        suffix = digits.lstrip("0123456789abcdefx") if is_hexadecimal else digits.lstrip("0123456789b")
+        return NumberLiteral(
+            type=INTEGER if set(suffix) <= set("ulz") else UNKNOWN, value=_parse(digits[: len(digits) - len(suffix)])
+        )
+    suffix = digits[len(digits.rstrip("abcdefghijklmnopqrstuvwxyz")) :] if is_hexadecimal else _find_suffix(digits)
+    types = {"": DOUBLE, "f": FLOAT}
+    return NumberLiteral(type=types.get(suffix, UNKNOWN), value=_parse(digits[: len(digits) - len(suffix)]))
+
+
+def _find_suffix(digits: str) -> str:
+    """The letters behind the last digit or dot; ``bf16`` and its like end in digits and are found by their first letter."""
+    mantissa = digits.lstrip("0123456789.")
+    return mantissa.lstrip("e").lstrip("+-").lstrip("0123456789") if mantissa.startswith("e") else mantissa
+
+
+def _parse(digits: str) -> float | None:
+    try:
+        if digits.startswith("0x"):
+            return float.fromhex(digits)
+        if digits.startswith("0b"):
+            return float(int(digits, 2))
+        return float(int(digits, 8) if digits.isdigit() and digits.startswith("0") else digits)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _round_to_float(value: float) -> float:
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.float32(value))
+
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -292,3 +462,61 @@ def _declare(node: "Node", name: "Node", kind: ValueType, scope: "Node") -> Decl
         is_array=False,
         qualifiers=frozenset(),
     )
+
+
+_ELSEWHERE = frozenset({"__shared__", "__constant__", "static", "extern"})  # Arrays of these are not a thread's own
+
+_NAME = re.compile(r"\b[A-Za-z_]\w*")
+
+
+def find_array_declaration(file: str, text: str, line: int, name: str) -> int | None:
+    """The line on which the array is declared that a name means on a line.
+
+    Args:
+        line: 1-based, where the name is used.
+
+    Returns:
+        1-based; None where no array of that name is in sight there, or several are, or it is shared or static.
+
+    >>> text = "__global__ void k(int* x) {\\n  int counts[16];\\n  __shared__ int s[9];\\n  counts[*x] = s[*x];\\n}"
+    >>> find_array_declaration("k.cu", text, 4, "counts"), find_array_declaration("k.cu", text, 4, "s"), find_array_declaration("k.cu", text, 4, "x")
+    (2, None, None)
+    """
+    tree = read_tree(file, text)
+    if tree is None:
+        return None
+    for function in find_functions_on_lines(tree, frozenset({line})):
+        names = read_names(tree, function.node.start_byte)
+        declared = () if names is None else names.by_name.get(name, ())
+        found = [one for one in declared if one.is_array and _is_in_sight(one, line)]
+        if len(found) == 1:
+            is_elsewhere = bool(found[0].qualifiers & _ELSEWHERE) or any(
+                child.type in _ELSEWHERE for child in found[0].node.children
+            )
+            return None if is_elsewhere else found[0].node.start_point[0] + 1
+    return None
+
+
+def list_line_arrays(file: str, text: str, line: int) -> tuple[tuple[int, str], ...]:
+    """The arrays of its own that a function names on a line: the line of each one's declaration, and its name, in the order they stand there.
+
+    Args:
+        file: the text's name, for the language.
+        text: of the whole file.
+        line: 1-based.
+
+    >>> list_line_arrays("k.cu", "__global__ void k(int* x) {\\n  int a[16], b[8];\\n  fill(a, b, x); // c\\n}", 3)
+    ((2, 'a'), (2, 'b'))
+    """
+    lines = [] if read_tree(file, text) is None else text.split("\n")  # a text that is not parsed may be very long
+    if not 0 < line <= len(lines):
+        return ()
+    names = dict.fromkeys(_NAME.findall(lines[line - 1].partition("//")[0]))
+    found = ((find_array_declaration(file, text, line, name), name) for name in names)
+    return tuple((declared, name) for declared, name in found if declared is not None)
+
+
+def _is_in_sight(declaration: Declaration, line: int) -> bool:
+    scope = declaration.scope
+    first = declaration.node.start_point[0] + 1
+    return first <= line and scope.start_point[0] + 1 <= line <= scope.end_point[0] + 1

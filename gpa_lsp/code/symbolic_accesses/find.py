@@ -33,8 +33,7 @@ from gpa_lsp.code.symbolic_accesses.model import (
     count_threads,
 )
 from gpa_lsp.code.symbolic_accesses.regions import Regions
-from gpa_lsp.code.symbolic_accesses.solve import LoopSolver
-from gpa_lsp.code.symbolic_accesses.walk import Seen, Walk
+from gpa_lsp.code.symbolic_accesses.walk import LoopSolver, Seen, Walk
 from gpa_lsp.code.symbolic_accesses.wavefronts import count_wavefronts
 
 SECTOR_BYTES = 32

@@ -16,16 +16,20 @@ from gpa_lsp.code.binary.driver_constants import DriverConstants, find_driver_co
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow, Instructions, ResourceKind, encode_resource
 from gpa_lsp.code.binary.sass import Parts, take_apart
 from gpa_lsp.code.ptx.model import Address, Guard, Immediate, Operand, PtxModule, Register, SpecialRegister, Vector
-from gpa_lsp.code.symbolic_accesses.machine_slice import LOADS, STORES, MachineBlock, find_address, slice_machine_code
 from gpa_lsp.code.symbolic_accesses.statements import (
+    LOADS,
     NONE,
     PARAMETER_BYTES,
     PARAMETERS,
+    STORES,
     UNKNOWN,
     UNKNOWN_CONDITION,
     ZERO,
+    MachineBlock,
     Statements,
+    find_address,
     name_register,
+    slice_machine_code,
 )
 from gpa_lsp.foundation.locations import InlineChain
 

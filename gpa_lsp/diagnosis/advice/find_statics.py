@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 import gpa_lsp.diagnosis.advice.static_checks as catalogue
-from gpa_lsp.code.binary.compiled_limits import CompiledLimits
+from gpa_lsp.code.binary.cubin import CompiledLimits
 from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.symbolic_accesses.machine_code import LiftedCode, lift_machine_code
 from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
@@ -66,7 +66,7 @@ def find_static_findings(
 
     Args:
         kernel: with its code.
-        limits: the bounds of its functions by mangled name (:func:`~gpa_lsp.code.binary.compiled_limits.read_compiled_limits`).
+        limits: the bounds of its functions by mangled name (:func:`~gpa_lsp.code.binary.cubin.read_compiled_limits`).
         blocks: sizes of block it is launched with, as far as anybody knows.
         read_source: gives the text of a source, for names of variables; None where no source is at hand.
         ptx: that the kernel was made of; without it addresses are followed in its machine code, as far as they can be.

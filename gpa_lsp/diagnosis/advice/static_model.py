@@ -6,7 +6,7 @@ from enum import Enum
 import numpy as np
 from msgspec import Struct
 
-from gpa_lsp.code.binary.compiled_limits import CompiledLimits
+from gpa_lsp.code.binary.cubin import CompiledLimits
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind

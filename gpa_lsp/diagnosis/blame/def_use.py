@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.model import Instructions, ResourceKind, ResourceLists
 from gpa_lsp.code.binary.opcodes import Synchronisation, describe_mnemonic
-from gpa_lsp.code.binary.operands import OperandKind, parse_operand
 from gpa_lsp.code.binary.sass import instruction_at
 from gpa_lsp.diagnosis.blame.barriers import SCOREBOARD_COUNT, find_dependency_barriers
 from gpa_lsp.diagnosis.blame.view import FunctionView

@@ -17,11 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from gpa_lsp.code.binary.control_code import NO_BARRIER
-from gpa_lsp.code.binary.model import ResourceKind, encode_resource
+from gpa_lsp.code.binary.model import NO_BARRIER, ResourceKind, encode_resource
 from gpa_lsp.code.binary.opcodes import Pipe
-from gpa_lsp.code.binary.operands import Operand, OperandKind, OperandTable
 from gpa_lsp.code.binary.sass import split_operands
+from gpa_lsp.code.binary.uses import Operand, OperandKind, OperandTable
 from gpa_lsp.code.control_flow.model import EdgeKind
 from gpa_lsp.diagnosis.blame.edges import NO_RESOURCE, Causes, build_edges
 from gpa_lsp.diagnosis.blame.model import BlameEdges, Dependency

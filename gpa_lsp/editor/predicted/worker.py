@@ -66,7 +66,7 @@ _Fact = TypeVar("_Fact", AccessLineFact, BranchLineFact)
 
 def _warm_up() -> None:
     from gpa_lsp.code.binary import disassembler  # noqa: F401
-    from gpa_lsp.code.sources import cuda_arrays  # noqa: F401
+    from gpa_lsp.code.sources import cuda_declarations  # noqa: F401
     from gpa_lsp.execution.compiler import compile as compiling  # noqa: F401
 
 

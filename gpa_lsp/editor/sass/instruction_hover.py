@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from gpa_lsp.code.binary.model import ResourceKind, name_resource
-from gpa_lsp.code.binary.opcode_words import describe_words
+from gpa_lsp.code.binary.opcodes import describe_words
 from gpa_lsp.document.control_words import describe_control_of
 from gpa_lsp.document.markdown_text import mark_code
 from gpa_lsp.editor.sass.hints import name_instruction

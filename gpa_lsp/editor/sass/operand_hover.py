@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Sequence
 
-from gpa_lsp.code.binary.opcode_words import describe_special_register
+from gpa_lsp.code.binary.opcodes import describe_special_register
 from gpa_lsp.document.markdown_text import mark_code
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.instruction_hover import name_resources

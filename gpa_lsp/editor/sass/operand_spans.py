@@ -1,6 +1,6 @@
 """Where the operands of an instruction stand in its text: what a person can point at.
 
-The registers are found by the decoder's own reading of operands (:mod:`gpa_lsp.code.binary.operands`); here they are joined by what only a reader
+The registers are found by the decoder's own reading of operands (:mod:`gpa_lsp.code.binary.uses`); here they are joined by what only a reader
 cares about: numbers, constants, special registers, targets.
 """
 
@@ -14,9 +14,11 @@ import numpy as np
 
 from gpa_lsp.code.binary.model import Flow, ResourceKind, encode_resource
 from gpa_lsp.code.binary.opcodes import MaskUse, describe_mnemonic
-from gpa_lsp.code.binary.operands import FILE_SIZES, RegisterGroup, find_registers
+from gpa_lsp.code.binary.uses import FILE_SIZES, RegisterGroup, find_registers
 from gpa_lsp.code.binary.uses import OperandRole, find_roles
 from gpa_lsp.editor.sass.library import SassDocument
+from gpa_lsp.code.binary.opcodes import describe_mnemonic
+from gpa_lsp.code.binary.uses import RegisterGroup, find_registers
 
 _SEPARATOR = ", "
 _WITH_TARGET = (Flow.BRANCH, Flow.CALL, Flow.BARRIER_SET)

@@ -29,7 +29,7 @@ _MOST_MARKS = 1000
 
 def _warm_up() -> None:
     from gpa_lsp.code.binary import disassembler  # noqa: F401
-    from gpa_lsp.code.sources import cuda_arrays  # noqa: F401
+    from gpa_lsp.code.sources import cuda_declarations  # noqa: F401
 
     list_static_checks()
 

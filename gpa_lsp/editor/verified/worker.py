@@ -10,8 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.code.binary.compiled_limits import read_compiled_limits
-from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.cubin import read_compiled_limits, read_cubin
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.diagnosis.analyses.static.code_change import CodeFacts, compare_code, find_code_facts
 from gpa_lsp.diagnosis.analyses.static.kernel_statics import find_kernel_statics

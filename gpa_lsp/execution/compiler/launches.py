@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from gpa_lsp.code.sources.cuda_functions import find_function_declarator, list_file_nodes, read_own_name
-from gpa_lsp.code.sources.template_arguments import list_template_parameters, split_arguments
-from gpa_lsp.code.sources.template_matching import match_parameters
+from gpa_lsp.code.sources.template_arguments import list_template_parameters, match_parameters, split_arguments
 from gpa_lsp.code.sources.trees import MOST_NODES, SourceTree, list_ancestors, read_text, walk
 
 if TYPE_CHECKING:

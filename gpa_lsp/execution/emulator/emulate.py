@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from gpa_lsp.code.binary.linkage_names import demangle
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule
-from gpa_lsp.code.ptx.reachable import list_reachable
-from gpa_lsp.code.ptx.static_instructions import StaticInstruction, list_static_instructions
+from gpa_lsp.code.ptx.static_instructions import StaticInstruction, list_reachable, list_static_instructions
 from gpa_lsp.execution.emulator.batches import Runner
 from gpa_lsp.execution.emulator.engine.faults import FaultLog
 from gpa_lsp.execution.emulator.engine.fragments import Batch

@@ -12,8 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, Space
-from gpa_lsp.code.ptx.reachable import list_reachable
-from gpa_lsp.code.ptx.static_instructions import list_static_instructions
+from gpa_lsp.code.ptx.static_instructions import list_reachable, list_static_instructions
 from gpa_lsp.execution.emulator.batches import Runner
 from gpa_lsp.execution.emulator.emulate import check_launch, count_executions
 from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE, Arena, Region

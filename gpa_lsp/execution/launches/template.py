@@ -13,7 +13,7 @@ from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.source_parameters import SourceParameter, read_source_parameters
 from gpa_lsp.code.sources.assumed_launches import USUAL_THREADS
 from gpa_lsp.code.sources.host_inputs import names_a_size
-from gpa_lsp.code.sources.host_launch import HostArgument, HostLaunch
+from gpa_lsp.code.sources.host_values import HostArgument, HostLaunch
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.model import FIRST_ADDRESS
 from gpa_lsp.execution.launches.pointer_uses import (

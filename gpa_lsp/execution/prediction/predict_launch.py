@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.blocks import find_blocks
 from gpa_lsp.code.ptx.model import PtxModule
-from gpa_lsp.code.ptx.reachable import list_reachable
+from gpa_lsp.code.ptx.static_instructions import list_reachable
 from gpa_lsp.diagnosis.analyses.answers import Answer
 from gpa_lsp.diagnosis.analyses.static.model import KernelStatics
 from gpa_lsp.execution.emulator.emulate import emulate

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gpa_lsp.code.binary.embedded_ptx import EmbeddedPtx, find_ptx_lines
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.code.ptx.model import PtxModule, Space
-from gpa_lsp.code.ptx.reachable import list_reachable
+from gpa_lsp.code.ptx.static_instructions import list_reachable
 from gpa_lsp.diagnosis.analyses.answers import Answer
 from gpa_lsp.execution.compiler.ptx_files import build_unit
 from gpa_lsp.execution.emulator.emulate import emulate

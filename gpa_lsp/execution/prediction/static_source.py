@@ -6,11 +6,10 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from gpa_lsp.code.binary.compiled_limits import read_compiled_limits
-from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.cubin import read_compiled_limits, read_cubin
 from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
-from gpa_lsp.code.sources.cuda_launches import find_launch_sizes
+from gpa_lsp.code.sources.host_launches import find_launch_sizes
 from gpa_lsp.diagnosis.advice.find_statics import KernelFindings, find_static_findings
 from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin, KnownBlock
 from gpa_lsp.execution.compiler.model import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from gpa_lsp.code.binary.built_ptx import read_built_ptx
+from gpa_lsp.code.binary.containers import read_built_ptx
 from gpa_lsp.code.ptx.parse import blank_comments
 from gpa_lsp.foundation.errors import GpaError, InputError
 from gpa_lsp.foundation.processes.watched_command import TEMPORARY

@@ -1,4 +1,4 @@
-"""Bank conflicts: passes of requests to shared memory over a trace, as :mod:`~gpa_lsp.code.symbolic_accesses.wavefronts` counts them."""
+"""Bank conflicts: passes of requests to shared memory over a trace, as :mod:`~gpa_lsp.code.symbolic_accesses.model` counts them."""
 
 from functools import cache
 

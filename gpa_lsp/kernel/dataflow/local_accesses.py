@@ -11,10 +11,10 @@ from enum import Enum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.code.binary.compiled_limits import CompiledLimits
+from gpa_lsp.code.binary.cubin import CompiledLimits
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
-from gpa_lsp.code.binary.operands import OperandKind, parse_operand
+from gpa_lsp.code.binary.uses import OperandKind, parse_operand
 from gpa_lsp.kernel.dataflow.arithmetic.patterns import Chain, load_patterns
 from gpa_lsp.kernel.dataflow.value_flow import FunctionFlow, build_flow
 from gpa_lsp.kernel.model import KernelRows

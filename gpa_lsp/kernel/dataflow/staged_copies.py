@@ -13,8 +13,8 @@ from msgspec import Struct
 from gpa_lsp.code.binary.control_code import NO_BARRIER
 from gpa_lsp.code.binary.model import ResourceKind
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Pipe
-from gpa_lsp.code.binary.operands import OperandKind, parse_operand
 from gpa_lsp.code.binary.sass import read_operands
+from gpa_lsp.code.binary.uses import OperandKind, parse_operand
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, count_access_bytes, is_volatile, mark_accesses
 from gpa_lsp.kernel.dataflow.reordering.placement import Track, find_placements
 from gpa_lsp.kernel.dataflow.reordering.slack import Hold, SlackFinder

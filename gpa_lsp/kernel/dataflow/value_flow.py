@@ -11,8 +11,8 @@ from operator import or_
 
 from gpa_lsp.code.binary.model import Instructions
 from gpa_lsp.code.binary.opcodes import Opcode, describe_mnemonic
-from gpa_lsp.code.binary.operands import parse_operand
 from gpa_lsp.code.binary.sass import read_operands
+from gpa_lsp.code.binary.uses import parse_operand
 from gpa_lsp.code.control_flow.model import FlowGraph
 from gpa_lsp.kernel.model import KernelRows
 

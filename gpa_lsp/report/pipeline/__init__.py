@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from gpa_lsp.code.binary.disassembly_cache import identify_tool
-from gpa_lsp.code.binary.tool_location import find_tool
+from gpa_lsp.code.binary.tool_location import find_tool, identify_tool
 from gpa_lsp.diagnosis.blame import DEFAULT_BLAMER
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem
 from gpa_lsp.foundation.kept_files import identify_program

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.code.binary.compiled_limits import CompiledLimits, read_compiled_limits
 from gpa_lsp.code.binary.containers import find_cubins
+from gpa_lsp.code.binary.cubin import CompiledLimits, read_compiled_limits
 from gpa_lsp.diagnosis.analyses.static.kernel_statics import find_kernel_statics
 from gpa_lsp.diagnosis.analyses.static.model import (
     BlockOrigin,

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from gpa_lsp.code.sources.languages import find_language
+from gpa_lsp.code.sources.trees import find_language
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots
 from gpa_lsp.diagnosis.advice.dependency_stalls import find_loops, sum_active
 from gpa_lsp.diagnosis.advice.matches import HidingMatch, HidingRegion

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from gpa_lsp.code.binary.model import ResourceKind
 from gpa_lsp.code.binary.opcodes import MemorySpace
-from gpa_lsp.code.binary.operands import parse_operand
+from gpa_lsp.code.binary.uses import parse_operand
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage

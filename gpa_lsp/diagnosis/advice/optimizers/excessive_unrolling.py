@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.code.sources.languages import find_language
+from gpa_lsp.code.sources.trees import find_language
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots
 from gpa_lsp.diagnosis.advice.code_size import count_called_bytes, count_scope_bytes, find_fetch_edges
 from gpa_lsp.diagnosis.advice.instruction_caches import InstructionCaches, find_instruction_caches

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpa_lsp.code.sources.languages import find_language
+from gpa_lsp.code.sources.trees import find_language
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots
 from gpa_lsp.diagnosis.advice.dependency_stalls import (
     EVERY_DEPENDENCE,

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.binary.opcodes import Access
-from gpa_lsp.code.sources.thread_axes import find_thread_axes
+from gpa_lsp.code.sources.line_parts import find_thread_axes
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
 from gpa_lsp.diagnosis.advice.loop_work import LoopWork, list_loop_work
 from gpa_lsp.diagnosis.advice.model import Category, MemoryLevel, Silence, SilenceStage

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpa_lsp.code.sources.cuda_arrays import list_line_arrays
+from gpa_lsp.code.sources.cuda_declarations import list_line_arrays
 from gpa_lsp.diagnosis.advice.naming import name_code, quote
 from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
 from gpa_lsp.diagnosis.advice.static_model import Certainty, StaticFacts, StaticFinding

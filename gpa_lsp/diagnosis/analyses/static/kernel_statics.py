@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpa_lsp.code.binary.compiled_limits import CompiledLimits
+from gpa_lsp.code.binary.cubin import CompiledLimits
 from gpa_lsp.diagnosis.analyses.answers import Weight
 from gpa_lsp.diagnosis.analyses.occupancy.launch import read_code_shape
 from gpa_lsp.diagnosis.analyses.occupancy.tables import BLOCK_SIZES, describe_steps_up

@@ -34,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.code.binary.control_code import NO_BARRIER
+from gpa_lsp.code.binary.model import NO_BARRIER
 from gpa_lsp.diagnosis.blame.blamers import FunctionBlame
 from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD, SHORT_SCOREBOARD, find_category
 from gpa_lsp.diagnosis.blame.edges import connect, join_edges, lose_samples

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from gpa_lsp.code.sources.cuda_values import read_number
+from gpa_lsp.code.sources.cuda_declarations import read_number
 from gpa_lsp.code.sources.trees import read_text, read_tree, walk, walk_lines
 from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteKind, Site, join_code, replace_node
 from gpa_lsp.diagnosis.rewrites.python_functions import (

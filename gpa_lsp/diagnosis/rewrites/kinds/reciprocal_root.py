@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpa_lsp.code.sources.cuda_values import read_number
+from gpa_lsp.code.sources.cuda_declarations import read_number
 from gpa_lsp.code.sources.trees import read_text
 from gpa_lsp.diagnosis.rewrites.code import Division, find_divisions
 from gpa_lsp.diagnosis.rewrites.model import (

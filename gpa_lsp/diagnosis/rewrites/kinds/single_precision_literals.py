@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct, field
 
-from gpa_lsp.code.sources.cuda_values import NumberLiteral, read_descriptor, read_number
+from gpa_lsp.code.sources.cuda_declarations import NumberLiteral, read_descriptor, read_number
 from gpa_lsp.code.sources.trees import read_text, walk_lines
 from gpa_lsp.diagnosis.rewrites.code import Code, find_lambda_around, load_known_functions, read_code
 from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteKind, Site, insert_behind, join_code, quote

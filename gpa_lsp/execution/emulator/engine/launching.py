@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.blocks import find_blocks
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, PtxVariable, Space, SpecialRegister
-from gpa_lsp.code.ptx.reachable import list_reachable
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.code.ptx.static_instructions import StaticInstruction
+from gpa_lsp.code.ptx.static_instructions import StaticInstruction, list_reachable
 from gpa_lsp.execution.emulator.engine.arena import Arena, Region
 from gpa_lsp.execution.emulator.engine.binder import WORKSPACE_REGISTERS
 from gpa_lsp.execution.emulator.engine.faults import FaultLog

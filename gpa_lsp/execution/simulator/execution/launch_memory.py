@@ -5,8 +5,7 @@ import numpy.typing as npt
 
 from gpa_lsp.code.binary.cubin import Symbols
 from gpa_lsp.code.binary.driver_constants import DriverConstants, find_driver_constants
-from gpa_lsp.code.binary.elf import ElfImage, read_elf
-from gpa_lsp.code.binary.elf_attributes import walk_records
+from gpa_lsp.code.binary.elf import ElfImage, read_elf, walk_records
 from gpa_lsp.code.binary.model import Cubin
 from gpa_lsp.code.ptx.model import PtxModule, PtxVariable, Space
 from gpa_lsp.execution.emulator.engine.arena import make_zeros

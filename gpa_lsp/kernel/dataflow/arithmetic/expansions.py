@@ -13,7 +13,7 @@ from enum import Enum
 from msgspec import Struct, field
 
 from gpa_lsp.code.binary.model import ResourceKind
-from gpa_lsp.code.binary.operands import OperandKind, parse_operand
+from gpa_lsp.code.binary.uses import OperandKind, parse_operand
 from gpa_lsp.gpu.arch.hazards import find_longest_entry
 from gpa_lsp.kernel.dataflow.arithmetic.patterns import Chain, Operation, load_patterns
 from gpa_lsp.kernel.dataflow.value_flow import LONGEST_WINDOW, FunctionFlow

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.model import Flow, ResourceKind
 from gpa_lsp.code.binary.opcodes import MemorySpace, Pipe
-from gpa_lsp.code.binary.operands import parse_operand
+from gpa_lsp.code.binary.uses import parse_operand
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.gpu.arch.hazards import find_longest_entry
 from gpa_lsp.kernel.calls import find_callee
