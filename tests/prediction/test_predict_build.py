@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.code.binary.cubin import read_cubin
-from gpa_lsp.code.ptx import parse
+from gpa_lsp.code.ptx import declarations
 from gpa_lsp.code.ptx.bodies import Body, BodyReader
 from gpa_lsp.execution.compiler.nvcc_location import build_environment, find_nvcc
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
@@ -101,9 +101,9 @@ class CountedWork:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.heads = self.bodies = 0
-        read_head, read_body = parse.read_head_details, BodyReader.read
+        read_head, read_body = declarations.read_head_details, BodyReader.read
 
-        def count_head(text: str) -> parse.HeadDetails:
+        def count_head(text: str) -> declarations.HeadDetails:
             self.heads += 1
             return read_head(text)
 
@@ -111,7 +111,7 @@ class CountedWork:
             self.bodies += 1
             return read_body(reader, start, end)
 
-        monkeypatch.setattr(parse, "read_head_details", count_head)
+        monkeypatch.setattr(declarations, "read_head_details", count_head)
         monkeypatch.setattr(BodyReader, "read", count_body)
 
 

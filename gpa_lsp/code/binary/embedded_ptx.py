@@ -16,7 +16,7 @@ from msgspec import Struct
 from gpa_lsp.code.binary.cubin import PTX_LINE_SECTION, PTX_TEXT_PREFIX
 from gpa_lsp.code.binary.elf import read_elf
 from gpa_lsp.code.binary.line_program import LineUnit
-from gpa_lsp.code.binary.line_table import LineSection, decode_rows, empty_line_table, find_function, read_line_table
+from gpa_lsp.code.binary.line_table import LineSection, decode_rows, read_line_table
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Cubin, LineTable
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.locations import InlineChain
@@ -38,15 +38,13 @@ def read_ptx_line_table(cubin: Cubin, function: str) -> LineTable:
     Raises:
         InputError: there is no such function, or its table is damaged.
     """
-    wanted = find_function(cubin, function)
-    section = cubin.once(_open_ptx_lines)
-    return empty_line_table() if section is None else decode_rows(section, wanted, _name_ptx_section)
+    return decode_rows(cubin, function, cubin.once(_open_ptx_lines))
 
 
 def _open_ptx_lines(cubin: Cubin) -> LineSection | None:
     elf = read_elf(cubin.image, path=cubin.path)
     section = elf.find_section(PTX_LINE_SECTION)
-    return None if section is None else LineSection(elf, section)
+    return None if section is None else LineSection(elf, section, _name_ptx_section)
 
 
 def read_ptx_text(cubin: Cubin, section: str | None = None) -> tuple[str, ...]:
@@ -68,7 +66,7 @@ def _name_ptx_section(unit: LineUnit, number: int) -> str:
         return PTX_TEXT_PREFIX
     if number > len(unit.files):
         raise InputError(f"file {number} is not in the table of {len(unit.files)}", place=f"section {PTX_LINE_SECTION}")
-    return unit.files[number - 1][0]
+    return unit.files[number - 1][1]
 
 
 _STRINGS = ".section"

@@ -34,9 +34,8 @@ class LineUnit(Struct, frozen=True, kw_only=True):
     line_base: int  # smallest line advance of a special opcode
     line_range: int  # number of different line advances
     operand_counts: bytes  # number of operands of each standard opcode, from opcode 1 on
-    # number 1 first; number 0 is the folder of the compilation, which is not in the section
-    directories: tuple[str, ...]
-    files: tuple[tuple[str, int], ...]  # (name, number of the directory), number 1 first
+    # (folder, name), number 1 first; the folder of the compilation, which is not in the section, is empty
+    files: tuple[tuple[str, str], ...]
     # (modification time, seconds since 1970; length in bytes) of each file when it was compiled; zeros where the compiler did not say
     stamps: tuple[tuple[int, int], ...]
     # offset in ``.debug_str`` from which names of inlined functions count; None in a header without it
@@ -80,12 +79,13 @@ def _read_unit(reader: ByteReader) -> LineUnit:
     if line_range == 0 or opcode_base == 0:
         raise reader.fail("the header divides by zero")
     operand_counts = reader.take(opcode_base - 1)
-    directories = []
-    while directory := reader.text():
-        directories.append(directory)
+    folders = []
+    while folder := reader.text():
+        folders.append(folder)
     files, stamps = [], []
     while name := reader.text():
-        files.append((name, reader.unsigned()))
+        number = reader.unsigned()
+        files.append((folders[number - 1] if 0 < number <= len(folders) else "", name))
         stamps.append((reader.unsigned(), reader.unsigned()))
     rest = program_start - reader.position
     return LineUnit(
@@ -96,7 +96,6 @@ def _read_unit(reader: ByteReader) -> LineUnit:
         line_base=line_base,
         line_range=line_range,
         operand_counts=operand_counts,
-        directories=tuple(directories),
         files=tuple(files),
         stamps=tuple(stamps),
         names_base=int.from_bytes(reader.take(4), "little") if rest >= 4 else None,
@@ -130,9 +129,6 @@ class LineRows(Struct, frozen=True, kw_only=True):
     names: "array[int]"
     end_address: int | None  # where the last row stops to hold; None when the program stops without an end
     end: int  # offset in the section of the first byte behind the sequence
-
-    def __len__(self) -> int:
-        return len(self.lines)
 
 
 def run_sequence(

@@ -7,220 +7,14 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gpa_lsp.code.ptx.declarations import lay_out, read_registers, read_variables
-from gpa_lsp.code.ptx.instructions import InstructionReader, OpcodeForm, Signature, Waiting
+from gpa_lsp.code.ptx.declarations import FunctionHead, Signature, lay_out, read_registers, read_variables
+from gpa_lsp.code.ptx.instructions import InstructionReader, OpcodeForm
+from gpa_lsp.code.ptx.lines import LineReader
 from gpa_lsp.code.ptx.model import PtxInstruction, PtxVariable, Space
-from gpa_lsp.code.ptx.operands import OperandReader, Registers, Scope
+from gpa_lsp.code.ptx.operands import OperandReader, Scope
 from gpa_lsp.code.ptx.scalar_types import ScalarType, align_up
 from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
-from gpa_lsp.foundation.locations import Frame, InlineChain, join_source_path
-
-MOST_FRAMES = 64  # Inline levels that are kept, the innermost ones; no compiler inlines so deeply
-
-_LOC = re.compile(
-    r"\.loc\s++(\d{1,9})\s++(\d{1,9})\s++(\d{1,9})(?!\d)"
-    r"(?:\s*+(?:,\s*+)?function_name\s++([\w$.]++)\s*+(?:\+\s*+(\d{1,9})\s*+)?,\s*+inlined_at\s++(\d{1,9})\s++(\d{1,9})\s++(\d{1,9})(?!\d))?",
-    re.ASCII,
-)
-_LABEL = re.compile(r"^[ \t]*+([A-Za-z_$%.][\w$.]*+)[ \t]*+:", re.MULTILINE | re.ASCII)
-_BYTES = re.compile(r"\.b8\s+([\d,\sxXa-fA-F]+)", re.ASCII)
-
-
-# ``.file``, ``.loc`` and the names of inlined functions → chains of frames. A ``.loc`` with ``inlined_at`` names a place that an earlier ``.loc`` of
-# the same function gave, so chains are built from what is known of that place; the latest ``.loc`` of a place counts.
-#
-# Source: PTX ISA 9.0, sections 11.5.3 and 11.5.4.
-
-
-class DebugNames:
-    """The strings of ``.section .debug_str``, by label.
-
-    Args:
-        section: the text between the section's braces; empty when there is none.
-    """
-
-    def __init__(self, section: str) -> None:
-        self._section = section
-        self._bytes: bytes | None = None
-        self._offsets: dict[str, int] = {}
-
-    def find(self, label: str, offset: int) -> str | None:
-        """The string at a label; None where there is none."""
-        if self._bytes is None:
-            self._bytes = self._read()
-        start = self._offsets.get(label)
-        if start is None or start + offset >= len(self._bytes):
-            return None
-        end = self._bytes.find(b"\0", start + offset)
-        name = self._bytes[start + offset : end if end >= 0 else len(self._bytes)]
-        return name.decode("utf-8", errors="backslashreplace") or None
-
-    def _read(self) -> bytes:
-        pieces = bytearray()
-        parts = _LABEL.split(self._section)
-        for part in range(len(parts)):
-            if part % 2:
-                self._offsets[parts[part]] = len(pieces)
-                continue
-            for listed in _BYTES.findall(parts[part]):
-                values = (number.strip() for number in listed.split(","))
-                pieces.extend(_read_byte(value) for value in values if value)
-        return bytes(pieces)
-
-
-def _read_byte(text: str) -> int:
-    try:
-        return int(text, 0) & 0xFF if len(text) <= 18 else 0
-    except (
-        ValueError
-    ):  # such as 017, or two numbers without a comma: names are for people, a damaged one is no reason to stop
-        return 0
-
-
-class LineReader:
-    """Follows the ``.loc`` directives of one function.
-
-    Args:
-        function: its mangled name.
-        files: number → path, of the module.
-        names: of inlined functions.
-
-    Attributes:
-        column: 1-based, of the innermost place that was read last; 0 where it has none.
-    """
-
-    def __init__(self, function: str, files: Mapping[int, str], names: DebugNames) -> None:
-        self.column = 0
-        self._function = function
-        self._files = files
-        self._names = names
-        self._paths: dict[int, str] = {}
-        self._at: dict[tuple[int, int, int], InlineChain] = {}
-        self._known: dict[tuple[str, int], InlineChain] = {}
-
-    def read(self, directive: str) -> InlineChain | None:
-        """The chain that a ``.loc`` gives what follows; None where it gives no line.
-
-        Where it gives line 0 for inlined code, the place it was inlined at is what is left.
-
-        Raises:
-            InputError: it is none, or names a file that is not listed.
-        """
-        match = _LOC.match(directive)
-        if match is None:
-            raise InputError(f"{directive.strip()[:80]!r} names no line", remedy="write .loc FILE LINE COLUMN")
-        place = (int(match[1]), int(match[2]), int(match[3]))
-        outer: InlineChain = ()
-        self.column = place[2] if place[1] else 0
-        if match[4] is not None:
-            outer_place = (int(match[6]), int(match[7]), int(match[8]))
-            self.column = self.column if place[1] else outer_place[2]
-            known = self._at.get(outer_place)
-            outer = self._begin(outer_place, self._function, ()) if known is None else known
-        # Chains are shared: ``outer`` is kept alive by the chains built on it, so that its id tells it.
-        key = (directive, id(outer))
-        chain = self._known.get(key)
-        if chain is None:
-            name = self._function if match[4] is None else self._names.find(match[4], int(match[5] or 0))
-            chain = self._begin(place, name, outer)
-            self._known[key] = chain
-        self._at[place] = chain
-        return chain or None
-
-    def _begin(self, place: tuple[int, int, int], function: str | None, outer: InlineChain) -> InlineChain:
-        number, line, _ = place
-        if line == 0:
-            return outer
-        path = self._paths.get(number)
-        if path is None:
-            if number not in self._files:
-                raise InputError(
-                    f".loc names file {number}, which no .file lists", remedy="check that the PTX is complete"
-                )
-            path = self._paths[number] = join_source_path("", self._files[number])
-        return (Frame(file=path, line=line, function=function), *outer)[:MOST_FRAMES]
-
-
-MOST_TARGETS = 5_000_000  # Of all jumps through tables of one function together
-
-
-def resolve_targets(reader: InstructionReader) -> None:
-    """Fill in the targets of all branches and indirect calls that were read.
-
-    Raises:
-        InputError: a label stands nowhere, or at the end of the function; its place is filled in.
-    """
-    resolver = _Resolver(reader)
-    for waiting in reader.waiting:
-        try:
-            resolver.resolve(waiting)
-        except InputError as error:
-            error.place = error.place or f"line {waiting.line}"
-            raise
-    reader.waiting.clear()
-
-
-class _Resolver:
-    """Tables and prototypes are looked at once, however many instructions name them."""
-
-    def __init__(self, reader: InstructionReader) -> None:
-        self._reader = reader
-        self._tables: dict[tuple[int, str], tuple[int, ...]] = {}
-        self._targets_left = MOST_TARGETS
-
-    def resolve(self, waiting: Waiting) -> None:
-        instructions = self._reader.instructions
-        instruction = instructions[waiting.place]
-        if instruction.call is not None:
-            possible = self._find_possible(waiting)
-            instructions[waiting.place] = replace(instruction, call=replace(instruction.call, possible=possible))
-        elif instruction.opcode == "bra":
-            instructions[waiting.place] = replace(instruction, target=self._find(waiting.label, waiting.scope))
-        else:
-            instructions[waiting.place] = replace(instruction, targets=self._find_table(waiting))
-
-    def _find(self, label: str, scope: Scope) -> int:
-        target = scope.find_label(label)
-        if target is None:
-            raise InputError(f"there is no label {label[:60]!r} in scope", remedy="check that the PTX is complete")
-        if target >= len(self._reader.instructions):
-            raise InputError(f"no instruction follows the label {label[:60]!r}", remedy="end the function with ret")
-        return target
-
-    def _find_table(self, waiting: Waiting) -> tuple[int, ...]:
-        table = waiting.scope.find_table(waiting.label)
-        if table is None:
-            raise InputError(
-                f"there is no .branchtargets {waiting.label[:60]!r} in scope", remedy="check that the PTX is complete"
-            )
-        home, labels = table
-        key = (id(home), waiting.label)
-        if key not in self._tables:
-            self._tables[key] = tuple(self._find(label, home) for label in labels)
-        targets = self._tables[key]
-        self._targets_left -= len(targets)
-        if self._targets_left < 0:
-            raise InputError(
-                f"jumps through tables have more than {MOST_TARGETS} targets", remedy="no compiler writes that many"
-            )
-        return targets
-
-    def _find_possible(self, waiting: Waiting) -> tuple[str, ...]:
-        if not waiting.label:
-            return ()
-        table = waiting.scope.find_table(waiting.label)
-        if table is not None:
-            return table[1]
-        signature = waiting.scope.find_prototype(waiting.label)
-        if signature is None:
-            raise InputError(
-                f"there is no prototype {waiting.label[:60]!r} in scope", remedy="check that the PTX is complete"
-            )
-        possible = self._reader.possible
-        if signature not in possible:
-            possible[signature] = tuple(name for name, one in self._reader.signatures.items() if one == signature)
-        return possible[signature]
-
+from gpa_lsp.foundation.locations import InlineChain
 
 MOST_INSTRUCTIONS = 500_000  # Of one function; the largest kernels in use have a tenth
 
@@ -255,7 +49,7 @@ class BodyReader(Struct, kw_only=True):
     first_line: int  # of the body, 1-based
     parameters: tuple[PtxVariable, ...]  # of the function, and what it returns
     lines: LineReader  # follows its ``.loc``
-    signatures: Mapping[str, Signature]  # of the module's functions
+    heads: Mapping[str, FunctionHead]  # of the module's functions
     module_names: frozenset[str]  # names of the module's variables and functions
     forms: dict[str, OpcodeForm]  # instruction names that were taken apart before
     possible: dict[Signature, tuple[str, ...]]  # what calls of a signature can reach, as far as that was asked for
@@ -263,7 +57,6 @@ class BodyReader(Struct, kw_only=True):
     _chain: InlineChain | None = None
     _first_chain: InlineChain | None = None
     _scope: Scope = field(default_factory=lambda: Scope(parent=None))
-    _registers: Registers = field(default_factory=Registers)
     _locals: list[PtxVariable] = field(default_factory=list)
     _shared: list[PtxVariable] = field(default_factory=list)
     # Variables of calls as written, with their place → as they are called
@@ -279,20 +72,19 @@ class BodyReader(Struct, kw_only=True):
         """
         self._line = self.first_line
         self._scope.variables.update((variable.name, variable) for variable in self.parameters)
-        operands = OperandReader(self._registers, self.module_names)
-        reader = InstructionReader(
-            operands=operands, signatures=self.signatures, forms=self.forms, possible=self.possible
-        )
+        registers: list[tuple[str, ScalarType]] = []
+        operands = OperandReader(registers, self.module_names)
+        reader = InstructionReader(operands, self.heads, self.forms, self.possible)
         try:
             self._read_pieces(reader, self.text[start:end])
         except InputError as error:
             error.place = error.place or f"line {self._line}"
             raise
-        resolve_targets(reader)
+        reader.resolve_targets()
         local_variables, local_bytes = lay_out(self._locals)
         return Body(
-            registers=tuple(self._registers.types),
-            register_names=tuple(self._registers.names),
+            registers=tuple(kind for _, kind in registers),
+            register_names=tuple(name for name, _ in registers),
             instructions=tuple(reader.instructions),
             locals=local_variables,
             shared=tuple(self._shared),

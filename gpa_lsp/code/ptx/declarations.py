@@ -6,15 +6,15 @@ Source: PTX ISA 9.0, sections 5.4 (variables) and 11.6 (linking directives).
 import re
 import struct
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.code.ptx.instructions import TYPES
 from gpa_lsp.code.ptx.model import Immediate, PtxVariable, Space
 from gpa_lsp.code.ptx.operands import evaluate_constant, read_number
-from gpa_lsp.code.ptx.scalar_types import ScalarType, align_up
+from gpa_lsp.code.ptx.scalar_types import TYPES, ScalarType, align_up
 from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 
 MOST_INITIAL_BYTES = 64 << 20
@@ -27,11 +27,8 @@ _SYMBOL = re.compile(
 )
 
 
-class InitialValue(Struct, kw_only=True):
-    """What was read."""
-
-    content: bytes  # bytes, as far as they are listed
-    symbols: tuple[tuple[int, str, int], ...]  # (offset in bytes, name, added bytes)
+# Its bytes, as far as they are listed, and (offset in bytes, name, added bytes) of the symbols in it
+InitialValue = tuple[bytes, tuple[tuple[int, str, int], ...]]
 
 
 def read_initial_value(text: str, kind: ScalarType, dimensions: tuple[int, ...]) -> InitialValue:
@@ -50,7 +47,7 @@ def read_initial_value(text: str, kind: ScalarType, dimensions: tuple[int, ...])
         return _pack([stripped], [0], kind)
     flat = _read_plain_list(stripped, kind, dimensions)
     if flat is not None:
-        return InitialValue(content=flat, symbols=())
+        return flat, ()
     items, places = _flatten(stripped, dimensions or (0,))
     return _pack(items, places, kind)
 
@@ -166,7 +163,7 @@ def _pack(items: list[str], places: list[int], kind: ScalarType) -> InitialValue
         else:
             raise UnsupportedInputError(f"the address of {name[:80]} in {size} bytes", remedy="addresses have 64 bits")
     symbols.extend(_join_masked(masked, size))
-    return InitialValue(content=bytes(content), symbols=tuple(sorted(symbols)))
+    return bytes(content), tuple(sorted(symbols))
 
 
 def _read_added(sign: str | None, text: str | None) -> int:
@@ -359,19 +356,19 @@ def _build(
     count = head.elements
     for size in dimensions:
         count *= size
+    content, symbols = initial or (b"", ())
     if dimensions and dimensions[0] == 0 and initial is not None:
-        count = len(initial.content) // kind.bytes
+        count = len(content) // kind.bytes
     if count * kind.bytes > _LARGEST_BYTES:
         raise InputError(f"{name[:80]} has {count * kind.bytes} bytes", remedy="no GPU has that much memory")
-    content = initial.content if initial is not None else b""
     return PtxVariable(
         name=name,
         space=space,
         type=kind,
         count=count,
         alignment_bytes=head.alignment_bytes or kind.bytes * head.elements,
-        initial=content if initial is not None and (initial.symbols or any(content)) else None,
-        initial_symbols=initial.symbols if initial is not None else (),
+        initial=content if symbols or any(content) else None,
+        initial_symbols=symbols,
         is_extern="extern" in head.words,
         is_texture=head.is_texture,
         is_pointer=head.is_pointer,
@@ -431,3 +428,123 @@ def lay_out_shared(variables: Sequence[PtxVariable]) -> tuple[PtxVariable, ...]:
 
 def _is_dynamic(variable: PtxVariable) -> bool:
     return variable.is_extern and variable.count == 0
+
+
+Signature = tuple[tuple[int, ...], tuple[int, ...]]  # Bytes of what a function returns and of what it takes
+
+_HEAD = re.compile(
+    r"\s*+(?:\.attribute\s*+\((?:[^()]++|\([^()]*+\))*+\)\s*+)?(?:\(([^()]*+)\)\s*+)?([A-Za-z_$%][\w$%.@]*+)\s*+(?:\(([^()]*+)\))?"
+    r"([^()]*+(?:\([^()]*+\)[^()]*+)*+)\Z",
+    re.ASCII,
+)
+_THREADS = re.compile(r"\.(maxntid|reqntid|reqnctapercluster)\s+(\w+)\s*(?:,\s*(\w+)\s*)?(?:,\s*(\w+)\s*)?", re.ASCII)
+_MOST_PARAMETERS = 4096
+_MOST_DIMENSION = 1 << 32
+
+
+class HeadDetails(Struct, frozen=True, kw_only=True):
+    """What stands in a function's head; fields as in :class:`~gpa_lsp.code.ptx.model.PtxFunction`."""
+
+    parameters: tuple[PtxVariable, ...]
+    returns: tuple[PtxVariable, ...]
+    max_threads: int | None
+    required_threads: tuple[int, int, int] | None
+    cluster_blocks: int | None
+
+
+class FunctionHead(Struct, frozen=True, kw_only=True, dict=True):
+    """What stands before a function's body."""
+
+    name: str  # as written
+    is_entry: bool  # a kernel
+    text: str  # from behind ``.entry`` or ``.func`` to the body or semicolon
+    line: int  # 1-based, where it begins
+
+    @cached_property
+    def details(self) -> HeadDetails:
+        """Its parameters and limits, read when they are first looked at.
+
+        Raises:
+            InputError: they are not PTX; the place is filled in.
+        """
+        try:
+            return read_head_details(self.text)
+        except InputError as error:
+            error.place = error.place or f"line {self.line}"
+            raise
+
+    @property
+    def signature(self) -> Signature:
+        """Bytes of what it returns and takes."""
+        details = self.details
+        returns, parameters = (tuple(one.size_bytes for one in some) for some in (details.returns, details.parameters))
+        return returns, parameters
+
+
+def find_function_head(text: str, *, is_entry: bool, line: int) -> FunctionHead:
+    """The head that stands between ``.entry`` or ``.func`` and the body or semicolon, of which the name alone is read.
+
+    Args:
+        line: 1-based, where it begins.
+
+    Raises:
+        InputError: it is no head.
+
+    >>> head = find_function_head("(.param .b32 out) half(.param .b32 a, .param .b64 b) .maxntid 128, 2", is_entry=False, line=1)
+    >>> head.name, head.signature, [one.offset_bytes for one in head.details.parameters], head.details.max_threads
+    ('half', ((4,), (4, 8)), [0, 8], 256)
+    """
+    return FunctionHead(name=_match_head(text)[2], is_entry=is_entry, text=text, line=line)
+
+
+def read_head_details(text: str) -> HeadDetails:
+    """Read the parameters and limits in a head.
+
+    Raises:
+        InputError: it is no head.
+
+    >>> read_head_details("pair() .explicitcluster .reqnctapercluster 2, 2, 1").cluster_blocks
+    4
+    """
+    match = _match_head(text)
+    threads = {kind: sizes for kind, *sizes in _THREADS.findall(match[4])}
+    most = _read_threads(threads.get("maxntid"))
+    cluster = _read_threads(threads.get("reqnctapercluster"))
+    return HeadDetails(
+        parameters=_read_parameters(match[3]),
+        returns=_read_parameters(match[1]),
+        max_threads=None if most is None else most[0] * most[1] * most[2],
+        required_threads=_read_threads(threads.get("reqntid")),
+        cluster_blocks=None if cluster is None else cluster[0] * cluster[1] * cluster[2],
+    )
+
+
+def _match_head(text: str) -> re.Match[str]:
+    match = _HEAD.match(text)
+    if match is None:
+        raise InputError(
+            f"{' '.join(text.split())[:80]!r} is not a function header", remedy="check that the PTX is complete"
+        )
+    return match
+
+
+def _read_parameters(text: str | None) -> tuple[PtxVariable, ...]:
+    parts = (text or "").split(",", _MOST_PARAMETERS)
+    if len(parts) > _MOST_PARAMETERS:
+        raise InputError(f"more than {_MOST_PARAMETERS} parameters", remedy="no kernel takes that many")
+    found: list[PtxVariable] = []
+    for part in parts:
+        if part.strip():
+            found.extend(read_variables(part))
+    if any(variable.space != Space.PARAM for variable in found):
+        raise InputError("a parameter is not in .param", remedy="compile for the ABI (PTX 3.0 and later)")
+    return lay_out(found)[0]
+
+
+def _read_threads(sizes: list[str] | None) -> tuple[int, int, int] | None:
+    if sizes is None:
+        return None
+    found = [evaluate_constant(size) if size else 1 for size in sizes]
+    if any(isinstance(size, float) or not 1 <= size < _MOST_DIMENSION for size in found):
+        raise InputError(f"blocks of {', '.join(sizes)} threads", remedy="give positive numbers")
+    return int(found[0]), int(found[1]), int(found[2])

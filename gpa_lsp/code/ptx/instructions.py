@@ -4,15 +4,15 @@ import re
 from collections.abc import Mapping
 from enum import Enum
 
-from msgspec import Struct, field
+from msgspec import Struct
+from msgspec.structs import replace
 
+from gpa_lsp.code.ptx.declarations import FunctionHead, Signature
 from gpa_lsp.code.ptx.model import CallDetails, Guard, Operand, PtxInstruction, Register, Symbol
 from gpa_lsp.code.ptx.operands import OperandReader, Scope
-from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.scalar_types import TYPES, ScalarType
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.locations import InlineChain
-
-TYPES = {kind.value: kind for kind in ScalarType}  # Types by name
 
 
 class Form(Enum):
@@ -59,32 +59,10 @@ def read_opcode(text: str) -> OpcodeForm:
     )
 
 
-_NO_RESULT = frozenset(
-    {
-        "applypriority",
-        "brkpt",
-        "cp",
-        "discard",
-        "exit",
-        "fence",
-        "griddepcontrol",
-        "membar",
-        "nanosleep",
-        "pmevent",
-        "prefetch",
-        "prefetchu",
-        "red",
-        "ret",
-        "setmaxnreg",
-        "st",
-        "stackrestore",
-        "stmatrix",
-        "sured",
-        "sust",
-        "tensormap",
-        "trap",
-    }
-)
+_NO_RESULT = frozenset({
+    "applypriority", "brkpt", "cp", "discard", "exit", "fence", "griddepcontrol", "membar", "nanosleep", "pmevent", "prefetch", "prefetchu",
+    "red", "ret", "setmaxnreg", "st", "stackrestore", "stmatrix", "sured", "sust", "tensormap", "trap",
+})  # fmt: skip
 # Instructions of which only some kinds give a result
 _WITH_RESULT = {
     "bar": {"red"},
@@ -107,7 +85,7 @@ def _has_result(opcode: str, suffixes: list[str]) -> bool:
 
 MOST_TEXT = 400  # Characters of an instruction that are kept
 
-Signature = tuple[tuple[int, ...], tuple[int, ...]]  # Bytes of what a function returns and of what it takes
+_REMEDY = "check that the PTX is complete"
 
 _BRACKETED = re.compile(r"\s*+((?:[^,\[\]{}()]++|\[[^\[\]]*+\]|\{[^{}]*+\}|\([^()]*+\))*+)(?:,|\Z)")
 _CALL = re.compile(
@@ -115,25 +93,36 @@ _CALL = re.compile(
 )
 
 
-class Waiting(Struct):
-    """A branch or call whose labels are not known yet."""
-
-    place: int  # its index
-    scope: Scope  # it stands in
-    label: str  # of a branch; of the table of targets or prototype of others; empty for a direct call
-    line: int  # of the text
+MOST_TARGETS = 5_000_000  # Of all jumps through tables of one function together
 
 
-class InstructionReader(Struct):
-    """Reads the instructions of one function."""
+class InstructionReader:
+    """Reads the instructions of one function.
 
-    operands: OperandReader  # reads their operands
-    signatures: Mapping[str, Signature]  # of all functions of the module, by name
-    forms: dict[str, OpcodeForm]  # names that were taken apart before
-    # what calls of a signature can reach, as far as that was asked for; of the whole module
-    possible: dict[Signature, tuple[str, ...]]
-    instructions: list[PtxInstruction] = field(default_factory=list)  # what was read
-    waiting: list[Waiting] = field(default_factory=list)  # those of them whose labels are still to be found
+    Args:
+        operands: reads their operands.
+        heads: of all functions of the module, by name.
+        forms: names that were taken apart before.
+        possible: what calls of a signature can reach, as far as that was asked for; of the whole module.
+    """
+
+    def __init__(
+        self,
+        operands: OperandReader,
+        heads: Mapping[str, FunctionHead],
+        forms: dict[str, OpcodeForm],
+        possible: dict[Signature, tuple[str, ...]],
+    ) -> None:
+        self.instructions: list[PtxInstruction] = []
+        self._operands = operands
+        self._heads = heads
+        self._forms = forms
+        self._possible = possible
+        # instructions whose labels are still to be found: index, scope, label (of the table or prototype, empty for a direct call), line of the text
+        self._waiting: list[tuple[int, Scope, str, int]] = []
+        # labels of tables that were looked up, with the scope they stand in
+        self._tables: dict[tuple[int, str], tuple[int, ...]] = {}
+        self._targets_left = MOST_TARGETS
 
     def read(
         self,
@@ -151,9 +140,9 @@ class InstructionReader(Struct):
         Raises:
             InputError: an operand is none.
         """
-        form = self.forms.get(name)
+        form = self._forms.get(name)
         if form is None:
-            form = self.forms[name] = read_opcode(name)
+            form = self._forms[name] = read_opcode(name)
         destinations: tuple[Operand, ...] = ()
         sources: tuple[Operand, ...] = ()
         call = None
@@ -185,10 +174,8 @@ class InstructionReader(Struct):
         """What a jump reads, its index in a table; its labels are looked for later."""
         parts = [part.strip() for part in rest.split(",")]
         if len(parts) != (1 if form.form is Form.BRANCH else 2):
-            raise InputError(
-                f"{form.opcode} {rest.strip()[:60]!r} has no target", remedy="check that the PTX is complete"
-            )
-        self.waiting.append(Waiting(len(self.instructions), scope, parts[-1], line))
+            raise InputError(f"{form.opcode} {rest.strip()[:60]!r} has no target", remedy=_REMEDY)
+        self._waiting.append((len(self.instructions), scope, parts[-1], line))
         return (self._require(parts[0], scope),) if form.form is Form.TABLE else ()
 
     def _read_guard(self, guard: tuple[str, bool], scope: Scope) -> Guard:
@@ -196,7 +183,7 @@ class InstructionReader(Struct):
         return Guard(found.slot, guard[1])
 
     def _require(self, text: str, scope: Scope) -> Register:
-        found = self.operands.read(text, scope)
+        found = self._operands.read(text, scope)
         if not isinstance(found, Register):
             raise InputError(f"{text[:60]!r} is not a register", remedy="declare it with .reg")
         return found
@@ -212,7 +199,7 @@ class InstructionReader(Struct):
         read: list[Operand | None] = []
         for part in parts:
             operand = known.get(part)
-            read.append(operand if operand is not None else self.operands.read(part, scope))
+            read.append(operand if operand is not None else self._operands.read(part, scope))
         results = 1 if form.has_result and read else 0
         if results and "|" in parts[0] and parts[0].lstrip()[0] == "{":
             raise InputError(f"{parts[0].strip()[:60]!r} is not a result", remedy="see PTX ISA, operands")
@@ -224,27 +211,82 @@ class InstructionReader(Struct):
     def _read_call(self, rest: str, scope: Scope, line: int) -> CallDetails:
         match = _CALL.fullmatch(rest)
         if match is None:
-            raise InputError(
-                f"call {' '.join(rest.split())[:80]!r} is not a call", remedy="check that the PTX is complete"
-            )
-        callee = self.operands.read(match[2], scope)
+            raise InputError(f"call {' '.join(rest.split())[:80]!r} is not a call", remedy=_REMEDY)
+        callee = self._operands.read(match[2], scope)
         lists = tuple(
             tuple(self._read_passed(part, scope) for part in (text or "").split(",") if part.strip())
             for text in (match[1], match[3])
         )
         label = match[4] or ""
         if isinstance(callee, Register):
-            self.waiting.append(Waiting(len(self.instructions), scope, label, line))
+            self._waiting.append((len(self.instructions), scope, label, line))
             return CallDetails(callee=None, pointer=callee, results=lists[0], arguments=lists[1])
-        if not isinstance(callee, Symbol) or callee.name not in self.signatures:
-            raise InputError(f"{match[2][:80]!r} is not a function", remedy="check that the PTX is complete")
+        if not isinstance(callee, Symbol) or callee.name not in self._heads:
+            raise InputError(f"{match[2][:80]!r} is not a function", remedy=_REMEDY)
         return CallDetails(callee=callee.name, pointer=None, results=lists[0], arguments=lists[1])
 
     def _read_passed(self, text: str, scope: Scope) -> Operand:
-        found = self.operands.read(text, scope)
+        found = self._operands.read(text, scope)
         if found is None:
-            raise InputError("a call passes nothing", remedy="check that the PTX is complete")
+            raise InputError("a call passes nothing", remedy=_REMEDY)
         return found
+
+    def resolve_targets(self) -> None:
+        """Fill in the targets of all branches and indirect calls that were read.
+
+        Raises:
+            InputError: a label stands nowhere, or at the end of the function; its place is filled in.
+        """
+        for place, scope, label, line in self._waiting:
+            instruction = self.instructions[place]
+            try:
+                if instruction.call is not None:
+                    call = replace(instruction.call, possible=self._find_possible(scope, label))
+                    self.instructions[place] = replace(instruction, call=call)
+                elif instruction.opcode == "bra":
+                    self.instructions[place] = replace(instruction, target=self._find(label, scope))
+                else:
+                    self.instructions[place] = replace(instruction, targets=self._find_table(scope, label))
+            except InputError as error:
+                error.place = error.place or f"line {line}"
+                raise
+
+    def _find(self, label: str, scope: Scope) -> int:
+        target = scope.find_label(label)
+        if target is None:
+            raise InputError(f"there is no label {label[:60]!r} in scope", remedy=_REMEDY)
+        if target >= len(self.instructions):
+            raise InputError(f"no instruction follows the label {label[:60]!r}", remedy="end the function with ret")
+        return target
+
+    def _find_table(self, scope: Scope, label: str) -> tuple[int, ...]:
+        table = scope.find_table(label)
+        if table is None:
+            raise InputError(f"there is no .branchtargets {label[:60]!r} in scope", remedy=_REMEDY)
+        home, labels = table
+        key = (id(home), label)
+        if key not in self._tables:
+            self._tables[key] = tuple(self._find(one, home) for one in labels)
+        targets = self._tables[key]
+        self._targets_left -= len(targets)
+        if self._targets_left < 0:
+            raise InputError(
+                f"jumps through tables have more than {MOST_TARGETS} targets", remedy="no compiler writes that many"
+            )
+        return targets
+
+    def _find_possible(self, scope: Scope, label: str) -> tuple[str, ...]:
+        if not label:
+            return ()
+        table = scope.find_table(label)
+        if table is not None:
+            return table[1]
+        signature = scope.find_prototype(label)
+        if signature is None:
+            raise InputError(f"there is no prototype {label[:60]!r} in scope", remedy=_REMEDY)
+        if signature not in self._possible:
+            self._possible[signature] = tuple(name for name, head in self._heads.items() if head.signature == signature)
+        return self._possible[signature]
 
 
 def _split_bracketed(text: str) -> list[str]:
@@ -254,9 +296,7 @@ def _split_bracketed(text: str) -> list[str]:
     while place < len(text):
         match = _BRACKETED.match(text, place)
         if match is None or match.end() == place:
-            raise InputError(
-                f"{' '.join(text.split())[:80]!r} are not operands", remedy="check that the PTX is complete"
-            )
+            raise InputError(f"{' '.join(text.split())[:80]!r} are not operands", remedy=_REMEDY)
         parts.append(match[1].strip())
         place = match.end()
     return parts

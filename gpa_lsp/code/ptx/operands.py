@@ -2,7 +2,7 @@
 
 import re
 import struct
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
 
 from msgspec import Struct, field
 
@@ -259,17 +259,7 @@ _MOST_DIGITS = 10
 COMPONENTS = {"x": 0, "y": 1, "z": 2, "w": 3, "r": 0, "g": 1, "b": 2, "a": 3}  # Names of a vector register's elements
 
 
-class Registers(Struct):
-    """The slots of a function, in the order in which registers are first named."""
-
-    types: list[ScalarType] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-
-    def add(self, name: str, kind: ScalarType) -> int:
-        """A new slot."""
-        self.types.append(kind)
-        self.names.append(name)
-        return len(self.types) - 1
+Registers = list[tuple[str, ScalarType]]  # name and type of each slot, in the order in which registers are first named
 
 
 class Scope(Struct):
@@ -312,8 +302,7 @@ class Scope(Struct):
 
     def find_register(self, name: str, registers: Registers) -> "int | tuple[int, ...] | None":
         """The slot of a register, the slots of a vector register's elements, or None where no register has that name."""
-        scope: Scope | None = self
-        while scope is not None:
+        for scope in self.walk_out():
             found = scope.slots.get(name)
             if found is None:
                 found = scope._give_slot(name, registers)
@@ -321,7 +310,6 @@ class Scope(Struct):
                 return found
             if name in scope.variables:
                 return None
-            scope = scope.parent
         return None
 
     def _give_slot(self, name: str, registers: Registers) -> "int | tuple[int, ...] | None":
@@ -329,15 +317,16 @@ class Scope(Struct):
         slots: int | tuple[int, ...]
         if single is not None:
             kind, elements = single
-            if elements == 1:
-                slots = registers.add(name, kind)
-            else:
-                slots = tuple(registers.add(f"{name}.{'xyzw'[element]}", kind) for element in range(elements))
+            first = len(registers)
+            names = [name] if elements == 1 else [f"{name}.{axis}" for axis in "xyzw"[:elements]]
+            registers.extend((one, kind) for one in names)
+            slots = first if elements == 1 else tuple(range(first, first + elements))
         else:
             kind_of_range = self._find_range(name)
             if kind_of_range is None:
                 return None
-            slots = registers.add(name, kind_of_range)
+            slots = len(registers)
+            registers.append((name, kind_of_range))
         self.slots[name] = slots
         return slots
 
@@ -350,41 +339,28 @@ class Scope(Struct):
                 return known[1]
         return None
 
-    def find_variable(self, name: str) -> PtxVariable | None:
-        """The variable of that name declared here or around."""
+    def walk_out(self) -> "Iterator[Scope]":
+        """This scope and those around it, innermost first."""
         scope: Scope | None = self
         while scope is not None:
-            if name in scope.variables:
-                return scope.variables[name]
+            yield scope
             scope = scope.parent
-        return None
+
+    def find_variable(self, name: str) -> PtxVariable | None:
+        """The variable of that name declared here or around."""
+        return next((scope.variables[name] for scope in self.walk_out() if name in scope.variables), None)
 
     def find_label(self, name: str) -> int | None:
         """The instruction a label here or around stands before."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.labels:
-                return scope.labels[name]
-            scope = scope.parent
-        return None
+        return next((scope.labels[name] for scope in self.walk_out() if name in scope.labels), None)
 
     def find_table(self, name: str) -> "tuple[Scope, tuple[str, ...]] | None":
         """A list of targets and the scope it stands in."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.tables:
-                return scope, scope.tables[name]
-            scope = scope.parent
-        return None
+        return next(((scope, scope.tables[name]) for scope in self.walk_out() if name in scope.tables), None)
 
     def find_prototype(self, name: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
         """Bytes of what an indirect call returns and takes."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.prototypes:
-                return scope.prototypes[name]
-            scope = scope.parent
-        return None
+        return next((scope.prototypes[name] for scope in self.walk_out() if name in scope.prototypes), None)
 
 
 _MOST_ELEMENTS = 1024

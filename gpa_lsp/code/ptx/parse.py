@@ -1,67 +1,25 @@
 """PTX text → :class:`PtxModule`."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property, partial
+from collections.abc import Callable
+from functools import partial
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gpa_lsp.code.ptx.bodies import Body, BodyReader, DebugNames, LineReader, list_instruction_spans
-from gpa_lsp.code.ptx.declarations import lay_out, lay_out_shared, read_variables
-from gpa_lsp.code.ptx.instructions import OpcodeForm, Signature
-from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, PtxVariable, Space
-from gpa_lsp.code.ptx.operands import evaluate_constant
-from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
-
-_HEAD = re.compile(
-    r"\s*+(?:\.attribute\s*+\((?:[^()]++|\([^()]*+\))*+\)\s*+)?(?:\(([^()]*+)\)\s*+)?([A-Za-z_$%][\w$%.@]*+)\s*+(?:\(([^()]*+)\))?"
-    r"([^()]*+(?:\([^()]*+\)[^()]*+)*+)\Z",
-    re.ASCII,
+from gpa_lsp.code.ptx.bodies import Body, BodyReader, list_instruction_spans
+from gpa_lsp.code.ptx.declarations import (
+    FunctionHead,
+    HeadDetails,
+    Signature,
+    find_function_head,
+    lay_out,
+    lay_out_shared,
+    read_variables,
 )
-_THREADS = re.compile(r"\.(maxntid|reqntid|reqnctapercluster)\s+(\w+)\s*(?:,\s*(\w+)\s*)?(?:,\s*(\w+)\s*)?", re.ASCII)
-_MOST_PARAMETERS = 4096
-_MOST_DIMENSION = 1 << 32
-
-
-class HeadDetails(Struct, frozen=True, kw_only=True):
-    """What stands in a function's head; fields as in :class:`~gpa_lsp.code.ptx.model.PtxFunction`."""
-
-    parameters: tuple[PtxVariable, ...]
-    returns: tuple[PtxVariable, ...]
-    max_threads: int | None
-    required_threads: tuple[int, int, int] | None
-    cluster_blocks: int | None
-
-
-class FunctionHead(Struct, frozen=True, kw_only=True, dict=True):
-    """What stands before a function's body."""
-
-    name: str  # as written
-    is_entry: bool  # a kernel
-    text: str  # from behind ``.entry`` or ``.func`` to the body or semicolon
-    line: int  # 1-based, where it begins
-
-    @cached_property
-    def details(self) -> HeadDetails:
-        """Its parameters and limits, read when they are first looked at.
-
-        Raises:
-            InputError: they are not PTX; the place is filled in.
-        """
-        try:
-            return read_head_details(self.text)
-        except InputError as error:
-            error.place = error.place or f"line {self.line}"
-            raise
-
-    @property
-    def signature(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Bytes of what it returns and takes."""
-        details = self.details
-        returns, parameters = (tuple(one.size_bytes for one in some) for some in (details.returns, details.parameters))
-        return returns, parameters
-
+from gpa_lsp.code.ptx.instructions import OpcodeForm
+from gpa_lsp.code.ptx.lines import DebugNames, LineReader
+from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, PtxVariable, Space
+from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 
 BODY_FIELDS = frozenset(Body.__struct_fields__)
 HEAD_FIELDS = frozenset(HeadDetails.__struct_fields__)
@@ -105,206 +63,9 @@ class DeferredFunction(PtxFunction):
             object.__setattr__(self, name, getattr(read, name))
 
 
-def find_function_head(text: str, *, is_entry: bool, line: int) -> FunctionHead:
-    """The head that stands between ``.entry`` or ``.func`` and the body or semicolon, of which the name alone is read.
-
-    Args:
-        line: 1-based, where it begins.
-
-    Raises:
-        InputError: it is no head.
-
-    >>> head = find_function_head("(.param .b32 out) half(.param .b32 a, .param .b64 b) .maxntid 128, 2", is_entry=False, line=1)
-    >>> head.name, head.signature, [one.offset_bytes for one in head.details.parameters], head.details.max_threads
-    ('half', ((4,), (4, 8)), [0, 8], 256)
-    """
-    return FunctionHead(name=_match_head(text)[2], is_entry=is_entry, text=text, line=line)
-
-
-def read_head_details(text: str) -> HeadDetails:
-    """Read the parameters and limits in a head.
-
-    Raises:
-        InputError: it is no head.
-
-    >>> read_head_details("pair() .explicitcluster .reqnctapercluster 2, 2, 1").cluster_blocks
-    4
-    """
-    match = _match_head(text)
-    threads = {kind: sizes for kind, *sizes in _THREADS.findall(match[4])}
-    most = _read_threads(threads.get("maxntid"))
-    cluster = _read_threads(threads.get("reqnctapercluster"))
-    return HeadDetails(
-        parameters=_read_parameters(match[3]),
-        returns=_read_parameters(match[1]),
-        max_threads=None if most is None else most[0] * most[1] * most[2],
-        required_threads=_read_threads(threads.get("reqntid")),
-        cluster_blocks=None if cluster is None else cluster[0] * cluster[1] * cluster[2],
-    )
-
-
-def _match_head(text: str) -> re.Match[str]:
-    match = _HEAD.match(text)
-    if match is None:
-        raise InputError(
-            f"{' '.join(text.split())[:80]!r} is not a function header", remedy="check that the PTX is complete"
-        )
-    return match
-
-
-def _read_parameters(text: str | None) -> tuple[PtxVariable, ...]:
-    parts = (text or "").split(",", _MOST_PARAMETERS)
-    if len(parts) > _MOST_PARAMETERS:
-        raise InputError(f"more than {_MOST_PARAMETERS} parameters", remedy="no kernel takes that many")
-    found: list[PtxVariable] = []
-    for part in parts:
-        if part.strip():
-            found.extend(read_variables(part))
-    if any(variable.space != Space.PARAM for variable in found):
-        raise InputError("a parameter is not in .param", remedy="compile for the ABI (PTX 3.0 and later)")
-    return lay_out(found)[0]
-
-
-def _read_threads(sizes: list[str] | None) -> tuple[int, int, int] | None:
-    if sizes is None:
-        return None
-    found = [evaluate_constant(size) if size else 1 for size in sizes]
-    if any(isinstance(size, float) or not 1 <= size < _MOST_DIMENSION for size in found):
-        raise InputError(f"blocks of {', '.join(sizes)} threads", remedy="give positive numbers")
-    return int(found[0]), int(found[1]), int(found[2])
-
-
 _NAME = re.compile(r"[A-Za-z_$%][\w$%]*", re.ASCII)
 _DECLARES_SHARED = re.compile(r"\.shared\s+\.")
 _CALLS_INDIRECTLY = re.compile(r"\.(?:callprototype|calltargets)\b")
-
-
-class Span(Struct, frozen=True):
-    """A function's body in the text, its braces left out."""
-
-    start: int  # first character
-    end: int  # behind the last one
-    line: int  # 1-based line of ``start``
-
-
-class Signatures(Mapping[str, Signature]):
-    """Signatures of functions, by name, each read from its head when it is first asked for."""
-
-    __slots__ = ("_heads",)
-
-    def __init__(self, heads: Mapping[str, FunctionHead]) -> None:
-        self._heads = heads
-
-    def __getitem__(self, name: str) -> Signature:
-        return self._heads[name].signature
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._heads
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._heads)
-
-    def __len__(self) -> int:
-        return len(self._heads)
-
-
-class ModuleFunctions(Struct, kw_only=True):
-    """Builds the functions of a module."""
-
-    name: str  # of the module, for messages
-    text: str  # comments blanked
-    files: Mapping[int, str]  # number → path
-    names: DebugNames  # of inlined functions
-    heads: Mapping[str, FunctionHead]  # of all functions, by name, in order
-    bodies: Mapping[str, Span]  # of those that have one
-    variables: Mapping[str, PtxVariable]  # of module level
-    _functions: dict[str, PtxFunction] = field(default_factory=dict)
-    _module_names: frozenset[str] = frozenset()
-    _forms: dict[str, OpcodeForm] = field(default_factory=dict)
-    _possible: dict[Signature, tuple[str, ...]] = field(default_factory=dict)
-    _declaring: tuple[str, ...] = ()  # Device functions with shared memory of their own
-    _mentions: dict[str, frozenset[str]] = field(default_factory=dict)
-
-    def build(self) -> dict[str, PtxFunction]:
-        """All functions, by name, in order of the text."""
-        self._module_names = frozenset(self.heads) | frozenset(self.variables)
-        self._declaring = tuple(
-            name
-            for name, span in self.bodies.items()
-            if not self.heads[name].is_entry and _DECLARES_SHARED.search(self.text, span.start, span.end)
-        )
-        for name, head in self.heads.items():
-            self._functions[name] = DeferredFunction.defer(
-                head, partial(self._read_head, name), partial(self._read_body, name)
-            )
-        return self._functions
-
-    def _read_head(self, name: str) -> HeadDetails:
-        try:
-            return self.heads[name].details
-        except InputError as error:
-            raise error.at(self.name) from None
-
-    def _read_body(self, name: str) -> Body:
-        span = self.bodies.get(name)
-        if span is None:
-            return Body()
-        head, details = self.heads[name], self._read_head(name)
-        reader = BodyReader(
-            text=self.text,
-            first_line=span.line,
-            parameters=details.parameters + details.returns,
-            lines=LineReader(name, self.files, self.names),
-            signatures=Signatures(self.heads),
-            module_names=self._module_names,
-            forms=self._forms,
-            possible=self._possible,
-        )
-        try:
-            body = reader.read(span.start, span.end)
-            if head.is_entry:
-                body.shared = lay_out_shared((*body.shared, *self._list_shared(name)))
-        except InputError as error:
-            raise error.at(self.name) from None
-        return body
-
-    def _list_shared(self, kernel: str) -> list[PtxVariable]:
-        """Shared memory of module level and of device functions that a kernel can reach."""
-        of_module = {name: one for name, one in self.variables.items() if one.space == Space.SHARED}
-        if not self._declaring and not of_module:
-            return []
-        reached = self._find_reached(kernel)
-        mentioned = frozenset().union(*(self._find_mentions(name) for name in reached))
-        found = [one for name, one in of_module.items() if name in mentioned]
-        for name in self._declaring:
-            if name in reached:
-                found.extend(self._functions[name].shared)
-        return found
-
-    def _find_reached(self, kernel: str) -> set[str]:
-        """The kernel, and the functions it mentions or can call through pointers, directly or not."""
-        reached = {kernel}
-        waiting = [kernel]
-        calls_indirectly = False
-        while waiting:
-            name = waiting.pop()
-            span = self.bodies[name]
-            found = {one for one in self._find_mentions(name) if one in self.bodies}
-            if not calls_indirectly and _CALLS_INDIRECTLY.search(self.text, span.start, span.end):
-                calls_indirectly = True
-                found.update(one for one in self.bodies if not self.heads[one].is_entry)
-            waiting.extend(found - reached)
-            reached |= found
-        return reached
-
-    def _find_mentions(self, name: str) -> frozenset[str]:
-        """Names of the module's variables and functions in a body."""
-        known = self._mentions.get(name)
-        if known is None:
-            span = self.bodies[name]
-            known = self._module_names.intersection(_NAME.findall(self.text, span.start, span.end))
-            self._mentions[name] = known
-        return known
 
 
 _PIECE = re.compile(
@@ -327,22 +88,44 @@ _MOST_FUNCTIONS = 100_000
 _REMEDY = "check that the PTX is complete"
 
 
-class ModuleReader(Struct, kw_only=True):
-    """Reads the outermost level of a module."""
+# A function's body in the text, its braces left out: its first character, the place behind its last one, and the line (from 1) of the first
+_Span = tuple[int, int, int]
 
-    name: str  # for messages
-    original: str  # the whole text
-    text: str  # the same with comments blanked
-    _version: tuple[int, int] | None = None
-    _target: str = ""
-    _files: dict[int, str] = field(default_factory=dict)
-    _heads: dict[str, FunctionHead] = field(default_factory=dict)
-    _bodies: dict[str, Span] = field(default_factory=dict)
-    _variables: dict[str, PtxVariable] = field(default_factory=dict)
-    _debug_strings: str = ""
-    _place: int = 0
-    _line: int = 1
-    _counted: int = 0
+
+class ModuleReader:
+    """Reads the outermost level of a module, and its functions when they are first looked at.
+
+    Args:
+        name: for messages.
+        original: the text.
+
+    Attributes:
+        text: the same with comments blanked.
+        bodies: where the functions' bodies are, once it was read; an alias has that of its function.
+    """
+
+    def __init__(self, name: str, original: str) -> None:
+        self.text = blank_comments(original)
+        self.bodies: dict[str, _Span] = {}
+        self._name = name
+        self._original = original
+        self._version: tuple[int, int] | None = None
+        self._target = ""
+        self._files: dict[int, str] = {}
+        self._heads: dict[str, FunctionHead] = {}
+        self._variables: dict[str, PtxVariable] = {}
+        self._debug_strings = ""
+        self._place = 0
+        self._line = 1
+        self._counted = 0
+        # of the functions
+        self._functions: dict[str, PtxFunction] = {}
+        self._module_names: frozenset[str] = frozenset()
+        self._names = DebugNames("")  # of inlined functions
+        self._forms: dict[str, OpcodeForm] = {}
+        self._possible: dict[Signature, tuple[str, ...]] = {}
+        self._declaring: tuple[str, ...] = ()  # Device functions with shared memory of their own
+        self._mentions: dict[str, frozenset[str]] = {}
 
     def read(self) -> PtxModule:
         """Read it.
@@ -359,30 +142,27 @@ class ModuleReader(Struct, kw_only=True):
             raise InputError(
                 ".version and .target are missing: this is not PTX", remedy="give PTX as a compiler writes it"
             )
-        variables = _lay_out_module(self._variables)
-        functions = ModuleFunctions(
-            name=self.name,
-            text=self.text,
-            files=self._files,
-            names=DebugNames(self._debug_strings),
-            heads=self._heads,
-            bodies=self._bodies,
-            variables=variables,
+        self._variables = _lay_out_module(self._variables)
+        self._names = DebugNames(self._debug_strings)
+        self._module_names = frozenset(self._heads) | frozenset(self._variables)
+        self._declaring = tuple(
+            name
+            for name, (start, end, _) in self.bodies.items()
+            if not self._heads[name].is_entry and _DECLARES_SHARED.search(self.text, start, end)
         )
+        for name, head in self._heads.items():
+            self._functions[name] = DeferredFunction.defer(
+                head, partial(self._read_head, name), partial(self._read_body, name)
+            )
         return PtxModule(
-            name=self.name,
+            name=self._name,
             version=self._version,
             target=self._target,
             files=self._files,
-            functions=functions.build(),
-            variables=variables,
-            text=self.original,
+            functions=self._functions,
+            variables=self._variables,
+            text=self._original,
         )
-
-    @property
-    def bodies(self) -> Mapping[str, Span]:
-        """Where the functions' bodies are, once it was read; an alias has that of its function."""
-        return self._bodies
 
     def _count_lines(self, place: int) -> int:
         self._line += self.text.count("\n", self._counted, place)
@@ -436,8 +216,8 @@ class ModuleReader(Struct, kw_only=True):
         if head is None:
             raise InputError(f"an alias of {name[:80]!r}, which is not declared", remedy=_REMEDY)
         self._heads[alias] = replace(head, name=alias)
-        if name in self._bodies:
-            self._bodies[alias] = self._bodies[name]
+        if name in self.bodies:
+            self.bodies[alias] = self.bodies[name]
 
     def _read_function(self, start: int, *, is_entry: bool) -> int:
         """Read a head and find its body; returns where the text goes on."""
@@ -449,13 +229,13 @@ class ModuleReader(Struct, kw_only=True):
         if match[0] == ";":
             self._heads.setdefault(head.name, head)
             return match.end()
-        if head.name in self._bodies:
+        if head.name in self.bodies:
             raise InputError(f"{head.name[:80]!r} has two bodies", remedy="rename one of them")
-        if len(self._bodies) >= _MOST_FUNCTIONS:
+        if len(self.bodies) >= _MOST_FUNCTIONS:
             raise InputError(f"more than {_MOST_FUNCTIONS} functions", remedy="split the module")
         end = self._skip_braces(match.end())
         self._heads[head.name] = head
-        self._bodies[head.name] = Span(match.end(), end - 1, self._count_lines(match.end()))
+        self.bodies[head.name] = match.end(), end - 1, self._count_lines(match.end())
         return end
 
     def _skip_braces(self, start: int) -> int:
@@ -470,6 +250,72 @@ class ModuleReader(Struct, kw_only=True):
                 if depth == 0:
                     return match.end()
         raise InputError("a brace is not closed", remedy=_REMEDY)
+
+    def _read_head(self, name: str) -> HeadDetails:
+        try:
+            return self._heads[name].details
+        except InputError as error:
+            raise error.at(self._name) from None
+
+    def _read_body(self, name: str) -> Body:
+        span = self.bodies.get(name)
+        if span is None:
+            return Body()
+        head, details = self._heads[name], self._read_head(name)
+        reader = BodyReader(
+            text=self.text,
+            first_line=span[2],
+            parameters=details.parameters + details.returns,
+            lines=LineReader(name, self._files, self._names),
+            heads=self._heads,
+            module_names=self._module_names,
+            forms=self._forms,
+            possible=self._possible,
+        )
+        try:
+            body = reader.read(span[0], span[1])
+            if head.is_entry:
+                body.shared = lay_out_shared((*body.shared, *self._list_shared(name)))
+        except InputError as error:
+            raise error.at(self._name) from None
+        return body
+
+    def _list_shared(self, kernel: str) -> list[PtxVariable]:
+        """Shared memory of module level and of device functions that a kernel can reach."""
+        of_module = {name: one for name, one in self._variables.items() if one.space == Space.SHARED}
+        if not self._declaring and not of_module:
+            return []
+        reached = self._find_reached(kernel)
+        mentioned = frozenset().union(*(self._find_mentions(name) for name in reached))
+        found = [one for name, one in of_module.items() if name in mentioned]
+        for name in self._declaring:
+            if name in reached:
+                found.extend(self._functions[name].shared)
+        return found
+
+    def _find_reached(self, kernel: str) -> set[str]:
+        """The kernel, and the functions it mentions or can call through pointers, directly or not."""
+        reached = {kernel}
+        waiting = [kernel]
+        calls_indirectly = False
+        while waiting:
+            name = waiting.pop()
+            start, end, _ = self.bodies[name]
+            found = {one for one in self._find_mentions(name) if one in self.bodies}
+            if not calls_indirectly and _CALLS_INDIRECTLY.search(self.text, start, end):
+                calls_indirectly = True
+                found.update(one for one in self.bodies if not self._heads[one].is_entry)
+            waiting.extend(found - reached)
+            reached |= found
+        return reached
+
+    def _find_mentions(self, name: str) -> frozenset[str]:
+        """Names of the module's variables and functions in a body."""
+        known = self._mentions.get(name)
+        if known is None:
+            start, end, _ = self.bodies[name]
+            known = self._mentions[name] = self._module_names.intersection(_NAME.findall(self.text, start, end))
+        return known
 
 
 def _lay_out_module(variables: dict[str, PtxVariable]) -> dict[str, PtxVariable]:
@@ -543,7 +389,7 @@ def parse_ptx(text: str, *, name: str) -> PtxModule:
         if len(text) > MOST_CHARACTERS:
             raise InputError(f"PTX of {len(text)} characters", remedy="split the module; no compiler writes that much")
         text = text.rstrip("\0")
-        module = ModuleReader(name=name, original=text, text=blank_comments(text)).read()
+        module = ModuleReader(name, text).read()
         if len(text) <= READ_AT_ONCE:
             for function in module.functions.values():
                 len(function.parameters)
@@ -553,38 +399,22 @@ def parse_ptx(text: str, *, name: str) -> PtxModule:
     return module
 
 
-class FunctionText(Struct, frozen=True, kw_only=True):
-    """Where a function with a body stands."""
-
-    start: int  # behind the brace that opens its body
-    # of each instruction, as in :attr:`~gpa_lsp.code.ptx.model.PtxFunction.instructions`: its first label or itself, itself with its guard, and the
-    # place behind its semicolon
-    spans: tuple[tuple[int, int, int], ...]
+# Where a function with a body stands: the place behind the brace that opens it, and of each instruction, as in
+# :attr:`~gpa_lsp.code.ptx.model.PtxFunction.instructions`, its first label or itself, itself with its guard, and the place behind its semicolon.
+FunctionText = tuple[int, tuple[tuple[int, int, int], ...]]
 
 
-class ModuleStatements(Struct, frozen=True, kw_only=True):
-    """A module's text with the places in it."""
+def find_statements(module: PtxModule) -> tuple[str, dict[str, FunctionText]]:
+    """A module's text without comments, and where the functions with a body stand in it. An alias stands where its function does.
 
-    text: str  # without comments
-    functions: dict[str, FunctionText]  # those with a body, by name. An alias stands where its function does.
-
-
-def find_statements(module: PtxModule) -> ModuleStatements:
-    """Find them.
-
-    >>> from gpa_lsp.code.ptx.parse import parse_ptx
     >>> module = parse_ptx(".version 8.0 .target sm_80 .entry k() { .reg .pred %p<2>; A: @!%p1 bra A; ret; }", name="k")
-    >>> found = find_statements(module)
-    >>> [found.text[start:end] for _, start, end in found.functions["k"].spans]
+    >>> text, functions = find_statements(module)
+    >>> [text[start:end] for _, start, end in functions["k"][1]]
     ['@!%p1 bra A;', 'ret;']
     """
-    text = blank_comments(module.text.rstrip("\0"))
-    reader = ModuleReader(name=module.name, original=module.text, text=text)
+    reader = ModuleReader(module.name, module.text.rstrip("\0"))
     reader.read()
-    return ModuleStatements(
-        text=text,
-        functions={
-            name: FunctionText(start=span.start, spans=list_instruction_spans(text, span.start, span.end))
-            for name, span in reader.bodies.items()
-        },
-    )
+    return reader.text, {
+        name: (start, list_instruction_spans(reader.text, start, end))
+        for name, (start, end, _) in reader.bodies.items()
+    }

@@ -115,3 +115,6 @@ def align_up(offset: int, alignment: int) -> int:
     (8, 8)
     """
     return -(-offset // alignment) * alignment
+
+
+TYPES = {kind.value: kind for kind in ScalarType}  # Types by name

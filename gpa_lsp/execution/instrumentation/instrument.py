@@ -227,17 +227,17 @@ class _Instrumentation:
         self._unrecorded: dict[str, None] = {}
 
     def write(self, buffers: OwnBuffers) -> InstrumentedKernel:
-        statements = find_statements(self._module)
+        text, places = find_statements(self._module)
         insertions: list[tuple[int, str]] = []
         for function in self._functions:
-            found = statements.functions[function.name]
-            if function.instructions and all(place != found.start for place, _ in insertions):
+            found = places[function.name]
+            if function.instructions and all(place != found[0] for place, _ in insertions):
                 insertions += self._write_function(function, found)
-        first_body = min((one.start for one in statements.functions.values()), default=0)
-        insertions.append((_find_head(statements.text, first_body), self._write_variables(buffers)))
+        first_body = min((start for start, _ in places.values()), default=0)
+        insertions.append((_find_head(text, first_body), self._write_variables(buffers)))
         return InstrumentedKernel(
             kernel=self._kernel.name,
-            text=_raise_version(_insert(statements, insertions)),
+            text=_raise_version(_insert(text, insertions)),
             sites=tuple(self._sites),
             instructions=list_static_instructions(self._module, self._kernel.name),
             paths=self._ways.paths,
@@ -261,7 +261,7 @@ class _Instrumentation:
         targets = {one.target for one in function.instructions} | {
             target for one in function.instructions for target in one.targets
         }
-        labelled, begin, _ = found.spans[0]
+        labelled, begin, _ = found[1][0]
         written = [(labelled if 0 in targets else begin, _join(prologue))]
         writer = RecordWriter(function)
         first_block = self._first_blocks[function.name]
@@ -282,7 +282,7 @@ class _Instrumentation:
                 guarded = "" if guard is None else f"@{'!' if guard.is_negated else ''}{name} "
                 lines += write_call(self._ways.calls[static], len(self._ways.calls), guarded)
             if lines:
-                written.append((found.spans[instruction.index][1], _join(lines)))
+                written.append((found[1][instruction.index][1], _join(lines)))
         return written
 
     def _add(self, writer: RecordWriter, site: Site) -> list[str]:
@@ -356,13 +356,13 @@ def _end_of_directives(text: str) -> int:
     return match.end() if match else 0
 
 
-def _insert(statements: ModuleStatements, insertions: list[tuple[int, str]]) -> str:
+def _insert(text: str, insertions: list[tuple[int, str]]) -> str:
     parts = []
     place = 0
     for start, added in sorted(insertions, key=lambda one: one[0]):
-        parts += [statements.text[place:start], added]
+        parts += [text[place:start], added]
         place = start
-    return "".join((*parts, statements.text[place:]))
+    return "".join((*parts, text[place:]))
 
 
 def _raise_version(text: str) -> str:
