@@ -1,10 +1,10 @@
-"""Instructions written in the notation of :mod:`gpa_lsp.code.binary.listing`."""
+"""Instructions written in the notation of :mod:`tests.binary.listing`."""
 
 from gpa_lsp.code.binary.model import NO_BARRIER, ControlCodes, Instructions
 
 
 def write_listing(instructions: Instructions) -> str:
-    """Write instructions in the notation; :func:`~gpa_lsp.code.binary.listing.parse_listing` reads it back."""
+    """Write instructions in the notation; :func:`~tests.binary.listing.parse_listing` reads it back."""
     rows = [
         f"{format_control_code(instructions.control, index)}  /*{offset:04x}*/  {text}"
         for index, (offset, text) in enumerate(zip(instructions.pc_offsets.tolist(), instructions.texts, strict=True))

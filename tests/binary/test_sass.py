@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gpa_lsp.code.binary.listing import parse_listing
 from gpa_lsp.code.binary.model import Flow, Instructions, name_resource
 from gpa_lsp.code.binary.opcodes import UNDECODED
 from gpa_lsp.code.binary.sass import decode_instructions, instruction_at
+from tests.binary.listing import parse_listing
 from tests.binary.opcode_table import TABLE, find_unknown_opcodes
 
 USES = """

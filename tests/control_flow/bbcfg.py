@@ -29,6 +29,7 @@ from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow, Instructions
 from gpa_lsp.code.control_flow.build import build_flow_graph
 from gpa_lsp.code.control_flow.model import FlowGraph
 from tests.control_flow.assembly import assemble
+from tests.control_flow.divergence_regions import list_divergence_regions
 
 _CLUSTER = re.compile(r'subgraph "cluster_(.*)" \{$')
 _NODE = re.compile(r'"([^"]*)"$')
@@ -134,7 +135,7 @@ def compare_steps(graphs: Iterable[tuple[FlowGraph, Instructions]], said: dict[s
                 assert instructions.mnemonics[mnemonic] in _FILLER, (graph.function, index)
                 assert not graph.is_reachable[graph.block_of_instruction[index]]
         # Every BSSY has its BSYNC, and no BSYNC is left over.
-        waits = [region.wait_instruction for region in graph.divergence_regions]
+        waits = [region.wait_instruction for region in list_divergence_regions(instructions, graph)]
         assert set(waits) == {index for index, flow in enumerate(instructions.flow) if flow == Flow.BARRIER_WAIT}
         assert len(waits) == len(set(waits))
         assert graph.problems == ()

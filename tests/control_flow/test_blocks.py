@@ -7,6 +7,7 @@ from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.control_flow.build import build_flow_graph
 from gpa_lsp.code.control_flow.model import EdgeKind, FlowGraph
 from tests.control_flow.assembly import assemble, make_function
+from tests.control_flow.divergence_regions import list_divergence_regions
 
 FALL, BRANCH, INDIRECT = EdgeKind.FALL_THROUGH, EdgeKind.BRANCH, EdgeKind.INDIRECT
 
@@ -220,7 +221,7 @@ def test_a_branch_to_a_symbol_elsewhere_is_a_call_that_does_not_come_back():
 
 
 def test_divergence_regions_pair_barriers():
-    graph = build("""
+    function, instructions = assemble("""
             BSSY B1, `(after_outer)       // 0
             @P0 BRA `(outer)              // 1
             BSSY.RECONVERGENT B0, `(after_inner)   // 2
@@ -235,6 +236,7 @@ def test_divergence_regions_pair_barriers():
         after_outer:
             EXIT                          // 8
     """)
+    graph = build_flow_graph(function, instructions)
     first = graph.first_instruction.tolist()
     assert [
         (
@@ -244,15 +246,14 @@ def test_divergence_regions_pair_barriers():
             first[region.target_block],
             region.wait_instruction,
         )
-        for region in graph.divergence_regions
+        for region in list_divergence_regions(instructions, graph)
     ] == [(1, 0, 0, 8, 7), (0, 2, 2, 6, 5)]
 
 
 def test_a_barrier_that_nobody_waits_at_has_no_partner():
-    graph = build("BSSY B1, `(after)\nBSYNC B2\nafter:\nEXIT")
-    assert [(region.barrier, region.wait_instruction, region.wait_block) for region in graph.divergence_regions] == [
-        (1, None, None)
-    ]
+    function, instructions = assemble("BSSY B1, `(after)\nBSYNC B2\nafter:\nEXIT")
+    regions = list_divergence_regions(instructions, build_flow_graph(function, instructions))
+    assert [(region.barrier, region.wait_instruction) for region in regions] == [(1, None)]
 
 
 @pytest.mark.parametrize("target", ["0x18", "0x7fffffff0", "0x30"])

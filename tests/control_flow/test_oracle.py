@@ -18,6 +18,7 @@ from tests.binary.representatives import choose_by_flow
 from tests.binary.seeds import CONTAINERS, FIXTURES, find_fixture_cubins, name_of, read_fixture
 from tests.binary.together import disassemble_fixtures
 from tests.control_flow.bbcfg import compare_steps, read_block_graphs
+from tests.control_flow.divergence_regions import list_divergence_regions
 
 pytestmark = [
     pytest.mark.oracle,
@@ -88,7 +89,7 @@ def test_volta_which_nvdisasm_draws_no_graph_of():
         instructions = disassemble_fixtures()[cubin.sha256]
         for name, graph in build_graphs(cubin, instructions).items():
             assert graph.problems == (), path.name
-            waits = {region.wait_instruction for region in graph.divergence_regions}
+            waits = {region.wait_instruction for region in list_divergence_regions(instructions[name], graph)}
             assert waits == set(np.flatnonzero(instructions[name].flow == Flow.BARRIER_WAIT).tolist()), path.name
             unreachable = np.flatnonzero(~graph.is_reachable[graph.block_of_instruction]).tolist()
             texts = {instructions[name].texts[index].split()[0] for index in unreachable}

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from gpa_lsp.code.binary.listing import parse_listing
 from gpa_lsp.code.binary.model import ResourceKind, encode_resource
 from gpa_lsp.kernel.dataflow.accesses import RegisterWriters
 

@@ -29,6 +29,7 @@ from gpa_lsp.gpu.arch.sections import ScoreboardKind
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
 from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 from gpa_lsp.profile.model import Device, Metric, Module, StallSamples
+from tests.control_flow.divergence_regions import list_divergence_regions
 from tests.rows.builders import make_launch
 
 TURNS = 64
@@ -286,6 +287,6 @@ class _Walk:
     def _list_divergent_blocks(self) -> list[int]:
         """Blocks between a BSSY and its meeting point, other than its own."""
         blocks = []
-        for region in self.graph.divergence_regions:
+        for region in list_divergence_regions(self.instructions, self.graph):
             blocks.extend(range(region.set_block + 1, region.target_block))
         return blocks

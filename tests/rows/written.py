@@ -7,7 +7,7 @@
         B-:R-:W-:-:S05  EXIT
     ''')
 
-The instruction part is the notation of :mod:`gpa_lsp.code.binary.listing`. Behind ``#`` come, separated by ``|`` and each optional: the *place*
+The instruction part is the notation of :mod:`tests.binary.listing`. Behind ``#`` come, separated by ``|`` and each optional: the *place*
 (``file:line``; several with `` < `` between them for an inline chain, innermost first; ``name@file:line`` names the function whose body
 holds the line; ``-`` for no line), *samples* (``reason=all`` or ``reason=all/latency``; where only one number is given all of them are latency
 samples, except for ``selected`` and ``not_selected``, which are never), and *counters* of the instruction (``x`` is executions; any other
@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from gpa_lsp.code.binary.listing import parse_listing
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Cubin, LineTable, SubFunction
 from gpa_lsp.code.control_flow.build import build_flow_graph
 from gpa_lsp.foundation.locations import Frame, InlineChain
@@ -31,6 +30,7 @@ from gpa_lsp.kernel.model import FunctionSamples, Kernel
 from gpa_lsp.kernel.scatter import index_routines
 from gpa_lsp.profile.model import Device, Metric, Module, StallSamples
 from gpa_lsp.profile.sampling import Sampling
+from tests.binary.listing import parse_listing
 from tests.rows.builders import make_cubin, make_function, make_launch
 
 _SECTION = re.compile(r"\[([\w.$]+)\]")

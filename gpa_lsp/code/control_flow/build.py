@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct, structs
+from msgspec import structs
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow, Function, Instructions, LineTable, ResourceKind
 from gpa_lsp.code.control_flow.build import (
@@ -26,13 +26,6 @@ from gpa_lsp.foundation.records import ColumnRecord
 _DIVERGENCE_MODIFIERS = ("CONV", "DIV")
 
 
-class ProcedureStart(Struct, frozen=True, kw_only=True):
-    """Where a routine of a section starts: its mangled name and the index of its first instruction."""
-
-    name: str
-    instruction: int
-
-
 class InstructionFlow(ColumnRecord, frozen=True, kw_only=True):
     """Where control goes after each of n instructions, before there are blocks."""
 
@@ -49,8 +42,8 @@ class InstructionFlow(ColumnRecord, frozen=True, kw_only=True):
     bad_targets: npt.NDArray[np.int32]
 
 
-def find_procedure_starts(function: Function, instruction_count: int) -> tuple[ProcedureStart, ...]:
-    """The routines of a section by address: its own at its start, then its sub-functions.
+def find_procedure_starts(function: Function, instruction_count: int) -> dict[int, str]:
+    """Index of the first instruction → mangled name of the routines of a section by address: its own at its start, then its sub-functions.
 
     Of several names for one address the first stays; starts that are no instruction of the section are left out.
     """
@@ -59,10 +52,10 @@ def find_procedure_starts(function: Function, instruction_count: int) -> tuple[P
         index, rest = divmod(sub.start_offset, INSTRUCTION_BYTES)
         if rest == 0 and 0 <= index < instruction_count:
             names.setdefault(index, sub.name)
-    return tuple(ProcedureStart(name=names[index], instruction=index) for index in sorted(names))
+    return dict(sorted(names.items()))
 
 
-def find_flow(function: Function, instructions: Instructions, starts: Iterable[ProcedureStart]) -> InstructionFlow:
+def find_flow(function: Function, instructions: Instructions, starts: Iterable[int]) -> InstructionFlow:
     """Where control can go after each instruction.
 
     * A guarded instruction can also do nothing and fall through; so can a branch with a predicate operand, BRA.CONV and BRA.DIV.
@@ -79,7 +72,7 @@ def find_flow(function: Function, instructions: Instructions, starts: Iterable[P
     flow = np.where(never, np.uint8(Flow.NONE), instructions.flow)
     index, is_target = _index_targets(instructions.target, count)
     is_start = np.zeros(count + 1, dtype=np.bool_)
-    is_start[[start.instruction for start in starts]] = True
+    is_start[list(starts)] = True
     branches = flow == Flow.BRANCH
     long_jumps = (flow == Flow.CALL) & ~is_start[index]
     direct = np.flatnonzero((branches | long_jumps) & is_target)
@@ -106,7 +99,7 @@ def find_flow(function: Function, instructions: Instructions, starts: Iterable[P
     )
 
 
-def find_blocks(flow: InstructionFlow, starts: Iterable[ProcedureStart]) -> Blocks:
+def find_blocks(flow: InstructionFlow, starts: Iterable[int]) -> Blocks:
     """Cut the instructions into blocks and connect them.
 
     A block starts where a routine starts, at every jump target, at every reconvergence point, and after every instruction that can go
@@ -114,7 +107,7 @@ def find_blocks(flow: InstructionFlow, starts: Iterable[ProcedureStart]) -> Bloc
     """
     count = len(flow.flow)
     is_first = np.zeros(count + 1, dtype=np.bool_)
-    is_first[[start.instruction for start in starts]] = True
+    is_first[list(starts)] = True
     is_first[flow.jump_target] = True
     is_first[flow.reconvergence_targets] = True
     is_first[1:] |= ~np.isin(flow.flow, (Flow.NONE, Flow.BARRIER_SET, Flow.BARRIER_WAIT))
@@ -210,28 +203,9 @@ _FARTHEST_CONDITION = 256
 
 Chain = InlineChain | None
 _Path = tuple[Frame, ...]  # The calls through which a body was inlined, outermost first
-
-
-def locate_loops(
-    forest: LoopForest,
-    blocks: Blocks,
-    dominators: npt.NDArray[np.int32],
-    instructions: Instructions,
-    lines: LineTable | None,
-) -> tuple[Loop, ...]:
-    """The loops of a forest with their source lines, in the same order."""
-    locator = _LoopLocator(forest=forest, blocks=blocks, dominators=dominators, instructions=instructions, lines=lines)
-    return tuple(locator.locate(shape) for shape in forest.loops)
-
-
-class _CountedChain(Struct, frozen=True):
-    """A chain turned outermost frame first, and how many instructions of a loop have it."""
-
-    frames: tuple[Frame, ...]
-    count: int
-
-    def came_through(self, path: _Path) -> bool:
-        return len(self.frames) > len(path) and self.frames[: len(path)] == path
+_CountedChain = tuple[
+    tuple[Frame, ...], int
+]  # A chain turned outermost frame first, and how many instructions of a loop have it
 
 
 class _LoopLocator:
@@ -242,7 +216,6 @@ class _LoopLocator:
 
     def __init__(
         self,
-        *,
         forest: LoopForest,
         blocks: Blocks,
         dominators: npt.NDArray[np.int32],
@@ -266,6 +239,7 @@ class _LoopLocator:
         self.order = self.chain_of[inside]
 
     def locate(self, shape: Loop) -> Loop:
+        """The loop with its source lines."""
         header_chain = self._find_first_chain(shape.header)
         closing = shape.back_edge_sources[-1]
         branch_chain = self._find_chain(int(self.blocks.last_instruction[closing]))
@@ -294,7 +268,7 @@ class _LoopLocator:
         members = self._count_chains(shape)
         if not members:
             return None
-        most_frequent = max(members, key=lambda chain: chain.count).frames
+        most_frequent = max(members, key=lambda member: member[1])[0]
         closing = [chain[::-1] for chain in (condition, branch) if chain is not None]
         opening = [header[::-1]] if header is not None else []
         deciding = (*closing, *opening, most_frequent)[0]
@@ -305,7 +279,7 @@ class _LoopLocator:
         start, end = self.starts[shape.order_start], self.starts[shape.order_start + shape.block_count]
         numbers, counts = np.unique(self.order[start:end], return_counts=True)
         return [
-            _CountedChain(self.chains[number][::-1], count)
+            (self.chains[number][::-1], count)
             for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)
             if number >= 0
         ]
@@ -348,8 +322,8 @@ def find_own_path(opening: tuple[Frame, ...], closing: tuple[Frame, ...], member
     depth = 0
     while depth < min(len(opening), len(closing)) - 1 and opening[depth] == closing[depth]:
         depth += 1
-    total = sum(chain.count for chain in members)
-    while depth and 2 * sum(chain.count for chain in members if chain.came_through(closing[:depth])) < total:
+    total = sum(count for _, count in members)
+    while depth and 2 * sum(count for chain, count in members if _came_through(chain, closing[:depth])) < total:
         depth -= 1
     inward = closing[depth::-1]
     if find_library_frame(inward) is not None:
@@ -364,10 +338,10 @@ def summarise_lines(
     depth = len(path)
     counts: dict[str, int] = defaultdict(int)
     frames: dict[str, set[Frame]] = defaultdict(set)
-    for chain in members:
-        if chain.came_through(path) and chain.frames[depth].line > 0:
-            counts[chain.frames[depth].file] += chain.count
-            frames[chain.frames[depth].file].add(chain.frames[depth])
+    for chain, count in members:
+        if _came_through(chain, path) and chain[depth].line > 0:
+            counts[chain[depth].file] += count
+            frames[chain[depth].file].add(chain[depth])
     if not counts:
         return None
     file = min(counts, key=lambda name: (-counts[name], name))
@@ -383,59 +357,19 @@ def summarise_lines(
 
 def _pick_frames(chains: Iterable[tuple[Frame, ...]], path: _Path, inside: set[Frame]) -> set[Frame]:
     """The frames that chains (outermost first) have right below ``path``, as far as they are among ``inside``."""
-    depth = len(path)
-    return {chain[depth] for chain in chains if len(chain) > depth and chain[:depth] == path} & inside
+    return {chain[len(path)] for chain in chains if _came_through(chain, path)} & inside
 
 
-_UNNAMED = -1
-
-
-def find_divergence_regions(
-    instructions: Instructions, flow: InstructionFlow, blocks: Blocks
-) -> tuple[DivergenceRegion, ...]:
-    """One region per BSSY that names a target in the section, by address.
-
-    The BSYNC that belongs to it is the instruction right before the target, if it waits at the same convergence barrier.
-    """
-    barrier_of = _list_barriers(instructions)
-    found = []
-    for index in np.flatnonzero(flow.flow == Flow.BARRIER_SET).tolist():
-        target, rest = divmod(int(instructions.target[index]), INSTRUCTION_BYTES)
-        if rest or not 0 <= target < len(instructions):
-            continue
-        barrier = int(barrier_of[index])
-        wait = target - 1 if target > 0 and flow.flow[target - 1] == Flow.BARRIER_WAIT else None
-        if wait is not None and barrier not in (_UNNAMED, barrier_of[wait]):
-            wait = None
-        found.append(
-            DivergenceRegion(
-                barrier=barrier if barrier != _UNNAMED else None,
-                set_instruction=index,
-                set_block=int(blocks.block_of_instruction[index]),
-                target_block=int(blocks.block_of_instruction[target]),
-                wait_instruction=wait,
-                wait_block=None if wait is None else int(blocks.block_of_instruction[wait]),
-            )
-        )
-    return tuple(found)
-
-
-def _list_barriers(instructions: Instructions) -> npt.NDArray[np.int16]:
-    """Number of the convergence barrier each instruction names, written before read; int16[n]."""
-    barriers = np.full(len(instructions), _UNNAMED, dtype=np.int16)
-    for resources in (instructions.reads, instructions.writes):
-        places = np.flatnonzero(resources.numbers >> 8 == ResourceKind.CONVERGENCE_BARRIER)
-        rows = np.searchsorted(resources.starts, places, side="right") - 1
-        barriers[rows] = resources.numbers[places] & 0xFF
-    return barriers
+def _came_through(chain: tuple[Frame, ...], path: _Path) -> bool:
+    return len(chain) > len(path) and chain[: len(path)] == path
 
 
 def find_call_sites(
-    function: Function, instructions: Instructions, flow: InstructionFlow, starts: tuple[ProcedureStart, ...]
+    function: Function, instructions: Instructions, flow: InstructionFlow, starts: Mapping[int, str]
 ) -> tuple[CallSite, ...]:
     """The instructions that call, by address. A CALL that is a long jump is none; a branch to another section's symbol is one."""
-    procedure_at = {start.instruction: number for number, start in enumerate(starts)}
-    procedure_named = {start.name: number for number, start in enumerate(starts)}
+    procedure_at = {start: number for number, start in enumerate(starts)}
+    procedure_named = {name: number for number, name in enumerate(starts.values())}
     is_site = np.isin(flow.flow, (Flow.CALL, Flow.INDIRECT_CALL))
     is_site |= (flow.flow == Flow.BRANCH) & np.isin(instructions.pc_offsets, list(function.call_symbols))
     is_site[flow.jump_source] = False
@@ -483,6 +417,7 @@ def build_flow_graph(function: Function, instructions: Instructions, lines: Line
     backward = RootedGraph(reverse_edges(successors), np.flatnonzero(may_end).tolist())
     dominators = np.array(forward.find_dominators(), dtype=np.int32)
     forest = forward.find_loops()
+    locator = _LoopLocator(forest, blocks, dominators, instructions, lines)
     return FlowGraph(
         **structs.asdict(blocks),
         function=function.name,
@@ -495,47 +430,37 @@ def build_flow_graph(function: Function, instructions: Instructions, lines: Line
         reaches_end=np.array(backward.is_reached, dtype=np.bool_),
         immediate_dominator=dominators,
         immediate_post_dominator=np.array(backward.find_dominators(), dtype=np.int32),
-        loops=locate_loops(forest, blocks, dominators, instructions, lines),
+        loops=tuple(map(locator.locate, forest.loops)),
         innermost_loop=np.array(forest.innermost, dtype=np.int32),
         loop_order=np.array(forest.order, dtype=np.int32),
-        divergence_regions=find_divergence_regions(instructions, flow, blocks),
         calls=find_call_sites(function, instructions, flow, starts),
         unknown_targets=flow.unknown_targets,
         problems=_list_problems(function, flow),
     )
 
 
-def _list_procedures(
-    starts: tuple[ProcedureStart, ...], blocks: Blocks, instruction_count: int
-) -> tuple[Procedure, ...]:
-    ends = [*(start.instruction for start in starts[1:]), instruction_count]
+def _list_procedures(starts: Mapping[int, str], blocks: Blocks, instruction_count: int) -> tuple[Procedure, ...]:
     return tuple(
         Procedure(
-            name=start.name,
-            entry_block=int(blocks.block_of_instruction[start.instruction]),
-            start_offset=start.instruction * INSTRUCTION_BYTES,
+            name=starts[start],
+            entry_block=int(blocks.block_of_instruction[start]),
+            start_offset=start * INSTRUCTION_BYTES,
             end_offset=end * INSTRUCTION_BYTES,
         )
-        for start, end in zip(starts, ends[: len(starts)], strict=True)
+        for start, end in pairwise((*starts, instruction_count))
     )
 
 
 def _list_problems(function: Function, flow: InstructionFlow) -> tuple[Problem, ...]:
-    found = []
-    for message, where in (
-        (
-            "{count} instructions jump to a place that is not known; paths through them are missing",
-            flow.unknown_targets,
-        ),
-        ("{count} instructions name a target that is no instruction of their section", flow.bad_targets),
-    ):
-        if len(where):
-            found.append(
-                Problem(
-                    severity=ProblemSeverity.WARNING,
-                    message=message.format(count=len(where)),
-                    place=f"first at pc offset 0x{int(where[0]) * INSTRUCTION_BYTES:x}",
-                    kernel=function.name,
-                )
-            )
-    return tuple(found)
+    unknown = "jump to a place that is not known; paths through them are missing"
+    bad = "name a target that is no instruction of their section"
+    return tuple(
+        Problem(
+            severity=ProblemSeverity.WARNING,
+            message=f"{len(where)} instructions {message}",
+            place=f"first at pc offset 0x{int(where[0]) * INSTRUCTION_BYTES:x}",
+            kernel=function.name,
+        )
+        for message, where in ((unknown, flow.unknown_targets), (bad, flow.bad_targets))
+        if len(where)
+    )

@@ -21,7 +21,7 @@ class EdgeKind(IntEnum):
     """Why one block can follow another. Where two reasons lead to the same block, the edge has the smaller one."""
 
     FALL_THROUGH = 0  # The next address: nothing jumps, or the jump's guard or condition does not hold for every thread
-    # The target of a branch; also of a CALL that ptxas uses as a long jump, see :func:`~gpa_lsp.code.control_flow.build.find_edges`
+    # The target of a branch; also of a CALL that ptxas uses as a long jump, see :func:`~gpa_lsp.code.control_flow.build.find_flow`
     BRANCH = 1
     INDIRECT = 2  # One of the listed targets of a branch through a register
     CALL_RETURN = 3  # The next address after a call, reached when the callee returns
@@ -102,22 +102,6 @@ def list_loops_outward(loops: Sequence[Loop], innermost: int) -> tuple[int, ...]
     return tuple(found)
 
 
-class DivergenceRegion(Struct, frozen=True, kw_only=True):
-    """A BSSY and the BSYNC at which the threads that parted after it meet again.
-
-    Source: in 4,566 of 4,566 BSSY of sm_70 to sm_120 code the instruction before the target is a BSYNC of the same barrier, and no BSYNC
-    belongs to two BSSY; so the threads that leave a BSYNC always go on with the next instruction.
-    """
-
-    barrier: int | None  # number of the convergence barrier, 0..15; None when the listing does not name it
-    set_instruction: int  # index of the BSSY
-    set_block: int  # its block
-    target_block: int  # the block the BSSY names: where execution goes on together
-    # index of the BSYNC of the same barrier right before the target; None when there is none (damaged code)
-    wait_instruction: int | None
-    wait_block: int | None  # its block; None when there is none
-
-
 class Blocks(ColumnRecord, frozen=True, kw_only=True):
     """The basic blocks of one function section and the edges between them.
 
@@ -182,7 +166,6 @@ class FlowGraph(Blocks, frozen=True, kw_only=True):
     innermost_loop: npt.NDArray[np.int32]  # int32[b], number of the innermost loop around each block; -1 outside loops
     # int32[m], the blocks in loops, ordered by innermost loop, then address; see :meth:`blocks_of_loop`
     loop_order: npt.NDArray[np.int32]
-    divergence_regions: tuple[DivergenceRegion, ...]  # by address of their BSSY
     calls: tuple[CallSite, ...]  # by address
     # int32[u], instructions that jump to where nobody knows: indirect branches without listed targets, and branches out of the section without a
     # symbol. They have no edge for that jump.

@@ -171,12 +171,7 @@ def _look_around(
 
 
 def find_pairs(instructions: Instructions, row: int) -> tuple[tuple[int, int], ...]:
-    """The (low, high) resources of the 64-bit values that an instruction reads; the text names only the first register of each.
-
-    >>> from gpa_lsp.code.binary.listing import parse_listing
-    >>> find_pairs(parse_listing("STG.E.128 [R2.64], R4"), 0), find_pairs(parse_listing("IADD3 R6, R2, R3, RZ"), 0)
-    (((2, 3),), ())
-    """
+    """The (low, high) resources of the 64-bit values that an instruction reads; the text names only the first register of each."""
     results = describe_mnemonic(instructions.mnemonics[int(instructions.mnemonic_index[row])]).results
     named: set[int] = set()  # the first registers of the groups that the source operands name
     for token in instruction_at(instructions, row).operands:

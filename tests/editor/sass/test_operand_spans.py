@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.code.binary.listing import parse_listing
 from gpa_lsp.code.binary.model import name_resource
 from gpa_lsp.editor.sass.operand_spans import SpanKind, find_mnemonic, list_operands
+from tests.binary.listing import parse_listing
 
 INSTRUCTIONS = """
     @!P0 LDG.E.128 R4, desc[UR4][R2.64+0x10]

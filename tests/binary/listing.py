@@ -1,4 +1,4 @@
-"""A notation for SASS that people can write: tests and documents use it instead of binaries.
+"""A notation for SASS that people can write, in place of binaries.
 
 One instruction per line, with three optional parts in front: a control code, the offset, a guard::
 
