@@ -1,13 +1,13 @@
 """From a kernel's PTX to what its requests cost and where its warps divide: :func:`find_symbolic_accesses`."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from math import gcd
 
 import numpy as np
 from msgspec import Struct
 
-from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, Space
+from gpa_lsp.code.ptx.model import PtxFunction, PtxInstruction, PtxModule, Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind, describe_instruction
 from gpa_lsp.code.symbolic_accesses.forms import (
     WARP_LANES,
@@ -43,18 +43,8 @@ _REPEATED_BYTES = 128  # Sectors and banks repeat after so many
 _SEPARATE = 1 << 20  # What several unknowns are taken to be multiples of, so that their terms never meet
 
 
-class Request(Struct, frozen=True, kw_only=True):
-    """What a request costs; fields as in :class:`~gpa_lsp.code.symbolic_accesses.model.SymbolicAccess`, but ``loads`` is an index."""
-
-    pattern: WarpPattern
-    ideal: float
-    cost: float | None = None
-    most: float | None = None
-    stride: tuple[StrideTerm, ...] = ()
-    unknown: tuple[Factor, ...] = ()
-    least: int | None = None
-    loads: int | None = None
-    is_certain: bool = True
+# Makes the record of one access, of which everything is known but what its requests cost
+_Finish = Callable[..., SymbolicAccess]
 
 
 class Width(Struct, frozen=True, kw_only=True):
@@ -129,12 +119,16 @@ def count_sectors(addresses: Integers, active: Marks, bytes_each: int) -> Intege
     return counts
 
 
-def find_request(table: SymbolTable, address: Form, active: Marks, width: Width) -> Request | None:
-    """What the requests of one access cost; None where no thread makes it.
-
-    Args:
-        active: bool[threads], those that make it.
-    """
+def _find_access(
+    table: SymbolTable,
+    address: Form,
+    active: Marks,
+    width: Width,
+    *,
+    finish: _Finish,
+    instructions: Sequence[PtxInstruction],
+) -> SymbolicAccess | None:
+    """What the requests of one access cost; None where no thread makes it."""
     marks = active.reshape(-1, WARP_LANES)
     rows = np.flatnonzero(marks.any(axis=1))
     if not len(rows):
@@ -144,10 +138,10 @@ def find_request(table: SymbolTable, address: Form, active: Marks, width: Width)
     if table.has_varying(address):
         data = table.find_data((address,))
         pattern = WarpPattern.UNKNOWN if data is None else WarpPattern.SCATTERED
-        origin = None if data is None else data.origin
-        return Request(pattern=pattern, ideal=ideal, loads=origin, is_certain=False)
+        loads = None if data is None or data.origin is None else instructions[data.origin]
+        return finish(pattern=pattern, cost=None, most=None, ideal=ideal, loads=loads, is_certain=False)
     groups = {key: lanes.reshape(-1, WARP_LANES)[rows] for key, lanes in table.group(address).items()}
-    return _Reading(table, groups, marks, width, ideal, is_certain=not address.is_approximate).read()
+    return _Reading(table, groups, marks, width, partial(finish, is_certain=not address.is_approximate)).read()
 
 
 class _Reading:
@@ -158,8 +152,7 @@ class _Reading:
         groups: monomial of uniform symbols → int64[warps, 32].
         active: bool[warps, 32].
         width: what is accessed.
-        ideal: cost of threads side by side.
-        is_certain: the address is exact.
+        finish: makes the record.
     """
 
     def __init__(
@@ -168,15 +161,13 @@ class _Reading:
         groups: Mapping[Monomial, Integers],
         active: Marks,
         width: Width,
-        ideal: float,
-        *,
-        is_certain: bool,
+        finish: _Finish,
     ) -> None:
         self._table = table
         self._active = active
         self._width = width
-        self._ideal = ideal
-        self._is_certain = is_certain
+        self._ideal = width.count_ideal(active)  # cost of threads side by side
+        self._finish = finish
         first = active.argmax(axis=1)[:, None]
         nothing = np.zeros(active.shape, dtype=np.int64)
         self._constant = groups.get((), nothing)
@@ -208,18 +199,18 @@ class _Reading:
     def _symbol(self, number: int) -> Symbol:
         return self._table.symbols[number]
 
-    def read(self) -> Request:
+    def read(self) -> SymbolicAccess:
         """What it costs."""
         unknown = [key for key in self._spread if key]
         if not self._spread:
             cost = self._width.count(np.zeros(self._active.shape, dtype=np.int64), self._active)
             ideal = min(self._ideal, cost)
-            return Request(pattern=WarpPattern.UNIFORM, cost=cost, most=cost, ideal=ideal, is_certain=self._is_certain)
+            return self._finish(pattern=WarpPattern.UNIFORM, cost=cost, most=cost, ideal=ideal)
         if not unknown:
             return self._read_known()
         return self._read_symbolic(unknown)
 
-    def _read_known(self) -> Request:
+    def _read_known(self) -> SymbolicAccess:
         offsets = range(int(self._constant[self._active].min()) % self._grain, SECTOR_BYTES, self._grain)
         whole = self._constant - int(self._constant[self._active].min())
         if self._width.space == Space.SHARED:
@@ -239,19 +230,18 @@ class _Reading:
             if aligned <= ideal
             else WarpPattern.STRIDED
         )
-        return Request(
+        return self._finish(
             pattern=pattern,
             cost=cost,
             most=most,
             ideal=ideal,
             stride=self._find_stride(),
-            is_certain=self._is_certain,
         )
 
     def _count(self, addresses: Integers) -> float:
         return self._width.count(addresses, self._active)
 
-    def _read_symbolic(self, unknown: list[Monomial]) -> Request:
+    def _read_symbolic(self, unknown: list[Monomial]) -> SymbolicAccess:
         """With one unknown all values are tried; several are taken to be large and unrelated."""
         constant = self._apart.get((), np.zeros(self._active.shape, dtype=np.int64))
         if len(unknown) > 1:
@@ -269,7 +259,7 @@ class _Reading:
                 cost = min(costs.values())
         least = max((value + 1 for value in costs if value < 64 and costs[value] < cost), default=1)
         pattern = WarpPattern.STRIDED if cost > self._ideal else WarpPattern.CONTIGUOUS
-        return Request(
+        return self._finish(
             pattern=pattern,
             cost=cost,
             most=most,
@@ -277,7 +267,6 @@ class _Reading:
             stride=self._find_stride(),
             unknown=self._list_factors(unknown[0]) if len(unknown) == 1 else (),
             least=least if least > 1 else None,
-            is_certain=self._is_certain,
         )
 
     def _find_stride(self) -> tuple[StrideTerm, ...]:
@@ -374,26 +363,18 @@ def _list_accesses(
         if space not in (Space.GLOBAL, Space.SHARED):
             continue
         width = Width(space=space, kind=kind, bytes_each=static.bytes_per_lane)
-        request = find_request(table, address, one.active, width)
-        if request is None:
-            continue
-        yield SymbolicAccess(
+        finish = partial(
+            SymbolicAccess,
             instruction=instruction,
             kind=kind,
             space=space,
             bytes_each=static.bytes_per_lane,
-            pattern=request.pattern,
-            cost=request.cost,
-            most=request.most,
-            ideal=request.ideal,
-            stride=request.stride,
-            unknown=request.unknown,
-            least=request.least,
-            loads=None if request.loads is None else function.instructions[request.loads],
-            is_certain=request.is_certain,
             address=address,
             active=one.active,
         )
+        access = _find_access(table, address, one.active, width, finish=finish, instructions=function.instructions)
+        if access is not None:
+            yield access
 
 
 def _points_to_parameter(table: SymbolTable, address: Form) -> bool:

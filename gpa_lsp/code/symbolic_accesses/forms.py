@@ -327,7 +327,7 @@ class Arithmetic:
     """
 
     def __init__(self, table: SymbolTable) -> None:
-        self._table = table
+        self.table = table
         self._block = -1
 
     def compute(self, instruction: PtxInstruction, sources: Sequence[Value], block: int) -> Value:
@@ -338,14 +338,18 @@ class Arithmetic:
             return self._compare(instruction, sources)
         if kind is ScalarType.PRED:
             return self._combine(instruction.opcode, sources)
-        rule = _RULES.get(instruction.opcode)
         forms = [one for one in sources if isinstance(one, Form)]
-        is_integer = all(one.is_integer or one is ScalarType.PRED for one in instruction.types) and kind is not None
         if instruction.opcode == "mov" and len(forms) == 1:
             return forms[0]
-        found = rule(self, instruction, sources) if rule is not None and is_integer else None
-        if found is None or not self._table.is_small(found):
-            return self._table.make_opaque(sources, block=block)
+        found = None
+        if all(one.is_integer or one is ScalarType.PRED for one in instruction.types) and kind is not None:
+            count, rule = _RULES.get(instruction.opcode, (0, None))
+            if rule is not None and len(forms) == count == len(sources):
+                found = rule(self, instruction, forms)
+            elif instruction.opcode == "selp":
+                found = self._choose(sources)
+        if found is None or not self.table.is_small(found):
+            return self.table.make_opaque(sources, block=block)
         return found
 
     # Conditions
@@ -353,23 +357,22 @@ class Arithmetic:
     def _compare(self, instruction: PtxInstruction, sources: Sequence[Value]) -> Predicate:
         words = [_UNSIGNED.get(word, word) for word in instruction.suffixes]
         comparison = words[0] if words else ""
-        if comparison not in _COMPARISONS or len(sources) < 2 or not _are_forms(sources[:2]):
-            uniform = self._table.make_opaque(sources, block=self._block)
+        left, right = sources[:2] if len(sources) > 1 else (None, None)
+        if comparison not in _COMPARISONS or not isinstance(left, Form) or not isinstance(right, Form):
+            uniform = self.table.make_opaque(sources, block=self._block)
             return Predicate(atoms=(Atom(comparison="ne", difference=uniform),))
-        left, right = sources[0], sources[1]
-        assert isinstance(left, Form) and isinstance(right, Form)
         if instruction.types and instruction.types[-1].is_float:
-            difference = self._table.make_opaque((left, right), block=self._block)
+            difference = self.table.make_opaque((left, right), block=self._block)
         else:
             difference = add(left, right, -1)
-        numbers = self._table.find_numbers(difference)
+        numbers = self.table.find_numbers(difference)
         lanes = None if numbers is None else _COMPARISONS[comparison](numbers)
         found = Predicate(atoms=(Atom(comparison=comparison, difference=difference),), lanes=lanes)
         joined = next((word for word in words[1:] if word in ("and", "or", "xor")), None)
         return found if joined is None else self._combine(joined, (found, *sources[2:]))
 
     def _combine(self, opcode: str, sources: Sequence[Value]) -> Predicate:
-        predicates = [_as_predicate(one, self._table.threads) for one in sources]
+        predicates = [_as_predicate(one, self.table.threads) for one in sources]
         if opcode == "mov" and len(predicates) == 1:
             return predicates[0]
         if opcode == "not" and len(predicates) == 1:
@@ -388,9 +391,17 @@ class Arithmetic:
             lanes = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}[opcode](left.lanes, right.lanes)
         return Predicate(atoms=(*left.atoms, *right.atoms)[:8], lanes=lanes, is_known=left.is_known and right.is_known)
 
+    def _choose(self, sources: Sequence[Value]) -> Form | None:
+        if len(sources) != 3:
+            return None
+        chosen, other, condition = sources
+        if not isinstance(chosen, Form) or not isinstance(other, Form):
+            return None
+        return self.select(_as_predicate(condition, self.table.threads), chosen, other)
+
     def select(self, predicate: Predicate, chosen: Form, other: Form) -> Form:
         """``chosen`` where a condition holds, else ``other``."""
-        table = self._table
+        table = self.table
         if dict(chosen.terms) == dict(other.terms):
             return chosen
         difference = add(chosen, other, -1)
@@ -409,20 +420,20 @@ class Arithmetic:
             if split is not None:
                 multiple, rest = split
                 terms = {monomial: coefficient // number for monomial, coefficient in multiple.terms.items()}
-                return add(Form(terms, form.is_approximate), self._table.make_lanes(rest // number))
-        if self._table.is_unresolved(form) or not self._is_row_index(form, number):
+                return add(Form(terms, form.is_approximate), self.table.make_lanes(rest // number))
+        if self.table.is_unresolved(form) or not self._is_row_index(form, number):
             return None
         key = (tuple(sorted(form.terms.items())), tuple(sorted(divisor.terms.items())))
-        symbol = self._table.name(("quotient", key), Symbol(kind=SymbolKind.UNIFORM, block=self._block))
+        symbol = self.table.name(("quotient", key), Symbol(kind=SymbolKind.UNIFORM, block=self._block))
         return Form(symbol.terms, is_approximate=True)
 
     def _is_row_index(self, form: Form, divisor: int | None) -> bool:
         """Its threads lie so close that a quotient is the same for most warps."""
-        if self._table.has_varying(form):
+        if self.table.has_varying(form):
             return False
         if divisor is not None and divisor < WARP_LANES:
-            return self._table.is_uniform(form)
-        for key, lanes in self._table.group(form).items():
+            return self.table.is_uniform(form)
+        for key, lanes in self.table.group(form).items():
             rows = lanes.reshape(-1, WARP_LANES)
             reach = int((rows.max(axis=1) - rows.min(axis=1)).max())
             if reach and (key or reach >= (divisor or WARP_LANES)):
@@ -434,14 +445,14 @@ class Arithmetic:
         multiple: dict[tuple[int, ...], int] = {}
         rest: dict[tuple[int, ...], int] = {}
         for monomial, coefficient in form.terms.items():
-            is_number = all(self._table.symbols[number].lanes is not None for number in monomial)
+            is_number = all(self.table.symbols[number].lanes is not None for number in monomial)
             if is_number:
                 rest[monomial] = coefficient
             elif coefficient % divisor == 0:
                 multiple[monomial] = coefficient
             else:
                 return None
-        numbers = self._table.find_numbers(Form(rest))
+        numbers = self.table.find_numbers(Form(rest))
         return None if numbers is None else (Form(multiple), numbers)
 
     def mask(self, form: Form, mask: int) -> Form | None:
@@ -450,7 +461,7 @@ class Arithmetic:
         if mask > 0 and size & mask == 0:
             split = self._split(form, size)
             if split is not None:
-                return self._table.make_lanes(split[1] % size)
+                return self.table.make_lanes(split[1] % size)
             quotient = self.divide(form, make_constant(size))
             return None if quotient is None else add(form, scale(quotient, size), -1)
         if mask < 0 and -mask & (-mask - 1) == 0:
@@ -461,9 +472,9 @@ class Arithmetic:
     def join_bits(self, opcode: str, left: Form, right: Form) -> Form | None:
         """``or`` or ``xor`` of numbers, or of a number and what is a multiple of a higher power of two."""
         operation = np.bitwise_or if opcode == "or" else np.bitwise_xor
-        first, second = self._table.find_numbers(left), self._table.find_numbers(right)
+        first, second = self.table.find_numbers(left), self.table.find_numbers(right)
         if first is not None and second is not None:
-            return self._table.make_lanes(operation(first, second))
+            return self.table.make_lanes(operation(first, second))
         form, numbers = (left, second) if second is not None else (right, first)
         if numbers is None or numbers.min() < 0:
             return None
@@ -471,11 +482,7 @@ class Arithmetic:
         split = self._split(form, size)
         if split is None or split[1].min() < 0:
             return None
-        return add(split[0], self._table.make_lanes(operation(split[1], numbers)))
-
-
-def _are_forms(values: Sequence[Value]) -> bool:
-    return all(isinstance(one, Form) for one in values)
+        return add(split[0], self.table.make_lanes(operation(split[1], numbers)))
 
 
 def _as_predicate(value: Value, threads: int) -> Predicate:
@@ -485,39 +492,25 @@ def _as_predicate(value: Value, threads: int) -> Predicate:
     return UNKNOWN_PREDICATE if number is None else Predicate(lanes=np.full(threads, bool(number)))
 
 
-Rule = Callable[[Arithmetic, PtxInstruction, Sequence[Value]], Form | None]
+Rule = Callable[[Arithmetic, PtxInstruction, list[Form]], Form | None]
 
 
-def _take(sources: Sequence[Value], count: int) -> list[Form] | None:
-    forms = [one for one in sources if isinstance(one, Form)]
-    return forms if len(forms) == count == len(sources) else None
-
-
-def _add(one: Arithmetic, instruction: PtxInstruction, sources: Sequence[Value]) -> Form | None:
-    forms = _take(sources, 2)
-    if forms is None or "cc" in instruction.suffixes:
+def _add(_one: Arithmetic, instruction: PtxInstruction, forms: list[Form]) -> Form | None:
+    if "cc" in instruction.suffixes:
         return None
     return add(forms[0], forms[1], -1 if instruction.opcode == "sub" else 1)
 
 
-def _multiply(one: Arithmetic, instruction: PtxInstruction, sources: Sequence[Value]) -> Form | None:
-    is_sum = instruction.opcode.startswith("mad")
-    forms = _take(sources, 3 if is_sum else 2)
-    if forms is None:
-        return None
-    table = one._table
+def _multiply(one: Arithmetic, instruction: PtxInstruction, forms: list[Form]) -> Form | None:
     if "hi" in instruction.suffixes:
         return None
-    product = table.multiply(forms[0], forms[1])
-    return product if product is None or not is_sum else add(product, forms[2])
+    product = one.table.multiply(forms[0], forms[1])
+    return product if product is None or len(forms) == 2 else add(product, forms[2])
 
 
-def _shift(one: Arithmetic, instruction: PtxInstruction, sources: Sequence[Value]) -> Form | None:
-    forms = _take(sources, 2)
-    if forms is None:
-        return None
+def _shift(one: Arithmetic, instruction: PtxInstruction, forms: list[Form]) -> Form | None:
     by = forms[1].constant
-    table = one._table
+    table = one.table
     if by is None:
         numbers, amounts = table.find_numbers(forms[0]), table.find_numbers(forms[1])
         if numbers is None or amounts is None or amounts.min() < 0 or amounts.max() > 31 or numbers.min() < 0:
@@ -533,24 +526,18 @@ def _shift(one: Arithmetic, instruction: PtxInstruction, sources: Sequence[Value
     return one.divide(forms[0], make_constant(1 << by))
 
 
-def _divide(one: Arithmetic, instruction: PtxInstruction, sources: Sequence[Value]) -> Form | None:
-    forms = _take(sources, 2)
-    if forms is None:
-        return None
+def _divide(one: Arithmetic, instruction: PtxInstruction, forms: list[Form]) -> Form | None:
     quotient = one.divide(forms[0], forms[1])
     if quotient is None or instruction.opcode == "div":
         return quotient
-    product = one._table.multiply(quotient, forms[1])
+    product = one.table.multiply(quotient, forms[1])
     return None if product is None else add(forms[0], product, -1)
 
 
-def _combine_bits(one: Arithmetic, instruction: PtxInstruction, sources: Sequence[Value]) -> Form | None:
-    forms = _take(sources, 2)
-    if forms is None:
-        return None
+def _combine_bits(one: Arithmetic, instruction: PtxInstruction, forms: list[Form]) -> Form | None:
     if instruction.opcode != "and":
         return one.join_bits(instruction.opcode, forms[0], forms[1])
-    table = one._table
+    table = one.table
     first, second = table.find_numbers(forms[0]), table.find_numbers(forms[1])
     if first is not None and second is not None:
         return table.make_lanes(first & second)
@@ -560,12 +547,9 @@ def _combine_bits(one: Arithmetic, instruction: PtxInstruction, sources: Sequenc
     return None
 
 
-def _limit(one: Arithmetic, instruction: PtxInstruction, sources: Sequence[Value]) -> Form | None:
+def _limit(one: Arithmetic, instruction: PtxInstruction, forms: list[Form]) -> Form | None:
     """The smaller or larger of two; of an index and a bound it is the index, but for the threads at the edge."""
-    forms = _take(sources, 2)
-    if forms is None:
-        return None
-    table = one._table
+    table = one.table
     first, second = table.find_numbers(forms[0]), table.find_numbers(forms[1])
     if first is not None and second is not None:
         return table.make_lanes((np.minimum if instruction.opcode == "min" else np.maximum)(first, second))
@@ -575,59 +559,35 @@ def _limit(one: Arithmetic, instruction: PtxInstruction, sources: Sequence[Value
     return Form(varying[0].terms, is_approximate=True) if len(varying) == 1 else None
 
 
-def _negate(one: Arithmetic, instruction: PtxInstruction, sources: Sequence[Value]) -> Form | None:
-    forms = _take(sources, 1)
-    if forms is None:
-        return None
+def _negate(one: Arithmetic, instruction: PtxInstruction, forms: list[Form]) -> Form | None:
     if instruction.opcode == "abs":
-        numbers = one._table.find_numbers(forms[0])
-        return None if numbers is None else one._table.make_lanes(np.abs(numbers))
+        numbers = one.table.find_numbers(forms[0])
+        return None if numbers is None else one.table.make_lanes(np.abs(numbers))
     return add(make_constant(-1 if instruction.opcode == "not" else 0), forms[0], -1)
 
 
-def _select(one: Arithmetic, instruction: PtxInstruction, sources: Sequence[Value]) -> Form | None:
-    if len(sources) != 3 or not _are_forms(sources[:2]):
-        return None
-    chosen, other, condition = sources
-    assert isinstance(chosen, Form) and isinstance(other, Form)
-    return one.select(_as_predicate(condition, one._table.threads), chosen, other)
-
-
-def _take_bits(one: Arithmetic, instruction: PtxInstruction, sources: Sequence[Value]) -> Form | None:
-    forms = _take(sources, 3)
-    start, length = (None, None) if forms is None else (forms[1].constant, forms[2].constant)
-    if forms is None or start is None or length is None or not 0 <= start < 64 or not 0 < length < 64:
+def _take_bits(one: Arithmetic, _instruction: PtxInstruction, forms: list[Form]) -> Form | None:
+    start, length = forms[1].constant, forms[2].constant
+    if start is None or length is None or not 0 <= start < 64 or not 0 < length < 64:
         return None
     shifted = one.divide(forms[0], make_constant(1 << start))
     return None if shifted is None else one.mask(shifted, (1 << length) - 1)
 
 
-def _convert(one: Arithmetic, instruction: PtxInstruction, sources: Sequence[Value]) -> Form | None:
-    forms = _take(sources, 1)
-    return None if forms is None else forms[0]
+def _convert(_one: Arithmetic, _instruction: PtxInstruction, forms: list[Form]) -> Form | None:
+    return forms[0]
 
 
-_RULES: dict[str, Rule] = {
-    "add": _add,
-    "sub": _add,
-    "mul": _multiply,
-    "mad": _multiply,
-    "mul24": _multiply,
-    "mad24": _multiply,
-    "shl": _shift,
-    "shr": _shift,
-    "div": _divide,
-    "rem": _divide,
-    "and": _combine_bits,
-    "or": _combine_bits,
-    "xor": _combine_bits,
-    "min": _limit,
-    "max": _limit,
-    "neg": _negate,
-    "not": _negate,
-    "abs": _negate,
-    "selp": _select,
-    "bfe": _take_bits,
-    "cvt": _convert,
-    "cvta": _convert,
+# How many forms each takes, and what it makes of them
+_RULES: dict[str, tuple[int, Rule]] = {
+    **dict.fromkeys(("add", "sub"), (2, _add)),
+    **dict.fromkeys(("mul", "mul24"), (2, _multiply)),
+    **dict.fromkeys(("mad", "mad24"), (3, _multiply)),
+    **dict.fromkeys(("shl", "shr"), (2, _shift)),
+    **dict.fromkeys(("div", "rem"), (2, _divide)),
+    **dict.fromkeys(("and", "or", "xor"), (2, _combine_bits)),
+    **dict.fromkeys(("min", "max"), (2, _limit)),
+    **dict.fromkeys(("neg", "not", "abs"), (1, _negate)),
+    "bfe": (3, _take_bits),
+    **dict.fromkeys(("cvt", "cvta"), (1, _convert)),
 }
