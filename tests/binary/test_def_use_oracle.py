@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.code.binary.model import Cubin, Flow, Instruction, Instructions, ResourceKind, name_resource
-from gpa_lsp.code.binary.sass import instruction_at
+from gpa_lsp.code.binary.model import Cubin, Flow, Instructions, ResourceKind, name_resource
+from tests.binary.instructions import Instruction, instruction_at
 from tests.binary.life_ranges import ListedFunction, has_new_layout, read_life_ranges, wrap_functions
 from tests.binary.opcode_table import find_unknown_opcodes
 from tests.binary.seeds import find_fixture_cubins, read_fixture

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.code.binary.model import ControlCodes, Flow, Instructions
-from gpa_lsp.code.binary.sass import instruction_at
 from gpa_lsp.foundation.errors import InputError
+from tests.binary.instructions import instruction_at
 from tests.binary.listing import parse_listing
 from tests.binary.listing_writing import format_control_code, write_listing
 

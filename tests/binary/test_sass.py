@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from gpa_lsp.code.binary.model import Flow, Instructions, name_resource
 from gpa_lsp.code.binary.opcodes import UNDECODED
-from gpa_lsp.code.binary.sass import decode_instructions, instruction_at
+from gpa_lsp.code.binary.sass import decode_instructions
+from tests.binary.instructions import instruction_at
 from tests.binary.listing import parse_listing
 from tests.binary.opcode_table import TABLE, find_unknown_opcodes
 

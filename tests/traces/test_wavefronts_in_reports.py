@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from gpa_lsp.code.binary.embedded_ptx import read_ptx_line_table, read_ptx_text
-from gpa_lsp.code.binary.sass import instruction_at
 from gpa_lsp.code.ptx.model import PtxModule, Space
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.ptx.static_instructions import AccessKind
@@ -24,6 +23,7 @@ from gpa_lsp.execution.traces.lane_addresses import gather_lanes, spread_lanes
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
 from gpa_lsp.profile.read import read_profile
+from tests.binary.instructions import instruction_at
 
 SHARED_ACCESS = re.compile(r"(?P<kind>LDS|STS)(?:\.U)?(?:\.(?P<bits>64|128))?\Z")
 KINDS = {"LDS": AccessKind.LOAD, "STS": AccessKind.STORE}

@@ -96,28 +96,6 @@ class ResourceLists(ColumnRecord, frozen=True, kw_only=True):
         return [tuple(numbers[first:last]) for first, last in pairwise(starts)]
 
 
-class Instruction(Struct, frozen=True, kw_only=True):
-    """One instruction, as an object for hovers, listings and tests; loops over many use the columns."""
-
-    pc_offset: int  # bytes from the section's start
-    guard: str | None  # the guard as written (``@!P0``), or None
-    opcode: str  # the bare opcode, e.g. ``LDG``.
-    modifiers: tuple[str, ...]  # e.g. ``("E", "64")``.
-    operands: tuple[str, ...]  # as written, in order
-    text: str  # guard, opcode and operands as one string
-    reads: tuple[int, ...]  # resource numbers read, guard and implicit ones included
-    writes: tuple[int, ...]  # resource numbers written
-    stall_cycles: int  # see :class:`ControlCodes` for it and the other control fields
-    yield_flag: bool
-    write_barrier: int | None  # None when none is set
-    read_barrier: int | None  # None when none is set
-    wait_barriers: tuple[int, ...]  # scoreboards waited for, ascending
-    reuse: int
-    flow: Flow
-    # pc offset of the branch, call or reconvergence target in the same section; None when there is none
-    target: int | None
-
-
 class Instructions(ColumnRecord, frozen=True, kw_only=True):
     """The n instructions of one function section, in address order, as columns."""
 

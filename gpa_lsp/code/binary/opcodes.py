@@ -196,17 +196,11 @@ _WORDS_TABLE = "opcode_words.toml"
 _SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)\Z")
 
 _PIPES: Mapping[Pipe, str] = {
-    Pipe.ALU: "integer and logic",
-    Pipe.FMA: "multiplication (FMA)",
-    Pipe.FP16: "16-bit floats",
-    Pipe.FP64: "64-bit floats",
-    Pipe.TENSOR: "tensor cores",
-    Pipe.XU: "special functions (XU)",
-    Pipe.LSU: "loads and stores (LSU)",
-    Pipe.TEXTURE: "textures",
-    Pipe.UNIFORM: "uniform datapath",
+    Pipe.ALU: "integer and logic", Pipe.FMA: "multiplication (FMA)", Pipe.FP16: "16-bit floats",
+    Pipe.FP64: "64-bit floats", Pipe.TENSOR: "tensor cores", Pipe.XU: "special functions (XU)",
+    Pipe.LSU: "loads and stores (LSU)", Pipe.TEXTURE: "textures", Pipe.UNIFORM: "uniform datapath",
     Pipe.CONTROL: "control",
-}
+}  # fmt: skip
 
 
 class MnemonicWords(Struct, frozen=True, kw_only=True):

@@ -15,10 +15,8 @@ import numpy.typing as npt
 
 from gpa_lsp.code.binary.model import (
     INSTRUCTION_BYTES,
-    NO_BARRIER,
     ControlCodes,
     Flow,
-    Instruction,
     Instructions,
     ResourceKind,
     ResourceLists,
@@ -119,38 +117,6 @@ def decode_instructions(
         writes=_gather([row.writes for row in rows], row_of),
         flow=np.array([row.flow for row in rows], dtype=np.uint8)[row_of],
         target=_find_targets(rows, row_of, relocated),
-    )
-
-
-def instruction_at(instructions: Instructions, index: int) -> Instruction:
-    """One row as an object.
-
-    Raises:
-        IndexError: there is no such row.
-    """
-    text = instructions.texts[index]
-    parts = take_apart(text)
-    control = instructions.control
-    write_barrier, read_barrier = int(control.write_barrier[index]), int(control.read_barrier[index])
-    wait_mask = int(control.wait_mask[index])
-    target = int(instructions.target[index])
-    return Instruction(
-        pc_offset=int(instructions.pc_offsets[index]),
-        guard=parts.guard or None,
-        opcode=parts.opcode,
-        modifiers=parts.modifiers,
-        operands=parts.operands,
-        text=text,
-        reads=instructions.reads.of(index),
-        writes=instructions.writes.of(index),
-        stall_cycles=int(control.stall_cycles[index]),
-        yield_flag=bool(control.yield_flag[index]),
-        write_barrier=None if write_barrier == NO_BARRIER else write_barrier,
-        read_barrier=None if read_barrier == NO_BARRIER else read_barrier,
-        wait_barriers=tuple(barrier for barrier in range(6) if wait_mask >> barrier & 1),
-        reuse=int(control.reuse[index]),
-        flow=Flow(int(instructions.flow[index])),
-        target=None if target == _NO_TARGET else target,
     )
 
 

@@ -213,13 +213,9 @@ def _pack_number(number: Immediate, kind: ScalarType) -> bytes:
 
 
 SPACES = {
-    "global": Space.GLOBAL,
-    "shared": Space.SHARED,
-    "local": Space.LOCAL,
-    "const": Space.CONST,
-    "param": Space.PARAM,
+    "global": Space.GLOBAL, "shared": Space.SHARED, "local": Space.LOCAL, "const": Space.CONST, "param": Space.PARAM,
     "tex": Space.GLOBAL,
-}
+}  # fmt: skip
 _OPAQUE = frozenset({"texref", "samplerref", "surfref"})
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _LARGEST_BYTES = 1 << 48

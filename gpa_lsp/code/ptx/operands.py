@@ -34,17 +34,9 @@ _EXPRESSION_TOKEN = re.compile(
 )
 # Binary operators, those that bind weakest first
 _LEVELS = (
-    ("||",),
-    ("&&",),
-    ("|",),
-    ("^",),
-    ("&",),
-    ("==", "!="),
-    ("<", "<=", ">", ">="),
-    ("<<", ">>"),
-    ("+", "-"),
+    ("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", "<=", ">", ">="), ("<<", ">>"), ("+", "-"),
     ("*", "/", "%"),
-)
+)  # fmt: skip
 
 
 def read_number(text: str) -> Immediate | None:

@@ -83,19 +83,10 @@ class ScalarType(Enum):
 
 
 _BYTES = {
-    ScalarType.PRED: 1,
-    ScalarType.F16X2: 4,
-    ScalarType.BF16X2: 4,
-    ScalarType.U16X2: 4,
-    ScalarType.S16X2: 4,
-    ScalarType.TF32: 4,
-    ScalarType.BF16: 2,
-    ScalarType.E4M3: 1,
-    ScalarType.E5M2: 1,
-    ScalarType.E4M3X2: 2,
-    ScalarType.E5M2X2: 2,
-    ScalarType.F32X2: 8,
-}
+    ScalarType.PRED: 1, ScalarType.F16X2: 4, ScalarType.BF16X2: 4, ScalarType.U16X2: 4, ScalarType.S16X2: 4,
+    ScalarType.TF32: 4, ScalarType.BF16: 2, ScalarType.E4M3: 1, ScalarType.E5M2: 1, ScalarType.E4M3X2: 2,
+    ScalarType.E5M2X2: 2, ScalarType.F32X2: 8,
+}  # fmt: skip
 
 _NATURAL: dict[ScalarType, "np.dtype[np.generic]"] = {
     kind: np.dtype(f"{'i' if kind.is_signed else 'u'}{kind.bytes}")

@@ -116,19 +116,11 @@ _SPACES = {
     "param": Space.PARAM,
 }
 _KINDS = {
-    "ld": AccessKind.LOAD,
-    "ldu": AccessKind.LOAD,
-    "st": AccessKind.STORE,
-    "atom": AccessKind.ATOMIC,
-    "red": AccessKind.REDUCTION,
-    "tex": AccessKind.LOAD,
-    "tld4": AccessKind.LOAD,
-    "suld": AccessKind.LOAD,
-    "sust": AccessKind.STORE,
-    "sured": AccessKind.REDUCTION,
-    "ldmatrix": AccessKind.LOAD,
+    "ld": AccessKind.LOAD, "ldu": AccessKind.LOAD, "st": AccessKind.STORE, "atom": AccessKind.ATOMIC,
+    "red": AccessKind.REDUCTION, "tex": AccessKind.LOAD, "tld4": AccessKind.LOAD, "suld": AccessKind.LOAD,
+    "sust": AccessKind.STORE, "sured": AccessKind.REDUCTION, "ldmatrix": AccessKind.LOAD,
     "stmatrix": AccessKind.STORE,
-}
+}  # fmt: skip
 _TEXTURE = frozenset({"tex", "tld4", "suld", "sust", "sured"})
 _READ_ONLY = frozenset({"tex", "tld4"})
 _MATRIX_ROW_BYTES = 16

@@ -183,37 +183,17 @@ def _round_to_float(value: float) -> float:
         return float(np.float32(value))
 
 
-if TYPE_CHECKING:
-    from tree_sitter import Node
-
 # Names declared in these end with them. A parameter list is the scope of names in the type of a pointer to a function.
-_SCOPES = frozenset(
-    {
-        "compound_statement",
-        "for_statement",
-        "for_range_loop",
-        "if_statement",
-        "while_statement",
-        "switch_statement",
-        "lambda_expression",
-        "function_definition",
-        "template_declaration",
-        "catch_clause",
-        "parameter_list",
-        "field_declaration_list",
-    }
-)
+_SCOPES = frozenset({
+    "compound_statement", "for_statement", "for_range_loop", "if_statement", "while_statement", "switch_statement",
+    "lambda_expression", "function_definition", "template_declaration", "catch_clause", "parameter_list",
+    "field_declaration_list",
+})  # fmt: skip
 
-_DECLARING = frozenset(
-    {
-        "declaration",
-        "parameter_declaration",
-        "optional_parameter_declaration",
-        "variadic_parameter_declaration",
-        "for_range_loop",
-        "field_declaration",
-    }
-)
+_DECLARING = frozenset({
+    "declaration", "parameter_declaration", "optional_parameter_declaration", "variadic_parameter_declaration",
+    "for_range_loop", "field_declaration",
+})  # fmt: skip
 _NAMES = frozenset({"identifier", "field_identifier"})
 
 

@@ -13,20 +13,10 @@ if TYPE_CHECKING:
 
 _MARKS = frozenset({"__global__", "__device__", "__host__", "__forceinline__", "__noinline__"})
 # What may stand around a function that is no member of a class
-_CONTAINERS = frozenset(
-    {
-        "translation_unit",
-        "namespace_definition",
-        "declaration_list",
-        "linkage_specification",
-        "template_declaration",
-        "preproc_if",
-        "preproc_ifdef",
-        "preproc_else",
-        "preproc_elif",
-        "preproc_elifdef",
-    }
-)
+_CONTAINERS = frozenset({
+    "translation_unit", "namespace_definition", "declaration_list", "linkage_specification", "template_declaration",
+    "preproc_if", "preproc_ifdef", "preproc_else", "preproc_elif", "preproc_elifdef",
+})  # fmt: skip
 
 _KEEPING = frozenset(
     {"init_declarator", "assignment_expression", "initializer_list", "return_statement", "pointer_expression"}

@@ -49,20 +49,10 @@ _WITHOUT_VALUE = frozenset({"string_literal", "null", "char_literal", "lambda_ex
 VECTOR = re.compile(r"(?:std::|thrust::)?(?:host_|device_)?vector<(.*)>")
 _HOST_ALLOCATIONS = {"malloc": (0,), "calloc": (0, 1), "valloc": (0,), "aligned_alloc": (1,), "_mm_malloc": (0,)}
 _WRITING_FIRST = ("cudaMemcpy", "memcpy", "memset", "cudaMemset", "memmove")
-_WRITING_NOTHING = frozenset(
-    {
-        "printf",
-        "fprintf",
-        "puts",
-        "free",
-        "cudaFree",
-        "cudaMemcpyToSymbol",
-        "cudaMemcpyToSymbolAsync",
-        "assert",
-        "cudaFreeHost",
-        "exit",
-    }
-)
+_WRITING_NOTHING = frozenset({
+    "printf", "fprintf", "puts", "free", "cudaFree", "cudaMemcpyToSymbol", "cudaMemcpyToSymbolAsync", "assert",
+    "cudaFreeHost", "exit",
+})  # fmt: skip
 _DEVICE_ADDRESSES = frozenset({"cudaHostGetDevicePointer", "cudaGetSymbolAddress"})
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 _MADE = {"make_cudaExtent": "cudaExtent", "make_cudaPitchedPtr": "cudaPitchedPtr"}

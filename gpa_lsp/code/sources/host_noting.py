@@ -48,6 +48,14 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 WHOLE = re.compile(r"-?\d+")
+_MOST_ELEMENTS = 64
+_MOST_LAUNCHES = 256
+_MOST_OF_ONE_PLACE = 4
+_LAUNCHING = frozenset({"cudaLaunchKernel", "cudaLaunchCooperativeKernel"})
+
+
+class Ended(Exception):  # noqa: N818  (it ends the reading, and is no error)
+    """Enough was read."""
 
 
 class Passage(Struct):
@@ -61,13 +69,20 @@ class Passage(Struct):
     this: Record | None = None  # the object that a method is called for; None for functions
 
 
-class TemplateEvaluation(Evaluation):
-    """Values of expressions, and arguments of templates."""
+class NotedLaunches(Evaluation):
+    """Values of expressions and declared variables, arguments of templates, and launches with all of them."""
 
     def __init__(self, tree: SourceTree, host: HostText) -> None:
         super().__init__(host, lay_out_structures(tree, host.macros))
         self._templates = find_kernel_templates(tree)
         self._type_names = find_type_names(tree)
+        self._lists: dict[str, tuple[Scope, list[Node]]] = {}
+        self._kernels = list_kernels(tree)
+        self._found: dict[int, list[HostLaunch]] = {}
+        self._is_silent = False
+        self._is_assumed = False
+        self._is_beside = False
+        self._found_beside: list[HostLaunch] = []
 
     def bind_template(
         self, given: Sequence[str], function: "Node", scope: Scope, nodes: "Sequence[Node]"
@@ -113,20 +128,7 @@ class TemplateEvaluation(Evaluation):
             told = [bound.get(one.name, "") for one in list_template_parameters(kernel)]
         return tuple(one if spell_type(one, self._type_names) or WHOLE.fullmatch(one) else None for one in told)
 
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
-
-
-_MOST_ELEMENTS = 64
-
-
-class Declarations(TemplateEvaluation):
-    """Values of expressions, and of declared variables."""
-
-    def __init__(self, tree: SourceTree, host: HostText) -> None:
-        super().__init__(tree, host)
-        self._lists: dict[str, tuple[Scope, list[Node]]] = {}
+    # Declared variables
 
     def begin(self, name: str, kind: str, declarator: "Node", scope: Scope) -> Value:
         """What a declared variable holds."""
@@ -208,27 +210,7 @@ class Declarations(TemplateEvaluation):
             node = node.child_by_field_name("declarator")
         return total if isinstance(total, int) else None
 
-
-_MOST_LAUNCHES = 256
-_MOST_OF_ONE_PLACE = 4
-_LAUNCHING = frozenset({"cudaLaunchKernel", "cudaLaunchCooperativeKernel"})
-
-
-class Ended(Exception):  # noqa: N818  (it ends the reading, and is no error)
-    """Enough was read."""
-
-
-class NotedLaunches(Declarations):
-    """Values of expressions and declared variables, and launches with both."""
-
-    def __init__(self, tree: SourceTree, host: HostText) -> None:
-        super().__init__(tree, host)
-        self._kernels = list_kernels(tree)
-        self._found: dict[int, list[HostLaunch]] = {}
-        self._is_silent = False
-        self._is_assumed = False
-        self._is_beside = False
-        self._found_beside: list[HostLaunch] = []
+    # Launches
 
     def list_launches(self) -> tuple[HostLaunch, ...]:
         """In the order in which they were come to; behind them those of branches that are not taken, of kernels that nothing else launches."""

@@ -38,6 +38,33 @@ _CLASSES = frozenset({"struct_specifier", "class_specifier"})
 _MAKING = frozenset({"make_unique", "make_shared"})
 
 
+_MOST_STEPS = 200_000
+_MOST_TURN_STEPS = 80_000  # Behind them, loops are gone through once
+_MOST_TURNS = 64
+_BLOCKS = frozenset({"compound_statement", "else_clause", "labeled_statement", "try_statement"})
+_PASSED_OVER = frozenset({"comment", "function_definition"})
+
+
+class Returned(Exception):  # noqa: N818  (it ends a function, and is no error)
+    """A function ends with a value."""
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+        super().__init__()
+
+
+class Left(Exception):  # noqa: N818  (as above)
+    """A turn of a loop, or a case of a switch, ends before its end."""
+
+    def __init__(self, *, is_break: bool) -> None:
+        self.is_break = is_break
+        super().__init__()
+
+
+class NeedsArguments(Exception):  # noqa: N818  (as above)
+    """Without arguments the program ends at once."""
+
+
 class HostClass(Struct, frozen=True, kw_only=True):
     """A class of the text."""
 
@@ -102,13 +129,27 @@ def _list_members(body: "Node") -> "Iterator[tuple[str, str, Node | None]]":
                 yield name, kind + "*" * read_text(declarator).count("*"), default
 
 
-class ClassReading(NotedLaunches):
-    """Launches, and the objects whose methods make them."""
+class Statements(NotedLaunches):
+    """Launches, the objects whose methods make them, and the statements that lead to them."""
 
     def __init__(self, tree: SourceTree, host: HostText) -> None:
         super().__init__(tree, host)
         self._classes = find_classes(tree)
         self._globals = Scope()
+        self._steps = 0
+        self._calls: list[str] = []
+        self._scopes: list[Scope] = [self._globals]
+        self._hidden: list[dict[str, tuple[bool, Value, str | None]]] = []
+        self._passage = Passage()
+        self._statements = {
+            "declaration": self._declare,
+            "if_statement": self._branch,
+            "for_statement": self._loop,
+            "while_statement": self._loop,
+            "do_statement": self._loop,
+            "for_range_loop": self._loop,
+            "switch_statement": self._switch,
+        }
 
     @abstractmethod
     def enter_method(
@@ -176,56 +217,7 @@ class ClassReading(NotedLaunches):
             for name, node in one.methods.items():
                 yield f"{kind}::{name}", node
 
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
-
-_MOST_STEPS = 200_000
-_MOST_TURN_STEPS = 80_000  # Behind them, loops are gone through once
-_MOST_TURNS = 64
-_BLOCKS = frozenset({"compound_statement", "else_clause", "labeled_statement", "try_statement"})
-_PASSED_OVER = frozenset({"comment", "function_definition"})
-
-
-class Returned(Exception):  # noqa: N818  (it ends a function, and is no error)
-    """A function ends with a value."""
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
-        super().__init__()
-
-
-class Left(Exception):  # noqa: N818  (as above)
-    """A turn of a loop, or a case of a switch, ends before its end."""
-
-    def __init__(self, *, is_break: bool) -> None:
-        self.is_break = is_break
-        super().__init__()
-
-
-class NeedsArguments(Exception):  # noqa: N818  (as above)
-    """Without arguments the program ends at once."""
-
-
-class Statements(ClassReading):
-    """Launches, and the statements that lead to them."""
-
-    def __init__(self, tree: SourceTree, host: HostText) -> None:
-        super().__init__(tree, host)
-        self._steps = 0
-        self._calls: list[str] = []
-        self._scopes: list[Scope] = [self._globals]
-        self._hidden: list[dict[str, tuple[bool, Value, str | None]]] = []
-        self._passage = Passage()
-        self._statements = {
-            "declaration": self._declare,
-            "if_statement": self._branch,
-            "for_statement": self._loop,
-            "while_statement": self._loop,
-            "do_statement": self._loop,
-            "for_range_loop": self._loop,
-            "switch_statement": self._switch,
-        }
+    # Statements
 
     @abstractmethod
     def walk_nodes(self, node: "Node") -> "Iterator[Node]":

@@ -18,8 +18,7 @@ from msgspec import Struct
 from gpa_lsp.code.sources.directives import hide_directives
 
 if TYPE_CHECKING:
-    from tree_sitter import Parser
-
+    from tree_sitter import Node, Parser
 
 logger = logging.getLogger(__name__)
 
@@ -96,23 +95,10 @@ def _languages_by_suffix() -> dict[str, Language]:
 
 
 _SETS = (
-    "subscripts",
-    "pointers",
-    "assignments",
-    "compound",
-    "declarations",
-    "binary",
-    "calls",
-    "load_calls",
-    "store_calls",
-    "floats",
-    "loops",
-    "functions",
-)
+    "subscripts", "pointers", "assignments", "compound", "declarations", "binary", "calls", "load_calls",
+    "store_calls", "floats", "loops", "functions",
+)  # fmt: skip
 
-
-if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
 
 # Larger texts are not parsed: hardly anybody wrote them, and a hint is not worth the time
 LARGEST_SOURCE_BYTES = 512 << 10

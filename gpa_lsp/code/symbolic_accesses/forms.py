@@ -292,13 +292,9 @@ def _list_forms(values: Iterable[Value]) -> Iterable[Form]:
 
 
 _COMPARISONS: dict[str, Callable[[Integers], Marks]] = {
-    "eq": lambda one: one == 0,
-    "ne": lambda one: one != 0,
-    "lt": lambda one: one < 0,
-    "le": lambda one: one <= 0,
-    "gt": lambda one: one > 0,
-    "ge": lambda one: one >= 0,
-}
+    "eq": lambda one: one == 0, "ne": lambda one: one != 0, "lt": lambda one: one < 0, "le": lambda one: one <= 0,
+    "gt": lambda one: one > 0, "ge": lambda one: one >= 0,
+}  # fmt: skip
 _UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 _OPPOSITES = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
 _SIGN_SHIFTS = (31, 63)

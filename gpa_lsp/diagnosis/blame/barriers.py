@@ -156,7 +156,7 @@ def find_dependency_barriers(view: FunctionView) -> dict[int, DependencyBarrier]
     wanted = [index for index, opcode in enumerate(view.flow.opcodes) if opcode.name == _DEPENDENCY_BARRIER]
     found = {}
     for row in np.flatnonzero(np.isin(view.instructions.mnemonic_index, wanted)).tolist():
-        mask, partial = parse_dependency_barrier(instruction_at(view.instructions, row).operands)
+        mask, partial = parse_dependency_barrier(read_operands(view.instructions.texts[row]))
         if mask or partial is not None:
             found[row] = DependencyBarrier(mask, partial, is_guarded=view.flow.guard_of[row] >= 0)
     return found

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.model import Instructions, ResourceKind, ResourceLists
 from gpa_lsp.code.binary.opcodes import Synchronisation, describe_mnemonic
-from gpa_lsp.code.binary.sass import instruction_at
+from gpa_lsp.code.binary.sass import read_operands
 from gpa_lsp.diagnosis.blame.barriers import SCOREBOARD_COUNT, find_dependency_barriers
 from gpa_lsp.diagnosis.blame.view import FunctionView
 from gpa_lsp.foundation.distinct import find_distinct
@@ -174,7 +174,7 @@ def find_pairs(instructions: Instructions, row: int) -> tuple[tuple[int, int], .
     """The (low, high) resources of the 64-bit values that an instruction reads; the text names only the first register of each."""
     results = describe_mnemonic(instructions.mnemonics[int(instructions.mnemonic_index[row])]).results
     named: set[int] = set()  # the first registers of the groups that the source operands name
-    for token in instruction_at(instructions, row).operands:
+    for token in read_operands(instructions.texts[row]):
         operand = parse_operand(token)
         if operand.kind in (OperandKind.PREDICATE, OperandKind.CONVERGENCE_BARRIER):
             continue

@@ -8,7 +8,6 @@ import numpy.typing as npt
 
 from gpa_lsp.code.binary.model import ResourceKind
 from gpa_lsp.code.binary.opcodes import Opcode
-from gpa_lsp.code.binary.sass import instruction_at
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Category, Hotspot, MemoryLevel, Silence, SilenceStage
@@ -266,7 +265,7 @@ class _Finding:
         instructions = self._subject.rows.function_of(row).instructions
         if instructions is None:
             return False
-        writes = instruction_at(instructions, self._subject.rows.index_of(row)).writes
+        writes = instructions.writes.of(self._subject.rows.index_of(row))
         return any(resource >> 8 == ResourceKind.REGISTER for resource in writes)
 
 
