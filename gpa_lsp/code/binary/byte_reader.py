@@ -218,11 +218,7 @@ class FileBytes:
         return self._length
 
     def __getitem__(self, piece: slice) -> bytes:
-        """The bytes of a slice with a step of 1.
-
-        Raises:
-            InputError: the file cannot be read any more.
-        """
+        """The bytes of a slice with a step of 1."""
         start, stop, _ = piece.indices(self._length)
         parts: list[bytes] = []
         try:

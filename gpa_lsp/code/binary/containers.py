@@ -66,9 +66,6 @@ def read_fatbin_entries(
 
     Args:
         end: offset behind the last one; None means the end of the data.
-
-    Raises:
-        InputError: a block or an entry is longer than what holds it.
     """
     stop = len(data) if end is None else end
     block = data.find(FATBIN_MAGIC, start, min(start + _WIDEST_GAP_BYTES, stop))
@@ -85,12 +82,7 @@ def read_fatbin_entries(
 
 
 def unpack_entry(data: bytes | FileBytes, entry: FatbinEntry, *, path: Path | None = None) -> bytes:
-    """The payload of an entry, decompressed.
-
-    Raises:
-        UnsupportedInputError: it is compressed with LZ4.
-        InputError: it does not decompress to the size that it claims.
-    """
+    """The payload of an entry, decompressed."""
     stored = bytes(data[entry.start : entry.start + entry.stored_bytes])
     if entry.is_lz4:
         raise UnsupportedInputError(
@@ -159,11 +151,6 @@ def extract_images(path: Path, *, limit_bytes: int, longest_run: TimeLimits = _L
 
     Yields:
         Each image, in the tool's order; nothing when there is none.
-
-    Raises:
-        MissingToolError: cuobjdump is not installed.
-        ToolError: it failed, or did not end in time.
-        InputError: the images are larger than the limit.
     """
     return _extract(path, "-xelf", "cubin", limit_bytes=limit_bytes, longest_run=longest_run)
 
@@ -287,11 +274,7 @@ class _Finder:
         self.has_ptx = False
 
     def find(self) -> tuple[Cubin, ...]:
-        """The wanted images.
-
-        Raises:
-            InputError: there is none.
-        """
+        """The wanted images."""
         kind = _recognise(self.data[:HEADER_BYTES])
         if kind is Container.CUBIN:
             return (read_cubin(self.data[: measure_elf(self.data)], path=self.path),)

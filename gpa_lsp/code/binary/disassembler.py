@@ -257,10 +257,6 @@ def decode_words(tool: Path, code: bytes, sm: int) -> list[str]:
 
     Returns:
         One text per instruction, without semicolon; targets computed from the pc are offsets from the start of ``code``.
-
-    Raises:
-        UnsupportedInputError: this nvdisasm does not know the architecture.
-        ToolError: it failed otherwise, or did not end in time.
     """
     code = code[: len(code) - len(code) % INSTRUCTION_BYTES]
     if not code:

@@ -1,8 +1,8 @@
 """The ELF container: sections, symbols, relocations and strings, as numpy columns.
 
-Device images and host programs are read by the same code. pyelftools is not used here: it builds one Python object per section and symbol
-(0.3 s for an image with 6,000 sections, where columns take 5 ms), and its symbol parser drops bit 0x10 of ``st_other``, which is what tells
-a kernel from a device function. The tests compare this reader with it.
+Device images and host programs are read by the same code. pyelftools is not used here: its import costs 0.09 s of processor time, where a first
+answer takes 0.75 s; it builds one Python object per section and symbol (0.3 s for an image with 6,000 sections, where columns take 5 ms), and its
+symbol parser drops bit 0x10 of ``st_other``, which is what tells a kernel from a device function. The tests compare this reader with it.
 
 Every offset, size and index of the file is checked before it is used.
 
@@ -186,11 +186,7 @@ def read_elf(data: bytes | FileBytes, *, path: Path | None = None) -> ElfImage:
 
 
 def measure_elf(data: bytes | FileBytes) -> int:
-    """Offset behind the last byte that belongs to an ELF file which may have something else behind it.
-
-    Raises:
-        InputError: as :func:`read_elf`.
-    """
+    """Offset behind the last byte that belongs to an ELF file which may have something else behind it."""
     sections = read_elf(data).sections
     header = _HEADER.unpack(data[:HEADER_BYTES])
     ends: list[int] = [HEADER_BYTES, header[5] + header[9] * header[10], header[6] + sections.nbytes]
@@ -300,9 +296,6 @@ def read_symbol_attributes(data: bytes, *, path: Path | None = None) -> dict[Att
     Args:
         data: the section's bytes.
 
-    Raises:
-        InputError: a record reaches past the end.
-
     >>> found = read_symbol_attributes(bytes.fromhex("042f0800050000001a000000"))
     >>> found[Attribute.REGISTER_COUNT]
     {5: 26}
@@ -326,9 +319,6 @@ def read_symbol_attributes(data: bytes, *, path: Path | None = None) -> dict[Att
 def read_barrier_count(data: bytes, *, path: Path | None = None, place: str = "") -> int | None:
     """The number of CTA barriers a function uses, from its ``.nv.info.<function>``; None when it is not noted.
 
-    Raises:
-        InputError: a record reaches past the end.
-
     >>> read_barrier_count(bytes.fromhex("031bff00" "024c0400"))
     4
     """
@@ -342,9 +332,6 @@ def read_barrier_count(data: bytes, *, path: Path | None = None, place: str = ""
 
 def read_branch_targets(data: bytes, *, path: Path | None = None, place: str = "") -> dict[int, tuple[int, ...]]:
     """Where indirect branches can go, from ``.nv.info.<function>``.
-
-    Raises:
-        InputError: a record reaches past the end, or a list past its record.
 
     >>> read_branch_targets(bytes.fromhex("04341400" "d00d0000" "00000000" "02000000" "400e0000" "e00d0000"))
     {3536: (3648, 3552)}

@@ -34,9 +34,6 @@ def read_ptx_line_table(cubin: Cubin, function: str) -> LineTable:
     Returns:
         The rows, by address; empty when the image has none for the function. Each chain has one frame, whose file is the name of the section
         with the text, for :func:`read_ptx_text`, and whose line is 1-based in it.
-
-    Raises:
-        InputError: there is no such function, or its table is damaged.
     """
     return decode_rows(cubin, function, cubin.once(_open_ptx_lines))
 

@@ -43,12 +43,7 @@ class LineUnit(Struct, frozen=True, kw_only=True):
 
 
 def read_units(section: bytes, *, path: Path | None = None, place: str = "section .debug_line") -> tuple[LineUnit, ...]:
-    """Read the headers of all units, without running their programs.
-
-    Raises:
-        UnsupportedInputError: a unit of another DWARF version.
-        InputError: a damaged header.
-    """
+    """Read the headers of all units, without running their programs."""
     units: list[LineUnit] = []
     position = 0
     while position < len(section):
@@ -140,11 +135,7 @@ def run_sequence(
     path: Path | None = None,
     place: str = "section .debug_line",
 ) -> LineRows:
-    """Run one sequence of a unit's program.
-
-    Raises:
-        InputError: the program is damaged.
-    """
+    """Run one sequence of a unit's program."""
     return _Machine(ByteReader(section, position=start, end=unit.end, path=path, place=place), unit, resolve).run()
 
 

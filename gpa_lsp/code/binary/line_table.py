@@ -128,9 +128,6 @@ class LineSection:
 
         Yields:
             The unit and the rows of each sequence, in file order; addresses are offsets from the function section's start, within its size.
-
-        Raises:
-            InputError: the section is damaged, or places rows outside the function.
         """
         size = int(self.elf.sections[function.section_index]["size"])
         relocations = self._operands.get(function.section_index, {})
@@ -249,11 +246,7 @@ class ChainTree:
 def _number_chains(
     tree: ChainTree, section: LineSection, unit: LineUnit, rows: LineRows, wanted: Iterator[tuple[int, str]]
 ) -> Iterator[int]:
-    """The number, in the tree, of the chain of each wanted row (0-based, with the function that was compiled to it).
-
-    Raises:
-        InputError: a link points forward, or a file or a name does not exist.
-    """
+    """The number, in the tree, of the chain of each wanted row (0-based, with the function that was compiled to it)."""
     contexts, files, lines, names = rows.contexts, rows.files, rows.lines, rows.names
     name_function = cache(section.name_function)
     known: dict[tuple[int, str], int] = {}  # (row of a call site, compiled function) → chain
@@ -278,11 +271,7 @@ def _number_chains(
 
 
 def decode_rows(cubin: Cubin, name: str, section: LineSection | None) -> LineTable:
-    """Decode the rows that a line section has for a function; none where there is no section.
-
-    Raises:
-        InputError: there is no such function, or the section is damaged.
-    """
+    """Decode the rows that a line section has for a function; none where there is no section."""
     function = cubin.functions.get(name)
     if function is None:
         raise InputError(

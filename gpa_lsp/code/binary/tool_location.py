@@ -48,9 +48,6 @@ def require_tool(name: str, *, needed_for: str) -> Path:
     Args:
         name: without suffix, e.g. ``nvdisasm``.
         needed_for: what cannot be done without it, e.g. ``showing SASS``.
-
-    Raises:
-        MissingToolError: it is not there.
     """
     found = find_tool(name)
     if found is not None:

@@ -327,9 +327,6 @@ def solve_backwards(
         nothing: what holds before a node as long as nothing is known.
         most_steps: how often nodes may be looked at in all; None is without limit.
 
-    Raises:
-        UnsolvedError: it would take more steps.
-
     >>> uses, kills = [0b1, 0b10, 0], [0b10, 0b100, 0b1]
     >>> solve_backwards([[1, 2], [0], []], lambda node, after: uses[node] | (sum({*after}) & ~kills[node]), 0)
     [1, 3, 0]

@@ -65,11 +65,7 @@ class BodyReader(Struct, kw_only=True):
     _label: str = ""
 
     def read(self, start: int, end: int) -> Body:
-        """Read the text from ``start`` to ``end``, the body's braces left out.
-
-        Raises:
-            InputError: it is not PTX; the place is filled in.
-        """
+        """Read the text from ``start`` to ``end``, the body's braces left out."""
         self._line = self.first_line
         self._scope.variables.update((variable.name, variable) for variable in self.parameters)
         registers: list[tuple[str, ScalarType]] = []
@@ -212,9 +208,6 @@ def list_instruction_spans(text: str, start: int, end: int) -> tuple[tuple[int, 
 
 def read_prototype(text: str) -> Signature:
     """What an indirect call returns and takes, from ``(.param .b32 _) _ (.param .b32 _)``.
-
-    Raises:
-        InputError: it is none.
 
     >>> read_prototype("(.param .b32 _) _ (.param .b64 _, .param .align 4 .b8 _[12])")
     ((4,), (8, 12))

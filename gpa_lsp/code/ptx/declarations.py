@@ -36,9 +36,6 @@ def read_initial_value(text: str, kind: ScalarType, dimensions: tuple[int, ...])
 
     Args:
         text: what stands behind ``=``.
-
-    Raises:
-        InputError: it is none, or does not fit the variable.
     """
     stripped = text.strip()
     if not stripped:
@@ -277,9 +274,6 @@ def read_registers(text: str) -> tuple[ScalarType, int, list[tuple[str, int | No
 
     Returns:
         Type, elements of each (1, 2 or 4), and (name, count of a range or None).
-
-    Raises:
-        InputError: it is none.
     """
     head = read_head(text)
     if head.kind is None:
@@ -297,11 +291,7 @@ def read_registers(text: str) -> tuple[ScalarType, int, list[tuple[str, int | No
 
 
 def read_variables(text: str) -> list[PtxVariable]:
-    """Read a declaration of variables without its semicolon, parameters included; offsets are not set yet.
-
-    Raises:
-        InputError: it is none.
-    """
+    """Read a declaration of variables without its semicolon, parameters included; offsets are not set yet."""
     head = read_head(text)
     space = next((SPACES[word] for word in head.words if word in SPACES), None)
     if "reg" in head.words:
@@ -458,11 +448,7 @@ class FunctionHead(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def details(self) -> HeadDetails:
-        """Its parameters and limits, read when they are first looked at.
-
-        Raises:
-            InputError: they are not PTX; the place is filled in.
-        """
+        """Its parameters and limits, read when they are first looked at."""
         try:
             return read_head_details(self.text)
         except InputError as error:
@@ -483,9 +469,6 @@ def find_function_head(text: str, *, is_entry: bool, line: int) -> FunctionHead:
     Args:
         line: 1-based, where it begins.
 
-    Raises:
-        InputError: it is no head.
-
     >>> head = find_function_head("(.param .b32 out) half(.param .b32 a, .param .b64 b) .maxntid 128, 2", is_entry=False, line=1)
     >>> head.name, head.signature, [one.offset_bytes for one in head.details.parameters], head.details.max_threads
     ('half', ((4,), (4, 8)), [0, 8], 256)
@@ -495,9 +478,6 @@ def find_function_head(text: str, *, is_entry: bool, line: int) -> FunctionHead:
 
 def read_head_details(text: str) -> HeadDetails:
     """Read the parameters and limits in a head.
-
-    Raises:
-        InputError: it is no head.
 
     >>> read_head_details("pair() .explicitcluster .reqnctapercluster 2, 2, 1").cluster_blocks
     4

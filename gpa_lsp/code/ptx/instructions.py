@@ -135,11 +135,7 @@ class InstructionReader:
         chain: InlineChain | None,
         column: int,
     ) -> None:
-        """Read one instruction.
-
-        Raises:
-            InputError: an operand is none.
-        """
+        """Read one instruction."""
         form = self._forms.get(name)
         if form is None:
             form = self._forms[name] = read_opcode(name)
@@ -232,11 +228,7 @@ class InstructionReader:
         return found
 
     def resolve_targets(self) -> None:
-        """Fill in the targets of all branches and indirect calls that were read.
-
-        Raises:
-            InputError: a label stands nowhere, or at the end of the function; its place is filled in.
-        """
+        """Fill in the targets of all branches and indirect calls that were read."""
         for place, scope, label, line in self._waiting:
             instruction = self.instructions[place]
             try:

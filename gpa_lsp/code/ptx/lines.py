@@ -91,9 +91,6 @@ class LineReader:
         """The chain that a ``.loc`` gives what follows; None where it gives no line.
 
         Where it gives line 0 for inlined code, the place it was inlined at is what is left.
-
-        Raises:
-            InputError: it is none, or names a file that is not listed.
         """
         match = _LOC.match(directive)
         if match is None:

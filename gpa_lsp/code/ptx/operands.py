@@ -91,9 +91,6 @@ def _read_bits(digits: str, *, is_negative: bool) -> Immediate:
 def evaluate_constant(text: str) -> int | float:
     """The value of a constant expression, of literals and operators alone.
 
-    Raises:
-        InputError: it is none, is too long or nested too deeply, or divides by zero.
-
     >>> evaluate_constant("(1 << 4) + 6 / 4 * 2"), evaluate_constant("~0 & 0xff"), evaluate_constant("1 < 2 ? 7 : 8")
     (18, 255, 7)
     """
@@ -387,11 +384,7 @@ class OperandReader:
         self.module_names = module_names
 
     def read(self, text: str, scope: Scope) -> Operand | None:
-        """The operand; None for ``_``.
-
-        Raises:
-            InputError: it is none, or names something that is not declared.
-        """
+        """The operand; None for ``_``."""
         stripped = text.strip()
         if stripped == "_":
             return None

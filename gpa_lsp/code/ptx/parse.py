@@ -128,11 +128,7 @@ class ModuleReader:
         self._mentions: dict[str, frozenset[str]] = {}
 
     def read(self) -> PtxModule:
-        """Read it.
-
-        Raises:
-            InputError: it is not PTX; the place is filled in.
-        """
+        """Read it."""
         try:
             self._read_pieces()
         except InputError as error:

@@ -224,13 +224,7 @@ class Statements(NotedLaunches):
         """The nodes within one, and those of functions it calls."""
 
     def run(self, node: "Node", scope: Scope) -> None:
-        """Go through a statement.
-
-        Raises:
-            Returned: it ends the function.
-            Left: it ends the turn of a loop or the case it stands in.
-            Ended: enough was read.
-        """
+        """Go through a statement."""
         self.step()
         kind = node.type
         if kind == "return_statement":
@@ -273,11 +267,7 @@ class Statements(NotedLaunches):
             self._hidden[-1].setdefault(name, (name in scope.values, scope.values.get(name), scope.types.get(name)))
 
     def step(self) -> None:
-        """One more of what may be done.
-
-        Raises:
-            Ended: it is too much.
-        """
+        """One more of what may be done."""
         self._steps += 1
         if self._steps > _MOST_STEPS:
             raise Ended
