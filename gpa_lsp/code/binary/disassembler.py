@@ -18,7 +18,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Cubin, Instructions
 from gpa_lsp.code.binary.opcodes import UNDECODED, describe_mnemonic, list_pc_target_opcodes
@@ -155,11 +155,8 @@ def _read_texts(codes: Iterable[bytes], sm: int, cache: DisassemblyCache) -> dic
     return texts
 
 
-class _Decoded(NamedTuple):
-    """The text of an encoding, and its address in the run that decoded it where the text says one computed from the pc."""
-
-    text: str
-    address: int | None
+# The text of an encoding, and its address in the run that decoded it where the text says one computed from the pc
+_Decoded = tuple[str, int | None]
 
 
 def _decode_distinct(codes: Iterable[bytes], decode: Callable[[bytes], list[str]]) -> dict[bytes, _Decoded]:
@@ -170,7 +167,7 @@ def _decode_distinct(codes: Iterable[bytes], decode: Callable[[bytes], list[str]
     for words, texts in _run_batches(decode, _make_batches(distinct)):
         for number, (word, text) in enumerate(zip(words, texts, strict=True)):
             has_target = text.startswith("@") or text.startswith(starts_with_target)
-            decoded[word] = _Decoded(text, number * INSTRUCTION_BYTES if has_target else None)
+            decoded[word] = text, number * INSTRUCTION_BYTES if has_target else None
     return decoded
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import tomli
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, convert
 
 from gpa_lsp.code.binary.model import Flow
 
@@ -148,37 +147,14 @@ def describe_mnemonic(mnemonic: str) -> Opcode:
 
 
 def _build(name: str, entry: Mapping[str, Any], modifiers: Sequence[str]) -> Opcode:
+    rules = (rule for rule in entry.get("rules", ()) if _occur_in_order(rule["with"], modifiers))
     required = entry.get("relative")
-    opcode = replace(
-        Opcode(name=name, description=entry["says"]),
-        **_read_fields(entry),
-        has_pc_target=required is not None and all(one in modifiers for one in required),
-    )
-    for rule in entry.get("rules", ()):
-        if _occur_in_order(rule["with"], modifiers):
-            return replace(opcode, **_read_fields(rule))
-    return opcode
-
-
-def _read_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of :class:`Opcode` that a table or a rule names, in their own types."""
-    fields: dict[str, Any] = {key: entry[key] for key in ("results", "predicate_results") if key in entry}
-    if "widths" in entry:
-        fields["widths"] = tuple(entry["widths"])
-    if "flow" in entry:
-        fields["flow"] = Flow[entry["flow"].upper()]
-    if "descriptor" in entry:
-        fields["descriptor"] = Descriptor[entry["descriptor"].upper()]
-    kinds: tuple[tuple[str, type[Enum]], ...] = (
-        ("pipe", Pipe),
-        ("memory", MemorySpace),
-        ("access", Access),
-        ("synchronises", Synchronisation),
-        ("predicate_mask", MaskUse),
-        ("barrier", BarrierUse),
-    )
-    fields.update({key: kind(entry[key]) for key, kind in kinds if key in entry})
-    return fields
+    fields: dict[str, Any] = {**entry, **next(rules, {}), "name": name, "description": entry["says"]}
+    fields["has_pc_target"] = required is not None and all(one in modifiers for one in required)
+    for key, kind in (("flow", Flow), ("descriptor", Descriptor)):
+        if key in fields:
+            fields[key] = kind[fields[key].upper()].value
+    return convert(fields, Opcode)
 
 
 def _occur_in_order(wanted: Sequence[str], modifiers: Sequence[str]) -> bool:

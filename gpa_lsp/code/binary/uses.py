@@ -349,11 +349,8 @@ _PREDICATE_COUNT = 7
 _ALL_PREDICATES = (1 << _PREDICATE_COUNT) - 1
 
 
-class Uses(NamedTuple):
-    """Resource numbers an instruction uses, in the order of its operands, perhaps more than once; the guard is not among them."""
-
-    reads: list[int]
-    writes: list[int]
+# Resource numbers an instruction reads and writes, in the order of its operands, perhaps more than once; the guard is not among them
+Uses = tuple[list[int], list[int]]
 
 
 class OperandRole(NamedTuple):
@@ -386,7 +383,7 @@ class UseFinder:
 
         >>> from gpa_lsp.code.binary.opcodes import describe_mnemonic
         >>> UseFinder().find("IMAD.WIDE", describe_mnemonic("IMAD.WIDE"), ("R4", "R3", "R4", "R8"))
-        Uses(reads=[3, 4, 8, 9], writes=[4, 5])
+        ([3, 4, 8, 9], [4, 5])
         """
         table = self.operands
         operands = [table[token] for token in tokens]
@@ -407,7 +404,7 @@ class UseFinder:
                     writes += numbers
         if opcode.predicate_mask is not None:
             (reads if opcode.predicate_mask == MaskUse.READ else writes).extend(_expand_mask(tokens))
-        return Uses(reads, writes)
+        return reads, writes
 
     def find_written(self, mnemonic: str, opcode: Opcode, tokens: Sequence[str]) -> tuple[bool, ...]:
         """Which operands of an instruction are its results.

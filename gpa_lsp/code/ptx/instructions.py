@@ -2,26 +2,16 @@
 
 import re
 from collections.abc import Mapping
-from enum import Enum
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.declarations import FunctionHead, Signature
-from gpa_lsp.code.ptx.model import CallDetails, Guard, Operand, PtxInstruction, Register, Symbol
+from gpa_lsp.code.ptx.model import CallDetails, Operand, PtxInstruction, Register, Symbol
 from gpa_lsp.code.ptx.operands import OperandReader, Scope
 from gpa_lsp.code.ptx.scalar_types import TYPES, ScalarType
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.locations import InlineChain
-
-
-class Form(Enum):
-    """How the operands of an instruction are to be read."""
-
-    ORDINARY = "operands"
-    BRANCH = "label"
-    TABLE = "index and table of labels"
-    CALL = "call"
 
 
 class OpcodeForm(Struct, frozen=True, kw_only=True):
@@ -30,7 +20,6 @@ class OpcodeForm(Struct, frozen=True, kw_only=True):
     opcode: str  # the first word
     suffixes: tuple[str, ...]  # the words behind it
     types: tuple[ScalarType, ...]  # those suffixes that are types
-    form: Form  # how its operands are read
     has_result: bool  # the first operand is a result
 
 
@@ -42,26 +31,19 @@ def read_opcode(text: str) -> OpcodeForm:
     ('cvt', ('rn', 'f32', 's32'), ['F32', 'S32'], True)
     """
     opcode, *suffixes = text.split(".")
-    if opcode == "bra":
-        form = Form.BRANCH
-    elif opcode == "brx":
-        form = Form.TABLE
-    elif opcode == "call":
-        form = Form.CALL
-    else:
-        form = Form.ORDINARY
     return OpcodeForm(
         opcode=opcode,
         suffixes=tuple(suffixes),
         types=tuple(TYPES[word] for word in suffixes if word in TYPES),
-        form=form,
-        has_result=form is Form.ORDINARY and _has_result(opcode, suffixes),
+        has_result=_has_result(opcode, suffixes),
     )
 
 
+_JUMPS = {"bra": 1, "brx": 2}  # Operands of each: a label, or an index and a table of labels
 _NO_RESULT = frozenset({
-    "applypriority", "brkpt", "cp", "discard", "exit", "fence", "griddepcontrol", "membar", "nanosleep", "pmevent", "prefetch", "prefetchu",
-    "red", "ret", "setmaxnreg", "st", "stackrestore", "stmatrix", "sured", "sust", "tensormap", "trap",
+    "applypriority", "bra", "brkpt", "brx", "call", "cp", "discard", "exit", "fence", "griddepcontrol", "membar", "nanosleep",
+    "pmevent", "prefetch", "prefetchu", "red", "ret", "setmaxnreg", "st", "stackrestore", "stmatrix", "sured", "sust", "tensormap",
+    "trap",
 })  # fmt: skip
 # Instructions of which only some kinds give a result
 _WITH_RESULT = {
@@ -142,12 +124,12 @@ class InstructionReader:
         destinations: tuple[Operand, ...] = ()
         sources: tuple[Operand, ...] = ()
         call = None
-        if form.form is Form.ORDINARY:
-            destinations, sources = self._read_operands(form, rest, scope)
-        elif form.form is Form.CALL:
+        if form.opcode == "call":
             call = self._read_call(rest, scope, line)
+        elif form.opcode in _JUMPS:
+            sources = self._read_jump(form.opcode, rest, scope, line)
         else:
-            sources = self._read_jump(form, rest, scope, line)
+            destinations, sources = self._read_operands(form, rest, scope)
         text = " ".join(f"{name} {rest}".split())
         self.instructions.append(
             PtxInstruction(
@@ -166,17 +148,17 @@ class InstructionReader:
             )
         )
 
-    def _read_jump(self, form: OpcodeForm, rest: str, scope: Scope, line: int) -> tuple[Operand, ...]:
+    def _read_jump(self, opcode: str, rest: str, scope: Scope, line: int) -> tuple[Operand, ...]:
         """What a jump reads, its index in a table; its labels are looked for later."""
         parts = [part.strip() for part in rest.split(",")]
-        if len(parts) != (1 if form.form is Form.BRANCH else 2):
-            raise InputError(f"{form.opcode} {rest.strip()[:60]!r} has no target", remedy=_REMEDY)
+        if len(parts) != _JUMPS[opcode]:
+            raise InputError(f"{opcode} {rest.strip()[:60]!r} has no target", remedy=_REMEDY)
         self._waiting.append((len(self.instructions), scope, parts[-1], line))
-        return (self._require(parts[0], scope),) if form.form is Form.TABLE else ()
+        return (self._require(parts[0], scope),) if opcode == "brx" else ()
 
-    def _read_guard(self, guard: tuple[str, bool], scope: Scope) -> Guard:
+    def _read_guard(self, guard: tuple[str, bool], scope: Scope) -> Register:
         found = self._require(guard[0], scope)
-        return Guard(found.slot, guard[1])
+        return Register(found.slot, guard[1])
 
     def _require(self, text: str, scope: Scope) -> Register:
         found = self._operands.read(text, scope)

@@ -89,13 +89,6 @@ class TextureAddress(Struct, frozen=True):
 Operand = Register | Immediate | SpecialRegister | Symbol | Address | Vector | Pair | TextureAddress
 
 
-class Guard(Struct, frozen=True):
-    """``@%p`` or ``@!%p`` before an instruction."""
-
-    slot: int  # of the predicate
-    is_negated: bool  # True for ``!``
-
-
 class CallDetails(Struct, frozen=True, kw_only=True):
     """What a ``call`` says beyond its operands."""
 
@@ -121,7 +114,7 @@ class PtxInstruction(Struct, frozen=True, kw_only=True):
     # what it reads, in the order written; a store's address comes first. Branch targets are not operands, and those of a ``call`` stand in ``call``
     # alone.
     sources: tuple[Operand, ...]
-    guard: Guard | None  # None when it is executed by all
+    guard: Register | None  # None when it is executed by all
     target: int | None = None  # index of the instruction a ``bra`` goes to; None for all others
     targets: tuple[int, ...] = ()  # of a ``brx.idx``, in the order of its table
     call: CallDetails | None = None  # None but for ``call``

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.code.sources.host_inputs import OTHER, AssumedInputs
@@ -52,28 +51,18 @@ def find_assumed_launches(
         return known
     found = known
     for size in _SIZES:
-        read = _read_as_if(file, text, included, defined, size)
-        found = tuple(_merge(known, read.launches, read.inputs))
-        if not read.depends or all(_is_small(one, most_threads) for one in found):
+        launches, inputs, depends = _read_as_if(file, text, included, defined, size)
+        found = tuple(_merge(known, launches, inputs))
+        if not depends or all(_is_small(one, most_threads) for one in found):
             break
     return found
 
 
-class _Roles(Struct, frozen=True):
-    """What numbers that are read do to grids, by where they are read from."""
-
-    sizes: frozenset[str]  # a grid covers them, or by their names they are sizes
-    # each one more is a block more, as of the images of a batch, in grids that also cover sizes
-    counts: tuple[str, ...]
-    filters: tuple[str, ...]  # the larger they are, the smaller is a grid
-
-
-class _Read(Struct, frozen=True, kw_only=True):
-    """One walk through a text."""
-
-    launches: tuple[HostLaunch, ...]  # that it came to
-    inputs: tuple[tuple[str, Number], ...]  # what was read
-    depends: bool  # some of it says how large something is
+# What numbers that are read do to grids, by where they are read from: sizes, which a grid covers, or which are sizes by their names; counts, of which
+# each one more is a block more, as of the images of a batch, in grids that also cover sizes; and filters: the larger, the smaller is a grid.
+_Roles = tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]
+# One walk through a text: the launches that it came to, what was read, and whether some of it says how large something is
+_Read = tuple[tuple[HostLaunch, ...], tuple[tuple[str, Number], ...], bool]
 
 
 @lru_cache(maxsize=64)
@@ -81,13 +70,12 @@ def _read_as_if(
     file: str, text: str, included: tuple[tuple[str, str], ...], defined: tuple[str, ...], size: int
 ) -> _Read:
     """As if what says how large something is were of one size."""
-    roles = _find_roles(file, text, included, defined)
-    sizes = roles.sizes
-    values = dict.fromkeys(roles.counts, min(size, OTHER))
-    values |= dict.fromkeys(roles.filters, max(1, min(OTHER, size // _FILTER_SHARE)))
+    sizes, counts, filters = _find_roles(file, text, included, defined)
+    values = dict.fromkeys(counts, min(size, OTHER))
+    values |= dict.fromkeys(filters, max(1, min(OTHER, size // _FILTER_SHARE)))
     inputs = AssumedInputs(size=size, sizes=sizes, values=values)
     launches = read_launches(file, text, included, defined, inputs)
-    return _Read(launches=launches, inputs=inputs.describe(), depends=bool(sizes or values))
+    return launches, inputs.describe(), bool(sizes or values)
 
 
 @lru_cache(maxsize=16)
@@ -98,7 +86,7 @@ def _find_roles(file: str, text: str, included: tuple[tuple[str, str], ...], def
     named = inputs.find_sizes()
     whole = [source for source, value in inputs.given.items() if isinstance(value, int)]
     if not 1 < len(whole) <= _MOST_PROBED:
-        return _Roles(named, (), ())
+        return named, (), ()
 
     def count(changed: Mapping[str, int]) -> int:
         probe = AssumedInputs(sizes=frozenset(), values={**dict.fromkeys(whole, _PROBED), **changed})
@@ -112,7 +100,7 @@ def _find_roles(file: str, text: str, included: tuple[tuple[str, str], ...], def
     counts = tuple(source for source in shaping if count({**small, source: 1}) < count({**small, source: 2}))
     if len(counts) == len(shaping):
         counts = ()
-    return _Roles((named | set(shaping)).difference(counts, filters), counts, filters)
+    return (named | set(shaping)).difference(counts, filters), counts, filters
 
 
 def _count_threads(launch: HostLaunch) -> int:

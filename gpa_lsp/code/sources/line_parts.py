@@ -85,7 +85,8 @@ class _Parts(Struct):
             self._look_at_call(node)
         if kind in language.binary:
             self._look_at_operation(node)
-        if kind in language.floats and language.double_pattern and language.double_pattern.fullmatch(read_text(node)):
+        pattern = language.double_pattern if kind in language.floats else None
+        if pattern is not None and re.fullmatch(pattern, read_text(node)):
             self.doubles[read_text(node)] = None
         self.begins_loop = self.begins_loop or kind in language.loops
 

@@ -13,7 +13,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 import tomli
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from gpa_lsp.code.sources.directives import hide_directives
 
@@ -29,23 +29,23 @@ class Language(Struct, frozen=True, kw_only=True):
     name: str  # as in the table
     suffixes: tuple[str, ...]  # of file names, lower case
     module: str  # Python package of the grammar
-    subscripts: frozenset[str]  # node types of an indexed access
-    pointers: frozenset[str]  # node types of a pointer operation
-    dereference: str  # how a pointer operation begins that dereferences; empty where there is none
-    assignments: frozenset[str]  # node types of an assignment
-    compound: frozenset[str]  # of those, the ones that read what they write
-    compound_operator: str  # field whose text other than ``=`` says the same; empty where there is none
-    declarations: frozenset[str]  # node types of a variable with a value
-    binary: frozenset[str]  # node types of a binary operation
-    calls: frozenset[str]  # node types of a call
-    load_calls: frozenset[str]  # functions that load
-    store_calls: frozenset[str]  # functions that store
-    floats: frozenset[str]  # node types of a floating-point literal
+    subscripts: frozenset[str] = frozenset()  # node types of an indexed access
+    pointers: frozenset[str] = frozenset()  # node types of a pointer operation
+    dereference: str = ""  # how a pointer operation begins that dereferences; empty where there is none
+    assignments: frozenset[str] = frozenset()  # node types of an assignment
+    compound: frozenset[str] = frozenset()  # of those, the ones that read what they write
+    compound_operator: str = ""  # field whose text other than ``=`` says the same; empty where there is none
+    declarations: frozenset[str] = frozenset()  # node types of a variable with a value
+    binary: frozenset[str] = frozenset()  # node types of a binary operation
+    calls: frozenset[str] = frozenset()  # node types of a call
+    load_calls: frozenset[str] = frozenset()  # functions that load
+    store_calls: frozenset[str] = frozenset()  # functions that store
+    floats: frozenset[str] = frozenset()  # node types of a floating-point literal
     # what a double-precision literal looks like; None where literals say nothing about precision
-    double_pattern: re.Pattern[str] | None
-    loops: frozenset[str]  # node types of a loop
-    functions: frozenset[str]  # names of functions that look like arrays
-    has_pragmas: bool  # lines that begin with ``#pragma`` may stand anywhere, and are not part of the grammar
+    double_pattern: str | None = None
+    loops: frozenset[str] = frozenset()  # node types of a loop
+    functions: frozenset[str] = frozenset()  # names of functions that look like arrays
+    has_pragmas: bool = False  # lines that begin with ``#pragma`` may stand anywhere, and are not part of the grammar
 
 
 def find_language(file: str) -> Language | None:
@@ -76,28 +76,8 @@ def load_parser(language: Language) -> "Parser | None":
 @cache
 def _languages_by_suffix() -> dict[str, Language]:
     table = tomli.loads(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
-    found: dict[str, Language] = {}
-    for name, row in table.items():
-        sets = {key: frozenset(row.get(key, ())) for key in _SETS}
-        pattern = row.get("double_pattern")
-        language = Language(
-            name=name,
-            suffixes=tuple(row["suffixes"]),
-            module=row["module"],
-            dereference=row.get("dereference", ""),
-            compound_operator=row.get("compound_operator", ""),
-            double_pattern=re.compile(pattern) if pattern else None,
-            has_pragmas=row.get("has_pragmas", False),
-            **sets,
-        )
-        found.update(dict.fromkeys(language.suffixes, language))
-    return found
-
-
-_SETS = (
-    "subscripts", "pointers", "assignments", "compound", "declarations", "binary", "calls", "load_calls",
-    "store_calls", "floats", "loops", "functions",
-)  # fmt: skip
+    languages = [convert({**row, "name": name}, Language) for name, row in table.items()]
+    return {suffix: language for language in languages for suffix in language.suffixes}
 
 
 # Larger texts are not parsed: hardly anybody wrote them, and a hint is not worth the time

@@ -15,7 +15,7 @@ from msgspec import Struct
 from gpa_lsp.code.binary.driver_constants import DriverConstants, find_driver_constants
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow, Instructions, ResourceKind, encode_resource
 from gpa_lsp.code.binary.sass import Parts, take_apart
-from gpa_lsp.code.ptx.model import Address, Guard, Immediate, Operand, PtxModule, Register, SpecialRegister, Vector
+from gpa_lsp.code.ptx.model import Address, Immediate, Operand, PtxModule, Register, SpecialRegister, Vector
 from gpa_lsp.code.symbolic_accesses.statements import (
     LOADS,
     NONE,
@@ -131,14 +131,14 @@ class _Lifter:
         instructions = self._instructions
         guard = int(instructions.guard[row])
         self.statements.row = row
-        self.statements.guard = None if guard < 0 else Guard(guard, bool(instructions.guard_negated[row]))
+        self.statements.guard = None if guard < 0 else Register(guard, bool(instructions.guard_negated[row]))
         one = take_apart(instructions.texts[row])
         flow = int(instructions.flow[row])
         if flow == Flow.BRANCH:
             target = int(instructions.target[row])
             if target < 0 or any(_PREDICATE.fullmatch(operand) for operand in one.operands):
                 # A second condition beside the guard, or a target elsewhere: either way may be gone.
-                self.statements.guard = Guard(UNKNOWN_CONDITION, is_negated=False)
+                self.statements.guard = Register(UNKNOWN_CONDITION)
             if target < 0:
                 self.statements.write("exit")
             else:

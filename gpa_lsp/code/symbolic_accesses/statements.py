@@ -11,7 +11,6 @@ from gpa_lsp.code.binary.model import Flow, Instructions, ResourceKind, encode_r
 from gpa_lsp.code.binary.sass import take_apart
 from gpa_lsp.code.control_flow.graph import solve_backwards
 from gpa_lsp.code.ptx.model import (
-    Guard,
     Immediate,
     Operand,
     PtxFunction,
@@ -67,7 +66,7 @@ class _Statement(Struct, frozen=True):
     form: str
     destinations: tuple[Operand, ...]
     sources: tuple[Operand, ...]
-    guard: Guard | None
+    guard: Register | None
     row: int
     block: int | None
 
@@ -85,7 +84,7 @@ class Statements:
         self._starts: list[int] = []
         self._temporaries = 0
         self.row = 0
-        self.guard: Guard | None = None
+        self.guard: Register | None = None
 
     def begin_block(self, first: int) -> None:
         """What is written from here on can be jumped to."""

@@ -205,10 +205,10 @@ class RecordWriter(Struct, frozen=True):
     def _name(self, slot: int) -> str:
         return self.function.register_names[slot]
 
-    def _name_guard(self, guard: Guard) -> str:
+    def _name_guard(self, guard: Register) -> str:
         return f"{'!' if guard.is_negated else ''}{self._name(guard.slot)}"
 
-    def _write_condition(self, site: Site, guard: Guard | None) -> list[str]:
+    def _write_condition(self, site: Site, guard: Register | None) -> list[str]:
         """Which lanes access memory, where not all do that come there."""
         lines = []
         if guard is not None:
@@ -264,7 +264,7 @@ class RecordWriter(Struct, frozen=True):
         assert isinstance(stride, Register)
         return [f"cvt.u64.u32 {word}, {self._name(stride.slot)};"]
 
-    def _write_index(self, index: Operand, guard: Guard | None) -> list[str]:
+    def _write_index(self, index: Operand, guard: Register | None) -> list[str]:
         assert isinstance(index, Register)
         word = _LANE_WORDS[0]
         lines = [f"cvt.u64.u32 {word}, {self._name(index.slot)};"]
