@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import tomli
 from msgspec import Struct, convert
@@ -59,22 +59,6 @@ class Access(Enum):
     PREFETCH = "prefetch"
 
 
-class MaskUse(Enum):
-    """How an opcode uses the predicates that its mask operand names."""
-
-    READ = "read"
-    WRITE = "write"
-
-
-class BarrierUse(Enum):
-    """How an opcode uses its convergence barrier operand."""
-
-    READ = "read"
-    WRITE = "write"
-    BOTH = "both"
-    POSITION = "position"  # Written when it is the first operand, read otherwise
-
-
 class Synchronisation(Enum):
     """What an opcode makes the warp wait for, other than results."""
 
@@ -85,15 +69,12 @@ class Synchronisation(Enum):
     SLEEP = "sleep"  # Time, or its turn after other threads of the warp
 
 
-class Descriptor(Enum):
-    """Where the encoding names a memory descriptor that the text leaves out; the value is the lowest of its six bits.
-
-    Source: found by comparing the encodings of 370,000 accesses of sm_80, sm_86 and sm_89 with the uniform registers nvdisasm's life ranges
-    show them to read.
-    """
-
-    LOW = 32
-    HIGH = 64
+MaskUse = Literal["read", "write"]  # What an opcode does with the predicates that its mask operand names
+# What it does with its convergence barrier operand; by position it writes the barrier that is its first operand, and reads any other
+BarrierUse = Literal["read", "write", "both", "position"]
+# Which half of the encoding names a memory descriptor that the text leaves out. Source: found by comparing the encodings of 370,000 accesses of
+# sm_80, sm_86 and sm_89 with the uniform registers nvdisasm's life ranges show them to read.
+Descriptor = Literal["low", "high"]
 
 
 class Opcode(Struct, frozen=True, kw_only=True):
@@ -151,9 +132,8 @@ def _build(name: str, entry: Mapping[str, Any], modifiers: Sequence[str]) -> Opc
     required = entry.get("relative")
     fields: dict[str, Any] = {**entry, **next(rules, {}), "name": name, "description": entry["says"]}
     fields["has_pc_target"] = required is not None and all(one in modifiers for one in required)
-    for key, kind in (("flow", Flow), ("descriptor", Descriptor)):
-        if key in fields:
-            fields[key] = kind[fields[key].upper()].value
+    if "flow" in fields:
+        fields["flow"] = Flow[fields["flow"].upper()].value
     return convert(fields, Opcode)
 
 

@@ -250,10 +250,11 @@ def _add_descriptors(
     if not by_place:
         return rows, row_of
     descriptors = np.full(len(row_of), _NO_DESCRIPTOR, dtype=np.int64)
-    words = dict(zip((Descriptor.LOW, Descriptor.HIGH), split_words(code), strict=True))
+    low, high = split_words(code)
+    fields = {"low": low >> np.uint64(32), "high": high}  # the descriptor in the lowest bits
     for place, indexes in by_place.items():
         here = np.isin(row_of, indexes)
-        descriptors[here] = (words[place][here] >> np.uint64(place.value % 64)).astype(np.int64) & _NO_DESCRIPTOR
+        descriptors[here] = fields[place][here].astype(np.int64) & _NO_DESCRIPTOR
     hidden = np.flatnonzero(descriptors != _NO_DESCRIPTOR)
     pairs, pair_of = np.unique(row_of[hidden] << 6 | descriptors[hidden], return_inverse=True)
     split = row_of.copy()

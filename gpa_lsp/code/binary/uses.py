@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from gpa_lsp.code.binary.model import ResourceKind, encode_resource
-from gpa_lsp.code.binary.opcodes import BarrierUse, MaskUse, Opcode
+from gpa_lsp.code.binary.opcodes import BarrierUse, Opcode
 
 _KIND_OF_PREFIX = {
     "R": ResourceKind.REGISTER,
@@ -403,7 +403,7 @@ class UseFinder:
                 if is_written:
                     writes += numbers
         if opcode.predicate_mask is not None:
-            (reads if opcode.predicate_mask == MaskUse.READ else writes).extend(_expand_mask(tokens))
+            (reads if opcode.predicate_mask == "read" else writes).extend(_expand_mask(tokens))
         return reads, writes
 
     def find_written(self, mnemonic: str, opcode: Opcode, tokens: Sequence[str]) -> tuple[bool, ...]:
@@ -470,8 +470,8 @@ def _find_widths(mnemonic: str, opcode: Opcode, tokens: Sequence[str], operands:
 
 
 def _find_barrier_role(use: BarrierUse | None, position: int) -> OperandRole:
-    is_both = use == BarrierUse.BOTH
-    is_written = is_both or use == BarrierUse.WRITE or (use == BarrierUse.POSITION and position == 0)
+    is_both = use == "both"
+    is_written = is_both or use == "write" or (use == "position" and position == 0)
     return OperandRole(is_both or not is_written, is_written, 1)
 
 

@@ -247,13 +247,11 @@ class Evaluation(ABC):
 
     def _expand_call(self, name: str, nodes: "list[Node]", scope: Scope, depth: int) -> Value:
         """A macro with parameters, where it is an expression; else what is passed is evaluated."""
-        macro = self._host.functions[name]
-        given = {one: f"({read_text(node)})" for one, node in zip(macro.parameters, nodes, strict=False)}
-        body = _WORD.sub(lambda found: given.get(found.group(), found.group()), macro.body)
-        is_expression = (
-            len(given) == len(macro.parameters) == len(nodes) and "#" not in macro.body and "{" not in macro.body
-        )
-        if is_expression and ";" not in macro.body and name not in self._expanding:
+        parameters, text = self._host.functions[name]
+        given = {one: f"({read_text(node)})" for one, node in zip(parameters, nodes, strict=False)}
+        body = _WORD.sub(lambda found: given.get(found.group(), found.group()), text)
+        is_expression = len(given) == len(parameters) == len(nodes) and not any(mark in text for mark in "#{;")
+        if is_expression and name not in self._expanding:
             return self._expand(name, body, scope, depth)
         for child in nodes:
             self.value(child, scope, depth)

@@ -5,8 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from gpa_lsp.code.sources.cuda_functions import find_function_declarator, list_file_nodes, read_own_name
 from gpa_lsp.code.sources.host_evaluation import VECTOR
 from gpa_lsp.code.sources.host_noting import Ended, NotedLaunches, Passage, is_launch
@@ -65,12 +63,9 @@ class NeedsArguments(Exception):  # noqa: N818  (as above)
     """Without arguments the program ends at once."""
 
 
-class HostClass(Struct, frozen=True, kw_only=True):
-    """A class of the text."""
-
-    # (name, type as written with its stars, what it holds at first or None), in order
-    members: "tuple[tuple[str, str, Node | None], ...]"
-    methods: "Mapping[str, Node]"  # with a body, by name; the constructor among them, overloads left out
+# A class of the text: (name, type as written with its stars, what it holds at first or None) of its members, in order; and its methods with a body by
+# name, the constructor among them, overloads left out
+HostClass = tuple[tuple[tuple[str, str, "Node | None"], ...], Mapping[str, "Node"]]
 
 
 def find_classes(tree: SourceTree) -> dict[str, HostClass]:
@@ -85,9 +80,9 @@ def find_classes(tree: SourceTree) -> dict[str, HostClass]:
         if name in methods and declarator is not None and has_body and is_of_host(tree, node):
             methods[name].setdefault(read_own_name(declarator), []).append(node)
     return {
-        name: HostClass(
-            members=tuple(_list_members(body)),
-            methods={one: nodes[0] for one, nodes in methods[name].items() if len(nodes) == 1},
+        name: (
+            tuple(_list_members(body)),
+            {one: nodes[0] for one, nodes in methods[name].items() if len(nodes) == 1},
         )
         for name, body in bodies.items()
     }
@@ -159,26 +154,26 @@ class Statements(NotedLaunches):
 
     def open(self, record: Record) -> Scope:
         """The members of an object as names."""
-        types = {name: kind for name, kind, _ in self._classes[record.type].members}
+        types = {name: kind for name, kind, _ in self._classes[record.type][0]}
         return Scope(values=record.elements, types=types, outer=self._globals)
 
     def construct(self, kind: str, nodes: "Sequence[Node]", scope: Scope) -> Record | None:
         """An object as its constructor leaves it; None for what is no class of the text, or is given members and no arguments."""
         found = self._classes.get(kind)
-        if found is None or (kind not in found.methods and nodes):
+        if found is None or (kind not in found[1] and nodes):
             return None
         arguments = [self.value(one, scope) for one in nodes]
         return self.make(kind, arguments, scope, nodes)
 
     def make(self, kind: str, arguments: Sequence[Value], scope: Scope, nodes: "Sequence[Node]") -> Record:
         """An object of a class that the text has."""
-        found = self._classes[kind]
-        record = Record(kind, {name: Size(x=1) if one == "dim3" else None for name, one, _ in found.members})
+        members, methods = self._classes[kind]
+        record = Record(kind, {name: Size(x=1) if one == "dim3" else None for name, one, _ in members})
         inner = self.open(record)
-        for name, one, default in found.members:
+        for name, one, default in members:
             if default is not None:
                 record.elements[name] = self._begin_member(name, one, default, inner)
-        if kind in found.methods:
+        if kind in methods:
             self.enter_method(record, kind, arguments, scope, nodes)
         return record
 
@@ -204,7 +199,7 @@ class Statements(NotedLaunches):
     def find_method(self, held: Value, name: str) -> Record | None:
         """The object that a method of the text is called for."""
         known = self._classes.get(held.type) if isinstance(held, Record) else None
-        return held if isinstance(held, Record) and known is not None and name in known.methods else None
+        return held if isinstance(held, Record) and known is not None and name in known[1] else None
 
     def make_object(self, callee: "Node | None", name: str, nodes: "Sequence[Node]", scope: Scope) -> Record | None:
         """``C(…)`` and ``std::make_unique<C>(…)``."""
@@ -213,8 +208,8 @@ class Statements(NotedLaunches):
 
     def list_methods(self) -> "Iterator[tuple[str, Node]]":
         """The methods of all classes: ``C::m``."""
-        for kind, one in self._classes.items():
-            for name, node in one.methods.items():
+        for kind, (_, methods) in self._classes.items():
+            for name, node in methods.items():
                 yield f"{kind}::{name}", node
 
     # Statements

@@ -24,27 +24,21 @@ _MOST_CHARACTERS = 200_000  # That a text may grow by
 _QUOTED = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
 
-class MacroFunction(Struct, frozen=True, kw_only=True):
-    """A macro with parameters."""
-
-    parameters: tuple[str, ...]  # their names
-    body: str  # what it stands for
+MacroFunction = tuple[tuple[str, ...], str]  # The parameters of a macro, and what it stands for
 
 
 def expand_launching(text: str, macros: Mapping[str, MacroFunction]) -> str:
     r"""A text with the macros put in that launch something; what follows stays on its line.
 
-    >>> expand_launching("RUN(k,\n 2);\nx;", {"RUN": MacroFunction(parameters=("f", "n"), body="f<<<n, 32>>>()")})
+    >>> expand_launching("RUN(k,\n 2);\nx;", {"RUN": (("f", "n"), "f<<<n, 32>>>()")})
     'k<<<2, 32>>>()\n;\nx;'
     """
     launching: set[str] = set()
     for _ in range(_DEEPEST_MACRO):
         launching |= {
-            name
-            for name, one in macros.items()
-            if "<<<" in one.body or not launching.isdisjoint(_WORD.findall(one.body))
+            name for name, (_, body) in macros.items() if "<<<" in body or not launching.isdisjoint(_WORD.findall(body))
         }
-    chosen = {name: macros[name] for name in launching if not re.search(r"(?<!#)#(?!#)", macros[name].body)}
+    chosen = {name: macros[name] for name in launching if not re.search(r"(?<!#)#(?!#)", macros[name][1])}
     return _expand(text, chosen, _DEEPEST_MACRO, [_MOST_CHARACTERS]) if chosen else text
 
 
@@ -88,15 +82,15 @@ def _split(text: str, start: int) -> tuple[int, list[str]]:
     return len(text), arguments
 
 
-def _put_in(macro: "MacroFunction", arguments: list[str]) -> str | None:
+def _put_in(macro: MacroFunction, arguments: list[str]) -> str | None:
     """What a macro stands for; None where it is given another number of arguments than it has."""
-    parameters = macro.parameters
+    parameters, text = macro
     given = dict(zip(parameters, arguments, strict=False))
     if parameters[-1:] == ("...",):
         given["__VA_ARGS__"] = ", ".join(arguments[len(parameters) - 1 :])
     elif len(arguments) != len(parameters) and (parameters or arguments != [""]):
         return None
-    body = re.sub(r"\s*##\s*", "\x00", macro.body)
+    body = re.sub(r"\s*##\s*", "\x00", text)
     return _WORD.sub(lambda word: given.get(word.group(), word.group()), body.replace("\x00", " \x00 ")).replace(
         " \x00 ", ""
     )
@@ -235,7 +229,7 @@ class _Joining:
         name, parameters, body = found[1], found[2], found[3].strip()
         if parameters is not None:
             names = tuple(one.strip() for one in parameters[1:-1].split(",") if one.strip())
-            made = MacroFunction(parameters=names, body=body)
+            made = names, body
             self.functions[name] = made if is_certain and self.functions.get(name, made) == made else None
         else:
             self.macros[name] = body if is_certain and self.macros.get(name, body) == body else None

@@ -60,15 +60,8 @@ def _read_form(name: str) -> tuple[str, tuple[str, ...], tuple[ScalarType, ...]]
     return opcode, tuple(suffixes), tuple(_TYPES[word] for word in suffixes if word in _TYPES)
 
 
-class _Statement(Struct, frozen=True):
-    """An instruction whose target is not numbered yet."""
-
-    form: str
-    destinations: tuple[Operand, ...]
-    sources: tuple[Operand, ...]
-    guard: Register | None
-    row: int
-    block: int | None
+# An instruction whose target is not numbered yet: its name, what it writes and reads, its guard, its row in the machine code, the block it jumps to
+_Statement = tuple[str, tuple[Operand, ...], tuple[Operand, ...], Register | None, int, int | None]
 
 
 class Statements:
@@ -98,7 +91,7 @@ class Statements:
 
     def write(self, form: str, *sources: Operand, to: Sequence[Operand] = (), block: int | None = None) -> None:
         """One instruction."""
-        self._all.append(_Statement(form, tuple(to), sources, self.guard, self.row, block))
+        self._all.append((form, tuple(to), sources, self.guard, self.row, block))
 
     def compute(self, form: str, *sources: Operand) -> Register:
         """One instruction with a register of its own as its result."""
@@ -124,16 +117,16 @@ class Statements:
                 opcode=opcode,
                 suffixes=suffixes,
                 types=types,
-                destinations=one.destinations,
-                sources=one.sources,
-                guard=one.guard,
-                target=None if one.block is None else self._starts[one.block],
-                text=texts[one.row],
+                destinations=destinations,
+                sources=sources,
+                guard=guard,
+                target=None if block is None else self._starts[block],
+                text=texts[row],
                 text_line=0,
-                chain=find_chain(one.row),
+                chain=find_chain(row),
             )
-            for index, one in enumerate(self._all)
-            for opcode, suffixes, types in (_read_form(one.form),)
+            for index, (form, destinations, sources, guard, row, block) in enumerate(self._all)
+            for opcode, suffixes, types in (_read_form(form),)
         )
         function = PtxFunction(
             name=name,
