@@ -9,8 +9,11 @@ from gpa_lsp.foundation.errors import InputError
 # Tables of a file may name the same long string a million times, or chain every line to every other. A sound file stays far below a small
 # multiple of its own size; a reader that passes it stops with an error instead of filling the memory.
 
-# The remedy for what only a truncated or altered file can contain
-DAMAGED = "the file is damaged: take a fresh copy or build it again"
+
+def damaged(message: str, *, path: Path | None, place: str | None) -> InputError:
+    """An error of what only a truncated or altered file can contain."""
+    remedy = "the file is damaged: take a fresh copy or build it again"
+    return InputError(message, path=path, place=place, remedy=remedy)
 
 
 class Allowance:
@@ -44,9 +47,7 @@ class Allowance:
         """
         self._left -= amount
         if self._left < 0:
-            raise InputError(
-                "the table expands to many times its own size", path=self._path, place=self._place, remedy=DAMAGED
-            )
+            raise damaged("the table expands to many times its own size", path=self._path, place=self._place)
 
 
 _LONGEST_STRING_BYTES = 1 << 16
@@ -82,14 +83,10 @@ class StringTable:
         if known is not None:
             return known
         if not 0 <= offset < len(self._data):
-            raise InputError(
-                f"string offset 0x{offset:x} is outside the table", path=self._path, place=self._place, remedy=DAMAGED
-            )
+            raise damaged(f"string offset 0x{offset:x} is outside the table", path=self._path, place=self._place)
         end = self._data.find(b"\0", offset, offset + _LONGEST_STRING_BYTES)
         if end < 0:
-            raise InputError(
-                f"the string at 0x{offset:x} does not end", path=self._path, place=self._place, remedy=DAMAGED
-            )
+            raise damaged(f"the string at 0x{offset:x} does not end", path=self._path, place=self._place)
         self._allowance.spend(end - offset)
         text = self._data[offset:end].decode("utf-8", errors="backslashreplace")
         self._read[offset] = text
@@ -122,7 +119,7 @@ class ByteReader:
 
     def fail(self, message: str) -> InputError:
         """An error that names the present position."""
-        return InputError(message, path=self.path, place=f"{self.place} offset 0x{self.position:x}", remedy=DAMAGED)
+        return damaged(message, path=self.path, place=f"{self.place} offset 0x{self.position:x}")
 
     def take(self, count: int) -> bytes:
         """The next bytes."""

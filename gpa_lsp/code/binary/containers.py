@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from gpa_lsp.code.binary.byte_reader import DAMAGED, Allowance, FileBytes
+from gpa_lsp.code.binary.byte_reader import Allowance, FileBytes, damaged
 from gpa_lsp.code.binary.cubin import CUDA_MACHINE, OLDEST_ARCHITECTURE, read_architecture, read_cubin
 from gpa_lsp.code.binary.elf import ELF_MAGIC, HEADER_BYTES, NO_BITS, measure_elf, read_elf
 from gpa_lsp.code.binary.model import Cubin
@@ -135,7 +135,7 @@ def _read_entries(data: bytes | FileBytes, position: int, stop: int, path: Path 
 
 
 def _damaged(message: str, offset: int, path: Path | None) -> InputError:
-    return InputError(message, path=path, place=f"fat binary at offset 0x{offset:x}", remedy=DAMAGED)
+    return damaged(message, path=path, place=f"fat binary at offset 0x{offset:x}")
 
 
 _TOOL = "cuobjdump"

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.code.binary.byte_reader import DAMAGED, FileBytes, StringTable
+from gpa_lsp.code.binary.byte_reader import FileBytes, StringTable, damaged
 from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 from gpa_lsp.foundation.records import ColumnRecord
 
@@ -98,7 +98,7 @@ class ElfImage(ColumnRecord, frozen=True, kw_only=True):
             InputError: there is no such section.
         """
         if not 0 <= index < len(self.sections):
-            raise InputError(f"string table {index} does not exist", path=self.path, remedy=DAMAGED)
+            raise damaged(f"string table {index} does not exist", path=self.path, place=None)
         return StringTable(self.section_bytes(index), path=self.path, place=self.place(index))
 
     def read_symbols(self) -> npt.NDArray[np.void]:
@@ -156,7 +156,7 @@ def read_elf(data: bytes | FileBytes, *, path: Path | None = None) -> ElfImage:
     if data[:4] != ELF_MAGIC:
         raise InputError("this is not an ELF file", path=path, place="offset 0x0", remedy="give a cubin or a program")
     if len(data) < HEADER_BYTES:
-        raise InputError("the file ends inside its header", path=path, place="offset 0x0", remedy=DAMAGED)
+        raise damaged("the file ends inside its header", path=path, place="offset 0x0")
     if data[: len(ELF_64_LITTLE_ENDIAN)] != ELF_64_LITTLE_ENDIAN:
         raise UnsupportedInputError(
             "only 64-bit little-endian ELF files are read",
@@ -167,9 +167,7 @@ def read_elf(data: bytes | FileBytes, *, path: Path | None = None) -> ElfImage:
     header = _HEADER.unpack(data[:HEADER_BYTES])
     if header[5] + header[9] * header[10] > len(data) + _STRIPPED_BYTES:
         # Not read, but often the last thing in a cubin: what cuts them off tells that the file is cut.
-        raise InputError(
-            "the program headers reach past the end of the file", path=path, place="ELF header", remedy=DAMAGED
-        )
+        raise damaged("the program headers reach past the end of the file", path=path, place="ELF header")
     identification, kind, machine, table_start, flags = header[0], header[1], header[2], header[6], header[7]
     sections = _read_section_table(data, start=table_start, entry_bytes=header[11], count=header[12], path=path)
     names_index = int(sections[0]["link"]) if header[13] == _EXTENDED_INDEX and len(sections) else header[13]
@@ -208,17 +206,15 @@ def _read_section_table(
         return np.empty(0, dtype=SECTION_DTYPE)
     place = f"section table at 0x{start:x}"
     if entry_bytes != SECTION_DTYPE.itemsize:
-        raise InputError(f"section entries are {entry_bytes} bytes long", path=path, place=place, remedy=DAMAGED)
+        raise damaged(f"section entries are {entry_bytes} bytes long", path=path, place=place)
     if start + SECTION_DTYPE.itemsize > len(data):
-        raise InputError("the section table is outside the file", path=path, place=place, remedy=DAMAGED)
+        raise damaged("the section table is outside the file", path=path, place=place)
     if count == 0:
         # Files with 65,280 sections or more keep the number in the first entry's size.
         count = int(np.frombuffer(data[start : start + SECTION_DTYPE.itemsize], dtype=SECTION_DTYPE)[0]["size"])
     end = start + count * SECTION_DTYPE.itemsize
     if end > len(data):
-        raise InputError(
-            f"{count} sections do not fit into the file of {len(data)} bytes", path=path, place=place, remedy=DAMAGED
-        )
+        raise damaged(f"{count} sections do not fit into the file of {len(data)} bytes", path=path, place=place)
     sections = np.frombuffer(data[start:end], dtype=SECTION_DTYPE)
     size = np.uint64(len(data))
     # In unsigned arithmetic offset + size can wrap around, hence the subtraction from the file's size.
@@ -227,14 +223,13 @@ def _read_section_table(
     outside = np.flatnonzero(has_bits & (sections["size"] > room))
     if len(outside):
         wrong = sections[int(outside[0])]
-        raise InputError(
+        raise damaged(
             f"section {int(outside[0])} (offset 0x{int(wrong['offset']):x}, {int(wrong['size'])} bytes) reaches past the end of the file",
             path=path,
             place=place,
-            remedy=DAMAGED,
         )
     if int(sections["size"][has_bits].sum(dtype=np.float64)) > _MOST_OVERLAP * len(data):
-        raise InputError("the sections share the same bytes many times", path=path, place=place, remedy=DAMAGED)
+        raise damaged("the sections share the same bytes many times", path=path, place=place)
     return sections
 
 
@@ -244,7 +239,7 @@ def _read_section_names(
     if len(sections) == 0:
         return ()
     if not 0 < index < len(sections):
-        raise InputError(f"section {index} cannot hold the section names", path=path, place="header", remedy=DAMAGED)
+        raise damaged(f"section {index} cannot hold the section names", path=path, place="header")
     start = int(sections[index]["offset"])
     content = b"" if sections[index]["type"] == NO_BITS else bytes(data[start : start + int(sections[index]["size"])])
     strings = StringTable(content, path=path, place=f"section {index} (section names)")
@@ -352,9 +347,7 @@ def _add_branch_targets(targets: dict[int, tuple[int, ...]], payload: bytes, *, 
         pc_offset, _, count = _BRANCH_HEAD.unpack_from(payload, position)
         position += _BRANCH_HEAD.size
         if count > (len(payload) - position) // 4:
-            raise InputError(
-                f"the branch at 0x{pc_offset:x} claims {count} targets", path=path, place=place, remedy=DAMAGED
-            )
+            raise damaged(f"the branch at 0x{pc_offset:x} claims {count} targets", path=path, place=place)
         targets[pc_offset] = struct.unpack_from(f"<{count}I", payload, position)
         position += 4 * count
 
@@ -369,11 +362,10 @@ def walk_records(data: bytes, *, path: Path | None, place: str) -> Iterator[tupl
             yield attribute, value, b""
             continue
         if position + value > len(data):
-            raise InputError(
+            raise damaged(
                 f"attribute 0x{attribute:x} at offset 0x{position - _RECORD_HEAD.size:x} reaches past the end",
                 path=path,
                 place=place,
-                remedy=DAMAGED,
             )
         yield attribute, value, data[position : position + value]
         position += value

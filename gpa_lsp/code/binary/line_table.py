@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.code.binary.byte_reader import DAMAGED, Allowance, StringTable
+from gpa_lsp.code.binary.byte_reader import Allowance, StringTable, damaged
 from gpa_lsp.code.binary.cubin import LINE_SECTION
 from gpa_lsp.code.binary.elf import ElfImage, read_elf
 from gpa_lsp.code.binary.line_program import (
@@ -79,11 +79,10 @@ def _file_namer(elf: ElfImage, section: int) -> FileNamer:
         if key in known:
             return known[key]
         if not 0 < number <= len(unit.files):
-            raise InputError(
+            raise damaged(
                 f"file {number} is not in the table of {len(unit.files)}",
                 path=elf.path,
                 place=f"{place} offset 0x{unit.start:x}",
-                remedy=DAMAGED,
             )
         folder, name = unit.files[number - 1]
         allowance.spend(len(folder) + len(name))
@@ -115,7 +114,7 @@ class LineSection:
 
     def fail(self, message: str) -> InputError:
         """An error that names the section."""
-        return InputError(message, path=self.elf.path, place=self.place, remedy=DAMAGED)
+        return damaged(message, path=self.elf.path, place=self.place)
 
     def name_function(self, unit: LineUnit, offset: int) -> str | None:
         """The name of an inlined function; None where the table has no names."""

@@ -11,7 +11,7 @@ from gpa_lsp.code.ptx.declarations import FunctionHead, Signature, lay_out, read
 from gpa_lsp.code.ptx.instructions import InstructionReader, OpcodeForm
 from gpa_lsp.code.ptx.lines import LineReader
 from gpa_lsp.code.ptx.model import PtxInstruction, PtxVariable, Space
-from gpa_lsp.code.ptx.operands import OperandReader, Scope
+from gpa_lsp.code.ptx.operands import OperandReader, Scope, incomplete
 from gpa_lsp.code.ptx.scalar_types import ScalarType, align_up
 from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 from gpa_lsp.foundation.locations import InlineChain
@@ -128,7 +128,7 @@ class BodyReader(Struct, kw_only=True):
             else:
                 self._read_mark(kind or "", match, len(reader.instructions))
         if self._scope.parent is not None:
-            raise InputError("a brace is not closed", remedy="check that the PTX is complete")
+            raise incomplete("a brace is not closed")
 
     def _read_mark(self, kind: str, match: re.Match[str], next_instruction: int) -> None:
         if kind == "label":
@@ -144,7 +144,7 @@ class BodyReader(Struct, kw_only=True):
             self._scope = self._scope.open()
         elif kind == "close":
             if self._scope.parent is None:
-                raise InputError("a brace closes nothing", remedy="check that the PTX is complete")
+                raise incomplete("a brace closes nothing")
             self._scope = self._scope.parent
 
     def _read_declaration(self, name: str, rest: str) -> None:
@@ -214,7 +214,7 @@ def read_prototype(text: str) -> Signature:
     """
     match = _PROTOTYPE.fullmatch(text)
     if match is None:
-        raise InputError(f"{' '.join(text.split())[:60]!r} is not a prototype", remedy="check that the PTX is complete")
+        raise incomplete(f"{' '.join(text.split())[:60]!r} is not a prototype")
     sizes = []
     for group in (1, 2):
         parts = (match[group] or "").split(",")
@@ -229,4 +229,4 @@ def _count_blank_lines(text: str, place: int) -> int:
 
 def _refuse(text: str, place: int) -> InputError:
     shown = " ".join(text[place : place + 200].split())[:60]
-    return InputError(f"{shown!r} is not a PTX statement", remedy="check that the PTX is complete")
+    return incomplete(f"{shown!r} is not a PTX statement")

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import Immediate, PtxVariable, Space
-from gpa_lsp.code.ptx.operands import evaluate_constant, read_number
+from gpa_lsp.code.ptx.operands import evaluate_constant, incomplete, read_number
 from gpa_lsp.code.ptx.scalar_types import TYPES, ScalarType, align_up
 from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 
@@ -39,7 +39,7 @@ def read_initial_value(text: str, kind: ScalarType, dimensions: tuple[int, ...])
     """
     stripped = text.strip()
     if not stripped:
-        raise InputError("an initial value is missing", remedy="check that the PTX is complete")
+        raise incomplete("an initial value is missing")
     if not stripped.startswith("{"):
         return _pack([stripped], [0], kind)
     flat = _read_plain_list(stripped, kind, dimensions)
@@ -81,7 +81,7 @@ def _check_fit(count: int, dimensions: tuple[int, ...]) -> None:
     for size in dimensions or (1,):
         most *= size
     if most and count > most:
-        raise InputError(f"{count} initial values for {most} elements", remedy="check that the PTX is complete")
+        raise incomplete(f"{count} initial values for {most} elements")
 
 
 def _flatten(text: str, dimensions: tuple[int, ...]) -> tuple[list[str], list[int]]:
@@ -99,9 +99,7 @@ def _flatten(text: str, dimensions: tuple[int, ...]) -> tuple[list[str], list[in
         if mark == "{":
             starts.append(element)
             if len(starts) > min(len(dimensions), _DEEPEST_LIST):
-                raise InputError(
-                    "initial values are nested deeper than the array", remedy="check that the PTX is complete"
-                )
+                raise incomplete("initial values are nested deeper than the array")
         elif mark == "}":
             start = starts.pop()
             if starts:
@@ -111,9 +109,9 @@ def _flatten(text: str, dimensions: tuple[int, ...]) -> tuple[list[str], list[in
             places.append(element)
             element += strides[len(starts) - 1]
         if not starts and number + 1 < len(marks):
-            raise InputError("text follows the initial values", remedy="check that the PTX is complete")
+            raise incomplete("text follows the initial values")
     if starts:
-        raise InputError("the list of initial values does not end", remedy="check that the PTX is complete")
+        raise incomplete("the list of initial values does not end")
     if places:
         _check_fit(max(places) + 1, dimensions)
     return items, places
@@ -282,7 +280,7 @@ def read_registers(text: str) -> tuple[ScalarType, int, list[tuple[str, int | No
     for part in text[head.end :].split(","):
         match = _NAME.fullmatch(part)
         if match is None or match[3]:
-            raise InputError(f"{part.strip()[:60]!r} is not a register", remedy="check that the PTX is complete")
+            raise incomplete(f"{part.strip()[:60]!r} is not a register")
         count = evaluate_constant(match[2]) if match[2] else None
         if isinstance(count, float) or (count is not None and (count < 0 or head.elements > 1)):
             raise InputError(f"{part.strip()[:60]!r} is not a range of registers", remedy="write %r<COUNT>")
@@ -305,9 +303,7 @@ def read_variables(text: str) -> list[PtxVariable]:
     while place < len(text):
         match = _NAME.match(text, place)
         if match is None:
-            raise InputError(
-                f"{text[place : place + 60].strip()!r} is not a name", remedy="check that the PTX is complete"
-            )
+            raise incomplete(f"{text[place : place + 60].strip()!r} is not a name")
         dimensions = _read_dimensions(match[3])
         place = match.end()
         initial = None
@@ -317,9 +313,7 @@ def read_variables(text: str) -> list[PtxVariable]:
                 initial = read_initial_value(text[place + 1 : end], head.kind, _spread(dimensions, head.elements))
             place = end
         if text[place : place + 1] not in ("", ","):
-            raise InputError(
-                f"{text[place : place + 40]!r} after a declaration", remedy="check that the PTX is complete"
-            )
+            raise incomplete(f"{text[place : place + 40]!r} after a declaration")
         place += 1
         if match[2] is not None:
             raise UnsupportedInputError(
@@ -327,7 +321,7 @@ def read_variables(text: str) -> list[PtxVariable]:
             )
         found.append(_build(head, space, match[1], dimensions, initial))
     if not found:
-        raise InputError(f"{text.strip()[:60]!r} declares nothing", remedy="check that the PTX is complete")
+        raise incomplete(f"{text.strip()[:60]!r} declares nothing")
     return found
 
 
@@ -366,7 +360,7 @@ def _read_dimensions(text: str) -> tuple[int, ...]:
     for inner in _DIMENSION.findall(text):
         size = evaluate_constant(inner) if inner.strip() else 0
         if isinstance(size, float) or not 0 <= size <= _LARGEST_BYTES:
-            raise InputError(f"an array of {inner.strip()[:40]} elements", remedy="check that the PTX is complete")
+            raise incomplete(f"an array of {inner.strip()[:40]} elements")
         sizes.append(size)
     if len(sizes) > _MOST_DIMENSIONS:
         raise InputError(f"an array of {len(sizes)} dimensions", remedy="no compiler writes one")
@@ -498,9 +492,7 @@ def read_head_details(text: str) -> HeadDetails:
 def _match_head(text: str) -> re.Match[str]:
     match = _HEAD.match(text)
     if match is None:
-        raise InputError(
-            f"{' '.join(text.split())[:80]!r} is not a function header", remedy="check that the PTX is complete"
-        )
+        raise incomplete(f"{' '.join(text.split())[:80]!r} is not a function header")
     return match
 
 

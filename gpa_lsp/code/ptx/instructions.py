@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.declarations import FunctionHead, Signature
 from gpa_lsp.code.ptx.model import CallDetails, Operand, PtxInstruction, Register, Symbol
-from gpa_lsp.code.ptx.operands import OperandReader, Scope
+from gpa_lsp.code.ptx.operands import OperandReader, Scope, incomplete
 from gpa_lsp.code.ptx.scalar_types import TYPES, ScalarType
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.locations import InlineChain
@@ -67,7 +67,6 @@ def _has_result(opcode: str, suffixes: list[str]) -> bool:
 
 MOST_TEXT = 400  # Characters of an instruction that are kept
 
-_REMEDY = "check that the PTX is complete"
 
 _BRACKETED = re.compile(r"\s*+((?:[^,\[\]{}()]++|\[[^\[\]]*+\]|\{[^{}]*+\}|\([^()]*+\))*+)(?:,|\Z)")
 _CALL = re.compile(
@@ -152,7 +151,7 @@ class InstructionReader:
         """What a jump reads, its index in a table; its labels are looked for later."""
         parts = [part.strip() for part in rest.split(",")]
         if len(parts) != _JUMPS[opcode]:
-            raise InputError(f"{opcode} {rest.strip()[:60]!r} has no target", remedy=_REMEDY)
+            raise incomplete(f"{opcode} {rest.strip()[:60]!r} has no target")
         self._waiting.append((len(self.instructions), scope, parts[-1], line))
         return (self._require(parts[0], scope),) if opcode == "brx" else ()
 
@@ -189,7 +188,7 @@ class InstructionReader:
     def _read_call(self, rest: str, scope: Scope, line: int) -> CallDetails:
         match = _CALL.fullmatch(rest)
         if match is None:
-            raise InputError(f"call {' '.join(rest.split())[:80]!r} is not a call", remedy=_REMEDY)
+            raise incomplete(f"call {' '.join(rest.split())[:80]!r} is not a call")
         callee = self._operands.read(match[2], scope)
         lists = tuple(
             tuple(self._read_passed(part, scope) for part in (text or "").split(",") if part.strip())
@@ -200,13 +199,13 @@ class InstructionReader:
             self._waiting.append((len(self.instructions), scope, label, line))
             return CallDetails(callee=None, pointer=callee, results=lists[0], arguments=lists[1])
         if not isinstance(callee, Symbol) or callee.name not in self._heads:
-            raise InputError(f"{match[2][:80]!r} is not a function", remedy=_REMEDY)
+            raise incomplete(f"{match[2][:80]!r} is not a function")
         return CallDetails(callee=callee.name, pointer=None, results=lists[0], arguments=lists[1])
 
     def _read_passed(self, text: str, scope: Scope) -> Operand:
         found = self._operands.read(text, scope)
         if found is None:
-            raise InputError("a call passes nothing", remedy=_REMEDY)
+            raise incomplete("a call passes nothing")
         return found
 
     def resolve_targets(self) -> None:
@@ -228,7 +227,7 @@ class InstructionReader:
     def _find(self, label: str, scope: Scope) -> int:
         target = scope.find_label(label)
         if target is None:
-            raise InputError(f"there is no label {label[:60]!r} in scope", remedy=_REMEDY)
+            raise incomplete(f"there is no label {label[:60]!r} in scope")
         if target >= len(self.instructions):
             raise InputError(f"no instruction follows the label {label[:60]!r}", remedy="end the function with ret")
         return target
@@ -236,7 +235,7 @@ class InstructionReader:
     def _find_table(self, scope: Scope, label: str) -> tuple[int, ...]:
         table = scope.find_table(label)
         if table is None:
-            raise InputError(f"there is no .branchtargets {label[:60]!r} in scope", remedy=_REMEDY)
+            raise incomplete(f"there is no .branchtargets {label[:60]!r} in scope")
         home, labels = table
         key = (id(home), label)
         if key not in self._tables:
@@ -257,7 +256,7 @@ class InstructionReader:
             return table[1]
         signature = scope.find_prototype(label)
         if signature is None:
-            raise InputError(f"there is no prototype {label[:60]!r} in scope", remedy=_REMEDY)
+            raise incomplete(f"there is no prototype {label[:60]!r} in scope")
         if signature not in self._possible:
             self._possible[signature] = tuple(name for name, head in self._heads.items() if head.signature == signature)
         return self._possible[signature]
@@ -270,7 +269,7 @@ def _split_bracketed(text: str) -> list[str]:
     while place < len(text):
         match = _BRACKETED.match(text, place)
         if match is None or match.end() == place:
-            raise InputError(f"{' '.join(text.split())[:80]!r} are not operands", remedy=_REMEDY)
+            raise incomplete(f"{' '.join(text.split())[:80]!r} are not operands")
         parts.append(match[1].strip())
         place = match.end()
     return parts

@@ -7,6 +7,7 @@ place; the latest ``.loc`` of a place counts. Source: PTX ISA 9.0, sections 11.5
 import re
 from collections.abc import Mapping
 
+from gpa_lsp.code.ptx.operands import incomplete
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.locations import Frame, InlineChain, join_source_path
 
@@ -120,8 +121,6 @@ class LineReader:
         path = self._paths.get(number)
         if path is None:
             if number not in self._files:
-                raise InputError(
-                    f".loc names file {number}, which no .file lists", remedy="check that the PTX is complete"
-                )
+                raise incomplete(f".loc names file {number}, which no .file lists")
             path = self._paths[number] = join_source_path("", self._files[number])
         return (Frame(file=path, line=line, function=function), *outer)[:MOST_FRAMES]

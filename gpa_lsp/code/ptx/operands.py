@@ -39,6 +39,11 @@ _LEVELS = (
 )  # fmt: skip
 
 
+def incomplete(message: str) -> InputError:
+    """An error of a text that ends early, or was cut somewhere."""
+    return InputError(message, remedy="check that the PTX is complete")
+
+
 def read_number(text: str) -> Immediate | None:
     """A literal with an optional sign; None when the text is none.
 
@@ -506,7 +511,7 @@ class OperandReader:
             return Symbol(text)
         if text == "WARP_SZ":
             return Immediate(32)
-        raise InputError(f"{text[:80]!r} is not declared", remedy="check that the PTX is complete")
+        raise incomplete(f"{text[:80]!r} is not declared")
 
     def _parse_component(self, text: str, name: str, component: str, scope: Scope) -> Operand:
         slot = scope.find_register(name, self.registers)
@@ -516,7 +521,7 @@ class OperandReader:
             return Register(slot, False, component)
         if slot is None and component in COMPONENTS and name.startswith("%") and name[1:] in _VECTOR_REGISTERS:
             return SpecialRegister(name[1:], "xyzw"[COMPONENTS[component]])
-        raise InputError(f"{text[:80]!r} is not declared", remedy="check that the PTX is complete")
+        raise incomplete(f"{text[:80]!r} is not declared")
 
 
 def _require_integer(text: str) -> int:

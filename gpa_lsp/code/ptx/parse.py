@@ -19,6 +19,7 @@ from gpa_lsp.code.ptx.declarations import (
 from gpa_lsp.code.ptx.instructions import OpcodeForm
 from gpa_lsp.code.ptx.lines import DebugNames, LineReader
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, PtxVariable, Space
+from gpa_lsp.code.ptx.operands import incomplete
 from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 
 BODY_FIELDS = frozenset(Body.__struct_fields__)
@@ -85,7 +86,6 @@ _PIECE = re.compile(
 _HEAD_END = re.compile(r"[{;]")
 _BRACE = re.compile(r"\"[^\"\n]*+\"|[{}]")
 _MOST_FUNCTIONS = 100_000
-_REMEDY = "check that the PTX is complete"
 
 
 # A function's body in the text, its braces left out: its first character, the place behind its last one, and the line (from 1) of the first
@@ -172,7 +172,7 @@ class ModuleReader:
             if match is None:
                 rest = text[self._place : self._place + 4096].lstrip()
                 self._place = min(len(text), self._place + 4096) if not rest else text.index(rest[0], self._place)
-                raise InputError(f"{' '.join(rest.split())[:60]!r} is not part of a module", remedy=_REMEDY)
+                raise incomplete(f"{' '.join(rest.split())[:60]!r} is not part of a module")
             kind = match.lastgroup or ""
             self._place = match.start(kind)
             end = match.end()
@@ -210,7 +210,7 @@ class ModuleReader:
     def _add_alias(self, alias: str, name: str) -> None:
         head = self._heads.get(name)
         if head is None:
-            raise InputError(f"an alias of {name[:80]!r}, which is not declared", remedy=_REMEDY)
+            raise incomplete(f"an alias of {name[:80]!r}, which is not declared")
         self._heads[alias] = replace(head, name=alias)
         if name in self.bodies:
             self.bodies[alias] = self.bodies[name]
@@ -219,7 +219,7 @@ class ModuleReader:
         """Read a head and find its body; returns where the text goes on."""
         match = _HEAD_END.search(self.text, start)
         if match is None:
-            raise InputError("a function has neither a body nor a semicolon", remedy=_REMEDY)
+            raise incomplete("a function has neither a body nor a semicolon")
         line = self._count_lines(self._place)
         head = find_function_head(self.text[start : match.start()], is_entry=is_entry, line=line)
         if match[0] == ";":
@@ -245,7 +245,7 @@ class ModuleReader:
                 depth -= 1
                 if depth == 0:
                     return match.end()
-        raise InputError("a brace is not closed", remedy=_REMEDY)
+        raise incomplete("a brace is not closed")
 
     def _read_head(self, name: str) -> HeadDetails:
         try:
