@@ -323,7 +323,7 @@ class ProfiledSources:
         if cubin is None:
             return {}
         if cubin.sha256 not in self._stamps:
-            from gpa_lsp.code.binary.source_stamps import (
+            from gpa_lsp.code.binary.line_table import (
                 read_source_stamps,  # a report that is kept needs no line tables
             )
 

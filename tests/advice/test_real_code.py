@@ -19,6 +19,7 @@ from gpa_lsp.kernel.dataflow.staged_copies import find_staged_copies
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.model import RuleResult, RuleSpeedup
 from tests.advice.blamed_by_hand import blame_by_hand, write_subject
+from tests.control_flow.divergence_regions import list_divergence_regions
 from tests.pairs.made_up_profile import FIXTURES, Circumstances, make_up_kernel
 from tests.rows.written import write_kernel
 
@@ -148,8 +149,8 @@ def test_in_real_code_the_sides_are_what_lies_between_the_branch_and_the_meeting
     path = FIXTURES / "cubins" / architecture / "branch_divergence_original.cubin"
     subject = blame_by_hand(make_up_kernel(path, Circumstances(lanes=16)), {})
     found = match("branch_divergence", subject)
-    graph = subject.rows.functions[0].graph
-    (meeting,) = graph.divergence_regions
+    graph, instructions = subject.rows.functions[0].graph, subject.rows.functions[0].instructions
+    (meeting,) = list_divergence_regions(instructions, graph)
     inside = {use for region in found.regions for hotspot in region.hotspots if (use := hotspot.use_row) is not None}
     assert inside
     assert all(meeting.set_instruction < row < graph.first_instruction[meeting.target_block] for row in inside)
@@ -201,10 +202,11 @@ def test_late_code_is_named_by_what_it_waits_for(cause, named):
 @pytest.mark.parametrize(("role", "is_late"), [("original", True), ("improved", False)])
 def test_in_real_code_the_work_of_the_first_warp_is_found(architecture, role, is_late):
     path = FIXTURES / "cubins" / architecture / f"barrier_imbalance_{role}.cubin"
-    graph = make_up_kernel(path, Circumstances()).functions[0].graph
+    function = make_up_kernel(path, Circumstances()).functions[0]
+    graph, instructions = function.graph, function.instructions
     skipped = [
         row
-        for region in graph.divergence_regions
+        for region in list_divergence_regions(instructions, graph)
         for row in range(region.set_instruction + 2, int(graph.first_instruction[region.target_block]) - 1)
     ]
     kernel = make_up_kernel(

@@ -151,4 +151,4 @@ def _make_columns(rows: Sequence[_ControlRow]) -> ControlCodes:
 
 
 def _refuse(message: str, number: int) -> InputError:
-    return InputError(message, place=f"line {number}", remedy="see gpa_lsp/code/binary/listing.py for the notation")
+    return InputError(message, place=f"line {number}", remedy="see tests/binary/listing.py for the notation")

@@ -5,6 +5,7 @@ import pytest
 
 from gpa_lsp.code.binary.model import ResourceKind, encode_resource
 from gpa_lsp.kernel.dataflow.accesses import RegisterWriters
+from tests.binary.listing import parse_listing
 
 CODE = parse_listing("""
 MOV R9, 0x10

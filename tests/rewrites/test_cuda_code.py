@@ -4,6 +4,7 @@ import pytest
 
 from gpa_lsp.code.sources.cuda_declarations import (
     Names,
+    ValueType,
     list_words,
     read_file_names,
     read_macros,
@@ -21,7 +22,6 @@ from gpa_lsp.code.sources.cuda_functions import (
     has_internal_linkage,
     has_own_headers,
 )
-from gpa_lsp.code.sources.cuda_declarations import ValueType, read_number
 from gpa_lsp.code.sources.trees import SourceTree, read_text, read_tree, walk
 from gpa_lsp.diagnosis.rewrites.code import ExpressionTypes, load_known_functions
 from gpa_lsp.diagnosis.rewrites.cuda_loops import LOOPS, find_loops_beginning, find_unroll_pragma, is_constant

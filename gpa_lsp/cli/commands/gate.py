@@ -231,7 +231,7 @@ def _read_codes(path: Path) -> "Sequence[Cubin]":
 
 def _find_code(codes: "Sequence[Sequence[Cubin]]", kernel: "KernelReport") -> "KernelFindings | None":
     """What the code of a kernel says; None where none, or more than one, is at hand."""
-    from gpa_lsp.code.binary.compiled_limits import read_compiled_limits
+    from gpa_lsp.code.binary.cubin import read_compiled_limits
     from gpa_lsp.diagnosis.advice.find_statics import find_static_findings
     from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin, KnownBlock
     from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels

@@ -31,22 +31,17 @@ from gpa_lsp.foundation.processes.time_limits import TimeLimits, run_limited
 # nvdisasm takes 0.2 to 0.3 seconds to start, whatever the size of the code, so its text is kept: one compressed entry per function, named by a
 # digest of everything the text depends on.
 
-DEFAULT_LIMIT_BYTES = 256 << 20
+_LIMIT_BYTES = 256 << 20  # Above it, the entries used least recently are removed
 
 _FORMAT = 2
 _LONGEST_ROW_BYTES = 1024
 
 
 class DisassemblyCache:
-    """A folder of disassembled functions.
+    """A folder of disassembled functions, created when something is stored."""
 
-    Args:
-        folder: created when something is stored.
-        limit_bytes: above it, the entries used least recently are removed.
-    """
-
-    def __init__(self, folder: Path, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
-        self.files = KeptFiles(folder, limit_bytes=limit_bytes)
+    def __init__(self, folder: Path) -> None:
+        self.files = KeptFiles(folder, limit_bytes=_LIMIT_BYTES)
 
     def load(self, key: str, count: int) -> list[str] | None:
         """The ``count`` texts stored under a key; None when there is no sound entry."""

@@ -1,22 +1,17 @@
 """From a decoded function to its :class:`~gpa_lsp.code.control_flow.model.FlowGraph`."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow, Function, Instructions, LineTable, ResourceKind
-from gpa_lsp.code.control_flow.build import (
-    InstructionFlow,
-    ProcedureStart,
-    find_blocks,
-    find_flow,
-    find_procedure_starts,
-)
 from gpa_lsp.code.control_flow.graph import LoopForest, RootedGraph, reverse_edges
-from gpa_lsp.code.control_flow.model import Blocks, CallSite, DivergenceRegion, FlowGraph, Loop, LoopLines, Procedure
+from gpa_lsp.code.control_flow.model import Blocks, CallSite, EdgeKind, FlowGraph, Loop, LoopLines, Procedure
+from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.foundation.errors import Problem, ProblemSeverity
 from gpa_lsp.foundation.locations import Frame, InlineChain
 from gpa_lsp.foundation.ownership import choose_frame, find_library_frame

@@ -381,10 +381,10 @@ def _find_end(text: str, start: int) -> int:
     return len(text)
 
 
-def lay_out(variables: Iterable[PtxVariable], start: int = 0) -> tuple[tuple[PtxVariable, ...], int]:
+def lay_out(variables: Iterable[PtxVariable]) -> tuple[tuple[PtxVariable, ...], int]:
     """Give each its offset, aligned as declared."""
     placed = []
-    offset = start
+    offset = 0
     for variable in variables:
         offset = align_up(offset, variable.alignment_bytes)
         placed.append(replace(variable, offset_bytes=offset) if offset else variable)

@@ -18,7 +18,7 @@ from gpa_lsp.code.sources.cuda_functions import (
     find_functions_on_lines,
     list_file_nodes,
 )
-from gpa_lsp.code.sources.trees import MOST_NODES, SourceTree, list_ancestors, read_text, read_tree
+from gpa_lsp.code.sources.trees import MOST_NODES, SourceTree, find_nodes_at, list_ancestors, read_text, read_tree
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -295,19 +295,12 @@ def read_file_names(tree: SourceTree) -> Mapping[str, tuple[Declaration, ...]]:
 def read_macros(tree: SourceTree) -> Mapping[str, str]:
     """Every name the file defines as a macro, wherever it does, and what it stands for (all its definitions, where there are several)."""
     found: dict[str, str] = {}
-    position = tree.content.find(b"define")
-    while position >= 0:
-        node = tree.root.descendant_for_byte_range(position, position + 6)
-        macro = (
-            None
-            if node is None
-            else next((one for one in (node, *list_ancestors(node)) if "preproc" in one.type), None)
-        )
+    for node in find_nodes_at(tree, b"define"):
+        macro = next((one for one in (node, *list_ancestors(node)) if "preproc" in one.type), None)
         macro = macro.parent if macro is not None and macro.type == "preproc_directive" else macro
         if macro is not None and macro.type in ("preproc_def", "preproc_function_def"):
             name = read_text(macro.child_by_field_name("name"))
             found[name] = f"{found.get(name, '')} {read_text(macro.child_by_field_name('value')).strip()}".strip()
-        position = tree.content.find(b"define", position + 6)
     return found
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from gpa_lsp.code.sources.trees import SourceTree, list_ancestors, read_text, walk, walk_lines
+from gpa_lsp.code.sources.trees import SourceTree, find_nodes_at, list_ancestors, read_text, walk, walk_lines
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -185,17 +185,12 @@ def has_internal_linkage(function: CudaFunction) -> bool:
 
 def find_kernel_calls(tree: SourceTree, name: str) -> Iterator["Node"]:
     """Launches of a kernel in the same file, ``name<<<…>>>(…)``."""
-    position = tree.content.find(b"<<<")
-    while position >= 0:
-        node = tree.root.descendant_for_byte_range(position, position + 3)
-        call = (
-            None if node is None else next((one for one in list_ancestors(node) if one.type == "call_expression"), None)
-        )
+    for node in find_nodes_at(tree, b"<<<"):
+        call = next((one for one in list_ancestors(node) if one.type == "call_expression"), None)
         if call is not None and name in {
             read_text(one) for one in walk(call.children[0], most=100) if one.child_count == 0
         }:
             yield call
-        position = tree.content.find(b"<<<", position + 3)
 
 
 def find_parameter(tree: SourceTree, name: str, index: int) -> "Node | None":
@@ -222,12 +217,8 @@ def has_own_headers(tree: SourceTree) -> bool:
 
 def is_kept_as_value(tree: SourceTree, name: str) -> bool:
     """The file gives a function's name to a variable, so that its type is written down there, too."""
-    wanted = name.encode()
-    position = tree.content.find(wanted)
-    while position >= 0:
-        node = tree.root.descendant_for_byte_range(position, position + len(wanted))
-        around = None if node is None or read_text(node) != name else node.parent
+    for node in find_nodes_at(tree, name.encode()):
+        around = node.parent if read_text(node) == name else None
         if around is not None and around.type in _KEEPING and around.child_by_field_name("declarator") != node:
             return True
-        position = tree.content.find(wanted, position + len(wanted))
     return False

@@ -180,6 +180,16 @@ def walk(root: "Node", most: int = MOST_NODES) -> Iterator["Node"]:
         stack.extend(reversed(node.named_children))
 
 
+def find_nodes_at(tree: SourceTree, letters: bytes) -> Iterator["Node"]:
+    """The smallest node at each place where some letters stand, in the order of the text."""
+    position = tree.content.find(letters)
+    while position >= 0:
+        node = tree.root.descendant_for_byte_range(position, position + len(letters))
+        if node is not None:
+            yield node
+        position = tree.content.find(letters, position + len(letters))
+
+
 def walk_lines(root: "Node", lines: Collection[int]) -> Iterator["Node"]:
     """Nodes that begin on some lines (1-based), outermost first and in the order of the text. Other lines are passed over as a whole."""
     rows = sorted({line - 1 for line in lines})

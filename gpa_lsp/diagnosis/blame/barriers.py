@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from gpa_lsp.code.binary.model import ControlCodes
-from gpa_lsp.code.binary.sass import instruction_at
+from gpa_lsp.code.binary.sass import read_operands
 from gpa_lsp.diagnosis.blame.view import FunctionView
 
 SCOREBOARD_COUNT = 6

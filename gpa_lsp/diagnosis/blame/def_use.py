@@ -18,6 +18,7 @@ from msgspec import Struct
 from gpa_lsp.code.binary.model import Instructions, ResourceKind, ResourceLists
 from gpa_lsp.code.binary.opcodes import Synchronisation, describe_mnemonic
 from gpa_lsp.code.binary.sass import read_operands
+from gpa_lsp.code.binary.uses import OperandKind, parse_operand
 from gpa_lsp.diagnosis.blame.barriers import SCOREBOARD_COUNT, find_dependency_barriers
 from gpa_lsp.diagnosis.blame.view import FunctionView
 from gpa_lsp.foundation.distinct import find_distinct

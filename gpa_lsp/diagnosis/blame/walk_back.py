@@ -22,6 +22,7 @@ from msgspec import Struct
 from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Opcode, Synchronisation
 from gpa_lsp.code.binary.sass import read_operands
+from gpa_lsp.code.binary.uses import OperandKind, parse_operand
 from gpa_lsp.diagnosis.blame.edges import (
     Causes,
     blame_themselves,

@@ -11,25 +11,26 @@ from typing import TYPE_CHECKING
 import tomli
 from msgspec import Struct, field
 
-from gpa_lsp.code.sources.cuda_declarations import Names, read_names
+from gpa_lsp.code.sources.cuda_declarations import (
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    UNKNOWN,
+    VECTOR_ELEMENTS,
+    Names,
+    Scalar,
+    ValueType,
+    read_descriptor,
+    read_names,
+    read_number,
+    read_scalar,
+)
 from gpa_lsp.code.sources.cuda_functions import (
     CudaFunction,
     find_function_around,
     find_function_names,
     find_functions_on_lines,
     find_kernels,
-)
-from gpa_lsp.code.sources.cuda_values import (
-    DOUBLE,
-    FLOAT,
-    INTEGER,
-    UNKNOWN,
-    VECTOR_ELEMENTS,
-    Scalar,
-    ValueType,
-    read_descriptor,
-    read_number,
-    read_scalar,
 )
 from gpa_lsp.code.sources.trees import SourceTree, is_sound, list_ancestors, read_text, walk_lines
 from gpa_lsp.diagnosis.rewrites.model import Site

@@ -13,12 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gpa_lsp.code.binary.model import Flow, ResourceKind, encode_resource
-from gpa_lsp.code.binary.opcodes import MaskUse, describe_mnemonic
-from gpa_lsp.code.binary.uses import FILE_SIZES, RegisterGroup, find_registers
-from gpa_lsp.code.binary.uses import OperandRole, find_roles
-from gpa_lsp.editor.sass.library import SassDocument
 from gpa_lsp.code.binary.opcodes import describe_mnemonic
-from gpa_lsp.code.binary.uses import RegisterGroup, find_registers
+from gpa_lsp.code.binary.uses import FILE_SIZES, OperandRole, RegisterGroup, find_registers, find_roles
+from gpa_lsp.editor.sass.library import SassDocument
 
 _SEPARATOR = ", "
 _WITH_TARGET = (Flow.BRANCH, Flow.CALL, Flow.BARRIER_SET)
@@ -193,7 +190,7 @@ def list_values(text: str) -> tuple[OperandValue, ...]:
     opcode = describe_mnemonic(mnemonic)
     roles = find_roles(mnemonic, opcode, [token.strip() for token in tokens])
     places = list(_place_tokens(tokens, end + 1, roles))
-    writes_mask = opcode.predicate_mask is MaskUse.WRITE
+    writes_mask = opcode.predicate_mask == "write"
     values = []
     for span in list_operands(text):
         if span.end <= guard:

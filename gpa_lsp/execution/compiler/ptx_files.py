@@ -10,12 +10,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from gpa_lsp.code.binary.containers import read_built_ptx
-from gpa_lsp.code.binary.containers import find_cubins
+from gpa_lsp.code.binary.byte_reader import FileBytes
+from gpa_lsp.code.binary.containers import find_cubins, read_built_ptx
 from gpa_lsp.code.binary.embedded_ptx import read_embedded_ptx
-from gpa_lsp.code.binary.byte_reader import FileBytes
 from gpa_lsp.code.binary.model import Cubin
-from gpa_lsp.code.binary.byte_reader import FileBytes
 from gpa_lsp.code.binary.tool_location import find_tool
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompiledUnit, CompilerKind
 from gpa_lsp.foundation.errors import InputError, ToolError, UnsupportedInputError

@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import (
     Address,
-    Guard,
     Immediate,
     Operand,
     PtxFunction,

@@ -11,9 +11,13 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.blocks import find_blocks
 from gpa_lsp.code.ptx.model import Address, CallDetails, PtxFunction, PtxInstruction, PtxModule, Space
-from gpa_lsp.code.ptx.static_instructions import list_reachable
-from gpa_lsp.code.ptx.parse import FunctionText, ModuleStatements, find_statements
-from gpa_lsp.code.ptx.static_instructions import count_bytes_per_lane, describe_instruction, list_static_instructions
+from gpa_lsp.code.ptx.parse import FunctionText, find_statements
+from gpa_lsp.code.ptx.static_instructions import (
+    count_bytes_per_lane,
+    describe_instruction,
+    list_reachable,
+    list_static_instructions,
+)
 from gpa_lsp.execution.emulator.operations.matrix_layouts import matrix_addresses
 from gpa_lsp.execution.instrumentation.code import (
     BLOCKS,

@@ -8,8 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from gpa_lsp.code.binary.cubin import Symbols
-from gpa_lsp.code.binary.elf import NO_BITS, ElfImage, read_elf
-from gpa_lsp.code.binary.elf_attributes import Attribute, walk_records
+from gpa_lsp.code.binary.elf import NO_BITS, Attribute, ElfImage, read_elf, walk_records
 from gpa_lsp.code.binary.model import Cubin
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, PtxVariable, Space
 from gpa_lsp.code.ptx.parse import parse_ptx

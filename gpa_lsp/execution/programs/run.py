@@ -17,8 +17,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gpa_lsp.code.binary.byte_reader import FileBytes
 from gpa_lsp.code.binary.elf import ELF_MAGIC, SYMBOL_DTYPE, ElfImage, read_elf
-from gpa_lsp.code.binary.file_bytes import FileBytes
 from gpa_lsp.code.binary.linkage_names import demangle
 from gpa_lsp.execution.programs.library import (
     CudaHeaders,

@@ -14,12 +14,9 @@ from gpa_lsp.code.binary.linkage_names import find_bare_name
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, PtxVariable, Space
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.static_instructions import list_reachable
 from gpa_lsp.execution.compiler.ptx_files import read_build
 from gpa_lsp.execution.launches.model import FIRST_ADDRESS, MOST_SPAN_BYTES, MovedMemory, TextureInput
-from gpa_lsp.code.ptx.static_instructions import list_reachable
-from gpa_lsp.execution.compiler.builds import read_build
-from gpa_lsp.execution.launches.model import FIRST_ADDRESS, MOST_SPAN_BYTES, TextureInput
-from gpa_lsp.execution.launches.moved_memory import MovedMemory
 from gpa_lsp.execution.launches.pointer_uses import PointerUse, find_pointer_uses
 from gpa_lsp.execution.launches.write_recording import Recording, hold_addresses, write_recording
 from gpa_lsp.execution.programs.loaded_code import place_image, read_sources

@@ -10,9 +10,8 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.code.binary.opcodes import describe_mnemonic
-from gpa_lsp.code.binary.operands import OperandKind, parse_operand
 from gpa_lsp.code.binary.sass import read_mnemonic, read_operands
-from gpa_lsp.code.binary.uses import find_roles
+from gpa_lsp.code.binary.uses import OperandKind, find_roles, parse_operand
 from gpa_lsp.diagnosis.analyses.mix import find_pipe
 from gpa_lsp.execution.simulator.machine import SmModel
 from gpa_lsp.execution.simulator.reasons import MIO_THROTTLE, TEX_THROTTLE

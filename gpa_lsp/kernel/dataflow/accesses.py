@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.model import Flow, Instructions, ResourceKind
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Synchronisation, describe_mnemonic
-from gpa_lsp.code.binary.uses import OperandKind, parse_operand
 from gpa_lsp.code.binary.sass import split_operands
+from gpa_lsp.code.binary.uses import OperandKind, parse_operand
 from gpa_lsp.code.control_flow.model import FlowGraph
 from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.foundation.records import ColumnRecord

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.code.binary.control_code import NO_BARRIER
-from gpa_lsp.code.binary.model import ResourceKind
+from gpa_lsp.code.binary.model import NO_BARRIER, ResourceKind
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Pipe
 from gpa_lsp.code.binary.sass import read_operands
 from gpa_lsp.code.binary.uses import OperandKind, parse_operand

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.model import Instructions, ResourceKind
 from gpa_lsp.code.binary.opcodes import MemorySpace, Opcode, Pipe
-from gpa_lsp.code.binary.sass import instruction_at
+from gpa_lsp.code.binary.sass import take_apart
 from gpa_lsp.code.control_flow.model import FlowGraph, Loop
 from gpa_lsp.kernel.dataflow.accesses import find_address
 from gpa_lsp.kernel.dataflow.value_flow import build_flow
@@ -115,8 +115,8 @@ def _find_step(instructions: Instructions, writers: dict[int, list[int]], predic
         places = writers.get(resource, [])
         if resource >> 8 in _PREDICATES or len(places) != 1:
             continue
-        change = instruction_at(instructions, places[0])
-        if change.opcode not in _COUNTING or resource not in change.reads or change.guard is not None:
+        change = take_apart(instructions.texts[places[0]])
+        if change.opcode not in _COUNTING or resource not in instructions.reads.of(places[0]) or change.guard:
             continue
         constants = [int(operand, 16) for operand in change.operands if _IMMEDIATE.fullmatch(operand)]
         if len(constants) == 1 and constants[0]:
