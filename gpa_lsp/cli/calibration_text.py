@@ -11,7 +11,7 @@ from gpa_lsp.foundation.numbers import (
     format_count_of,
     format_hz,
     format_number,
-    format_operations_per_s,
+    format_per_s,
     format_percent,
 )
 from gpa_lsp.gpu.device.model import Machine, MemoryLevel, OperationKind
@@ -66,11 +66,11 @@ def _list_peaks(found: "Calibration", machine: Machine | None) -> Iterator[Seque
         roof = None if machine is None else machine.find_peak(peak.kind)
         yield _make_row(
             name=peak.kind.value,
-            measured=format_operations_per_s(peak.ops_per_s, peak.kind.operation),
+            measured=format_per_s(peak.ops_per_s, peak.kind.operation),
             per_cycle=peak.ops_per_cycle,
             theoretical=None
             if roof is None or roof.ops_per_s is None
-            else format_operations_per_s(roof.ops_per_s, peak.kind.operation),
+            else format_per_s(roof.ops_per_s, peak.kind.operation),
             reached_ratio=None if roof is None or not roof.ops_per_s else peak.ops_per_s / roof.ops_per_s,
             spread_ratio=peak.spread_ratio,
             how=_describe_kind(peak.kind),

@@ -63,8 +63,7 @@ def profile_with_cupti(arguments: argparse.Namespace, application: Sequence[str]
     _refuse_others(arguments)
     if sys.platform != "linux":
         raise InputError("--sampler cupti works on Linux alone", remedy="measure with Nsight Compute: leave it out")
-    from gpa_lsp.profile.collector.library import find_cupti
-    from gpa_lsp.profile.collector.run import collect
+    from gpa_lsp.profile.collector.run import collect, find_cupti
 
     output = arguments.output or CUPTI_OUTPUT
     cupti = find_cupti()

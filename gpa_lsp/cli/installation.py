@@ -17,7 +17,7 @@ from gpa_lsp.code.binary.disassembler import open_cache
 from gpa_lsp.code.binary.tool_location import find_tool, name_override
 from gpa_lsp.execution.compiler.nvcc_location import HOST_COMPILERS
 from gpa_lsp.execution.programs.library import list_headers
-from gpa_lsp.foundation.entry_points import OutsidePackage, list_outside_packages
+from gpa_lsp.foundation.catalogue import OutsidePackage, list_outside_packages
 from gpa_lsp.foundation.errors import MissingToolError
 from gpa_lsp.foundation.kept_files import KeptFiles, find_cache_folder
 from gpa_lsp.foundation.native.c_compiler import find_c_compiler, open_failures, open_libraries
@@ -27,8 +27,8 @@ from gpa_lsp.foundation.processes.python_children import isolate_code
 from gpa_lsp.foundation.processes.search_paths import find_program
 from gpa_lsp.gpu.device.cuda_driver import is_driver_installed
 from gpa_lsp.gpu.device.roofs_file import find_roofs_folder
-from gpa_lsp.profile.collect.ncu_location import find_ncu
-from gpa_lsp.profile.collector.library import find_cupti
+from gpa_lsp.profile.collect.recipe import find_ncu
+from gpa_lsp.profile.collector.run import find_cupti
 from gpa_lsp.report.history.model import find_database
 from gpa_lsp.report.saved.kept_reports import open_kept_reports
 

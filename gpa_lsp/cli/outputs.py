@@ -9,7 +9,7 @@ from typing import Any
 
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import GpaError, InputError, MissingToolError
-from gpa_lsp.foundation.whole_files import atomic_write
+from gpa_lsp.foundation.files import atomic_write
 
 # what -o calls standard output
 STANDARD_OUTPUT = Path("-")

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 
 def find_exit_code(end: "CommandEnd", terminal: Terminal, *, sooner: str = "", crash: str = "") -> int:
     """The program's own status, as shells have it; 2 where it was not started, 130 where the user ended it, 1 where we did."""
-    from gpa_lsp.foundation.processes.signals import describe_signal
-    from gpa_lsp.foundation.processes.watched_command import Ending
+    from gpa_lsp.foundation.processes.watched_command import Ending, describe_signal
 
     if end.ending is Ending.NOT_STARTED:
         terminal.complain(f"gpa-lsp: the program was not started: {end.words}")

@@ -31,7 +31,7 @@ from gpa_lsp.foundation.numbers import (
     Quantity,
     format_count,
     format_intensity,
-    format_operations_per_s,
+    format_per_s,
     format_percent,
     format_quantity,
 )
@@ -166,7 +166,7 @@ def describe_movement(movement: Movement) -> str:
     """How a point would move on the roofline chart."""
     unit = f"{movement.kind.operation}/B"
     start, end = (
-        f"{format_operations_per_s(rate, movement.kind.operation)} at {format_intensity(intensity, unit)}"
+        f"{format_per_s(rate, movement.kind.operation)} at {format_intensity(intensity, unit)}"
         for rate, intensity in (
             (movement.from_ops_per_s, movement.from_intensity),
             (movement.to_ops_per_s, movement.to_intensity),

@@ -5,9 +5,9 @@ from functools import cached_property
 from pathlib import Path, PurePath
 
 from gpa_lsp.document.layout import ELLIPSIS
+from gpa_lsp.foundation.files import read_bounded
 from gpa_lsp.foundation.locations import Frame, shorten_paths, write_place
 from gpa_lsp.foundation.ownership import choose_frame
-from gpa_lsp.foundation.regular_files import read_bounded
 from gpa_lsp.kernel.names import demangle, shorten_name
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.source_paths import SourceLocator

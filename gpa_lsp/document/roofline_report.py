@@ -27,10 +27,9 @@ from gpa_lsp.foundation.numbers import (
     format_count,
     format_count_of,
     format_duration_ns,
-    format_instructions_per_s,
     format_intensity,
     format_number,
-    format_operations_per_s,
+    format_per_s,
     format_percent,
     format_speedup,
 )
@@ -161,7 +160,7 @@ def _describe_change(before: Roofline, now: Roofline) -> str:
     intensity = format_change(point.intensity / old.intensity - 1)
     unit = f"{point.kind.operation}/B"
     return (
-        f"before: {format_operations_per_s(old.achieved_ops_per_s, old.kind.operation)} at {format_intensity(old.intensity, unit)} "
+        f"before: {format_per_s(old.achieved_ops_per_s, old.kind.operation)} at {format_intensity(old.intensity, unit)} "
         f"of {old.level}; since then {rate} rate, {intensity} intensity"
     )
 
@@ -185,8 +184,8 @@ def _render_points(line: Roofline, width: int | None) -> Iterator[Line]:
             point.kind.value,
             point.level.value,
             format_intensity(point.intensity, unit),
-            format_operations_per_s(point.achieved_ops_per_s, point.kind.operation),
-            format_operations_per_s(point.attainable_ops_per_s, point.kind.operation),
+            format_per_s(point.achieved_ops_per_s, point.kind.operation),
+            format_per_s(point.attainable_ops_per_s, point.kind.operation),
             format_percent(reached),
             _SIDES[point.is_memory_side],
         )
@@ -206,8 +205,8 @@ def _render_instruction_points(line: Roofline, width: int | None) -> Iterator[Li
         [
             (point.level.value, Style.PLAIN),
             (f"{format_number(point.intensity)} per {format_bytes(point.transaction_bytes)}", Style.PLAIN),
-            (format_instructions_per_s(point.achieved_per_s), Style.PLAIN),
-            (format_instructions_per_s(point.attainable_per_s), Style.PLAIN),
+            (format_per_s(point.achieved_per_s, "inst"), Style.PLAIN),
+            (format_per_s(point.attainable_per_s, "inst"), Style.PLAIN),
             (
                 format_percent(point.attainable_per_s and point.achieved_per_s / point.attainable_per_s),
                 Style.PLAIN,
@@ -272,13 +271,13 @@ def _render_roofs(machine: Machine, line: Roofline, width: int | None) -> Iterat
     """Peaks of types in play and all bandwidths, with their sources; then the clocks and what is in doubt."""
     kinds = {count.kind for count in line.operations if count.operations > 0}
     found = [
-        (peak.kind.value, format_operations_per_s(peak.ops_per_s, peak.kind.operation), peak.citation)
+        (peak.kind.value, format_per_s(peak.ops_per_s, peak.kind.operation), peak.citation)
         for peak in machine.peaks
         if peak.kind in kinds
     ]
     found += [(one.level.value, format_bytes_per_s(one.bytes_per_s), one.citation) for one in machine.bandwidths]
     if machine.issue_per_s is not None:
-        found.append(("instruction issue", format_instructions_per_s(machine.issue_per_s), "the architecture's table"))
+        found.append(("instruction issue", format_per_s(machine.issue_per_s, "inst"), "the architecture's table"))
     columns = (
         Column(title="ceiling"),
         Column(title="at most", align=Align.RIGHT),

@@ -14,9 +14,8 @@ from gpa_lsp.document.markdown_text import write_sentence
 from gpa_lsp.foundation.numbers import (
     format_bytes_per_s,
     format_hz,
-    format_instructions_per_s,
     format_intensity,
-    format_operations_per_s,
+    format_per_s,
     format_percent,
     format_speedup,
 )
@@ -96,7 +95,7 @@ def format_roof_rate(roof: Roof, rate: float) -> str:
     """A rate in the unit of a roof."""
     if roof.level is not None:
         return format_bytes_per_s(rate)
-    return format_instructions_per_s(rate) if roof.kind is None else format_operations_per_s(rate, roof.kind.operation)
+    return format_per_s(rate, "inst") if roof.kind is None else format_per_s(rate, roof.kind.operation)
 
 
 def draw_bars(bars: Sequence[Bar], cells: int = BAR_CELLS, width: int | None = None) -> Iterator[str]:
@@ -150,7 +149,7 @@ def _describe_place(machine: Machine, line: Roofline) -> Sentence:
     if point is not None:
         unit = f"{point.kind.operation}/B"
         parts.append(
-            f"{point.kind} {format_operations_per_s(point.achieved_ops_per_s, point.kind.operation)} "
+            f"{point.kind} {format_per_s(point.achieved_ops_per_s, point.kind.operation)} "
             f"at {format_intensity(point.intensity, unit)} of {point.level}"
         )
         ridge = _find_ridge(machine, point)

@@ -30,8 +30,8 @@ from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
 from gpa_lsp.editor.static.results import StaticMark
 from gpa_lsp.editor.static.view import PlacedStatics, StaticState, place_code_findings, place_statics
 from gpa_lsp.editor.timed.view import TimedAnchor, TimedState, place_times
-from gpa_lsp.foundation.file_stamps import Stamp
-from gpa_lsp.foundation.shared_facts import SharedFacts
+from gpa_lsp.foundation.files import Stamp
+from gpa_lsp.foundation.records import SharedFacts
 from gpa_lsp.report.line_map import LineMap, split_lines
 from gpa_lsp.report.measured_files import MeasuredFile
 

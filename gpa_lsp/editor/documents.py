@@ -22,7 +22,7 @@ from gpa_lsp.editor.static.results import StaticResult
 from gpa_lsp.editor.static.view import StaticState, take_result
 from gpa_lsp.editor.text_changes import EditedText
 from gpa_lsp.editor.timed.view import TimedState
-from gpa_lsp.foundation.file_stamps import Stamp, read_stamp
+from gpa_lsp.foundation.files import Stamp, read_stamp
 from gpa_lsp.report.measured_files import Doubt, MeasuredFile
 
 _KEPT_TEXTS = 4  # Of a document, as it was saved: a measurement is of one of the last ones

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gpa_lsp.foundation.shared_facts import SharedFacts
+from gpa_lsp.foundation.records import SharedFacts
 from gpa_lsp.kernel.names import shorten_distinctly
 from gpa_lsp.report.history.model import KernelHistory
 

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from gpa_lsp.foundation.entry_points import list_outside_packages
-from gpa_lsp.foundation.whole_files import atomic_write
+from gpa_lsp.foundation.catalogue import list_outside_packages
+from gpa_lsp.foundation.files import atomic_write
 
 _LOG = logging.getLogger(__name__)
 

@@ -338,40 +338,13 @@ def format_hz(frequency_hz: float | None) -> str:
     return _format_si(frequency_hz, "Hz")
 
 
-def format_flops_per_s(rate: float | None) -> str:
-    """Floating-point operations per second.
+def format_per_s(rate: float | None, what: str) -> str:
+    """Things per second, by their short name: operations of a type, warp instructions (``inst``), transactions (``txn``).
 
-    >>> format_flops_per_s(27_770_880e6), format_flops_per_s(None)
-    ('27.8 TFLOP/s', '–')
+    >>> format_per_s(16e12, "IOP"), format_per_s(317.4e9, "inst"), format_per_s(None, "FLOP")
+    ('16.0 TIOP/s', '317 Ginst/s', '–')
     """
-    return _format_si(rate, "FLOP/s")
-
-
-def format_integer_ops_per_s(rate: float | None) -> str:
-    """Integer operations per second.
-
-    >>> format_integer_ops_per_s(13_885.44e9)
-    '13.9 TIOP/s'
-    """
-    return _format_si(rate, "IOP/s")
-
-
-def format_operations_per_s(rate: float | None, operation: str) -> str:
-    """Operations per second in the unit of their type.
-
-    >>> format_operations_per_s(16e12, "IOP"), format_operations_per_s(16e12, "FLOP")
-    ('16.0 TIOP/s', '16.0 TFLOP/s')
-    """
-    return _format_si(rate, f"{operation}/s")
-
-
-def format_transactions_per_s(rate: float | None) -> str:
-    """Transactions (sectors or wavefronts) per second.
-
-    >>> format_transactions_per_s(31.25e9)
-    '31.2 Gtxn/s'
-    """
-    return _format_si(rate, "txn/s")
+    return _format_si(rate, f"{what}/s")
 
 
 def format_bytes_per_s(rate: float | None) -> str:
@@ -381,15 +354,6 @@ def format_bytes_per_s(rate: float | None) -> str:
     ('768 GB/s', '3.47 TB/s')
     """
     return _format_si(rate, "B/s")
-
-
-def format_instructions_per_s(rate: float | None) -> str:
-    """Warp instructions per second.
-
-    >>> format_instructions_per_s(317.4e9)
-    '317 Ginst/s'
-    """
-    return _format_si(rate, "inst/s")
 
 
 def format_intensity(operations_per_byte: float | None, unit: str = "FLOP/B") -> str:
@@ -510,10 +474,10 @@ _FORMATS: dict[Quantity, Callable[[float], str]] = {
     Quantity.FACTOR: format_speedup,
     Quantity.BYTES: format_bytes,
     Quantity.BYTES_PER_S: format_bytes_per_s,
-    Quantity.FLOPS_PER_S: format_flops_per_s,
-    Quantity.INTEGER_OPS_PER_S: format_integer_ops_per_s,
+    Quantity.FLOPS_PER_S: lambda value: _format_si(value, "FLOP/s"),
+    Quantity.INTEGER_OPS_PER_S: lambda value: _format_si(value, "IOP/s"),
     Quantity.OPS_PER_S: lambda value: _format_si(value, "OP/s"),
-    Quantity.INSTRUCTIONS_PER_S: format_instructions_per_s,
+    Quantity.INSTRUCTIONS_PER_S: lambda value: _format_si(value, "inst/s"),
     Quantity.OPS_PER_BYTE: lambda value: format_intensity(value, "op/B"),
     Quantity.CYCLES: lambda value: f"{format_number(value)} cycles",
     Quantity.HZ: format_hz,

@@ -1,7 +1,9 @@
 """Records with fields that are compared otherwise than by ``==``, or not at all. All other records are plain :class:`msgspec.Struct`."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from functools import update_wrapper
+from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
@@ -47,3 +49,51 @@ def _is_same(one: Any, other: Any) -> bool:
     if isinstance(one, list | tuple) and type(one) is type(other):
         return len(one) == len(other) and all(map(_is_same, one, other))
     return bool(one == other)
+
+
+Found = TypeVar("Found")
+Owner = TypeVar("Owner")
+Details = ParamSpec("Details")
+
+_FOUND = "found"
+
+
+class SharedFacts:
+    """Base of what many ask about: what was found goes when nothing asks any more.
+
+    It is no field: it makes no record different from another, and no copy takes it along. A record that has it needs ``dict=True``.
+    """
+
+    __slots__ = ()
+
+    def once(self, find: Callable[[Self], Found]) -> Found:
+        """What a function finds here, kept for the next who asks."""
+        found = self.__dict__.setdefault(_FOUND, {})
+        if find not in found:
+            found[find] = find(self)
+        return cast("Found", found[find])
+
+    def forget(self) -> None:
+        """Let go of what was found. Some of it holds its owner, and both would stay until the garbage collector looks at them."""
+        self.__dict__.pop(_FOUND, None)
+
+
+class Remembered(Generic[Owner, Details, Found]):
+    """Decorates what finds something of a function or module, and perhaps of further arguments, which are given by place.
+
+    A launch is explored with hundreds of blocks: what does not depend on the launch is found once. Results belong to the very
+    object they were found of, whatever another one's content, and go with it. They are shared, so nobody may write into them.
+    """
+
+    def __init__(self, find: Callable[Concatenate[Owner, Details], Found]) -> None:
+        self._find = find
+        self._known: WeakKeyDictionary[Owner, dict[tuple[object, ...], Found]] = WeakKeyDictionary()
+        update_wrapper(self, find)
+
+    def __call__(self, owner: Owner, /, *details: Details.args, **named: Details.kwargs) -> Found:
+        """The result, found the first time it is asked for."""
+        known = self._known.setdefault(owner, {})
+        key = (details, tuple(named.items()))
+        if key not in known:
+            known[key] = self._find(owner, *details, **named)
+        return known[key]

@@ -31,21 +31,12 @@ from gpa_lsp.code.control_flow.model import FlowGraph
 from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.foundation.locations import InlineChain, SourceLine
 from gpa_lsp.foundation.ownership import choose_frame, find_library
-from gpa_lsp.foundation.records import ColumnRecord
-from gpa_lsp.foundation.shared_facts import SharedFacts
+from gpa_lsp.foundation.records import ColumnRecord, SharedFacts
 from gpa_lsp.gpu.arch.model import Architecture
-from gpa_lsp.profile.model import Device, HostFrame, Launch, Module
+from gpa_lsp.profile.model import Device, Launch, Module, PlaceSamples
 
 # Name of the pseudo-function that holds samples of code the module does not contain (the driver's printf, system calls)
 OUTSIDE_MODULE = "<outside this module>"
-
-
-class PlacedSamples(ColumnRecord, frozen=True, kw_only=True):
-    """Samples of launches from one place of the host program."""
-
-    call_stack: tuple[HostFrame, ...]  # of the launches, innermost frame first; empty where nobody knows it
-    rows: npt.NDArray[np.int64]  # int64[m], ascending: instructions with samples
-    all_samples: npt.NDArray[np.int64]  # int64[m, k], of each, by reason
 
 
 class FunctionSamples(ColumnRecord, frozen=True, kw_only=True):
@@ -73,7 +64,7 @@ class FunctionSamples(ColumnRecord, frozen=True, kw_only=True):
     # instructions only). Counters that were not collected at all are missing.
     counters: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
     # where sampled launches come from several places, the samples of each; they add up to ``all_samples``
-    places: tuple[PlacedSamples, ...] = ()
+    places: tuple[PlaceSamples, ...] = ()
 
     @property
     def total_samples(self) -> int:
@@ -120,14 +111,16 @@ class KernelRows(SharedFacts):
         return self._join_samples(parts) if len(parts) == len(self.functions) else None
 
     @cached_property
-    def places(self) -> tuple[PlacedSamples, ...]:
+    def places(self) -> tuple[PlaceSamples, ...]:
         """Where sampled launches come from several places, the samples of each."""
-        parts: dict[tuple[HostFrame, ...], list[PlacedSamples]] = {}
+        parts: dict[tuple[str, ...], list[PlaceSamples]] = {}
         for function, first in zip(self.functions, self.first_rows.tolist(), strict=False):
             for one in function.places:
                 parts.setdefault(one.call_stack, []).append(replace(one, rows=one.rows + first))
+        if len(parts) < 2:
+            return ()
         return tuple(
-            PlacedSamples(
+            PlaceSamples(
                 call_stack=stack,
                 rows=np.concatenate([one.rows for one in found]),
                 all_samples=np.concatenate([one.all_samples for one in found]),

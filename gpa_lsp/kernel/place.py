@@ -12,8 +12,8 @@ from gpa_lsp.foundation.errors import MismatchError
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.address_map import AddressMap, build_address_map
-from gpa_lsp.profile.instruction_counts import InstructionCounts, read_instruction_counts
 from gpa_lsp.profile.model import Launch, Metric, Module, Profile
+from gpa_lsp.profile.ncu.samples import InstructionCounts, read_instruction_counts
 
 # How far behind the module's last function an address still counts as an overrun of that function and not as foreign code
 _OVERRUN_BYTES = 4096

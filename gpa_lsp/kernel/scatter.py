@@ -13,10 +13,10 @@ from gpa_lsp.code.binary.sass import decode_control_codes
 from gpa_lsp.code.control_flow.build import build_flow_graph
 from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.foundation.errors import GpaError, Problem
-from gpa_lsp.kernel.model import OUTSIDE_MODULE, FunctionSamples, PlacedSamples
+from gpa_lsp.kernel.model import OUTSIDE_MODULE, FunctionSamples
 from gpa_lsp.kernel.place import PlacedKernel, PlacedLaunch
-from gpa_lsp.profile.instruction_counts import InstructionCounts
-from gpa_lsp.profile.model import HostFrame
+from gpa_lsp.profile.model import PlaceSamples
+from gpa_lsp.profile.ncu.samples import InstructionCounts
 
 _Sums = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # All samples and latency samples, int64[n, k] each
 
@@ -143,10 +143,11 @@ class _PlaceSums:
 
     def __init__(self, placed: PlacedKernel) -> None:
         sampled = [one.launch for one in placed.launches if one.launch.samples is not None]
-        stacks = dict.fromkeys(
-            one.call_stack for one in sampled if one.samples is not None and one.samples.total_samples
-        )
-        self._parts: dict[tuple[HostFrame, ...], list[_Part]] = {stack: [] for stack in stacks}
+        self._parts: dict[tuple[str, ...], list[_Part]] = {
+            tuple(map(str, one.call_stack)): []
+            for one in sampled
+            if one.samples is not None and one.samples.total_samples
+        }
 
     def add(
         self, launch: PlacedLaunch, chosen: npt.NDArray[np.bool_], rows: npt.NDArray[np.int64], reasons: Sequence[str]
@@ -157,19 +158,19 @@ class _PlaceSums:
             return
         every = np.zeros((len(rows), len(reasons)), np.int64)
         every[:, [reasons.index(reason) for reason in samples.reasons]] = samples.all_samples[chosen]
-        self._parts[launch.launch.call_stack].append((rows, every))
+        self._parts[tuple(map(str, launch.launch.call_stack))].append((rows, every))
 
-    def make(self) -> tuple[PlacedSamples, ...]:
+    def make(self) -> tuple[PlaceSamples, ...]:
         """The places with samples."""
         return tuple(_join_parts(stack, parts) for stack, parts in self._parts.items() if parts)
 
 
-def _join_parts(stack: tuple[HostFrame, ...], parts: "list[_Part]") -> PlacedSamples:
+def _join_parts(stack: tuple[str, ...], parts: "list[_Part]") -> PlaceSamples:
     touched = np.concatenate([rows for rows, _ in parts])
     rows, at = np.unique(touched, return_inverse=True)
     sums = np.zeros((len(rows), parts[0][1].shape[1]), np.int64)
     np.add.at(sums, at.reshape(-1), np.concatenate([every for _, every in parts]))
-    return PlacedSamples(call_stack=stack, rows=rows, all_samples=sums)
+    return PlaceSamples(call_stack=stack, rows=rows, all_samples=sums)
 
 
 def _find_span(name: str, launch: PlacedLaunch) -> tuple[np.uint64, np.uint64] | None:

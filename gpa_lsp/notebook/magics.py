@@ -73,7 +73,7 @@ class NotebookMagics:
 
     def _show_measured(self, here: Cell, options: argparse.Namespace) -> None:
         from gpa_lsp.notebook.measure import measure_cells, require_consent
-        from gpa_lsp.profile.collect.ncu_location import find_ncu
+        from gpa_lsp.profile.collect.recipe import find_ncu
 
         find_ncu()
         earlier = [cell for cell in self._list_cells() if cell.number < here.number]

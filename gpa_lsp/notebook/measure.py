@@ -10,11 +10,10 @@ from gpa_lsp.foundation.processes.python_children import isolate_module
 from gpa_lsp.notebook.cell_runner import name_file
 from gpa_lsp.notebook.cells import Cell
 from gpa_lsp.profile.collect.allowance import Allowance
+from gpa_lsp.profile.collect.command_run import run_in_foreground
 from gpa_lsp.profile.collect.explain import explain, says_nothing_measured
-from gpa_lsp.profile.collect.foreground import run_in_foreground
 from gpa_lsp.profile.collect.measured_reports import choose_output, find_written, keep_report
-from gpa_lsp.profile.collect.ncu_location import find_ncu
-from gpa_lsp.profile.collect.recipe import Recipe, build_command
+from gpa_lsp.profile.collect.recipe import Recipe, build_command, find_ncu
 
 ALLOWED_COMMAND = ("%%gpa",)  # Stands among the commands of a folder that are allowed, and can be taken back with them
 

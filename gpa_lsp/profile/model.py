@@ -6,18 +6,43 @@ are columns over absolute instruction addresses; turning an address into a funct
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from gpa_lsp.foundation.errors import Problem
-from gpa_lsp.foundation.records import ColumnRecord
-from gpa_lsp.foundation.shared_facts import SharedFacts
-from gpa_lsp.profile.sampling import Aggregate, Sampling
+from gpa_lsp.foundation.json_elements import Address, Capability
+from gpa_lsp.foundation.records import ColumnRecord, SharedFacts
 
-Dim3 = tuple[int, int, int]
+_MOST_COUNTED = 1 << 53  # Of things: up to here a float tells one more from one less
+_Count = Annotated[int, Meta(ge=0, le=_MOST_COUNTED - 1)]
+
+
+class Sampling(Struct, frozen=True, kw_only=True):
+    """How stalls were sampled, and what of it is in no row of samples: of a launch, or of the whole run. None is unknown, not zero."""
+
+    # SM cycles between two samples of a scheduler
+    period_cycles: Annotated[int, Meta(ge=1, le=_MOST_COUNTED - 1)] | None = None
+    # taken and lost, by hardware or collector, at unknown instructions
+    dropped_samples: _Count | None = None
+    foreign_samples: _Count | None = None  # of code that belongs to no launch of the profile, known by number only
+    total_samples: _Count | None = None  # the collector's own count of everything: in rows, foreign and dropped
+    is_simulated: bool = False  # a model of the GPU says so, and nothing was measured
+    # why no time that the model gives such launches was checked; empty where some were, and where it was measured
+    unchecked: str = ""
+
+
+class Aggregate(Struct, frozen=True, kw_only=True):
+    """Launches of one kernel that a collector has added up into one record."""
+
+    # how many, at least 1; None when the collector does not know
+    launches: Annotated[int, Meta(ge=1)] | None
+
+
+_Size = Annotated[int, Meta(ge=0, le=(1 << 31) - 1)]
+Dim3 = tuple[_Size, _Size, _Size]
 MetricScalar = int | float | str
 
 # Of what a profile says, in any unit: a counter holds 1.8e19, and no rate of today's machines comes near 1e24 a second
@@ -26,8 +51,6 @@ MOST_MEASURED = 1e24
 LEAST_MEASURED = 1e-24  # Of what a profile says and is not zero, in any unit
 
 _MOST_INTERVAL = 31  # Of Nsight Compute's sampling intervals; larger is damage
-
-_MOST_COUNTED = 1 << 53  # Of things: up to here a float tells one more from one less
 
 
 class Metric(Struct, frozen=True, kw_only=True):
@@ -85,11 +108,11 @@ class Module(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, weakref=
 class Device(Struct, frozen=True, kw_only=True):
     """The GPU a launch ran on."""
 
-    name: str | None  # marketing name; None when not stored
-    compute_capability: tuple[int, int] | None  # (major, minor); None when not stored
-    sm_count: int | None  # streaming multiprocessors; None when not stored
+    name: str | None = None  # marketing name; None when not stored
+    compute_capability: Capability | None = None  # (major, minor); None when not stored
+    sm_count: int | None = None  # streaming multiprocessors; None when not stored
     # the device's nominal SM clock in Hz (a device attribute, not what the launch ran at); None when not stored
-    sm_clock_hz: float | None
+    sm_clock_hz: float | None = None
     # every attribute the profile stores, by the profiler's name (clock rates there are in kHz)
     attributes: Mapping[str, MetricScalar] = field(default_factory=dict)
 
@@ -97,11 +120,25 @@ class Device(Struct, frozen=True, kw_only=True):
 class HostFrame(Struct, frozen=True, kw_only=True):
     """A frame of the CPU call stack a kernel was launched from."""
 
-    function: str | None  # name; None when only the address is known
+    function: str | None = None  # name; None when only the address is known
     module: str | None = None  # library or executable, base name only; None when not stored
     file: str | None = None  # source file; None when not stored
     line: int | None = None  # 1-based; None when not stored
-    address: int | None = None  # absolute host address; None when not stored
+    address: Address | None = None  # absolute host address; None when not stored
+
+    def __str__(self) -> str:
+        name = self.function or "?"
+        if self.file is not None:
+            return f"{name} at {self.file}:{self.line}" if self.line else f"{name} at {self.file}"
+        return f"{name} ({self.module})" if self.module else name
+
+
+class PlaceSamples(ColumnRecord, frozen=True, kw_only=True):
+    """Samples of the launches from one place of the host program."""
+
+    call_stack: tuple[str, ...]  # as of :class:`LaunchReport`
+    rows: npt.NDArray[np.int64]  # int64[m], ascending: instructions with samples
+    all_samples: npt.NDArray[np.int64]  # int64[m, k], of each, by the reasons of the instructions
 
 
 class RuleSpeedup(Struct, frozen=True, kw_only=True):
@@ -116,26 +153,29 @@ class FocusMetric(Struct, frozen=True, kw_only=True):
 
     name: str  # metric name
     value: float  # its value
-    severity: int  # the profiler's number (0, 1, 2); its order is not documented
-    advice: str  # what NVIDIA says to do with it; may be empty
+    severity: int = 0  # the profiler's number (0, 1, 2); its order is not documented
+    advice: str = ""  # what NVIDIA says to do with it; may be empty
+
+
+MessageKind = Literal["ok", "info", "warning", "error", "optimization"]
 
 
 class RuleMessage(Struct, frozen=True, kw_only=True):
     """One message of one rule."""
 
-    kind: str  # ``ok``, ``info``, ``warning``, ``error`` or ``optimization``
-    title: str  # may be empty
+    kind: MessageKind
+    title: str = ""  # may be empty
     text: str  # with the profiler's link markup already removed
 
 
 class SourceMarker(Struct, frozen=True, kw_only=True):
     """A rule's remark on one line or one instruction."""
 
-    address: int | None  # absolute instruction address; None for a source-line marker
-    file: str | None  # path as compiled; None for an instruction marker
-    line: int | None  # 1-based; None for an instruction marker
+    address: Address | None = None  # absolute instruction address; None for a source-line marker
+    file: str | None = None  # path as compiled; None for an instruction marker
+    line: int | None = None  # 1-based; None for an instruction marker
     text: str  # the remark
-    kind: str  # as in :class:`RuleMessage`
+    kind: MessageKind
 
 
 class RuleTableColumn(Struct, frozen=True, kw_only=True):
@@ -148,8 +188,8 @@ class RuleTableColumn(Struct, frozen=True, kw_only=True):
 class RuleTable(Struct, frozen=True, kw_only=True):
     """A table a rule prints under its message (Nsight Compute 2026.2 and later)."""
 
-    title: str
-    description: str
+    title: str = ""
+    description: str = ""
     columns: tuple[RuleTableColumn, ...]
 
 
@@ -157,8 +197,8 @@ class RuleResult(Struct, frozen=True, kw_only=True):
     """What one of NVIDIA's own rules said about a launch."""
 
     identifier: str  # the rule's own name, e.g. ``CPIStall``.
-    name: str  # as shown to people
-    section: str  # identifier of the report section it belongs to
+    name: str = ""  # as shown to people
+    section: str = ""  # identifier of the report section it belongs to
     messages: tuple[RuleMessage, ...] = ()  # in the rule's order; empty when the rule had nothing to say
     speedups: tuple[RuleSpeedup, ...] = ()  # NVIDIA's estimates (2023.2 and later)
     focus_metrics: tuple[FocusMetric, ...] = ()  # metrics its word is based on
@@ -172,21 +212,25 @@ class Launch(Struct, frozen=True, kw_only=True):
 
     index: int  # position in the profile, 0-based
     mangled_name: str  # linkage name
-    plain_name: str  # function name without parameters; may be empty
-    demangled_name: str  # as the profiler demangled it; may be empty
-    module_id: int | None  # the :class:`Module` its code is in; None when the profile does not say
-    grid: Dim3 | None  # blocks in x, y, z; (0, 0, 0) when profiling failed; None when the collector does not know
-    block: Dim3 | None  # threads in x, y, z; None when the collector does not know
-    device: Device  # the GPU
-    created_unix_s: int | None  # when the result was written, seconds since 1970; None when not stored
-    context_id: int | None  # CUDA context; None when not stored
-    stream_id: int | None  # CUDA stream; None when not stored
+    plain_name: str = ""  # function name without parameters; may be empty
+    demangled_name: str = ""  # as the profiler demangled it; may be empty
+    module_id: int | None = None  # the :class:`Module` its code is in; None when the profile does not say
+    grid: Dim3 | None = (
+        None  # blocks in x, y, z; (0, 0, 0) when profiling failed; None when the collector does not know
+    )
+    block: Dim3 | None = None  # threads in x, y, z; None when the collector does not know
+    device: Device = field(default_factory=Device)  # the GPU
+    created_unix_s: int | None = None  # when the result was written, seconds since 1970; None when not stored
+    context_id: int | None = None  # CUDA context; None when not stored
+    stream_id: int | None = None  # CUDA stream; None when not stored
     # every metric by name (per-PC stall families included); a mapping that decodes on access. Of an aggregate the mean of its launches, the duration
     # too.
-    metrics: Mapping[str, Metric]
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
     # stall samples, of all launches of an aggregate together; None when the report has none
-    samples: StallSamples | None
-    samples_truncated: bool  # the sampling buffer ran full, so samples cover only the first part of the execution
+    samples: StallSamples | None = None
+    samples_truncated: bool = (
+        False  # the sampling buffer ran full, so samples cover only the first part of the execution
+    )
     # load addresses of the kernel and the device functions it calls, ascending; empty when not stored. Names are in the module's function table, if
     # there is one.
     function_addresses: tuple[int, ...] = ()

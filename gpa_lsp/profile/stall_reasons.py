@@ -4,6 +4,9 @@ Reasons are open text, not an enum: every architecture has its own set (``imc_mi
 only) and a later profiler may bring new ones. An unknown reason is shown under its own name.
 """
 
+import re
+from functools import lru_cache
+
 from msgspec import Struct
 
 MEMORY = "memory"
@@ -57,6 +60,10 @@ _ROWS = (
     ("warpgroup_arrive", SYNCHRONISATION, "waiting for the warp group before a warp-group matrix instruction"),
 )
 
+# The reasons known, by name.
+#
+# Source: names as they occur in reports of compute capability 7.0 to 12.0; meanings after the warp-state tables of the Nsight Compute profiling
+# guide, in our own words.
 STALL_REASONS: dict[str, StallReason] = {
     **{name: StallReason(name=name, group=group, description=text) for name, group, text in _ROWS},
     "selected": StallReason(name="selected", group=ISSUED, description="issued an instruction", is_stall=False),
@@ -67,11 +74,6 @@ STALL_REASONS: dict[str, StallReason] = {
         is_stall=False,
     ),
 }
-"""The reasons known, by name.
-
-Source: names as they occur in reports of compute capability 7.0 to 12.0; meanings after the warp-state tables of the Nsight Compute profiling
-guide, in our own words.
-"""
 
 
 def describe_stall_reason(name: str) -> StallReason:
@@ -86,3 +88,23 @@ def describe_stall_reason(name: str) -> StallReason:
     if known is not None:
         return known
     return StallReason(name=name, group=OTHER, description=f"a warp state this version does not describe ({name})")
+
+
+# Metrics of Nsight Compute, and names under which CUPTI counts samples
+_METRIC = re.compile(r"smsp__pcsamp_warps_issue_stalled_([a-z0-9_]+?)(_not_issued)?")
+
+# Nsight Compute's spelling of a stall reason, and whether only samples in cycles in which nothing was issued are counted
+CountedReason = tuple[str, bool]
+
+
+@lru_cache(maxsize=1 << 13)  # the launches of a report have the same thousand metrics
+def read_reason(metric: str) -> CountedReason | None:
+    """The samples that a metric counts; None where it counts no stall reason.
+
+    >>> read_reason("smsp__pcsamp_warps_issue_stalled_long_scoreboard_not_issued")
+    ('long_scoreboard', True)
+    >>> read_reason("smsp__pcsamp_sample_count") is None
+    True
+    """
+    match = _METRIC.fullmatch(metric)
+    return None if match is None else (match[1], match[2] is not None)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gpa_lsp.foundation.errors import ToolError
 from gpa_lsp.foundation.processes.search_paths import clean_environment, find_program
-from gpa_lsp.foundation.processes.time_limits import TimeLimits, run_limited
+from gpa_lsp.foundation.processes.watched_command import TimeLimits, run_limited
 
 _LIMITS = TimeLimits.for_work(2.0)
 _MOST_BYTES = 8 << 20

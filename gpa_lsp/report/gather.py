@@ -17,14 +17,13 @@ from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
 from gpa_lsp.diagnosis.blame.model import KernelBlame
 from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity
 from gpa_lsp.foundation.figures import Spread, measure_spread, sum_known
-from gpa_lsp.foundation.locations import SourceLine
 from gpa_lsp.foundation.numbers import format_count, format_count_of, format_duration_ns
 from gpa_lsp.foundation.ownership import LINE_REMEDIES, find_language
 from gpa_lsp.kernel.calls import estimate_called_samples
 from gpa_lsp.kernel.launch_contexts import group_contexts
-from gpa_lsp.kernel.model import OUTSIDE_MODULE, FunctionSamples, Kernel, PlacedSamples
+from gpa_lsp.kernel.model import OUTSIDE_MODULE, FunctionSamples, Kernel
 from gpa_lsp.kernel.names import demangle, shorten_name
-from gpa_lsp.profile.model import HostFrame, Launch, RuleResult
+from gpa_lsp.profile.model import Launch, RuleResult
 from gpa_lsp.report.changes import LaunchConfiguration
 from gpa_lsp.report.columns import build_instruction_columns, build_kernel_code, list_loops
 from gpa_lsp.report.compare import measure_launch_spread
@@ -37,7 +36,6 @@ from gpa_lsp.report.model import (
     KernelReport,
     LaunchContext,
     LaunchReport,
-    PlaceSamples,
     Report,
     RuleNote,
 )
@@ -182,7 +180,7 @@ def _gather_kernel(analysed: AnalysedKernel, stamps: Mapping[str, SourceStamp]) 
         limiter=analysed.limiter,
         code_findings=None if analysed.code_findings is None else tuple(map(_keep_finding, analysed.code_findings)),
         code=build_kernel_code(kernel),
-        places=_gather_places(kernel),
+        places=kernel.rows.places,
         contexts=tuple(_gather_contexts(analysed, launches)),
         other_contexts=max(0, len(group_contexts(kernel.launches)) - len(analysed.contexts))
         if analysed.contexts
@@ -286,7 +284,7 @@ def _gather_launch(launch: Launch) -> LaunchReport:
         samples_truncated=launch.samples_truncated,
         failure=launch.failure,
         nvtx_ranges=launch.nvtx_ranges,
-        call_stack=_describe_stack(launch.call_stack),
+        call_stack=tuple(map(str, launch.call_stack)),
         rules=tuple(note for rule in launch.rules for note in _note_rule(rule)),
         elapsed_cycles=_count_cycles(launch),
         aggregate=launch.aggregate,
@@ -302,34 +300,6 @@ def _count_cycles(launch: Launch) -> float | None:
     if counted is not None or duration_ns is None or rate_hz is None:
         return counted
     return duration_ns * rate_hz / 1e9
-
-
-def _gather_places(kernel: Kernel) -> tuple[PlaceSamples, ...]:
-    """Places whose frames read the same are one: they differ in addresses alone."""
-    found: dict[tuple[str, ...], list[PlacedSamples]] = {}
-    for one in kernel.rows.places:
-        found.setdefault(_describe_stack(one.call_stack), []).append(one)
-    if len(found) <= 1:
-        return ()
-    return tuple(_add_up_place(stack, parts) for stack, parts in found.items())
-
-
-def _add_up_place(stack: tuple[str, ...], parts: Sequence[PlacedSamples]) -> PlaceSamples:
-    rows, at = np.unique(np.concatenate([one.rows for one in parts]), return_inverse=True)
-    sums = np.zeros((len(rows), parts[0].all_samples.shape[1]), np.int64)
-    np.add.at(sums, at.reshape(-1), np.concatenate([one.all_samples for one in parts]))
-    return PlaceSamples(call_stack=stack, rows=rows, all_samples=sums)
-
-
-def _describe_stack(frames: tuple[HostFrame, ...]) -> tuple[str, ...]:
-    return tuple(map(_describe_frame, frames))
-
-
-def _describe_frame(frame: HostFrame) -> str:
-    name = frame.function or "?"
-    if frame.file is not None:
-        return f"{name} at {SourceLine(file=frame.file, line=frame.line)}" if frame.line else f"{name} at {frame.file}"
-    return f"{name} ({frame.module})" if frame.module else name
 
 
 def _note_rule(rule: RuleResult) -> list[RuleNote]:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.foundation.file_stamps import Stamp, make_stamp
-from gpa_lsp.foundation.regular_files import open_regular_file, read_bounded
+from gpa_lsp.foundation.files import Stamp, make_stamp, open_regular_file, read_bounded
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.source_paths import SourceLocator, parse_compiled_path
 

@@ -22,7 +22,7 @@ from gpa_lsp.foundation.figures import Share, Spread, measure_share, sum_known
 from gpa_lsp.foundation.locations import InlineChain, SourceLine
 from gpa_lsp.foundation.prose import Sentence
 from gpa_lsp.foundation.records import ColumnRecord, PartlyCompared
-from gpa_lsp.profile.sampling import Aggregate, Sampling
+from gpa_lsp.profile.model import Aggregate, PlaceSamples, Sampling
 from gpa_lsp.report.changes import LaunchConfiguration, ReasonCounts
 
 
@@ -261,14 +261,6 @@ class CodeFinding(Struct, frozen=True, kw_only=True):
     certainty: str  # ``certain`` or ``likely``
     is_in_loop: bool  # the code of it runs in a loop
     is_costly: bool  # it matters outside loops too
-
-
-class PlaceSamples(ColumnRecord, frozen=True, kw_only=True):
-    """Samples of the launches from one place of the host program."""
-
-    call_stack: tuple[str, ...]  # as of :class:`LaunchReport`
-    rows: npt.NDArray[np.int64]  # int64[m], ascending: instructions with samples
-    all_samples: npt.NDArray[np.int64]  # int64[m, k], of each, by the reasons of the instructions
 
 
 class KernelReport(PartlyCompared, frozen=True, kw_only=True):

@@ -14,9 +14,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from gpa_lsp.foundation.files import read_bounded
 from gpa_lsp.foundation.locations import InlineChain
 from gpa_lsp.foundation.ownership import is_library_file
-from gpa_lsp.foundation.regular_files import read_bounded
 from gpa_lsp.kernel.names import demangle
 from gpa_lsp.report.families import find_family
 

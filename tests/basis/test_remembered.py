@@ -14,7 +14,7 @@ from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.engine.layout import find_lives
 from gpa_lsp.execution.emulator.model import TraceSettings
 from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription, ScalarArgument
-from gpa_lsp.foundation.shared_facts import Remembered
+from gpa_lsp.foundation.records import Remembered
 from tests.emulator.engine.running import GLOBAL_THREAD, build_module
 
 BODY = f"""{GLOBAL_THREAD}

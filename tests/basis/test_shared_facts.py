@@ -3,7 +3,7 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.foundation.shared_facts import SharedFacts
+from gpa_lsp.foundation.records import SharedFacts
 
 
 class Thing(Struct, SharedFacts, frozen=True, kw_only=True, dict=True):

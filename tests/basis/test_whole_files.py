@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.foundation.whole_files import atomic_write
+from gpa_lsp.foundation.files import atomic_write
 
 
 def test_a_text_takes_the_place_of_the_old_one(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from gpa_lsp.code.binary.byte_reader import FileBytes
 from gpa_lsp.code.binary.containers import Container, extract_images, find_cubins, recognise_container
 from gpa_lsp.code.binary.tool_location import find_tool
 from gpa_lsp.foundation.errors import InputError, MissingToolError, ToolError, UnsupportedInputError
-from gpa_lsp.foundation.processes.time_limits import TimeLimits
+from gpa_lsp.foundation.processes.watched_command import TimeLimits
 from tests.binary.elf_builder import ENTRY, ElfBuilder
 from tests.binary.seeds import CONTAINERS, FIXTURES, read_fixture
 from tests.binary.test_fatbin import LZ4, block, entry

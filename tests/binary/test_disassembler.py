@@ -19,8 +19,8 @@ from gpa_lsp.code.binary.opcodes import UNDECODED
 from gpa_lsp.code.binary.sass import decode_instructions
 from gpa_lsp.code.binary.tool_location import find_tool, name_override
 from gpa_lsp.foundation.errors import GpaError, MissingToolError, ToolError, UnsupportedInputError
-from gpa_lsp.foundation.processes import time_limits
-from gpa_lsp.foundation.processes.time_limits import read_processor_time
+from gpa_lsp.foundation.processes import watched_command
+from gpa_lsp.foundation.processes.watched_command import read_processor_time
 from tests.binary.seeds import FIXTURES, read_fixture
 from tests.binary.test_sass import check_columns
 from tests.patience import LIMIT_S
@@ -248,7 +248,7 @@ def make_tool(folder: Path, body: str) -> Path:
 
 @posix_only
 def test_a_tool_that_hangs_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time_limits, "CLOCK_PER_PROCESSOR", 0.5 / LIMIT_S)
+    monkeypatch.setattr(watched_command, "CLOCK_PER_PROCESSOR", 0.5 / LIMIT_S)
     monkeypatch.setattr(disassembler, "_START_SECONDS", LIMIT_S)
     hanging = make_tool(tmp_path, "print('working', file=sys.stderr, flush=True)\ntime.sleep(3600)")
     with pytest.raises(ToolError, match=r"timed out after .* \(0(\.\d+)? s of processor time\)"):
@@ -260,7 +260,7 @@ def test_a_tool_that_works_for_ever_is_stopped_by_its_processor_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(disassembler, "_START_SECONDS", 1.0)  # to start takes a fiftieth of it
-    monkeypatch.setattr(time_limits, "CLOCK_PER_PROCESSOR", 1e6)
+    monkeypatch.setattr(watched_command, "CLOCK_PER_PROCESSOR", 1e6)
     busy = make_tool(tmp_path, "print('working', file=sys.stderr, flush=True)\nwhile True: pass")
     with pytest.raises(ToolError, match="timed out after 1 s of processor time") as caught:
         decode_words(busy, EXIT, 80)
@@ -273,9 +273,9 @@ def test_a_tool_that_gets_no_processor_for_minutes_is_waited_for(
 ) -> None:
     """Each look at it is a minute after the one before; after the third it is let go on, and has all the time it needs."""
     looks = count()
-    monkeypatch.setattr(time_limits, "_LOOK_S", 0.01)
+    monkeypatch.setattr(watched_command, "_LOOK_S", 0.01)
     minutes = count()
-    monkeypatch.setattr(time_limits, "monotonic", lambda: 60.0 * min(next(minutes), 4))
+    monkeypatch.setattr(watched_command, "monotonic", lambda: 60.0 * min(next(minutes), 4))
     go_on = tmp_path / "go_on"
 
     def look(process: "subprocess.Popen[bytes]") -> float | None:
@@ -283,7 +283,7 @@ def test_a_tool_that_gets_no_processor_for_minutes_is_waited_for(
             go_on.touch()
         return read_processor_time(process)
 
-    monkeypatch.setattr(time_limits, "read_processor_time", look)
+    monkeypatch.setattr(watched_command, "read_processor_time", look)
     starved = make_tool(
         tmp_path,
         f"while not os.path.exists({str(go_on)!r}): time.sleep(0.01)\nprint('        /*0000*/ EXIT ;')",

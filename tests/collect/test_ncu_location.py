@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.foundation.errors import MissingToolError
-from gpa_lsp.profile.collect import ncu_location
-from gpa_lsp.profile.collect.ncu_location import find_ncu, list_usual_places
+from gpa_lsp.profile.collect import recipe
+from gpa_lsp.profile.collect.recipe import find_ncu, list_usual_places
 
 
 def install(path: Path) -> Path:
@@ -22,8 +22,8 @@ def bare_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("GPA_LSP_NCU", "CUDA_PATH", "CUDA_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.setattr(ncu_location, "find_tool", lambda name: None)
-    monkeypatch.setattr(ncu_location, "list_usual_places", lambda: iter(()))
+    monkeypatch.setattr(recipe, "find_tool", lambda name: None)
+    monkeypatch.setattr(recipe, "list_usual_places", lambda: iter(()))
 
 
 def test_the_newest_of_the_usual_places_comes_first(tmp_path: Path) -> None:
@@ -42,10 +42,10 @@ def test_a_chosen_program_is_taken_or_refused(tmp_path: Path) -> None:
 
 def test_the_usual_places_are_searched_last(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program = install(tmp_path / "ncu")
-    monkeypatch.setattr(ncu_location, "list_usual_places", lambda: iter((tmp_path / "gone", program)))
+    monkeypatch.setattr(recipe, "list_usual_places", lambda: iter((tmp_path / "gone", program)))
     assert find_ncu() == program
     on_path = install(tmp_path / "bin" / "ncu")
-    monkeypatch.setattr(ncu_location, "find_tool", lambda name: on_path)
+    monkeypatch.setattr(recipe, "find_tool", lambda name: on_path)
     assert find_ncu() == on_path
 
 
@@ -56,7 +56,7 @@ def test_how_to_get_it_is_said() -> None:
 
 def test_a_wrong_setting_is_not_papered_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program = install(tmp_path / "ncu")
-    monkeypatch.setattr(ncu_location, "list_usual_places", lambda: iter((program,)))
+    monkeypatch.setattr(recipe, "list_usual_places", lambda: iter((program,)))
     monkeypatch.setenv("GPA_LSP_NCU", "/nowhere/ncu")
     with pytest.raises(MissingToolError, match="GPA_LSP_NCU is set to /nowhere/ncu"):
         find_ncu()

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.profile.collect.output_lines import OutputLines, clean_line, find_profiled_kernel
+from gpa_lsp.profile.collect.command_run import OutputLines, clean_line, find_profiled_kernel
 
 LONG = b"x" * 5_000
 

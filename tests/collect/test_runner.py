@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gpa_lsp.foundation.processes.watched_command import Ending
+from gpa_lsp.profile.collect.command_run import MeasurementRun
 from gpa_lsp.profile.collect.model import Measurement, Phase, RunResult
-from gpa_lsp.profile.collect.runner import MeasurementRun
 from tests.collect.processes import wait_for_file
 from tests.collect.scripts import write_program
 from tests.patience import LIMIT_S

@@ -15,9 +15,8 @@ import pytest
 
 from gpa_lsp.foundation.errors import MissingToolError
 from gpa_lsp.foundation.processes.search_paths import find_program
-from gpa_lsp.profile.collector.library import SOURCES, Cupti, build_library, find_cupti
 from gpa_lsp.profile.collector.records import CollectedProcess, read_processes
-from gpa_lsp.profile.collector.run import CollectorSettings, make_environment
+from gpa_lsp.profile.collector.run import SOURCES, CollectorSettings, Cupti, build_library, find_cupti, make_environment
 from tests.conftest import ROOT
 from tests.patience import LIMIT_S
 

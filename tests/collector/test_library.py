@@ -7,8 +7,9 @@ import pytest
 
 from gpa_lsp.foundation.errors import MissingToolError, ToolError
 from gpa_lsp.foundation.native import c_compiler
-from gpa_lsp.profile.collector import library
-from gpa_lsp.profile.collector.library import NAME, Cupti, build_library, find_cupti
+from gpa_lsp.profile.collector import run
+from gpa_lsp.profile.collector.records import NAME
+from gpa_lsp.profile.collector.run import Cupti, build_library, find_cupti
 from tests.collector.built import require_cupti
 
 
@@ -63,7 +64,7 @@ def test_the_folder_that_is_named_comes_before_the_newest(cache: Path, monkeypat
 
 
 def test_without_headers_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "_list_candidates", lambda: iter([]))
+    monkeypatch.setattr(run, "_list_candidates", lambda: iter([]))
     with pytest.raises(MissingToolError, match=r"pip install 'gpa-lsp\[cupti\]'"):
         find_cupti()
 
@@ -76,7 +77,7 @@ def test_wheels_come_before_toolkits_and_the_newest_first(cache: Path, monkeypat
     (cache / "nvidia" / "cu13" / "lib").mkdir()
     for name in ("libcupti.so.13", "libcupti.so.13.4", "libcupti_static.a"):
         (cache / "nvidia" / "cu13" / "lib" / name).touch()
-    monkeypatch.setattr(library, "list_package_folders", lambda package: iter([cache / package]))
+    monkeypatch.setattr(run, "list_package_folders", lambda package: iter([cache / package]))
     monkeypatch.delenv("GPA_LSP_CUPTI", raising=False)
     found = find_cupti()
     assert found.headers == (cache / "nvidia" / "cu13" / "include", cache / "nvidia" / "cuda_runtime" / "include")

@@ -37,11 +37,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.profile.collector.library import find_cupti
-from gpa_lsp.profile.collector.records import FLAG_GRAPH, FLAG_SAMPLED, Mode, TroubleKind
-from gpa_lsp.profile.collector.run import CollectorSettings
-from gpa_lsp.profile.collector.totals import add_up
-from gpa_lsp.profile.collector.troubles import describe_troubles
+from gpa_lsp.profile.collector.choosing import add_up
+from gpa_lsp.profile.collector.records import FLAG_GRAPH, FLAG_SAMPLED, Mode, TroubleKind, describe_troubles
+from gpa_lsp.profile.collector.run import CollectorSettings, find_cupti
 from tests.collector.built import KERNEL, SAMPLES_OF_AN_INSTRUCTION, Run, build, require_cupti, run
 
 CONTINUOUS = CollectorSettings(mode=Mode.CONTINUOUS)
@@ -52,7 +50,7 @@ def _count(found: Run) -> int:
     total = 0
     for process in found.processes:
         totals = add_up(process, None)
-        plain = [number for number, reason in enumerate(totals.reasons) if not reason.is_latency]
+        plain = [number for number, (_, is_latency) in enumerate(totals.reasons) if not is_latency]
         total += int(totals.rows["samples"][np.isin(totals.rows["reason"], plain)].sum())
         assert totals.missing == 0
     return total

@@ -15,8 +15,7 @@ from gpa_lsp.execution.compiler.compile import compile_source
 from gpa_lsp.execution.compiler.model import CompilerChoice, CompilerFlags, CompilerKind, CompileSettings
 from gpa_lsp.execution.compiler.nvcc_location import find_nvcc
 from gpa_lsp.foundation.errors import MissingToolError, ProblemSeverity, ToolError, UnsupportedInputError
-from gpa_lsp.foundation.processes.time_limits import TimeLimits
-from gpa_lsp.foundation.processes.watched_command import RunLimits, run_command
+from gpa_lsp.foundation.processes.watched_command import RunLimits, TimeLimits, run_command
 from tests.collect.processes import MARK, wait_until_gone
 from tests.compiler.installed import require_nvcc, require_nvrtc
 from tests.patience import LIMIT_S, wait_until
@@ -197,7 +196,7 @@ def test_a_run_can_be_cancelled_and_its_output_is_bounded(tmp_path: Path) -> Non
 def leave_when_begun(begun: Path, folder: Path) -> str:
     """A program that runs a command without end in a folder, and is gone as soon as the command says in a file that it has begun."""
     return (
-        "import os, threading, time; from pathlib import Path; from gpa_lsp.foundation.processes.time_limits import TimeLimits\n"
+        "import os, threading, time; from pathlib import Path; from gpa_lsp.foundation.processes.watched_command import TimeLimits\n"
         "from gpa_lsp.foundation.processes.watched_command import RunLimits, run_command\n"
         "def leave():\n"
         f"    while not Path({str(begun)!r}).exists(): time.sleep(0.01)\n"

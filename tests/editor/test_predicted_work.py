@@ -19,7 +19,7 @@ from gpa_lsp.editor.predicted.trials import find_block_edit
 from gpa_lsp.editor.predicted.worker import do_job
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.traces.words import summarise_reuse
-from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.python_children import Step
 from tests.patience import LIMIT_S
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")

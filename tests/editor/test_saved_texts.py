@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gpa_lsp.editor.model import TextChange
 from gpa_lsp.editor.settings import Settings, UnverifiedChoice
 from gpa_lsp.editor.snapshot import LoadedProfile
-from gpa_lsp.foundation.file_stamps import read_stamp
+from gpa_lsp.foundation.files import read_stamp
 from tests.editor.sessions import Session
 from tests.editor.views import make_profile, make_snapshot
 from tests.report_builder import build_kernel

@@ -1,5 +1,5 @@
 """What a test runs in a hostile folder: commands as the program ``gpa-lsp`` runs them, or its server. Says which processes it started.
-from gpa_lsp.foundation.processes.time_limits import TimeLimits
+from gpa_lsp.foundation.processes.watched_command import TimeLimits
 
 ``run_in_folder.py LOG VARIABLES COMMANDS``; without commands it serves. To the variables empty entries are added, which stand for the folder one
 is in. As with the installed program, it is its own folder that Python looks in for modules, which is why the tests copy it to an empty one.
@@ -49,8 +49,7 @@ def _explore_in_processes() -> None:
 
 
 def _run_a_tool() -> None:
-    from gpa_lsp.foundation.processes.time_limits import TimeLimits
-    from gpa_lsp.foundation.processes.watched_command import RunLimits, run_command
+    from gpa_lsp.foundation.processes.watched_command import RunLimits, TimeLimits, run_command
 
     limits = RunLimits(time=TimeLimits.for_work(60.0), memory_limit_bytes=1 << 30)
     assert run_command("true", ["/bin/true"], folder=Path.cwd(), environment=dict(os.environ), limits=limits)[0]

@@ -77,7 +77,7 @@ TIMED = ["profile", "--launch", "k.launch.toml"]
 
 OF_COMMANDS = {
     "gpa_lsp.execution.compiler.nvrtc_worker",
-    "gpa_lsp.foundation.processes.worker_pool",
+    "gpa_lsp.foundation.processes.supervision",
     "gpa_lsp.execution.local_gpu.timing_worker",
 }
 OF_THE_SERVER = {
@@ -188,7 +188,7 @@ def test_no_command_and_no_child_runs_what_lies_in_the_folder(
     codes = {name: int(code) for name, code in log["ran"][1:]}
     assert codes == {name: CASES[name][1] for name in names}, done.stdout + done.stderr
     assert (
-        sum("gpa_lsp.foundation.processes.worker_pool" in started for started in log["started"]) == 2
+        sum("gpa_lsp.foundation.processes.supervision" in started for started in log["started"]) == 2
     )  # of the exploration
     assert {*OF_COMMANDS, "gpa_lsp.foundation.processes.watchdog", "-c"} <= name_started(log)
 

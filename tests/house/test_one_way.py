@@ -10,16 +10,16 @@ from tests.conftest import ROOT
 
 PACKAGE = ROOT / "gpa_lsp"
 
-# file or folder of the package → why it writes by other means than ``basis.whole_files.atomic_write``
+# file or folder of the package → why it writes by other means than ``foundation.files.atomic_write``
 WRITING = {
-    "foundation/whole_files.py": "is that way",
+    "foundation/files.py": "is that way",
     "code/binary/containers.py": "a temporary folder of the process",
     "code/binary/disassembler.py": "a temporary folder of the process",
     "cli/commands/gate.py": "appends to the summary of a GitHub job, which other steps append to",
     "cli/terminal.py": "stands in for a closed standard stream",
     "profile/collect/allowance.py": "gives a damaged file another name",
     "execution/prediction/launch_timing.py": "a temporary folder of the process",
-    "profile/collector/library.py": "a temporary folder of the process",
+    "profile/collector/run.py": "a temporary folder of the process",
     "profile/collect/measured_reports.py": "moves a whole report to where it is kept",
     "execution/compiler/nvcc_command.py": "a temporary folder of the process",
     "execution/compiler/ptx_files.py": "a temporary folder of the process",
@@ -48,7 +48,7 @@ WRITING = {
 PICKLING = {
     "foundation/packed_records.py": "makes nothing but records; keeps a cache and messages",
     "report/pipeline/judge.py": "from the process to its own children, through their pipes",
-    "foundation/processes/frames.py": "pipes between a process and its children",
+    "foundation/processes/python_children.py": "pipes between a process and its children",
     "foundation/processes/supervision.py": "pipes between a process and its children",
     "foundation/processes/worker.py": "pipes between a process and its children",
 }
@@ -57,7 +57,7 @@ PICKLING = {
 STARTING = {
     "cli/commands/profile.py": "Nsight Compute's help, with a limit",
     "cli/installation.py": "versions of tools, with a limit; the driver in an isolated child",
-    "profile/collect/foreground.py": "the user's own command in their terminal, which Ctrl-C reaches",
+    "profile/collect/command_run.py": "the user's own command in their terminal, which Ctrl-C reaches",
     "foundation/processes": "is that way",
 }
 

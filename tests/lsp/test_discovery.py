@@ -8,7 +8,7 @@ from gpa_lsp.editor.protocol import discovery
 from gpa_lsp.editor.protocol.discovery import ProfileFinder, compile_globs, split_glob
 from gpa_lsp.editor.protocol.loader import SETTLED_NS, ProfileWatch
 from gpa_lsp.editor.settings import Settings
-from gpa_lsp.foundation.file_stamps import Stamp
+from gpa_lsp.foundation.files import Stamp
 
 GLOBS = Settings().profile_globs
 

@@ -26,7 +26,7 @@ from gpa_lsp.editor.protocol.profile_messages import (
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import LoadedProfile, MeasuredKernel, Snapshot, measure_kernel
 from gpa_lsp.foundation.errors import ToolError
-from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.python_children import Step
 from gpa_lsp.foundation.processes.supervision import Patience, WorkerLostError
 from tests.editor.views import LISTING, SOURCE, make_profile
 from tests.lsp.conftest import LISTINGS, write_profile

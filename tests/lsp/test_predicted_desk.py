@@ -22,7 +22,7 @@ from gpa_lsp.editor.protocol.emulation_schedule import EmulationProcess, Emulati
 from gpa_lsp.editor.protocol.loader import ProgressDisplay
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.foundation.errors import ToolError
-from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.python_children import Step
 from tests.editor.predictions import LAUNCH, TRIAL
 from tests.lsp.loop_waiting import settle, wait_until
 

@@ -16,7 +16,7 @@ from gpa_lsp.editor.protocol.profile_messages import (
     ProfileRead,
 )
 from gpa_lsp.editor.protocol.profile_reader import ProfileReader
-from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.python_children import Step
 from tests.conftest import ROOT
 
 EXAMPLE = ROOT / "fixtures" / "example.gpa-profile.json"

@@ -247,7 +247,7 @@ def test_a_strange_repository_is_read_and_nothing_else(
 
 def write_bombs(folder: Path, outside: Path) -> list[str]:
     """Profiles that are small or empty and would become large, or that name other files; their names."""
-    from gpa_lsp.profile.ncu.magic import REPORT_MAGIC
+    from gpa_lsp.profile.ncu import REPORT_MAGIC
 
     with (folder / "sparse.ncu-rep").open("wb") as sparse:
         sparse.write(REPORT_MAGIC)

@@ -578,7 +578,7 @@ def test_of_two_checkouts_the_one_the_profile_lies_in_is_served(start_client: St
 def test_the_oldest_profiles_are_left_out_when_all_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     from gpa_lsp.editor.protocol import loader
     from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
-    from gpa_lsp.foundation.file_stamps import Stamp
+    from gpa_lsp.foundation.files import Stamp
 
     monkeypatch.setattr(loader, "MOST_KEPT_BYTES", 100)
     told: list[str] = []

@@ -13,7 +13,7 @@ from gpa_lsp.editor.protocol import simulations
 from gpa_lsp.editor.protocol.simulations import SimulationProcess, SimulationSchedule
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.simulated.results import SimulationJob, SimulationResult
-from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.python_children import Step
 from tests.lsp.loop_waiting import settle, wait_until
 
 PATH = "/p/k.cu"

@@ -11,7 +11,7 @@ from gpa_lsp.diagnosis.advice.model import KernelAdvice, SilenceStage
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.document.advice_words import describe_matched, describe_region
 from gpa_lsp.kernel.model import Kernel
-from gpa_lsp.profile.sampling import Sampling
+from gpa_lsp.profile.model import Sampling
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.pipeline import analyse
 from gpa_lsp.report.saved.store import read_report, write_report

@@ -5,7 +5,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.python_children import Step
 from gpa_lsp.foundation.processes.worker import Tell, Work
 
 _held: list[bytes] = []

@@ -13,9 +13,8 @@ import pytest
 
 from gpa_lsp.foundation.errors import ToolError
 from gpa_lsp.foundation.processes import supervision
-from gpa_lsp.foundation.processes.frames import Step
-from gpa_lsp.foundation.processes.supervision import Worker, WorkerKind
-from gpa_lsp.foundation.processes.worker_pool import WorkerPool, run_parts
+from gpa_lsp.foundation.processes.python_children import Step
+from gpa_lsp.foundation.processes.supervision import Worker, WorkerKind, WorkerPool, run_parts
 from tests.collect.processes import MARK, find_marked, wait_until_gone
 from tests.conftest import ROOT
 from tests.patience import LIMIT_S, wait_until

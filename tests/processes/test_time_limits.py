@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from gpa_lsp.foundation.errors import ToolError
-from gpa_lsp.foundation.processes.time_limits import TimeLimits, parse_ps_time, read_processor_time, run_limited
+from gpa_lsp.foundation.processes.watched_command import TimeLimits, parse_ps_time, read_processor_time, run_limited
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs ps")
 WORKS_THEN_WAITS = """

@@ -13,7 +13,7 @@ import pytest
 from gpa_lsp.foundation.errors import ToolError
 from gpa_lsp.foundation.processes import supervision
 from gpa_lsp.foundation.processes.async_worker import AsyncWorker
-from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.python_children import Step
 from gpa_lsp.foundation.processes.supervision import Patience, Silence, WorkerKind, read_activity
 from tests.conftest import ROOT
 from tests.lsp.loop_waiting import wait_until

@@ -4,8 +4,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpa_lsp.profile.pc_sampling import IDENTIFIER
-from gpa_lsp.profile.pc_sampling.parse import Configuration, Data, PcRecord
+from gpa_lsp.profile.readers.pc_sampling_dump import IDENTIFIER, Position
 
 REASONS = {
     5: "smsp__pcsamp_sample_count",
@@ -90,20 +89,20 @@ def write_buffer(buffer: Buffer) -> bytes:
     names = writer.put_links([writer.put_text(name) for name in REASONS.values()])
     settings = writer.put_table(
         {
-            Configuration.PERIOD: ("<I", 11),
-            Configuration.ALL_INDICES: ("link", indices),
-            Configuration.ALL_NAMES: ("link", names),
+            Position.PERIOD: ("<I", 11),
+            Position.ALL_INDICES: ("link", indices),
+            Position.ALL_NAMES: ("link", names),
         }
     )
-    holder = writer.put_table({Configuration.SETTINGS: ("link", settings)})
+    holder = writer.put_table({Position.SETTINGS: ("link", settings)})
     records = writer.put_links([_write_record(writer, record) for record in buffer.records])
     root = writer.put_table(
         {
-            Configuration.HOLDER: ("link", holder),
-            Data.TOTAL_SAMPLES: ("<Q", buffer.total),
-            Data.DROPPED_SAMPLES: ("<Q", buffer.dropped),
-            Data.RECORDS: ("link", records),
-            Data.FOREIGN_SAMPLES: ("<Q", buffer.foreign),
+            Position.HOLDER: ("link", holder),
+            Position.TOTAL_SAMPLES: ("<Q", buffer.total),
+            Position.DROPPED_SAMPLES: ("<Q", buffer.dropped),
+            Position.RECORDS: ("link", records),
+            Position.FOREIGN_SAMPLES: ("<Q", buffer.foreign),
         }
     )
     return writer.finish(root)
@@ -115,12 +114,12 @@ def _write_record(writer: _Writer, record: Pc) -> int:
     name = writer.put_text(record.name)
     return writer.put_table(
         {
-            PcRecord.CUBIN: ("<Q", record.crc),
-            PcRecord.OFFSET: ("<Q", record.offset),
-            PcRecord.FUNCTION_NAME: ("link", name),
-            PcRecord.FUNCTION_INDEX: ("<I", record.index),
-            PcRecord.REASONS: ("link", reasons),
-            PcRecord.CORRELATION: ("<I", record.correlation),
+            Position.CUBIN: ("<Q", record.crc),
+            Position.OFFSET: ("<Q", record.offset),
+            Position.FUNCTION_NAME: ("link", name),
+            Position.FUNCTION_INDEX: ("<I", record.index),
+            Position.REASONS: ("link", reasons),
+            Position.CORRELATION: ("<I", record.correlation),
         }
     )
 

@@ -11,10 +11,19 @@ from typing import Any
 import msgspec.structs
 
 from gpa_lsp.foundation.errors import Problem
-from gpa_lsp.profile.model import Device, HostFrame, Launch, LoadedFunction, Metric, Module, Profile, RuleResult
+from gpa_lsp.profile.model import (
+    Device,
+    HostFrame,
+    Launch,
+    LoadedFunction,
+    Metric,
+    Module,
+    Profile,
+    RuleResult,
+    Sampling,
+)
 from gpa_lsp.profile.native import FORMAT
-from gpa_lsp.profile.native.layout import MAX_OFFSET
-from gpa_lsp.profile.sampling import Sampling
+from gpa_lsp.profile.native.parse import MAX_OFFSET
 from tests.profile.native_text import render_document
 
 _MAX_FUNCTION_BYTES = 1 << 24

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from gpa_lsp.foundation.errors import Problem, ProblemSeverity
 from gpa_lsp.profile.model import (
+    Aggregate,
     Device,
     FocusMetric,
     HostFrame,
@@ -20,10 +21,10 @@ from gpa_lsp.profile.model import (
     RuleSpeedup,
     RuleTable,
     RuleTableColumn,
+    Sampling,
     SourceMarker,
     StallSamples,
 )
-from gpa_lsp.profile.sampling import Aggregate, Sampling
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
 NAME = st.text("abk_Z0", min_size=1, max_size=5)

@@ -16,9 +16,9 @@ from gpa_lsp.profile.model import (
     RuleTableColumn,
     SourceMarker,
 )
+from gpa_lsp.profile.ncu.metrics import build_device
 from gpa_lsp.profile.ncu.rules import strip_markup
 from gpa_lsp.profile.ncu.schema import MESSAGES
-from gpa_lsp.profile.ncu.session import build_device
 from tests.profile.load_addresses import find_kernel_address, find_loaded_functions
 from tests.profile.report_builder import (
     BASE_ADDRESS,

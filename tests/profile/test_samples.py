@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpa_lsp.profile.model import Launch, Profile
 from gpa_lsp.profile.ncu import schema
-from gpa_lsp.profile.ncu.columns import Columns, _read_pair, read_all_counts, read_counts
+from gpa_lsp.profile.ncu.samples import InstructionCounts, _read_pair, read_all_counts, read_counts
 from tests.profile.report_builder import BASE_ADDRESS, STALL_PREFIX, ReportBuilder, encode_value
 
 Read = Callable[..., Profile]
@@ -172,7 +172,7 @@ def _encode_metric(instances: list[bytes], head: bytes = b"\x08\x05", tail: byte
     return head + bytes(schema.ColumnMetric(instances=instances).SerializeToString()) + tail
 
 
-def _list_pairs(columns: Columns | None) -> list[tuple[int, int]]:
+def _list_pairs(columns: InstructionCounts | None) -> list[tuple[int, int]]:
     assert columns is not None
     return list(zip(columns[0].tolist(), columns[1].tolist(), strict=True))
 

@@ -13,7 +13,7 @@ from gpa_lsp.profile.model import (
     Profile,
     StallSamples,
 )
-from gpa_lsp.profile.validity import check_profile
+from gpa_lsp.profile.read import check_profile
 
 _SAMPLES = StallSamples(
     addresses=np.array([16, 32], np.uint64),

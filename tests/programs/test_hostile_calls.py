@@ -12,7 +12,7 @@ from gpa_lsp.cli.main import main
 from gpa_lsp.execution.programs import library
 from gpa_lsp.execution.record import run as recorder
 from gpa_lsp.foundation.native.c_compiler import find_c_compiler
-from gpa_lsp.profile.collector import library as collector
+from gpa_lsp.profile.collector import run as collector
 from tests.collector import built as collected
 from tests.patience import in_bounded_time
 from tests.programs.built import require_compiler, run

@@ -14,12 +14,13 @@ from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.source.hover import describe_hover
+from gpa_lsp.profile.model import PlaceSamples
 from gpa_lsp.report.history.model import Measurement, RememberedPlace, Run
 from gpa_lsp.report.history.past import compare_runs
 from gpa_lsp.report.history.recording import Surroundings, build_recording
 from gpa_lsp.report.history.rows import read_measurement, write_facts
 from gpa_lsp.report.launch_places import find_common_frames, list_launch_places, shorten_frame
-from gpa_lsp.report.model import KernelReport, PlaceSamples
+from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.saved.store import read_report, write_report
 from tests.editor.sessions import Session
 from tests.editor.views import SOURCE, make_profile

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.profile.sampling import Aggregate, Sampling
+from gpa_lsp.profile.model import Aggregate, Sampling
 from gpa_lsp.report.changes import LaunchConfiguration, ReasonCount, ReasonCounts
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.saved.store import read_report

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.report.model import KernelReport, PlaceSamples
+from gpa_lsp.profile.model import PlaceSamples
+from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.saved.store import read_report
 from tests.report_builder import build_kernel, build_report
 from tests.report_file.json_documents import change, dump, refuse, strict_schema, write

@@ -9,8 +9,8 @@ import pytest
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.kernel.place import COUNTERS, read_counters
-from gpa_lsp.profile.instruction_counts import read_instruction_counts
 from gpa_lsp.profile.model import LoadedFunction, Metric, Module, Profile
+from gpa_lsp.profile.ncu.samples import read_instruction_counts
 from gpa_lsp.profile.read import read_profile
 from tests.conftest import find_corpus
 from tests.profile.native_writing import write_native

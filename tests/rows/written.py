@@ -28,8 +28,7 @@ from gpa_lsp.foundation.locations import Frame, InlineChain
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
 from gpa_lsp.kernel.scatter import index_routines
-from gpa_lsp.profile.model import Device, Metric, Module, StallSamples
-from gpa_lsp.profile.sampling import Sampling
+from gpa_lsp.profile.model import Device, Metric, Module, Sampling, StallSamples
 from tests.binary.listing import parse_listing
 from tests.rows.builders import make_cubin, make_function, make_launch
 

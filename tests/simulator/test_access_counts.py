@@ -7,7 +7,7 @@ import pytest
 
 from gpa_lsp.execution.prediction.simulation import simulate_report, simulate_source
 from gpa_lsp.execution.simulator.profile_document import count_instructions, make_document
-from gpa_lsp.profile.instruction_counts import read_instruction_counts
+from gpa_lsp.profile.ncu.samples import read_instruction_counts
 from gpa_lsp.profile.read import read_profile
 from gpa_lsp.report.pipeline import analyse
 

@@ -139,7 +139,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         command = build_command(recipe, application, ncu=arguments.ncu or "ncu")
         terminal.print_safely(lambda: terminal.write_text(f"{shlex.join(command)}\n"))
         return 0
-    from gpa_lsp.profile.collect.ncu_location import find_ncu
+    from gpa_lsp.profile.collect.recipe import find_ncu
 
     ncu = str(find_ncu(arguments.ncu))
     command = build_command(recipe, application, ncu=ncu, sampling_prefix=_find_sampling_prefix(ncu, recipe))
@@ -192,8 +192,8 @@ def _find_sampling_prefix(ncu: str, recipe: "Recipe") -> str:
 
 
 def _measure(command: tuple[str, ...], output: Path, terminal: Terminal) -> int:
+    from gpa_lsp.profile.collect.command_run import run_in_foreground
     from gpa_lsp.profile.collect.explain import explain, says_nothing_measured
-    from gpa_lsp.profile.collect.foreground import run_in_foreground
     from gpa_lsp.profile.collect.measured_reports import find_written
 
     before = _read_stamp(find_written(output))

@@ -18,7 +18,7 @@ from gpa_lsp.code.binary.model import Cubin
 from gpa_lsp.code.binary.tool_location import require_tool
 from gpa_lsp.foundation.errors import InputError, ToolError, UnsupportedInputError
 from gpa_lsp.foundation.numbers import format_bytes
-from gpa_lsp.foundation.processes.time_limits import TimeLimits, run_limited
+from gpa_lsp.foundation.processes.watched_command import TimeLimits, run_limited
 from gpa_lsp.foundation.zstandard import ZstandardReader
 
 # A fat binary holds device images, and PTX, for several architectures in one block. A block is ``u32 magic, u16 version, u16 header size,

@@ -26,7 +26,7 @@ from gpa_lsp.code.binary.sass import decode_instructions
 from gpa_lsp.code.binary.tool_location import identify_tool, require_tool
 from gpa_lsp.foundation.errors import InputError, ToolError, UnsupportedInputError
 from gpa_lsp.foundation.kept_files import KeptFiles, find_cache_folder
-from gpa_lsp.foundation.processes.time_limits import TimeLimits, run_limited
+from gpa_lsp.foundation.processes.watched_command import TimeLimits, run_limited
 
 # nvdisasm takes 0.2 to 0.3 seconds to start, whatever the size of the code, so its text is kept: one compressed entry per function, named by a
 # digest of everything the text depends on.

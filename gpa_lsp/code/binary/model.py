@@ -14,8 +14,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.foundation.locations import InlineChain
-from gpa_lsp.foundation.records import ColumnRecord
-from gpa_lsp.foundation.shared_facts import SharedFacts
+from gpa_lsp.foundation.records import ColumnRecord, SharedFacts
 
 INSTRUCTION_BYTES = 16  # Size of one instruction from compute capability 7.0 on
 NO_BARRIER = 7  # The value of :attr:`ControlCodes.write_barrier` and ``read_barrier`` that means none

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.control_flow.graph import RootedGraph, UnsolvedError, solve_backwards
 from gpa_lsp.code.ptx.model import PtxFunction, PtxInstruction, list_reads, list_writes
-from gpa_lsp.foundation.shared_facts import Remembered
+from gpa_lsp.foundation.records import Remembered
 
 # 64-bit words of all sets, before all registers count as alive everywhere; and a hundredth of those that are looked at
 _MOST_WORDS = 16_000_000

@@ -17,7 +17,7 @@ from gpa_lsp.code.ptx.model import (
     Vector,
 )
 from gpa_lsp.foundation.locations import InlineChain
-from gpa_lsp.foundation.shared_facts import Remembered
+from gpa_lsp.foundation.records import Remembered
 
 
 @Remembered

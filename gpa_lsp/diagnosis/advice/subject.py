@@ -13,7 +13,7 @@ from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
 from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
 from gpa_lsp.diagnosis.blame.model import KernelBlame
-from gpa_lsp.foundation.shared_facts import SharedFacts
+from gpa_lsp.foundation.records import SharedFacts
 from gpa_lsp.kernel.model import Kernel, KernelRows
 from gpa_lsp.kernel.scopes import ScopeTree, find_scopes
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 from gpa_lsp.diagnosis.analyses.answers import Missing
 from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
 from gpa_lsp.diagnosis.blame.model import KernelBlame
-from gpa_lsp.foundation.shared_facts import SharedFacts
+from gpa_lsp.foundation.records import SharedFacts
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.kernel.model import Kernel, KernelRows
 from gpa_lsp.profile.model import Launch

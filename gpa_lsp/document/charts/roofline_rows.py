@@ -11,12 +11,10 @@ from gpa_lsp.document.findings import name_kernels
 from gpa_lsp.foundation.numbers import (
     format_bytes,
     format_bytes_per_s,
-    format_instructions_per_s,
     format_intensity,
     format_number,
-    format_operations_per_s,
+    format_per_s,
     format_percent,
-    format_transactions_per_s,
 )
 from gpa_lsp.gpu.device.model import Machine, MemoryLevel, OperationKind
 from gpa_lsp.report.model import KernelReport
@@ -150,9 +148,9 @@ def build_point(row_id: str, point: Point) -> Row:
         "y": _shorten(point.achieved_ops_per_s),
         "a": None if not is_drawable(point.attainable_ops_per_s) else _shorten(point.attainable_ops_per_s or 0.0),
         "intensity": format_intensity(point.intensity, f"{operation}/B"),
-        "achieved": format_operations_per_s(point.achieved_ops_per_s, operation),
+        "achieved": format_per_s(point.achieved_ops_per_s, operation),
         "attainable": _write_attainable(
-            format_operations_per_s(point.attainable_ops_per_s, operation),
+            format_per_s(point.attainable_ops_per_s, operation),
             point.achieved_ops_per_s,
             point.attainable_ops_per_s,
         ),
@@ -169,9 +167,9 @@ def build_instruction_point(row_id: str, point: InstructionPoint) -> Row:
         "y": _shorten(point.achieved_per_s),
         "a": None if not is_drawable(point.attainable_per_s) else _shorten(point.attainable_per_s or 0.0),
         "intensity": f"{format_number(point.intensity)} per {format_bytes(point.transaction_bytes)}",
-        "achieved": format_instructions_per_s(point.achieved_per_s),
+        "achieved": format_per_s(point.achieved_per_s, "inst"),
         "attainable": _write_attainable(
-            format_instructions_per_s(point.attainable_per_s), point.achieved_per_s, point.attainable_per_s
+            format_per_s(point.attainable_per_s, "inst"), point.achieved_per_s, point.attainable_per_s
         ),
     }
 
@@ -202,7 +200,7 @@ def build_roofs(machine: Machine, position: int) -> Iterator[Row]:
                 "name": peak.kind.value,
                 "limit": peak.ops_per_s,
                 "words": _name_roof(
-                    peak.kind.value, format_operations_per_s(peak.ops_per_s, peak.kind.operation), peak.is_certain
+                    peak.kind.value, format_per_s(peak.ops_per_s, peak.kind.operation), peak.is_certain
                 ),
                 "source": peak.source,
             }
@@ -224,7 +222,7 @@ def build_instruction_roofs(
                 "machine": position,
                 "name": level.value,
                 "slope": rate,
-                "words": _name_roof(level.value, format_transactions_per_s(rate), bandwidth.is_certain),
+                "words": _name_roof(level.value, format_per_s(rate, "txn"), bandwidth.is_certain),
                 "source": bandwidth.source,
             }
     if is_drawable(machine.issue_per_s):
@@ -232,7 +230,7 @@ def build_instruction_roofs(
             "machine": position,
             "name": ISSUE,
             "limit": machine.issue_per_s,
-            "words": _name_roof(ISSUE, format_instructions_per_s(machine.issue_per_s), True),
+            "words": _name_roof(ISSUE, format_per_s(machine.issue_per_s, "inst"), True),
             "source": "warp instructions the schedulers can issue",
         }
 

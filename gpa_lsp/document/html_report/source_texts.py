@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpa_lsp.foundation.regular_files import read_bounded
+from gpa_lsp.foundation.files import read_bounded
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import Doubt, find_doubt
 from gpa_lsp.report.model import KernelReport

@@ -23,10 +23,9 @@ from gpa_lsp.foundation.numbers import (
     format_count_of,
     format_duration_ns,
     format_hz,
-    format_instructions_per_s,
     format_intensity,
     format_number,
-    format_operations_per_s,
+    format_per_s,
     format_percent,
     format_speedup,
 )
@@ -141,8 +140,8 @@ def _write_point(point: Point) -> list[str]:
         point.kind.value,
         point.level.value,
         format_intensity(point.intensity, unit),
-        format_operations_per_s(point.achieved_ops_per_s, point.kind.operation),
-        format_operations_per_s(point.attainable_ops_per_s, point.kind.operation),
+        format_per_s(point.achieved_ops_per_s, point.kind.operation),
+        format_per_s(point.attainable_ops_per_s, point.kind.operation),
         format_percent(reached),
         {True: "bandwidth", False: "peak", None: UNKNOWN}[point.is_memory_side],
     ]
@@ -153,8 +152,8 @@ def _write_instruction_point(point: InstructionPoint) -> list[str]:
     return [
         point.level.value,
         f"{format_number(point.intensity)} per {format_bytes(point.transaction_bytes)}",
-        format_instructions_per_s(point.achieved_per_s),
-        format_instructions_per_s(point.attainable_per_s),
+        format_per_s(point.achieved_per_s, "inst"),
+        format_per_s(point.attainable_per_s, "inst"),
         format_percent(reached),
     ]
 
@@ -192,12 +191,11 @@ def build_machine_item(machine: Machine) -> Mapping[str, Any]:
     clocks = machine.clocks
     rates = describe_clock_rates(clocks)
     roofs = [
-        [peak.kind.value, format_operations_per_s(peak.ops_per_s, peak.kind.operation), peak.citation]
-        for peak in machine.peaks
+        [peak.kind.value, format_per_s(peak.ops_per_s, peak.kind.operation), peak.citation] for peak in machine.peaks
     ]
     roofs += [[one.level.value, format_bytes_per_s(one.bytes_per_s), one.citation] for one in machine.bandwidths]
     if machine.issue_per_s is not None:
-        roofs.append(["instruction issue", format_instructions_per_s(machine.issue_per_s), "the architecture's table"])
+        roofs.append(["instruction issue", format_per_s(machine.issue_per_s, "inst"), "the architecture's table"])
     facts = [machine.name]
     if machine.compute_capability is not None:
         facts.append("compute capability {}.{}".format(*machine.compute_capability))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 
 from gpa_lsp.editor.settings import UnverifiedChoice
-from gpa_lsp.foundation.file_stamps import Stamp
+from gpa_lsp.foundation.files import Stamp
 from gpa_lsp.report.line_map import LineMap, map_lines, split_lines
 from gpa_lsp.report.measured_files import MeasuredFile
 

@@ -12,10 +12,9 @@ from gpa_lsp.editor.model import Location
 from gpa_lsp.editor.settings import UnverifiedChoice
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.foundation.file_stamps import Stamp, read_stamp
+from gpa_lsp.foundation.files import Stamp, open_regular_file, read_stamp
 from gpa_lsp.foundation.numbers import format_count_of
 from gpa_lsp.foundation.records import ColumnRecord
-from gpa_lsp.foundation.regular_files import open_regular_file
 from gpa_lsp.foundation.visible_text import make_visible
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import MeasuredFile

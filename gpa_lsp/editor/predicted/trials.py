@@ -19,7 +19,7 @@ from gpa_lsp.execution.prediction.exploration.subjects import ExplorationSubject
 from gpa_lsp.execution.prediction.fault_answer import ENDINGS
 from gpa_lsp.execution.prediction.model import KernelPrediction, SourcePrediction
 from gpa_lsp.foundation.errors import GpaError
-from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.python_children import Step
 from gpa_lsp.foundation.processes.worker import Tell
 from gpa_lsp.gpu.device.products import list_products_named
 

@@ -37,6 +37,7 @@ from gpa_lsp.execution.prediction.predict import match_launches, predict_source
 from gpa_lsp.execution.prediction.templates import write_templates
 from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem
+from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.numbers import (
     format_count,
     format_count_of,
@@ -45,10 +46,9 @@ from gpa_lsp.foundation.numbers import (
     format_update_bytes,
 )
 from gpa_lsp.foundation.ownership import choose_frame, find_frame_in, find_library_frame
-from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.python_children import Step
 from gpa_lsp.foundation.processes.worker import Tell, Work
 from gpa_lsp.foundation.visible_text import make_one_line
-from gpa_lsp.foundation.whole_files import atomic_write
 
 _KEPT = 4  # Predictions, so that a page need not wait for another emulation
 

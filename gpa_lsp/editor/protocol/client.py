@@ -13,8 +13,8 @@ from lsprotocol import types
 from gpa_lsp.editor.model import Location
 from gpa_lsp.editor.protocol.protocol_types import make_range
 from gpa_lsp.editor.protocol.safe_markdown import make_shown
+from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.visible_text import make_visible, shorten
-from gpa_lsp.foundation.whole_files import atomic_write
 
 logger = logging.getLogger(__name__)
 

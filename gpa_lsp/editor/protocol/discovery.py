@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from gpa_lsp.foundation.file_stamps import Stamp, read_stamp
+from gpa_lsp.foundation.files import Stamp, read_stamp
 
 # Patterns for files, as the settings have them: ``**/*.ncu-rep``.
 #

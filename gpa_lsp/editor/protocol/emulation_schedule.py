@@ -28,9 +28,9 @@ from gpa_lsp.editor.protocol.loader import ProgressDisplay
 from gpa_lsp.editor.protocol.source_scope import DESCRIPTION_SUFFIX, SourceScope, find_description, read_description
 from gpa_lsp.editor.protocol.threads import await_core, call_in_thread
 from gpa_lsp.editor.settings import Settings
-from gpa_lsp.foundation.file_stamps import Stamp, read_stamp
+from gpa_lsp.foundation.files import Stamp, read_stamp
 from gpa_lsp.foundation.processes.async_worker import AsyncWorker, attend
-from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.python_children import Step
 from gpa_lsp.foundation.processes.supervision import WorkerKind
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.foundation.whole_files import atomic_write
+from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.profile.collect.allowance import find_allowance_file
 
 _LOG = logging.getLogger(__name__)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 from gpa_lsp.editor.protocol.loader import ProgressDisplay
 from gpa_lsp.foundation.numbers import format_count
-from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.python_children import Step
+from gpa_lsp.profile.collect.command_run import find_profiled_kernel
 from gpa_lsp.profile.collect.model import Phase
-from gpa_lsp.profile.collect.output_lines import find_profiled_kernel
 
 _MOMENT_S = 1.0  # What takes no longer has no progress bar
 

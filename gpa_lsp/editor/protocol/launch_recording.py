@@ -22,14 +22,13 @@ from gpa_lsp.editor.protocol.threads import call_in_thread
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.foundation.numbers import format_count_of
 from gpa_lsp.foundation.processes.python_children import isolate_module
-from gpa_lsp.foundation.processes.signals import describe_signal
-from gpa_lsp.foundation.processes.watched_command import TEMPORARY, Ending
+from gpa_lsp.foundation.processes.watched_command import TEMPORARY, Ending, describe_signal
 from gpa_lsp.foundation.visible_text import make_one_line, shorten
 from gpa_lsp.kernel.names import shorten_name
 from gpa_lsp.profile.collect.allowance import Allowance
 from gpa_lsp.profile.collect.command_run import CommandRun
+from gpa_lsp.profile.collect.explain import ask_to_record, describe_ending, show_command
 from gpa_lsp.profile.collect.model import CommandResult
-from gpa_lsp.profile.collect.result_words import ask_to_record, describe_ending, show_command
 from gpa_lsp.profile.collect.variables import Command, CommandError, Values, expand_command, list_environment
 
 _LOG = logging.getLogger(__name__)

@@ -25,7 +25,7 @@ from gpa_lsp.foundation.processes.async_worker import AsyncWorker, attend
 from gpa_lsp.foundation.processes.supervision import WorkerKind
 from gpa_lsp.gpu.device.cuda_driver import is_driver_installed
 from gpa_lsp.profile.collect.allowance import Allowance
-from gpa_lsp.profile.collect.result_words import ask_to_time
+from gpa_lsp.profile.collect.explain import ask_to_time
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from gpa_lsp.editor.protocol.threads import call_in_thread
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
 from gpa_lsp.foundation.errors import GpaError
-from gpa_lsp.foundation.file_stamps import Stamp, read_stamp
+from gpa_lsp.foundation.files import Stamp, read_stamp
 from gpa_lsp.foundation.numbers import format_count
 
 # A file not written to for this long is taken to be complete, so that an error in it is an error

@@ -23,10 +23,9 @@ from gpa_lsp.editor.protocol.profile_messages import (
 from gpa_lsp.editor.protocol.threads import call_in_thread
 from gpa_lsp.editor.snapshot import LoadedProfile, MeasuredKernel
 from gpa_lsp.foundation.errors import InputError, ToolError
-from gpa_lsp.foundation.file_stamps import Stamp, read_stamp
-from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.files import Stamp, open_regular_file, read_stamp
+from gpa_lsp.foundation.processes.python_children import Step
 from gpa_lsp.foundation.processes.supervision import WorkerLostError
-from gpa_lsp.foundation.regular_files import open_regular_file
 from gpa_lsp.report.measured_files import MeasuredFile
 from gpa_lsp.report.source_paths import parse_compiled_path
 

@@ -19,16 +19,16 @@ from gpa_lsp.editor.protocol.threads import call_in_thread
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.profile.collect.allowance import Allowance, make_digest
-from gpa_lsp.profile.collect.measured_reports import choose_output, keep_report
-from gpa_lsp.profile.collect.model import Measurement, Phase, RunResult
-from gpa_lsp.profile.collect.result_words import (
+from gpa_lsp.profile.collect.command_run import MeasurementRun
+from gpa_lsp.profile.collect.explain import (
     ask_to_run,
     describe_result,
     list_log_lines,
     name_allow_command,
     show_command,
 )
-from gpa_lsp.profile.collect.runner import MeasurementRun
+from gpa_lsp.profile.collect.measured_reports import choose_output, keep_report
+from gpa_lsp.profile.collect.model import Measurement, Phase, RunResult
 from gpa_lsp.profile.collect.variables import (
     Command,
     CommandError,

@@ -14,9 +14,9 @@ from gpa_lsp.editor.protocol.client import Client
 from gpa_lsp.editor.protocol.loader import ProgressDisplay
 from gpa_lsp.editor.protocol.status import MEASURING, Status
 from gpa_lsp.editor.settings import Settings
+from gpa_lsp.profile.collect.explain import describe_result
 from gpa_lsp.profile.collect.measured_reports import find_measured_folder
 from gpa_lsp.profile.collect.model import RunResult
-from gpa_lsp.profile.collect.result_words import describe_result
 
 
 class Outcome(Enum):

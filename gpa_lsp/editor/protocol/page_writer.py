@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from gpa_lsp.editor.protocol.profile_messages import ProfileJob
 from gpa_lsp.foundation.errors import GpaError, ProblemSeverity
+from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.processes.worker import Tell, Work
-from gpa_lsp.foundation.whole_files import atomic_write
 
 if TYPE_CHECKING:
     from gpa_lsp.report.history.model import TimeCourse

@@ -15,9 +15,9 @@ from gpa_lsp.editor.protocol.profile_messages import ProfileJob
 from gpa_lsp.editor.protocol.threads import call_in_thread
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.foundation.errors import GpaError, MissingToolError
+from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.processes.async_worker import AsyncWorker
 from gpa_lsp.foundation.processes.supervision import WorkerKind
-from gpa_lsp.foundation.whole_files import atomic_write
 
 if TYPE_CHECKING:
     from gpa_lsp.report.history.model import TimeCourse

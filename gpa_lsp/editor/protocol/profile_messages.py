@@ -5,7 +5,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from gpa_lsp.editor.snapshot import MeasuredKernel
-from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.python_children import Step
 from gpa_lsp.report.history.model import KernelHistory
 from gpa_lsp.report.measured_files import MeasuredFile
 

@@ -18,7 +18,7 @@ from gpa_lsp.editor.protocol.profile_messages import (
     ProfileRead,
 )
 from gpa_lsp.foundation.errors import GpaError, ProblemSeverity
-from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.python_children import Step
 from gpa_lsp.foundation.processes.worker import Tell, Work
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.numbers import format_seconds
 from gpa_lsp.foundation.processes.async_worker import AsyncWorker, attend
-from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.processes.python_children import Step
 from gpa_lsp.foundation.processes.supervision import WorkerKind
 
 logger = logging.getLogger(__name__)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from gpa_lsp.foundation.file_stamps import Stamp, read_stamp
-from gpa_lsp.foundation.regular_files import read_bounded
+from gpa_lsp.foundation.files import Stamp, read_bounded, read_stamp
 
 # Sources that can be compiled by themselves; headers are compiled with the sources that include them
 _SUFFIXES = frozenset({".cu"})

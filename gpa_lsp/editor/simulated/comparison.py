@@ -7,9 +7,9 @@ from gpa_lsp.editor.simulated.results import ComparisonJob, ComparisonResult
 from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_report
 from gpa_lsp.execution.simulator.profile_document import make_document
 from gpa_lsp.foundation.errors import GpaError
-from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.files import atomic_write
+from gpa_lsp.foundation.processes.python_children import Step
 from gpa_lsp.foundation.processes.worker import Tell
-from gpa_lsp.foundation.whole_files import atomic_write
 from gpa_lsp.report.measured_simulation import answer_comparison, compare_simulated
 from gpa_lsp.report.pipeline import analyse
 

@@ -15,9 +15,9 @@ from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettin
 from gpa_lsp.execution.prediction.templates import write_templates
 from gpa_lsp.execution.simulator.profile_document import DocumentLaunch, make_document
 from gpa_lsp.foundation.errors import GpaError, InputError, ProblemSeverity
-from gpa_lsp.foundation.processes.frames import Step
+from gpa_lsp.foundation.files import atomic_write
+from gpa_lsp.foundation.processes.python_children import Step
 from gpa_lsp.foundation.processes.worker import Tell, Work
-from gpa_lsp.foundation.whole_files import atomic_write
 from gpa_lsp.kernel.names import demangle, list_named, shorten_name
 
 

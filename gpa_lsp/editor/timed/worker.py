@@ -20,10 +20,10 @@ from gpa_lsp.execution.local_gpu.timing_processes import find_gpu
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.launch_timing import LaunchTimings, TimedLaunch, TimingWork, time_source
 from gpa_lsp.foundation.errors import GpaError, MissingToolError
+from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.numbers import format_dim3
 from gpa_lsp.foundation.packed_records import pack_records, read_records
 from gpa_lsp.foundation.processes.worker import Tell, Work
-from gpa_lsp.foundation.whole_files import atomic_write
 
 
 def do_job(job: Job, _: Tell) -> object:

@@ -32,11 +32,10 @@ from gpa_lsp.execution.compiler.nvrtc_processes import identify_nvrtc, list_nvrt
 from gpa_lsp.execution.compiler.project import find_project_folder, search_flags
 from gpa_lsp.execution.compiler.source_text import find_text_line, read_source
 from gpa_lsp.foundation.errors import InputError, MissingToolError, ProblemSeverity, ToolError, UnsupportedInputError
+from gpa_lsp.foundation.files import read_bounded
 from gpa_lsp.foundation.locations import read_escapes
 from gpa_lsp.foundation.numbers import format_bytes, format_count_of
-from gpa_lsp.foundation.processes.time_limits import TimeLimits
-from gpa_lsp.foundation.processes.watched_command import TEMPORARY, RunLimits, run_command
-from gpa_lsp.foundation.regular_files import read_bounded
+from gpa_lsp.foundation.processes.watched_command import TEMPORARY, RunLimits, TimeLimits, run_command
 
 _SUFFIXES = (".cu", ".cpp", ".cc", ".cxx", ".c", ".cuh", ".h", ".hpp")
 _SOURCES = frozenset(_SUFFIXES[:5])

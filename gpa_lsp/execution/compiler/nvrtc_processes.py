@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 from gpa_lsp.execution.compiler.nvrtc_worker import GREET, NvrtcAnswer, NvrtcGreeting, NvrtcJob
 from gpa_lsp.foundation.errors import MissingToolError, ToolError
-from gpa_lsp.foundation.processes.supervision import WorkerKind
-from gpa_lsp.foundation.processes.worker_pool import WorkerPool
+from gpa_lsp.foundation.processes.supervision import WorkerKind, WorkerPool
 
 TOOL = "NVRTC"
 INSTALL = "install gpa-lsp[cuda], which brings cuda-python and NVRTC"

@@ -18,8 +18,7 @@ from gpa_lsp.code.binary.tool_location import find_tool
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompiledUnit, CompilerKind
 from gpa_lsp.foundation.errors import InputError, ToolError, UnsupportedInputError
 from gpa_lsp.foundation.numbers import format_bytes
-from gpa_lsp.foundation.processes.time_limits import TimeLimits
-from gpa_lsp.foundation.processes.watched_command import TEMPORARY, RunLimits, run_command
+from gpa_lsp.foundation.processes.watched_command import TEMPORARY, RunLimits, TimeLimits, run_command
 
 _TOOL = "ptxas"
 _HEAD_BYTES = 64 << 10

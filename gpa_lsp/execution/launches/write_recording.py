@@ -17,8 +17,8 @@ from gpa_lsp.execution.launches.model import TextureInput
 from gpa_lsp.execution.launches.pointer_uses import PointerUse
 from gpa_lsp.execution.launches.read_launches import SUFFIX
 from gpa_lsp.execution.launches.type_names import find_type
+from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.records import ColumnRecord
-from gpa_lsp.foundation.whole_files import atomic_write
 
 POINTER_BYTES = 8
 _WORD_BYTES = 4

@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from gpa_lsp.execution.local_gpu.timing import Greeting, GreetJob, LaunchTiming, TimingAnswer, TimingJob
 from gpa_lsp.foundation.errors import MissingToolError, ToolError
-from gpa_lsp.foundation.processes.supervision import WorkerKind
-from gpa_lsp.foundation.processes.worker_pool import WorkerPool
+from gpa_lsp.foundation.processes.supervision import WorkerKind, WorkerPool
 
 TITLE = "the process that times launches"
 _START_LIMIT_S = 120.0

@@ -35,14 +35,13 @@ from gpa_lsp.execution.prediction.launch_sources import (
 from gpa_lsp.execution.prediction.predict import DescribedLaunch, choose_launches, match_launches, name_meant
 from gpa_lsp.execution.prediction.static_source import examine_source
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem, ProblemSeverity, spare_others
+from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.packed_records import pack_records
 from gpa_lsp.foundation.processes.python_children import isolate_module
 from gpa_lsp.foundation.processes.watched_command import TEMPORARY, Ending
-from gpa_lsp.foundation.whole_files import atomic_write
 from gpa_lsp.kernel.names import demangle, shorten_name
 from gpa_lsp.profile.collector.choosing import Selection
-from gpa_lsp.profile.collector.library import Cupti, find_cupti
-from gpa_lsp.profile.collector.run import CollectedRun, CollectorSettings, collect
+from gpa_lsp.profile.collector.run import CollectedRun, CollectorSettings, Cupti, collect, find_cupti
 from gpa_lsp.profile.native import FORMAT
 from gpa_lsp.profile.read import read_profile
 

@@ -28,10 +28,9 @@ from gpa_lsp.execution.emulator.trace import (
     Trace,
 )
 from gpa_lsp.foundation.errors import InputError, MissingToolError, UnsupportedInputError
+from gpa_lsp.foundation.files import atomic_write, open_regular_file, read_bounded
 from gpa_lsp.foundation.json_records import make_record, read_record
 from gpa_lsp.foundation.numbers import format_count, format_dim3
-from gpa_lsp.foundation.regular_files import open_regular_file, read_bounded
-from gpa_lsp.foundation.whole_files import atomic_write
 
 # The columns of :mod:`gpa_lsp.execution.emulator.trace`; one row group per piece in each file. Blocks are those that were traced.
 ACCESSES_NAME, BRANCHES_NAME, ENTRIES_NAME, BLOCKS_NAME = (

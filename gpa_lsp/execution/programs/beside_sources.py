@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from gpa_lsp.execution.programs.model import KernelRuns, ProgramRun, RecordedLaunch
-from gpa_lsp.foundation.whole_files import atomic_write
+from gpa_lsp.foundation.files import atomic_write
 
 _HEADING = "# Launches recorded while a program ran; recording again replaces this file.\n"
 _SUFFIX = ".launch.toml"

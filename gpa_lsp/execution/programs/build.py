@@ -22,12 +22,11 @@ from gpa_lsp.execution.programs.library import (
     read_headers,
 )
 from gpa_lsp.foundation.errors import InputError, MissingToolError, ToolError
+from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.kept_files import find_cache_folder
 from gpa_lsp.foundation.native.c_compiler import Tell
 from gpa_lsp.foundation.processes.search_paths import find_program
-from gpa_lsp.foundation.processes.time_limits import TimeLimits
-from gpa_lsp.foundation.processes.watched_command import TEMPORARY, RunLimits, WatchedCommand, run_command
-from gpa_lsp.foundation.whole_files import atomic_write
+from gpa_lsp.foundation.processes.watched_command import TEMPORARY, RunLimits, TimeLimits, WatchedCommand, run_command
 from gpa_lsp.gpu.device.products import Product, find_product
 
 _SOURCES = Path(__file__).parent / "building"

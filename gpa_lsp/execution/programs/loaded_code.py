@@ -19,7 +19,7 @@ from gpa_lsp.execution.emulator.resident import ResidentMemory, ResidentModule
 from gpa_lsp.execution.launches.pointer_uses import find_pointer_uses
 from gpa_lsp.execution.launches.type_names import find_type
 from gpa_lsp.foundation.errors import GpaError
-from gpa_lsp.foundation.whole_files import atomic_write
+from gpa_lsp.foundation.files import atomic_write
 
 _POINTER_BYTES = 8
 # Told to a program that asks, where its code was never assembled; occupancy and attributes are all it decides

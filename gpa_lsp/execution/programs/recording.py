@@ -19,9 +19,9 @@ from gpa_lsp.execution.programs.loaded_code import find_source
 from gpa_lsp.execution.programs.messages import LaunchRequest
 from gpa_lsp.execution.programs.model import RecordedLaunch
 from gpa_lsp.execution.programs.session import KernelTally
+from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.numbers import format_bytes, format_count_of
 from gpa_lsp.foundation.records import ColumnRecord
-from gpa_lsp.foundation.whole_files import atomic_write
 
 _POINTER_BYTES = 8
 _TABLE = "_ZTV"

@@ -45,9 +45,14 @@ from gpa_lsp.foundation.errors import GpaError, InputError
 from gpa_lsp.foundation.native.shared_library import prepare_core
 from gpa_lsp.foundation.numbers import format_count, format_count_of, format_seconds
 from gpa_lsp.foundation.processes.search_paths import find_program
-from gpa_lsp.foundation.processes.signals import describe_signal
-from gpa_lsp.foundation.processes.time_limits import TimeLimits
-from gpa_lsp.foundation.processes.watched_command import TEMPORARY, CommandEnd, Ending, WatchedCommand
+from gpa_lsp.foundation.processes.watched_command import (
+    TEMPORARY,
+    CommandEnd,
+    Ending,
+    TimeLimits,
+    WatchedCommand,
+    describe_signal,
+)
 from gpa_lsp.gpu.device.products import Product, find_product, note_choice
 
 SOCKET_VARIABLE = "GPA_LSP_RUNTIME_SOCKET"

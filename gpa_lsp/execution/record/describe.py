@@ -22,9 +22,9 @@ from gpa_lsp.execution.launches.write_recording import Recording, hold_addresses
 from gpa_lsp.execution.programs.loaded_code import place_image, read_sources
 from gpa_lsp.execution.record.python_programs import HeldKernel, choose_held, read_held_parameters
 from gpa_lsp.foundation.errors import GpaError, InputError
+from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.numbers import format_bytes
 from gpa_lsp.foundation.records import ColumnRecord
-from gpa_lsp.foundation.whole_files import atomic_write
 
 _HEADING = ["gpa-lsp-launch", "1"]
 _LONGEST_LINE = 1 << 16

@@ -16,8 +16,14 @@ from gpa_lsp.foundation.errors import GpaError, InputError, MissingToolError
 from gpa_lsp.foundation.native.c_compiler import SHARED_FLAG, SHARED_HEADERS, Library, obtain_library
 from gpa_lsp.foundation.processes.python_children import isolate_code
 from gpa_lsp.foundation.processes.search_paths import find_program
-from gpa_lsp.foundation.processes.time_limits import TimeLimits
-from gpa_lsp.foundation.processes.watched_command import TEMPORARY, CommandEnd, RunLimits, WatchedCommand, run_command
+from gpa_lsp.foundation.processes.watched_command import (
+    TEMPORARY,
+    CommandEnd,
+    RunLimits,
+    TimeLimits,
+    WatchedCommand,
+    run_command,
+)
 
 _PRELOAD = "LD_PRELOAD"
 _POLL_S = 0.05

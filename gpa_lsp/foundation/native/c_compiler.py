@@ -21,8 +21,7 @@ from gpa_lsp.foundation.kept_files import KeptFiles, find_cache_folder
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.processes.python_children import ask_apart
 from gpa_lsp.foundation.processes.search_paths import find_program
-from gpa_lsp.foundation.processes.time_limits import TimeLimits
-from gpa_lsp.foundation.processes.watched_command import TEMPORARY, RunLimits, run_command
+from gpa_lsp.foundation.processes.watched_command import TEMPORARY, RunLimits, TimeLimits, run_command
 
 # what all C sources of ours may include
 SHARED_HEADERS = tuple(Path(__file__).parent / "sources" / name for name in ("sizes.h", "mapped_memory.h"))

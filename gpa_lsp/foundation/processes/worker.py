@@ -2,9 +2,8 @@
 IDLE_S``.
 
 What it does, the module says: it has a :class:`Work` named ``WORK``. Jobs come in on stdin; on stdout each is answered by one
-:class:`~gpa_lsp.foundation.processes.frames.Answer`, and perhaps by other messages before it. The process stays because a job must not wait for
-Python to
-start and libraries to load, and goes when it has had no job for a while.
+:class:`~gpa_lsp.foundation.processes.python_children.Answer`, and perhaps by other messages before it. The process stays because a job must not
+wait for Python to start and libraries to load, and goes when it has had no job for a while.
 
 A thread of its own reads stdin: it ends the process with everything it started when the supervisor closes stdin, also by dying of anything. That
 works on every platform. A job is cancelled by killing the process.
@@ -25,7 +24,7 @@ from typing import Any, NoReturn
 
 from msgspec import Struct
 
-from gpa_lsp.foundation.processes.frames import Answer, Beat, Job, pack, read_message
+from gpa_lsp.foundation.processes.python_children import Answer, Beat, Job, pack, read_message
 
 Tell = Callable[[Any], int]  # Sends a message before the result, e.g. how far a job is; how many bytes it has.
 

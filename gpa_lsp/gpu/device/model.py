@@ -5,8 +5,11 @@ the base clock, and never under those of the boost clock.
 """
 
 from enum import StrEnum
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+
+from gpa_lsp.foundation.json_elements import Capability
 
 # Bits per pin and cycle of the memory clock that device attributes and ``dram__cycles`` count: on HBM2 to HBM3e, GDDR6, GDDR6X and GDDR7 alike. 9,751
 # MHz of an RTX 3090 are its 19.5 Gbit/s, 877 MHz of a V100 its 1.75.
@@ -193,38 +196,46 @@ class ClockDomain(StrEnum):
     DRAM = "dram"
 
 
+# What a file of measured roofs may say
+_PerSecond = Annotated[float, Meta(gt=0, le=1e18)]  # operations or bytes; 100 times what the largest GPU does
+_Hz = Annotated[float, Meta(gt=0, le=1e11)]
+_Ratio = Annotated[float, Meta(ge=0, le=1)]
+
+
 class EmpiricalPeak(Struct, frozen=True, kw_only=True):
     """What was reached with operations of one type."""
 
     kind: OperationKind  # the type
-    ops_per_s: float  # the best of the repetitions; a multiply-add is two
-    ops_per_cycle: float | None = None  # the same per SM cycle, of the whole GPU; None when no clock was measured
-    spread_ratio: float | None = None  # (best − worst) / best of the repetitions; None when there was one
+    ops_per_s: _PerSecond  # the best of the repetitions; a multiply-add is two
+    ops_per_cycle: _PerSecond | None = None  # the same per SM cycle, of the whole GPU; None when no clock was measured
+    spread_ratio: _Ratio | None = None  # (best − worst) / best of the repetitions; None when there was one
 
 
 class EmpiricalBandwidth(Struct, frozen=True, kw_only=True):
     """What was reached with reads of one level."""
 
     level: MemoryLevel  # which
-    bytes_per_s: float  # the best of the repetitions
+    bytes_per_s: _PerSecond  # the best of the repetitions
     # the same per cycle of ``clock``, of the whole GPU; None when that clock was not measured
-    bytes_per_cycle: float | None = None
+    bytes_per_cycle: _PerSecond | None = None
     clock: ClockDomain | None = None  # whose cycles these are; None when it was not measured
-    working_set_bytes: int | None = None  # that was read over and over; None when not stored
-    spread_ratio: float | None = None  # (best − worst) / best of the repetitions; None when there was one
+    working_set_bytes: Annotated[int, Meta(ge=1, le=1 << 50)] | None = (
+        None  # that was read over and over; None when not stored
+    )
+    spread_ratio: _Ratio | None = None  # (best − worst) / best of the repetitions; None when there was one
 
 
 class EmpiricalRoofs(Struct, frozen=True, kw_only=True):
     """All that was measured on one GPU."""
 
-    device_name: str | None  # as the driver reports it; None when not stored
-    compute_capability: tuple[int, int] | None  # (major, minor); None when not stored
-    sm_count: int | None  # None when not stored
-    measured_on: str | None  # date in ISO 8601, ``2026-11-21``; None when not stored
-    tool_version: str | None  # of what measured; None when not stored
-    sm_hz: float | None  # clock of the SMs while measuring; None when not measured
-    l2_hz: float | None  # of L2; None when not measured
-    dram_hz: float | None  # of the memory, as ``dram__cycles`` counts; None when not measured
+    device_name: str | None = None  # as the driver reports it; None when not stored
+    compute_capability: Capability | None = None  # (major, minor); None when not stored
+    sm_count: Annotated[int, Meta(ge=1, le=10_000)] | None = None  # None when not stored
+    measured_on: str | None = None  # date in ISO 8601, ``2026-11-21``; None when not stored
+    tool_version: str | None = None  # of what measured; None when not stored
+    sm_hz: _Hz | None = None  # clock of the SMs while measuring; None when not measured
+    l2_hz: _Hz | None = None  # of L2; None when not measured
+    dram_hz: _Hz | None = None  # of the memory, as ``dram__cycles`` counts; None when not measured
     peaks: tuple[EmpiricalPeak, ...]  # at most one per type
     bandwidths: tuple[EmpiricalBandwidth, ...]  # at most one per level
     format_name: str = "gpa-lsp/roofs/1"  # ``gpa-lsp/roofs/1``, or ``starlight`` for its flat file

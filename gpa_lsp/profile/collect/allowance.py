@@ -12,12 +12,13 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct
 
 from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.foundation.whole_files import atomic_write
+from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.profile.collect.variables import Command
 
 logger = logging.getLogger(__name__)
@@ -32,12 +33,15 @@ _MAX_ENTRIES = 1_000
 _TRIES = 5
 
 
+_Words = Annotated[Command, Meta(min_length=1)]
+
+
 class Allowed(Struct, frozen=True, kw_only=True):
     """A confirmed pair."""
 
     workspace: str  # the folder, links resolved
-    build: Command | None  # the command before; None when there is none
-    profile: Command  # the command that measures; both with their variables
+    build: _Words | None = None  # the command before; None when there is none
+    profile: _Words  # the command that measures; both with their variables
     allowed_unix_s: int  # when, in seconds since 1970
 
     @property
@@ -107,7 +111,7 @@ class Allowance:
         try:
             if status.st_size > _MAX_BYTES:
                 raise ValueError("too large")
-            return _read_entries(json.loads(self.file.read_bytes()))
+            return _read_entries(self.file.read_bytes())
         except OSError as error:
             logger.warning("%s cannot be read: %s", self.file, error)
             return ()
@@ -121,11 +125,11 @@ class Allowance:
             self.file.replace(self.file.with_suffix(".damaged.json"))
 
     def _write(self, entries: Sequence[Allowed]) -> None:
-        document = {"schema": SCHEMA, "allowed": [_make_row(entry) for entry in entries]}
+        rows = [{**msgspec.to_builtins(entry), "sha256": entry.digest} for entry in entries]
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with atomic_write(self.file, mode=0o600) as stream:
-                json.dump(document, stream, indent=1)
+                json.dump({"schema": SCHEMA, "allowed": rows}, stream, indent=1)
         except OSError as error:
             message = f"cannot be written: {error.strerror or error}"
             raise InputError(message, path=self.file, remedy=f"set {FOLDER_VARIABLE} to a folder of yours") from error
@@ -145,38 +149,19 @@ def _resolve(workspace: Path) -> str:
     return os.path.realpath(workspace)
 
 
-def _make_row(entry: Allowed) -> dict[str, Any]:
-    return {
-        "workspace": entry.workspace,
-        "build": None if entry.build is None else list(entry.build),
-        "profile": list(entry.profile),
-        "allowed_unix_s": entry.allowed_unix_s,
-        "sha256": entry.digest,
-    }
+class _File(Struct):
+    schema: Literal["gpa-lsp/allowed/1"]
+    allowed: tuple[Allowed, ...]
 
 
-def _read_entries(document: Any) -> tuple[Allowed, ...]:
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA or not isinstance(document["allowed"], list):
-        raise ValueError(f"no document of schema {SCHEMA}")
-    return tuple(_read_row(row) for row in document["allowed"])
+def _read_entries(content: bytes) -> tuple[Allowed, ...]:
+    """Entries of a file.
 
-
-def _read_row(row: Any) -> Allowed:
-    if not isinstance(row, dict):
-        raise ValueError("an entry is not an object")
-    profile = _read_command(row.get("profile"))
-    workspace, when = row.get("workspace"), row.get("allowed_unix_s")
-    if profile is None or not isinstance(workspace, str) or not isinstance(when, int):
-        raise ValueError("an entry lacks its command, workspace or time")
-    entry = Allowed(workspace=workspace, build=_read_command(row.get("build")), profile=profile, allowed_unix_s=when)
-    if row.get("sha256") != entry.digest:
+    Raises:
+        ValueError: it is none, or an entry was changed.
+    """
+    document = json.loads(content)  # which, unlike msgspec, takes paths that are no UTF-8
+    entries = msgspec.convert(document, _File).allowed
+    if any(row.get("sha256") != entry.digest for row, entry in zip(document["allowed"], entries, strict=True)):
         raise ValueError("an entry was changed")
-    return entry
-
-
-def _read_command(words: Any) -> Command | None:
-    if words is None:
-        return None
-    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
-        raise ValueError("a command is not a list of words")
-    return tuple(words)
+    return entries

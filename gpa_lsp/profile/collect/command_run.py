@@ -1,18 +1,136 @@
 """One command under the watchdog: started, listened to, and gone without a trace when it is not wanted any more."""
 
 import asyncio
+import codecs
 import errno
 import logging
 import os
+import re
+import signal
+import subprocess
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, TextIO
 
 from gpa_lsp.foundation.numbers import format_count
-from gpa_lsp.foundation.processes.time_limits import TimeLimits
-from gpa_lsp.foundation.processes.watched_command import CommandEnd, Ending, WatchedCommand
-from gpa_lsp.profile.collect.model import CommandResult
-from gpa_lsp.profile.collect.output_lines import OutputLines
+from gpa_lsp.foundation.processes.watched_command import CommandEnd, Ending, TimeLimits, WatchedCommand
+from gpa_lsp.profile.collect.explain import explain, says_nothing_measured
+from gpa_lsp.profile.collect.measured_reports import discard_output, find_written
+from gpa_lsp.profile.collect.model import CommandResult, Explanation, Measurement, Phase, RunResult
+from gpa_lsp.profile.collect.variables import Command
+
+_MAX_LINE_BYTES = 2_000
+_TAIL_LINES = 200
+_MARKED_LINES = 40
+
+# What Nsight Compute puts in front of the lines that explain a failure; the application may print thousands after them
+_MARKS = (b"==ERROR==", b"==WARNING==")
+
+_CONTROL_SEQUENCE = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]?"  # colours, cursor
+    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles, links and other strings
+    r"|\x1b[ -/]*[0-~]?"  # two characters
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"  # single characters, but for the tab
+)
+# Marks that reorder what is read: output shown in an editor must not be able to hide anything
+_DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+_KERNEL = re.compile(r'==PROF== Profiling "(.+?)"')
+
+
+class OutputLines:
+    """Takes bytes as they come and gives lines.
+
+    A line ends at a line feed; what a carriage return overwrites on a screen is left out; a line of more than 2,000 bytes is cut.
+
+    Args:
+        tail_lines: how many of the last lines are kept.
+
+    >>> lines = OutputLines()
+    >>> lines.take(b"10 %\\r100 %\\r\\n\\x1b[31mfai"), lines.take(b"led\\x1b[0m\\nrest"), lines.finish()
+    ((['100 %'], 0), (['failed'], 0), ['rest'])
+    """
+
+    def __init__(self, tail_lines: int = _TAIL_LINES) -> None:
+        self._rest = b""
+        self._tail: deque[bytes] = deque(maxlen=tail_lines)
+        self._marked: deque[bytes] = deque(maxlen=_MARKED_LINES)
+
+    def take(self, data: bytes, limit: int | None = None) -> tuple[list[str], int]:
+        """Take some bytes.
+
+        Args:
+            limit: how many lines are wanted; the others only go into the tail, which costs next to nothing. None for all.
+        """
+        *complete, rest = data.split(b"\n")
+        if not complete:
+            self._rest = _cut(self._rest + rest)
+            return [], 0
+        complete[0] = self._rest + complete[0]
+        self._rest = _cut(rest)
+        self._keep(complete, may_be_marked=_is_marked(data) or _is_marked(complete[0]))
+        wanted = complete if limit is None else complete[:limit]
+        return [clean_line(line) for line in wanted], len(complete) - len(wanted)
+
+    def finish(self) -> list[str]:
+        """The last line, when it has no end."""
+        if not self._rest:
+            return []
+        last, self._rest = self._rest, b""
+        self._keep([last], may_be_marked=True)
+        return [clean_line(last)]
+
+    @property
+    def tail(self) -> tuple[str, ...]:
+        """The marked lines that are not among the last ones, and the last ones."""
+        last = list(self._tail)
+        earlier = [line for line in self._marked if line not in last]
+        return tuple(clean_line(line) for line in (*earlier, *last))
+
+    def _keep(self, lines: list[bytes], *, may_be_marked: bool) -> None:
+        if may_be_marked:
+            self._marked.extend(_cut(line) for line in lines if _is_marked(line))
+        count = self._tail.maxlen or 0
+        self._tail.extend(_cut(line) for line in lines[-count:])
+
+
+def _is_marked(data: bytes) -> bool:
+    return any(mark in data for mark in _MARKS)
+
+
+def _cut(line: bytes) -> bytes:
+    """As much of a line as it takes to show it, also when more of it is still to come."""
+    returns = line[len(line.rstrip(b"\r")) :]
+    shown = line[line.rstrip(b"\r").rfind(b"\r") + 1 :]
+    return shown if len(shown) <= _MAX_LINE_BYTES + 1 else shown[: _MAX_LINE_BYTES + 1] + returns[:1]
+
+
+def clean_line(line: bytes) -> str:
+    """One line as it stands on a screen.
+
+    >>> clean_line(b"a\\x1b[1;31mb\\x1b]0;title\\x07c\\xff\\td\\r")
+    'abc\\ufffd\\td'
+    """
+    shown = line.rstrip(b"\r")
+    shown = shown[shown.rfind(b"\r") + 1 :]
+    is_long = len(shown) > _MAX_LINE_BYTES
+    text = _DIRECTION.sub("", _CONTROL_SEQUENCE.sub("", shown[:_MAX_LINE_BYTES].decode("utf-8", errors="replace")))
+    return f"{text} …" if is_long else text
+
+
+def find_profiled_kernel(line: str) -> str | None:
+    """The kernel that Nsight Compute says it has measured; None for any other line.
+
+    >>> find_profiled_kernel('==PROF== Profiling "saxpy" - 0: 0%....50%....100% - 19 passes')
+    'saxpy'
+    """
+    found = _KERNEL.match(line)
+    return None if found is None else found.group(1)
+
 
 logger = logging.getLogger(__name__)
 
@@ -98,15 +216,23 @@ class CommandRun:
             tail = (*tail, end.words)
         if self._is_cancelled and ending in (Ending.LOST, Ending.NOT_STARTED):
             ending = Ending.CANCELLED  # before it had begun
-        is_signal = status is not None and status < 0
-        return CommandResult(
-            ending=ending,
-            status=None if is_signal else status,
-            signal=-status if is_signal and status is not None else None,
-            duration_s=time.monotonic() - self._started_s if end.duration_s is None else end.duration_s,
-            tail=tail,
-            left_running=end.left_running,
-        )
+        duration_s = time.monotonic() - self._started_s if end.duration_s is None else end.duration_s
+        return _make_result(ending, status, duration_s, tail, end.left_running)
+
+
+def _make_result(
+    ending: Ending, status: int | None, duration_s: float, tail: tuple[str, ...], left_running: tuple[int, ...] = ()
+) -> CommandResult:
+    """The result of a command whose status is minus the number of a signal where one ended it."""
+    number = -status if status is not None and status < 0 else None
+    return CommandResult(
+        ending=ending,
+        status=None if number is not None else status,
+        signal=number,
+        duration_s=duration_s,
+        tail=tail,
+        left_running=left_running,
+    )
 
 
 class _Output:
@@ -167,3 +293,184 @@ class _Output:
                 self._take_lines(lines)
         except Exception:  # whoever shows the output must not keep us from reading it
             logger.exception("the output of a command cannot be shown")
+
+
+TellPhase = Callable[[Phase], None]
+
+# Endings in the middle of things, after which a report is half a report
+_STOPPED = frozenset({Ending.CANCELLED, Ending.TIMED_OUT, Ending.LOST})
+
+
+class MeasurementRun:
+    """One measurement; can be cancelled at any time, from anywhere.
+
+    Args:
+        measurement: what to run.
+        take_lines: gets what the commands print.
+        tell_phase: hears which of them begins.
+    """
+
+    def __init__(
+        self, measurement: Measurement, take_lines: TakeLines, tell_phase: TellPhase = lambda phase: None
+    ) -> None:
+        self._measurement = measurement
+        self._take_lines = take_lines
+        self._tell_phase = tell_phase
+        self._current: CommandRun | None = None
+        self._is_cancelled = False
+
+    def cancel(self) -> None:
+        """End what runs, and start nothing more. Returns at once."""
+        self._is_cancelled = True
+        if self._current is not None:
+            self._current.cancel()
+
+    async def run(self) -> RunResult:
+        """Do it. Cancelling the task that awaits this cancels the measurement.
+
+        Raises:
+            OSError: no process can be started at all.
+        """
+        started_s = time.monotonic()
+        measurement = self._measurement
+        if measurement.build is not None:
+            built = await self._run_command(Phase.BUILD, measurement.build)
+            if not built.is_success:
+                return self._conclude(Phase.BUILD, built, None, started_s)
+        profiled = await self._run_command(Phase.PROFILE, measurement.profile)
+        return self._conclude(Phase.PROFILE, profiled, self._find_report(profiled), started_s)
+
+    async def _run_command(self, phase: Phase, command: Command) -> CommandResult:
+        if self._is_cancelled:
+            return _make_result(Ending.CANCELLED, None, 0.0, ())
+        self._tell_phase(phase)
+        measurement = self._measurement
+        self._current = CommandRun(
+            command,
+            folder=measurement.folder,
+            timeout_s=measurement.timeout_s,
+            take_lines=self._take_lines,
+            environment=measurement.environment,
+        )
+        if self._is_cancelled:  # by whoever was told of the phase
+            self._current.cancel()
+        return await self._current.wait()
+
+    def _find_report(self, result: CommandResult) -> Path | None:
+        output = self._measurement.output
+        if output is None:
+            return None
+        if result.ending in _STOPPED:
+            discard_output(output)
+            return None
+        return find_written(output)
+
+    def _conclude(self, phase: Phase, result: CommandResult, report: Path | None, started_s: float) -> RunResult:
+        return RunResult(
+            phase=phase,
+            command=result,
+            explanation=self._explain(phase, result, report),
+            report=report,
+            duration_s=time.monotonic() - started_s,
+        )
+
+    def _explain(self, phase: Phase, result: CommandResult, report: Path | None) -> Explanation | None:
+        measurement = self._measurement
+        command = measurement.build if phase is Phase.BUILD and measurement.build else measurement.profile
+        if result.is_success and report is not None and not says_nothing_measured(result):
+            return None
+        found = explain(result, program=command[0], phase=phase, timeout_s=measurement.timeout_s)
+        if found is None and result.is_success and measurement.needs_output:
+            return Explanation(
+                name="no-report",
+                summary="the command ended well, but wrote no report where it was asked to",
+                remedies=("hand ${output} to the profiler: ncu --force-overwrite --export ${output} …",),
+            )
+        return found
+
+
+_PATIENCE_S = 5.0  # For a command that was interrupted along with us to end by itself
+
+_READ_BYTES = 1 << 16
+
+
+def run_in_foreground(command: Sequence[str], out: TextIO, err: TextIO) -> CommandResult:
+    """Run a command and pass on what it prints, as it prints it.
+
+    Args:
+        command: program and arguments; no shell looks at them.
+        out: gets its standard output.
+        err: gets its standard error.
+
+    Raises:
+        KeyboardInterrupt: the user interrupted it; it has ended.
+    """
+    started_s = time.monotonic()
+    lines, lock = OutputLines(), threading.Lock()
+    try:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    except OSError as error:
+        status = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
+        tail = (f"{error.filename or command[0]}: {error.strerror}",)
+        return _make_result(Ending.NOT_STARTED, status, 0.0, tail)
+    relays = [
+        threading.Thread(target=_relay, args=(source, target, lines, lock), daemon=True)
+        for source, target in ((process.stdout, out), (process.stderr, err))
+    ]
+    with _pass_on_signals(process):
+        for relay in relays:
+            relay.start()
+        status = _wait(process)
+    for relay in relays:
+        relay.join(timeout=_PATIENCE_S)  # something it left running in the background may hold the pipe
+    return _make_result(Ending.ENDED, status, time.monotonic() - started_s, lines.tail)
+
+
+def _wait(process: "subprocess.Popen[bytes]") -> int:
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        try:
+            process.wait(timeout=_PATIENCE_S)  # the terminal has interrupted it as well
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            process.kill()
+            process.wait()
+        raise
+
+
+@contextmanager
+def _pass_on_signals(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """Whoever ends us by a signal means the command."""
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        numbers = []  # only the main thread may listen
+    before = {number: signal.signal(number, lambda number, frame: process.send_signal(number)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _relay(source: IO[bytes], target: TextIO, lines: OutputLines, lock: threading.Lock) -> None:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    own_lines = OutputLines()  # of this stream: pieces of two streams must not be joined to one line
+    is_open = True
+    while data := source.read1(_READ_BYTES):  # type: ignore[attr-defined]
+        complete, _ = own_lines.take(data)
+        with lock:
+            lines.take("".join(f"{line}\n" for line in complete).encode())
+            if is_open:
+                is_open = _write(target, decoder.decode(data))
+    with lock:
+        lines.take("".join(f"{line}\n" for line in own_lines.finish()).encode())
+
+
+def _write(target: TextIO, text: str) -> bool:
+    """Whether anybody still listens; the command goes on when nobody does."""
+    try:
+        target.write(text)
+        target.flush()
+    except (OSError, ValueError):
+        return False
+    return True

@@ -1,19 +1,22 @@
 """Why a command failed and what to do about it, looked up in ``explanations.toml``."""
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import tomli
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.foundation.numbers import format_seconds
-from gpa_lsp.foundation.processes.signals import name_signal
-from gpa_lsp.foundation.processes.watched_command import Ending
-from gpa_lsp.profile.collect.model import CommandResult, Explanation, Phase
+from gpa_lsp.foundation.processes.watched_command import Ending, name_signal
+from gpa_lsp.foundation.visible_text import make_visible
+from gpa_lsp.profile.collect.model import CommandResult, Explanation, Phase, RunResult
+from gpa_lsp.profile.collect.variables import Command
 
 _SHELL_SIGNALS = 128  # Shells, and programs that start others, add it to the number of the signal that ended a command
 
@@ -26,11 +29,11 @@ class CatalogueEntry(Struct, frozen=True, kw_only=True):
     name: str
     summary: str
     remedies: tuple[str, ...]
-    printed: re.Pattern[str] | None
-    status: int | None
-    programs: frozenset[str]
-    although_well: bool
-    url: str | None
+    printed: re.Pattern[str] | None = None
+    status: int | None = None
+    programs: frozenset[str] = frozenset()
+    although_well: bool = False
+    url: str | None = None
 
     def apply(self, result: CommandResult, program: str) -> Explanation | None:
         """The explanation, where this entry is one."""
@@ -113,7 +116,7 @@ def _explain_signal(result: CommandResult) -> Explanation | None:
     if number is None:
         return None
     name = name_signal(number)
-    meaning = _read_signals().get(name)
+    meaning = next((one["meaning"] for one in _read_file()["signal"] if one["name"] == name), None)
     summary = f"the command was ended by {name}"
     return Explanation(name="signal", summary=f"{summary}: {meaning}" if meaning else summary)
 
@@ -124,33 +127,106 @@ def _explain_status(result: CommandResult, phase: Phase) -> Explanation:
 
 
 @cache
+def _read_file() -> dict[str, Any]:
+    return tomli.loads(Path(__file__).with_name("explanations.toml").read_text(encoding="utf-8"))
+
+
+@cache
 def read_catalogue() -> tuple[CatalogueEntry, ...]:
     """Every entry, in the order they are tried."""
-    return tuple(_read_entry(table) for table in _read_file()["explanation"])
+    entries = _read_file()["explanation"]
+    return msgspec.convert(entries, tuple[CatalogueEntry, ...], dec_hook=lambda kind, pattern: re.compile(pattern))
 
 
 def _list_status_entries() -> Iterator[CatalogueEntry]:
     return (entry for entry in read_catalogue() if entry.printed is None)
 
 
-def _read_entry(table: Mapping[str, Any]) -> CatalogueEntry:
-    return CatalogueEntry(
-        name=table["name"],
-        summary=table["summary"],
-        remedies=tuple(table["remedies"]),
-        printed=re.compile(table["printed"]) if "printed" in table else None,
-        status=table.get("status"),
-        programs=frozenset(table.get("programs", ())),
-        although_well=table.get("although_well", False),
-        url=table.get("url"),
-    )
+# A question with a longer command is not asked: nobody would read to the end of it, where the harm may be
+LONGEST_QUESTION = 2_000
 
 
-@cache
-def _read_signals() -> Mapping[str, str]:
-    return {table["name"]: table["meaning"] for table in _read_file()["signal"]}
+def show_command(command: Command) -> str:
+    """A command as one would type it, with everything invisible made visible.
+
+    >>> show_command(("ncu", "-o", "${output}", "./my app", "\\u202etxt"))
+    "ncu -o '${output}' './my app' '\\\\u202etxt'"
+    """
+    return make_visible(shlex.join(command))
 
 
-@cache
-def _read_file() -> Mapping[str, Any]:
-    return tomli.loads(Path(__file__).with_name("explanations.toml").read_text(encoding="utf-8"))
+def ask_to_run(workspace: Path, build: Command | None, profile: Command) -> str | None:
+    """The question before a command runs for the first time; None when it would be too long to be read."""
+    return _ask("Measuring runs a command from your settings", workspace, build, profile)
+
+
+def ask_to_record(workspace: Path, build: Command | None, program: Command) -> str | None:
+    """The same before a program runs whose launches are recorded."""
+    return _ask("Recording launches runs a program", workspace, build, program)
+
+
+def ask_to_time(workspace: Path, gpu: str) -> str | None:
+    """The same before kernels run whose launches are described, with no program around them."""
+    what = f"Timing runs kernels on {make_visible(gpu)} whenever their source is saved: the launches described in *.launch.toml, in {workspace}"
+    return what if len(what) <= LONGEST_QUESTION else None
+
+
+def _ask(what: str, workspace: Path, *commands: Command | None) -> str | None:
+    shown = " and then ".join(show_command(command) for command in commands if command is not None)
+    text = f"{what} in {workspace}: {shown}"
+    return text if len(text) <= LONGEST_QUESTION else None
+
+
+def name_allow_command(workspace: Path, build: Command | None, profile: Command) -> str:
+    """The command line that confirms the same."""
+    options = ["--workspace", str(workspace)]
+    if build is not None:
+        options += ["--build", shlex.join(build)]
+    return show_command(("gpa-lsp", "allow", *options, "--", *profile))
+
+
+def describe_ending(result: CommandResult) -> str:
+    """How a command ended, in a few words.
+
+    >>> describe_ending(CommandResult(ending=Ending.ENDED, status=None, signal=9, duration_s=3.21, tail=()))
+    'ended by SIGKILL after 3.21 s'
+    """
+    after = f"after {format_seconds(result.duration_s)}"
+    if result.ending is not Ending.ENDED:
+        return f"{result.ending.value} {after}" if result.duration_s else result.ending.value
+    if result.signal is not None:
+        return f"ended by {name_signal(result.signal)} {after}"
+    return f"ended with status {result.status} {after}"
+
+
+def describe_result(result: RunResult) -> str:
+    """One sentence for the user.
+
+    >>> well = CommandResult(ending=Ending.ENDED, status=0, signal=None, duration_s=12.0, tail=())
+    >>> describe_result(RunResult(phase=Phase.PROFILE, command=well, explanation=None, report=None, duration_s=12.34))
+    'measured in 12.3 s'
+    """
+    if result.is_cancelled:
+        return "measuring was cancelled"
+    if result.explanation is None:
+        return f"measured in {format_seconds(result.duration_s)}" if result.is_success else "measuring failed"
+    remedies = result.explanation.remedies
+    advice = f"; {remedies[0]}" if remedies else ""
+    return f"measuring failed: {result.explanation.summary}{advice}"
+
+
+def list_log_lines(result: RunResult) -> Iterator[str]:
+    """What stands in the log at the end of a measurement."""
+    name = "build command" if result.phase is Phase.BUILD else "profile command"
+    yield f"[{name} {describe_ending(result.command)}]"
+    if result.explanation is not None:
+        yield f"[{result.explanation.summary}]"
+        for remedy in result.explanation.remedies:
+            yield f"  - {remedy}"
+        if result.explanation.url is not None:
+            yield f"  see {result.explanation.url}"
+    if result.command.left_running:
+        processes = ", ".join(str(process_id) for process_id in result.command.left_running)
+        yield f"[could not be ended (another user's, or stuck in the kernel): {processes}]"
+    if result.report is not None:
+        yield f"[the report is {result.report}]"

@@ -1,15 +1,20 @@
-"""The Nsight Compute command line that collects what the advisor reads, and not much more."""
+"""Nsight Compute on this machine, and the command line with which it collects what the advisor reads, and not much more."""
 
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import tomli
-from msgspec import Struct
+from msgspec import Struct, field
 
+from gpa_lsp.code.binary.tool_location import find_tool, name_override
+from gpa_lsp.foundation.errors import MissingToolError
+from gpa_lsp.foundation.processes.search_paths import is_program
 from gpa_lsp.profile.collect.variables import Command
 
 Version = tuple[int, int]  # Year and number of a release of Nsight Compute
@@ -22,30 +27,29 @@ _LAST_CAPABILITY: Capability = (99, 0)
 class SometimesRead(Struct, frozen=True, kw_only=True):
     """Metrics that a section brings in some versions or on some GPUs."""
 
-    metrics: tuple[str, ...]  # their names
-    since: Version | None = None  # the first version; None where all do
-    until: Version | None = None  # the last version; None where all later ones do
-    # ranges of compute capabilities that have them, first and last; empty where all do
-    capabilities: tuple[tuple[Capability, Capability], ...] = ()
+    metrics: tuple[str, ...] = field(name="reads")  # their names
+    since: str = "0.0"  # the first version
+    until: str = "9999.9"  # the last version
+    capabilities: tuple[str, ...] = field(
+        name="on", default=()
+    )  # compute capabilities that have them; empty where all do
 
     def holds(self, version: Version, capability: Capability) -> bool:
         """Whether a version brings them on a compute capability.
 
-        >>> SometimesRead(metrics=("a.sum",), since=(2024, 1), capabilities=(((7, 0), (9, 0)),)).holds((2025, 1), (8, 6))
+        >>> SometimesRead(metrics=("a.sum",), since="2024.1", capabilities=("7.0-9.0",)).holds((2025, 1), (8, 6))
         True
         """
-        return (
-            (self.since is None or version >= self.since)
-            and (self.until is None or version <= self.until)
-            and (not self.capabilities or any(first <= capability <= last for first, last in self.capabilities))
-        )
+        ranges = [_read_range(text) for text in self.capabilities]
+        is_on = not ranges or any(first <= capability <= last for first, last in ranges)
+        return is_on and _read_pair(self.since) <= version <= _read_pair(self.until)
 
 
 class CollectedSection(Struct, frozen=True, kw_only=True):
     """A section that is asked for."""
 
     name: str  # its identifier
-    purpose: str  # what it is for
+    purpose: str = field(name="for")  # what it is for
     reads: tuple[str, ...]  # the metrics this package reads of it wherever it is collected
     # those it brings only in some versions or on some GPUs; a metric may be in several of them, of which one is enough
     sometimes: tuple[SometimesRead, ...] = ()
@@ -57,38 +61,25 @@ class CollectedSection(Struct, frozen=True, kw_only=True):
 
 
 @cache
+def _read_file() -> dict[str, Any]:
+    return tomli.loads(Path(__file__).with_name("recipe.toml").read_text(encoding="utf-8"))
+
+
+@cache
 def read_sections() -> tuple[CollectedSection, ...]:
     """The sections that are asked for unless everything is."""
-    return tuple(_build_section(table) for table in _read_file()["section"])
+    return msgspec.convert(_read_file()["section"], tuple[CollectedSection, ...])
 
 
 @cache
 def read_roofline_sections() -> tuple[CollectedSection, ...]:
     """The sections of ``--roofline``."""
-    return tuple(_build_section(table) for table in _read_file()["roofline"])
+    return msgspec.convert(_read_file()["roofline"], tuple[CollectedSection, ...])
 
 
-@cache
 def read_metrics() -> tuple[str, ...]:
     """The metrics that are asked for beside sections."""
     return tuple(name for table in _read_file()["metric"] for name in table["names"])
-
-
-def _build_section(table: Mapping[str, Any]) -> CollectedSection:
-    return CollectedSection(
-        name=table["name"],
-        purpose=table["for"],
-        reads=tuple(table["reads"]),
-        sometimes=tuple(
-            SometimesRead(
-                metrics=tuple(one["reads"]),
-                since=_read_pair(one["since"]) if "since" in one else None,
-                until=_read_pair(one["until"]) if "until" in one else None,
-                capabilities=tuple(_read_range(text) for text in one.get("on", ())),
-            )
-            for one in table.get("sometimes", ())
-        ),
-    )
 
 
 def _read_range(text: str) -> tuple[Capability, Capability]:
@@ -102,11 +93,6 @@ def _read_range(text: str) -> tuple[Capability, Capability]:
 def _read_pair(text: str) -> tuple[int, int]:
     major, minor = text.split(".")
     return int(major), int(minor)
-
-
-@cache
-def _read_file() -> Mapping[str, Any]:
-    return tomli.loads(Path(__file__).with_name("recipe.toml").read_text(encoding="utf-8"))
 
 
 DEFAULT_LAUNCHES = 3  # Launches of a kernel that are measured: two more than one needs, to see the noise between them
@@ -262,3 +248,67 @@ def read_sampling_prefix(help_text: str) -> str:
     """
     is_old = "--sampling-interval" in help_text and "--warp-sampling-interval" not in help_text
     return "sampling" if is_old else "warp-sampling"
+
+
+_PATTERNS = (
+    ("/", "usr/local/cuda-*/bin/ncu"),
+    ("/", "opt/nvidia/nsight-compute/*/ncu"),
+    ("/", "opt/nvidia/hpc_sdk/*/*/profilers/Nsight_Compute/ncu"),
+    ("/", "opt/cuda/nsight_compute/ncu"),
+)
+_WINDOWS_PATTERNS = (
+    ("ProgramFiles", "NVIDIA Corporation/Nsight Compute */ncu.bat"),
+    ("ProgramFiles", "NVIDIA GPU Computing Toolkit/CUDA/v*/bin/ncu.exe"),
+)
+
+INSTALL = (
+    "it comes with the CUDA toolkit, and by itself from https://developer.nvidia.com/nsight-compute (packages: "
+    "nsight-compute-<version> of NVIDIA's repositories; conda: nvidia::nsight-compute)"
+)
+
+
+def find_ncu(chosen: str | None = None) -> Path:
+    """Find Nsight Compute's command line: the one chosen, that of the environment variable, on ``PATH``, in the usual folders (newest first).
+
+    Args:
+        chosen: a path; None to search.
+
+    Raises:
+        MissingToolError: it is not there; says how to get it.
+    """
+    if chosen is not None:
+        path = Path(chosen).expanduser()
+        if is_program(path):
+            return path
+        raise MissingToolError("ncu", needed_for="measuring", install=f"{chosen} is not a program")
+    found = find_tool("ncu")
+    variable = name_override("ncu")
+    if found is None and os.environ.get(variable):
+        install = f"{variable} is set to {os.environ[variable]}, which is not a program: correct it or unset it"
+        raise MissingToolError("ncu", needed_for="measuring", install=install)
+    if found is None:
+        found = next((path for path in list_usual_places() if is_program(path)), None)
+    if found is None:
+        raise MissingToolError("ncu", needed_for="measuring", install=f"{INSTALL}, or give its path with --ncu")
+    return found
+
+
+def list_usual_places(root: Path | None = None) -> Iterator[Path]:
+    """What lies where installers put it, newest version first.
+
+    Args:
+        root: taken for the file system's; None for the real one.
+    """
+    for base, pattern in _WINDOWS_PATTERNS if os.name == "nt" else _PATTERNS:
+        folder = Path(os.environ.get(base, base)) if root is None else root
+        yield from sorted(folder.glob(pattern), key=lambda path: read_version(str(path)), reverse=True)
+
+
+def read_version(text: str) -> tuple[int, ...]:
+    """The first version number in a path or in what a program prints; empty when there is none.
+
+    >>> read_version("/opt/nvidia/nsight-compute/2024.3.2/ncu"), read_version("cuda-12.8"), read_version("ncu")
+    ((2024, 3, 2), (12, 8), ())
+    """
+    match = re.search(r"\d+(?:\.\d+)+", text)
+    return () if match is None else tuple(int(part) for part in match[0].split("."))

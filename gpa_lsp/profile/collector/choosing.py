@@ -1,11 +1,15 @@
 """Which launches of a run go into its profile: the first few of each kernel, launch configuration and calling context."""
 
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.code.binary.linkage_names import demangle
-from gpa_lsp.profile.collector.records import FLAG_GRAPH, FLAG_SAMPLED, CollectedProcess, Mode
+from gpa_lsp.profile.collector.records import FLAG_GRAPH, FLAG_SAMPLED, SAMPLE_ROW, CollectedProcess, Mode
+from gpa_lsp.profile.stall_reasons import CountedReason, read_reason
 
 
 class Selection(Struct, frozen=True, kw_only=True):
@@ -73,41 +77,36 @@ class Launches:
     def build(self, number: int) -> TimedLaunch:
         """One of them: those that the program launched, then those that graphs did."""
         if number >= len(self.rows):
-            return self._build_of_graph(int(self._of_graphs[number - len(self.rows)]))
+            at = int(self._of_graphs[number - len(self.rows)])
+            row = self.process.kernels[at]
+            path = self._graph_paths.get(int(row["correlation"]), 0)
+            # Samples of a graph's kernels share its number, and cannot be told apart.
+            return self._make(row, at, path=path, correlations=(), is_sampled=False)
         row = self.rows[number]
-        at = int(self._kernel_of[number])
+        return self._make(
+            row,
+            int(self._kernel_of[number]),
+            path=int(row["path"]),
+            correlations=tuple(int(row[name]) for name in ("correlation", "outer") if row[name]),
+            is_sampled=bool(row["flags"] & FLAG_SAMPLED),
+        )
+
+    def _make(self, row: Any, at: int, *, path: int, correlations: tuple[int, ...], is_sampled: bool) -> TimedLaunch:
+        """A launch, from its row or its kernel's, and what the GPU said of the kernel at a position; -1 where it said nothing."""
         kernel = None if at < 0 else self.process.kernels[at]
         return TimedLaunch(
             kernel=self.process.texts.get(int(row["kernel"]), ""),
             context=int(row["context"]),
-            path=int(row["path"]),
+            path=path,
             grid=_read_three(row["grid"]),
             block=_read_three(row["block"]),
-            correlations=tuple(int(row[name]) for name in ("correlation", "outer") if row[name]),
-            is_sampled=bool(row["flags"] & FLAG_SAMPLED),
+            correlations=correlations,
+            is_sampled=is_sampled,
             dynamic_bytes=int(row["shared_bytes"]) if kernel is None else int(kernel["dynamic_bytes"]),
             duration_ns=None if kernel is None else int(kernel["end_ns"]) - int(kernel["start_ns"]),
             registers=None if kernel is None else int(kernel["registers"]),
             static_bytes=None if kernel is None else int(kernel["static_bytes"]),
             stream=None if kernel is None else int(kernel["stream"]),
-        )
-
-    def _build_of_graph(self, at: int) -> TimedLaunch:
-        kernel = self.process.kernels[at]
-        correlation = int(kernel["correlation"])
-        return TimedLaunch(
-            kernel=self.process.texts.get(int(kernel["kernel"]), ""),
-            context=int(kernel["context"]),
-            path=self._graph_paths.get(correlation, 0),
-            grid=_read_three(kernel["grid"]),
-            block=_read_three(kernel["block"]),
-            correlations=(),  # samples of a graph's kernels share its number, and cannot be told apart
-            is_sampled=False,
-            dynamic_bytes=int(kernel["dynamic_bytes"]),
-            duration_ns=int(kernel["end_ns"]) - int(kernel["start_ns"]),
-            registers=int(kernel["registers"]),
-            static_bytes=int(kernel["static_bytes"]),
-            stream=int(kernel["stream"]),
         )
 
     def choose(self, selection: Selection) -> list[int]:
@@ -174,3 +173,136 @@ def _rank(groups: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def _read_three(values: npt.NDArray[np.integer]) -> tuple[int, int, int]:
     x, y, z = values.tolist()
     return x, y, z
+
+
+_MOST_PENDING = 1 << 21  # Rows that wait to be added up: 40 MB
+_KEY = ("function", "correlation", "offset", "reason")
+
+
+class SampleTotals(Struct):
+    """The samples of a process.
+
+    A count of samples without issue is a part of all samples of its reason. Should a version of CUPTI count each sample under one of both names
+    only, some instruction has more of the former, and then all samples are both together.
+    """
+
+    reasons: tuple[CountedReason, ...]  # what the numbers of reasons in ``rows`` stand for
+    # of :data:`SAMPLE_ROW`, one for each function, launch, offset and reason that was asked for, in this order
+    rows: npt.NDArray[np.void]
+    dropped: int  # lost in the GPU
+    foreign: int  # of code that is not the user's
+    missing: int  # what the collector counted and no row has
+
+    @property
+    def are_apart(self) -> bool:
+        """Whether samples without issue are counted under their own name only."""
+        positions = {reason: number for number, reason in enumerate(self.reasons)}
+        counted = {tuple(key): count for *key, count in self.rows[[*_KEY, "samples"]].tolist()}
+        plain_of = {
+            number: positions[name, False]
+            for (name, is_latency), number in positions.items()
+            if is_latency and (name, False) in positions
+        }
+        return any(
+            count > counted.get((*place, plain_of[reason]), 0)
+            for (*place, reason), count in counted.items()
+            if reason in plain_of
+        )
+
+    def list_places(
+        self, rows: npt.NDArray[np.void], *, are_apart: bool
+    ) -> Iterator[tuple[tuple[int, int], dict[str, dict[str, int]]]]:
+        """Function and offset of each instruction, with its samples by reason as a profile has them."""
+        has_latency = any(reason[1] for reason in self.reasons)
+        found: dict[tuple[int, int], dict[str, list[int]]] = {}
+        for function, _, offset, number, count in rows.tolist():
+            reason = self.reasons[number]
+            counts = found.setdefault((function, offset), {}).setdefault(reason[0], [0, 0])
+            counts[reason[1]] += count
+        for place, by_reason in sorted(found.items()):
+            written = {}
+            for name, (every, latency) in sorted(by_reason.items()):
+                written[name] = {"all": every + latency if are_apart else every}
+                if has_latency:
+                    written[name]["latency"] = latency
+            yield place, written
+
+
+def add_up(process: CollectedProcess, correlations: Collection[int] | None) -> SampleTotals:
+    """Read and add up the samples of a process.
+
+    Args:
+        correlations: of the launches that are wanted; None for all, whatever launch they are of.
+    """
+    adder = _Adder(process, correlations)
+    for batch in process.read_batches():
+        adder.dropped += batch.dropped
+        adder.foreign += batch.foreign
+        adder.total += batch.total
+        adder.take(batch.rows, process.reasons.get(batch.context, {}))
+    return adder.finish()
+
+
+class _Adder:
+    def __init__(self, process: CollectedProcess, correlations: Collection[int] | None) -> None:
+        names = {name for reasons in process.reasons.values() for name in reasons.values()}
+        known = {reason for name in names if (reason := read_reason(name)) is not None}
+        self._reasons = tuple(sorted(known))
+        self._positions = {reason: number for number, reason in enumerate(self._reasons)}
+        self._is_latency = np.array([reason[1] for reason in self._reasons], bool)
+        self._wanted = None if correlations is None else np.array(sorted(correlations), np.uint32)
+        self._pending: list[npt.NDArray[np.void]] = []
+        self._pending_rows = 0
+        self._sum = np.zeros(0, SAMPLE_ROW)
+        self.dropped = self.foreign = self.total = 0
+        self._every = self._plain = 0
+
+    def take(self, rows: npt.NDArray[np.void], reasons: Mapping[int, str]) -> None:
+        positions = self._translate(rows["reason"], reasons)
+        self._every += int(rows["samples"].sum(dtype=np.int64))
+        rows = rows[positions >= 0].copy()  # the others count samples, not reasons
+        rows["reason"] = positions[positions >= 0]
+        counts = rows["samples"].astype(np.int64)
+        plain = ~self._is_latency[rows["reason"]] if len(rows) else np.zeros(0, bool)
+        self._plain += int(counts[plain].sum())
+        if self._wanted is not None:
+            rows = rows[np.isin(rows["correlation"], self._wanted)]
+        self._pending.append(rows)
+        self._pending_rows += len(rows)
+        if self._pending_rows > _MOST_PENDING:
+            self._reduce()
+
+    def _translate(self, numbers: npt.NDArray[np.integer], reasons: Mapping[int, str]) -> npt.NDArray[np.int64]:
+        """Numbers of one GPU as positions of reasons; -1 for what is none."""
+        known = np.array(sorted(reasons), np.int64)
+        if not len(known):
+            return np.full(len(numbers), -1, np.int64)
+        found = [read_reason(reasons[number]) for number in known.tolist()]
+        places = np.array([-1 if reason is None else self._positions[reason] for reason in found], np.int64)
+        at = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
+        return np.where(known[at] == numbers, places[at], -1)
+
+    def _reduce(self) -> None:
+        rows = np.concatenate([self._sum, *self._pending])
+        self._pending, self._pending_rows = [], 0
+        order = np.lexsort([rows[name] for name in reversed(_KEY)])
+        rows = rows[order]
+        is_first = np.ones(len(rows), bool)
+        if len(rows):
+            is_first[1:] = np.any([rows[name][1:] != rows[name][:-1] for name in _KEY], axis=0)
+        starts = np.flatnonzero(is_first)
+        self._sum = rows[starts].copy()
+        if len(starts):
+            self._sum["samples"] = np.add.reduceat(rows["samples"].astype(np.int64), starts)
+
+    def finish(self) -> SampleTotals:
+        self._reduce()
+        counted = self.total - self.dropped - self.foreign
+        missing = 0 if counted in (self._every, self._plain) else max(0, counted - self._every)
+        return SampleTotals(
+            reasons=self._reasons,
+            rows=self._sum,
+            dropped=self.dropped,
+            foreign=self.foreign,
+            missing=missing,
+        )

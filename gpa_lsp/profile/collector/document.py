@@ -14,14 +14,20 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.binary.cubin import read_cubin
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem, ProblemSeverity
+from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.numbers import format_count_of
-from gpa_lsp.foundation.whole_files import atomic_write
-from gpa_lsp.profile.collector.choosing import Launches, Selection, TimedLaunch
+from gpa_lsp.profile.collector.choosing import Launches, SampleTotals, Selection, TimedLaunch, add_up
 from gpa_lsp.profile.collector.host_lines import find_places
-from gpa_lsp.profile.collector.library import NAME
-from gpa_lsp.profile.collector.records import CollectedContext, CollectedFunction, CollectedPath, CollectedProcess, Mode
-from gpa_lsp.profile.collector.totals import SampleTotals, add_up
-from gpa_lsp.profile.collector.troubles import describe_troubles, is_buffer_full
+from gpa_lsp.profile.collector.records import (
+    NAME,
+    CollectedContext,
+    CollectedFunction,
+    CollectedPath,
+    CollectedProcess,
+    Mode,
+    describe_troubles,
+    is_buffer_full,
+)
 from gpa_lsp.profile.model import HostFrame
 from gpa_lsp.profile.native import FORMAT
 
@@ -388,7 +394,7 @@ class _LaunchMaker:
             if context.period_exponent and launch.is_sampled:
                 found["sampling"] = {"period_cycles": 1 << context.period_exponent}
                 found["samples"] = samples
-                found["stall_reasons"] = sorted({reason.name for reason in self.totals.reasons})
+                found["stall_reasons"] = sorted({name for name, _ in self.totals.reasons})
         if samples and "samples" not in found:
             found["samples"] = samples  # of a context that could not be sampled later on
         return found

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from gpa_lsp.code.binary.linkage_names import demangle
 from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.foundation.regular_files import open_regular_file
+from gpa_lsp.foundation.files import open_regular_file
 from gpa_lsp.profile.model import HostFrame
 
 _MOST_BYTES = 4 << 30

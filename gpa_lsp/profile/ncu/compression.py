@@ -18,7 +18,7 @@ from typing import BinaryIO, Protocol, cast
 from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 from gpa_lsp.foundation.numbers import format_bytes
 from gpa_lsp.foundation.zstandard import ZstandardReader
-from gpa_lsp.profile.ncu.magic import CONVERT_REMEDY, REPORT_MAGIC
+from gpa_lsp.profile.ncu import CONVERT_REMEDY, REPORT_MAGIC
 
 _MAX_BYTES = 4 << 30
 _FREE_BYTES = 64 << 20
@@ -37,7 +37,7 @@ def decompress(stream: BinaryIO, size_bytes: int, compression: str) -> Iterator[
     """Decompress a whole report, in bounded memory: beyond 64 MiB the result lies in a temporary file.
 
     Args:
-        compression: as :func:`~gpa_lsp.profile.ncu.magic.find_compression` names it.
+        compression: as :func:`~gpa_lsp.profile.ncu.find_compression` names it.
 
     Yields:
         A seekable stream over the report, and its length in bytes.

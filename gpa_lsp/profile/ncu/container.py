@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError
 from msgspec import Struct, field
 
 from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
-from gpa_lsp.profile.ncu.magic import CONVERT_REMEDY, REPORT_MAGIC, find_compression
+from gpa_lsp.profile.ncu import CONVERT_REMEDY, REPORT_MAGIC, find_compression
 from gpa_lsp.profile.ncu.schema import BlockHeader, FileHeader
 
 CONTAINER_VERSION = 7

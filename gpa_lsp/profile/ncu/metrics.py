@@ -2,14 +2,16 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, TypeVar, overload
 
 from google.protobuf.message import DecodeError
 
-from gpa_lsp.profile.model import Metric, MetricScalar
+from gpa_lsp.profile.model import Device, Metric, MetricScalar
 from gpa_lsp.profile.ncu import schema
+from gpa_lsp.profile.ncu.schema import read_text
 
-_OVER_TIME = 1  # Correlation kind of metrics whose instances are GPU time stamps in ns (2023.2 and later)
+OVER_TIME = 1  # Correlation kind of metrics whose instances are GPU time stamps in ns (2023.2 and later)
 
 _LARGE_BYTES = 1 << 16
 _MIN_INSTANCE_BYTES = 6  # Real instances take at least 10; a metric of empty ones was made to fill memory
@@ -120,7 +122,7 @@ def decode_metric(name: str, data: bytes) -> Metric:
     """A metric from its message, which can be decoded."""
     message = schema.Metric.FromString(data)
     value = read_scalar(message.value) if message.HasField("value") else None
-    is_over_time = message.correlation_kind == _OVER_TIME
+    is_over_time = message.correlation_kind == OVER_TIME
     if not message.instances:  # nearly all that are asked for
         return Metric(name=name, value=value, instance_ids=(), instance_values=(), over_time=is_over_time)
     values = (read_scalar(instance.value) for instance in message.instances)
@@ -138,3 +140,76 @@ def _read_id(content: MetricScalar | None) -> int | str:
     if isinstance(content, float):
         return int(content) if math.isfinite(content) else 0
     return 0 if content is None else content
+
+
+_MOST = (1 << 31) - 1  # Attributes are C integers; a count or a clock is never negative
+
+_PREFIX = "device__attribute_"
+_TOOL_PROVIDER = b"Nsight Compute Target"
+
+
+def read_tool_version(sessions: list[Any]) -> str | None:
+    """The version as the tool writes it, e.g. ``2025.1.0.0 (build 35237751) (public-release)``; None in reports of 2019."""
+    for session in sessions:
+        for provider in session.providers:
+            if provider.name == _TOOL_PROVIDER and provider.version:
+                return read_text(provider.version)
+    return None
+
+
+def read_devices(sessions: list[Any]) -> dict[int, Device]:
+    """The session's devices by device index; one described in several pieces is described by all of them."""
+    names: dict[int, str] = {}
+    attributes: dict[int, dict[str, MetricScalar]] = {}
+    for session in sessions:
+        for device in session.devices:
+            found = attributes.setdefault(device.index, {})
+            if device.name:
+                names[device.index] = read_text(device.name)
+            for attribute in device.attributes:
+                value = read_scalar(attribute.value)
+                if value is not None:
+                    found[read_text(attribute.name)] = value
+    return {index: build_device(found, names.get(index)) for index, found in attributes.items()}
+
+
+def find_device(metrics: LazyMetrics, devices: Mapping[int, Device]) -> Device:
+    """The device a launch ran on.
+
+    A launch says the device's index and, as metrics, all its attributes; the session says them once per device and with its name.
+    """
+    for name in (f"{_PREFIX}device_index", "launch__device_id"):
+        if name in metrics:
+            index = metrics[name].value
+            if isinstance(index, int | float) and math.isfinite(index) and int(index) in devices:
+                return devices[int(index)]
+    own = _build_own_device(tuple((name, metrics.find_encoded(name)) for name in metrics if name.startswith(_PREFIX)))
+    if not own.attributes and len(devices) == 1:
+        return next(iter(devices.values()))
+    return own
+
+
+@lru_cache(maxsize=16)
+def _build_own_device(encoded: tuple[tuple[str, bytes], ...]) -> Device:
+    """The device that a launch's own metrics describe; the launches of a report say the same hundreds of things about few devices."""
+    own = {name: decode_metric(name, data).value for name, data in encoded}
+    return build_device({name: value for name, value in own.items() if value is not None}, None)
+
+
+def build_device(attributes: dict[str, MetricScalar], name: str | None) -> Device:
+    """A device from its attributes by the profiler's names."""
+
+    def read(attribute: str) -> int | None:
+        value = attributes.get(_PREFIX + attribute)
+        return int(value) if isinstance(value, int | float) and 0 <= value <= _MOST else None
+
+    major, minor = read("compute_capability_major"), read("compute_capability_minor")
+    shown_name = attributes.get(f"{_PREFIX}display_name")
+    clock_khz = read("clock_rate") or read("max_gpu_frequency_khz")
+    return Device(
+        name=name or (shown_name if isinstance(shown_name, str) and shown_name else None),
+        compute_capability=(major, minor) if major is not None and minor is not None else None,
+        sm_count=read("multiprocessor_count") or None,
+        sm_clock_hz=clock_khz * 1e3 if clock_khz else None,
+        attributes=attributes,
+    )

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from msgspec.structs import replace
 
 from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity, UnsupportedInputError
-from gpa_lsp.foundation.regular_files import open_regular_file
+from gpa_lsp.foundation.files import open_regular_file
 from gpa_lsp.profile.model import (
     Device,
     Dim3,
@@ -23,15 +23,19 @@ from gpa_lsp.profile.model import (
     OpenedProfile,
     Profile,
 )
-from gpa_lsp.profile.ncu import schema
-from gpa_lsp.profile.ncu.allowance import Allowance
+from gpa_lsp.profile.ncu import CONVERT_REMEDY, REPORT_MAGIC, find_compression, schema
 from gpa_lsp.profile.ncu.container import Container, EntryPlace, read_container, read_entry
-from gpa_lsp.profile.ncu.magic import CONVERT_REMEDY, REPORT_MAGIC, find_compression
-from gpa_lsp.profile.ncu.metrics import LazyMetrics, encode_name_id, index_metrics
-from gpa_lsp.profile.ncu.rules import read_rules
+from gpa_lsp.profile.ncu.metrics import (
+    LazyMetrics,
+    encode_name_id,
+    find_device,
+    index_metrics,
+    read_devices,
+    read_tool_version,
+)
+from gpa_lsp.profile.ncu.rules import Allowance, read_rules
 from gpa_lsp.profile.ncu.samples import is_truncated, read_samples
 from gpa_lsp.profile.ncu.schema import Frame, NvtxState, SourceFile, Symbol, read_text
-from gpa_lsp.profile.ncu.session import find_device, read_devices, read_tool_version
 
 # Where on the host a launch came from: CPU call stack and NVTX ranges.
 #

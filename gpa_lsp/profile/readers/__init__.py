@@ -19,7 +19,7 @@ class Reader(Struct, frozen=True, kw_only=True):
     description: str  # what people call it, for messages
     # file name endings by which such files are found in a workspace; content decides, not the suffix
     suffixes: tuple[str, ...]
-    # whether a file with this head (its first bytes, up to ``regular_files.HEAD_BYTES``) and this name is to be read by this reader
+    # whether a file with this head (its first bytes, up to ``files.HEAD_BYTES``) and this name is to be read by this reader
     recognises: Callable[[bytes, Path], bool]
     # reads the file; raises :class:`~gpa_lsp.foundation.errors.InputError` when it cannot be used
     read: Callable[[Path], Profile]

@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from gpa_lsp.profile.model import OpenedProfile, Profile
-from gpa_lsp.profile.ncu.magic import REPORT_MAGIC, find_compression
+from gpa_lsp.profile.ncu import REPORT_MAGIC, find_compression
 from gpa_lsp.profile.readers import Reader
 
 _SUFFIXES = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report")

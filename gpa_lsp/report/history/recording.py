@@ -13,7 +13,7 @@ import msgspec.structs
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.foundation.file_stamps import Stamp, read_stamp
+from gpa_lsp.foundation.files import Stamp, read_stamp
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.report.changes import Place, ReasonCounts
 from gpa_lsp.report.compare import measure_work

@@ -17,8 +17,8 @@ from msgspec import Struct
 from gpa_lsp.code.binary.tool_location import find_tool, identify_tool
 from gpa_lsp.diagnosis.blame import DEFAULT_BLAMER
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem
+from gpa_lsp.foundation.files import open_regular_file, read_head
 from gpa_lsp.foundation.kept_files import identify_program
-from gpa_lsp.foundation.regular_files import open_regular_file, read_head
 from gpa_lsp.kernel.names import list_named
 from gpa_lsp.report.measured_files import ProfiledSources
 from gpa_lsp.report.model import Report

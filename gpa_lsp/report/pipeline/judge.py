@@ -138,7 +138,7 @@ def _judge_elsewhere(
     Raises:
         ToolError: one of them died.
     """
-    from gpa_lsp.foundation.processes.worker_pool import (
+    from gpa_lsp.foundation.processes.supervision import (
         PartWorkers,  # most profiles have few kernels, and it costs start-up time
     )
 

@@ -17,7 +17,7 @@ from gpa_lsp.foundation.locations import Frame
 from gpa_lsp.foundation.prose import Part, Sentence
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.scopes import Scope
-from gpa_lsp.profile.sampling import Aggregate, Sampling
+from gpa_lsp.profile.model import Aggregate, PlaceSamples, Sampling
 from gpa_lsp.report.changes import LaunchConfiguration, ReasonCount, ReasonCounts
 from gpa_lsp.report.model import (
     CodeFinding,
@@ -28,7 +28,6 @@ from gpa_lsp.report.model import (
     LaunchReport,
     LineRow,
     LoopRow,
-    PlaceSamples,
     RuleNote,
 )
 from gpa_lsp.report.saved.blame_rows import BLAME_LAYOUTS, Amount, Category, Ratio, Reason, Resource, Row

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.foundation.regular_files import read_head
+from gpa_lsp.foundation.files import read_head
 
 SCHEMA_NAME = "gpa-lsp/report/3"  # The value of a report's first property
 

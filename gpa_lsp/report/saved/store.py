@@ -11,12 +11,11 @@ from gpa_lsp import __version__
 from gpa_lsp.diagnosis.advice.model import KernelAdvice
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
 from gpa_lsp.foundation.errors import InputError, Problem, UnsupportedInputError
+from gpa_lsp.foundation.files import atomic_write, read_bounded
 from gpa_lsp.foundation.json_records import read_with
 from gpa_lsp.foundation.json_values import Lines, SentenceText, Writing
 from gpa_lsp.foundation.numbers import format_bytes
 from gpa_lsp.foundation.prose import Part
-from gpa_lsp.foundation.regular_files import read_bounded
-from gpa_lsp.foundation.whole_files import atomic_write
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.saved.report_records import REPORT, Generator, SavedFinding, SavedReport
 from gpa_lsp.report.saved.schema import SCHEMA_NAME, SCHEMA_NAMES

@@ -10,8 +10,8 @@ from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.kernel.address_map import AddressMap, build_address_map
 from gpa_lsp.kernel.dataflow.accesses import WARP_THREADS
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
-from gpa_lsp.profile.instruction_counts import InstructionCounts, read_instruction_counts
 from gpa_lsp.profile.model import Launch
+from gpa_lsp.profile.ncu.samples import InstructionCounts, read_instruction_counts
 
 # Totals of a launch from whichever form a report states them in: a sum, a rate per second, a rate per cycle.
 #

@@ -11,7 +11,7 @@ from gpa_lsp.execution.prediction.exploration.journal import Journal
 from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration, rank
 from gpa_lsp.foundation.errors import InputError, MissingToolError, ToolError
 from gpa_lsp.foundation.native.shared_library import prepare_core
-from gpa_lsp.foundation.processes.worker_pool import run_parts
+from gpa_lsp.foundation.processes.supervision import run_parts
 from gpa_lsp.foundation.prose import Sentence
 
 Progress = Callable[[int, int], None]  # Told (done, total)

@@ -16,10 +16,9 @@ from msgspec import Struct
 
 from gpa_lsp.execution.prediction.exploration.model import RankedConfiguration
 from gpa_lsp.foundation.errors import InputError, MismatchError
+from gpa_lsp.foundation.files import atomic_write, open_regular_file
 from gpa_lsp.foundation.json_records import make_record, read_record
 from gpa_lsp.foundation.numbers import format_bytes
-from gpa_lsp.foundation.regular_files import open_regular_file
-from gpa_lsp.foundation.whole_files import atomic_write
 
 JOURNAL_FORMAT = "gpa-lsp/exploration/1"
 MAX_JOURNAL_BYTES = 1 << 30

@@ -44,8 +44,8 @@ from gpa_lsp.execution.volumes.expressions import Triple
 from gpa_lsp.execution.volumes.from_trace import find_launch_shape
 from gpa_lsp.execution.volumes.model import VolumeMode
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem
+from gpa_lsp.foundation.files import read_bounded
 from gpa_lsp.foundation.prose import Sentence, say
-from gpa_lsp.foundation.regular_files import read_bounded
 from gpa_lsp.kernel.names import demangle, shorten_name
 
 _MOST_LAUNCH_BYTES = 4 << 20
