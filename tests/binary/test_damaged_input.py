@@ -12,8 +12,8 @@ from gpa_lsp.code.binary.elf import HEADER_BYTES, read_elf
 from gpa_lsp.code.binary.embedded_ptx import read_ptx_line_table, read_ptx_text
 from gpa_lsp.code.binary.line_table import read_line_table
 from gpa_lsp.foundation.errors import GpaError
-from tests.binary.damage import check_bounded, damage
 from tests.binary.seeds import CONTAINERS, SMALL_SEEDS
+from tests.damage import check_bounded, damage
 
 IMAGE_TABLES = (".symtab", ".strtab", ".shstrtab", ".nv.info", ".nv.callgraph", ".rel")
 LINE_TABLES = (

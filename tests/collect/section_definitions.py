@@ -69,7 +69,6 @@ def read_sectioned_reports(folder: Path) -> list[SectionedReport]:
 def _read_report(path: Path) -> SectionedReport:
     data = path.read_bytes()
     profile = read_profile(path)
-    assert profile.tool_version is not None
     year, number = profile.tool_version.split(".")[:2]
     place = read_container(io.BytesIO(data), len(data)).results[0]
     fields = list_fields(data[place.offset : place.offset + place.size_bytes])

@@ -142,12 +142,5 @@ def test_the_real_bindings_name_every_attribute_and_call_used_here() -> None:
     driver = pytest.importorskip("cuda.bindings.driver")
     for name in H200:
         assert hasattr(driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name.upper()}"), name
-    for name in (
-        "cuInit",
-        "cuDeviceGetCount",
-        "cuDeviceGet",
-        "cuDeviceGetName",
-        "cuDeviceGetAttribute",
-        "cuGetErrorName",
-    ):
-        assert callable(getattr(driver, name))
+    for name in ("Init", "DeviceGetCount", "DeviceGet", "DeviceGetName", "DeviceGetAttribute", "GetErrorName"):
+        assert callable(getattr(driver, f"cu{name}"))

@@ -52,7 +52,6 @@ def test_the_tables_agree_with_the_peaks_that_reports_store(name: str) -> None:
             if stated is not None:
                 assert peak is not None and peak.ops_per_cycle == stated * operations, (kind, launch.index)
         stated, dram = launch.read_number("dram__bytes.sum.peak_sustained"), machine.find_bandwidth(MemoryLevel.DRAM)
-        assert dram is not None
         assert stated in (None, dram.bytes_per_cycle)
 
 

@@ -54,7 +54,6 @@ def rate(machine: Machine, level: MemoryLevel) -> float:
 def test_a_measured_peak_is_scaled_to_the_clock_of_the_machine() -> None:
     machine = apply_roofs(BASE, measured())
     peak = machine.find_peak(OperationKind.FP32)
-    assert peak is not None
     assert (peak.ops_per_cycle, peak.origin, peak.is_certain) == (20_000, RoofOrigin.EMPIRICAL, True)
     assert peak.ops_per_s == pytest.approx(20_000 * 1.395e9)
     assert peak.source == "measured on 2026-11-21, repetitions within 0.4 %, scaled to these clocks"

@@ -27,14 +27,12 @@ CLOCKS = {
 
 
 def peak_of(machine: Machine | None, kind: OperationKind) -> tuple[float | None, float | None, RoofOrigin]:
-    assert machine is not None
     peak = machine.find_peak(kind)
     assert peak is not None, kind
     return peak.ops_per_cycle, peak.ops_per_s, peak.origin
 
 
 def level_of(machine: Machine | None, level: MemoryLevel) -> tuple[float | None, float | None, RoofOrigin]:
-    assert machine is not None
     found = machine.find_bandwidth(level)
     assert found is not None, level
     return found.bytes_per_cycle, found.bytes_per_s, found.origin
@@ -43,7 +41,6 @@ def level_of(machine: Machine | None, level: MemoryLevel) -> tuple[float | None,
 def test_a_launch_at_the_base_clock_is_put_under_roofs_of_that_clock() -> None:
     """84 SMs · 128 lanes · 2 = 21504 per cycle; at 1.3 GHz, though the device boosts to 1.74 GHz."""
     machine = find_machine(A40, AMPERE, make_launch(A40, CLOCKS))
-    assert machine is not None
     assert (machine.clocks.basis, machine.clocks.sm_hz) == (ClockBasis.MEASURED, 1.3e9)
     assert peak_of(machine, Kind.FP32) == (21504, 21504 * 1.3e9, RoofOrigin.DEVICE)
     assert level_of(machine, MemoryLevel.SHARED) == (84 * 128, 84 * 128 * 1.3e9, RoofOrigin.DEVICE)
@@ -55,7 +52,6 @@ def test_a_launch_at_the_base_clock_is_put_under_roofs_of_that_clock() -> None:
 
 def test_without_a_launch_the_device_boosts() -> None:
     machine = find_machine(A40, AMPERE, None)
-    assert machine is not None
     assert (machine.clocks.basis, machine.clocks.sm_hz) == (ClockBasis.BOOST, 1.74e9)
     assert peak_of(machine, Kind.FP32)[1] == pytest.approx(37.4e12, rel=0.002)
     assert level_of(machine, MemoryLevel.DRAM)[1] == pytest.approx(696e9, rel=0.001)
@@ -64,7 +60,6 @@ def test_without_a_launch_the_device_boosts() -> None:
 
 def test_a_launch_without_clocks_gets_boost_roofs_and_a_doubt() -> None:
     machine = find_machine(A40, AMPERE, make_launch(A40, {"gpu__time_duration.sum": 1000}))
-    assert machine is not None
     assert machine.clocks.basis is ClockBasis.BOOST
     assert any("may have run at a lower one" in doubt for doubt in machine.doubts)
 
@@ -73,7 +68,6 @@ def test_the_clock_of_the_memory_may_come_from_the_device() -> None:
     """Profilers do not lock it; still it was not measured, and that is said."""
     launch = make_launch(A40, {"smsp__cycles_elapsed.avg.per_second": 1.3e9})
     machine = find_machine(A40, AMPERE, launch)
-    assert machine is not None
     assert level_of(machine, MemoryLevel.DRAM)[1] == 96 * 7.251e9
     assert any("memory clock was not collected" in doubt for doubt in machine.doubts)
     nothing = make_device("some GPU", (8, 6), 84, global_memory_bus_width=384)
@@ -84,7 +78,6 @@ def test_the_clock_of_the_memory_may_come_from_the_device() -> None:
 def test_cycles_over_time_are_a_clock_too() -> None:
     launch = make_launch(A40, {"sm__cycles_elapsed.max": 1300, "gpu__time_duration.sum": 1000})
     machine = find_machine(A40, AMPERE, launch)
-    assert machine is not None
     assert machine.clocks.basis is ClockBasis.MEASURED
     assert machine.clocks.sm_hz == pytest.approx(1.3e9)
 
@@ -97,7 +90,6 @@ def test_the_clock_of_l2_follows_from_sectors_per_second_and_per_cycle() -> None
         "smsp__cycles_elapsed.avg.per_second": 1.3e9,
     }
     machine = find_machine(A40, AMPERE, make_launch(A40, sectors))
-    assert machine is not None
     assert machine.clocks.l2_hz == pytest.approx(1.2e9)
 
 
@@ -147,7 +139,6 @@ def test_slices_are_those_the_counters_sum_over() -> None:
 def test_a_failed_launch_states_nothing() -> None:
     zeros = {"sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained": 0.0, **CLOCKS}
     machine = find_machine(A40, AMPERE, make_launch(A40, zeros, failure="it failed"))
-    assert machine is not None
     assert machine.clocks.basis is ClockBasis.BOOST
     assert peak_of(machine, Kind.FP32)[0] == 21504
 
@@ -160,7 +151,6 @@ def test_nothing_known_is_no_machine() -> None:
 
 def test_a_known_name_fills_what_the_device_does_not_say() -> None:
     machine = find_machine(make_device("NVIDIA A40", None, None), AMPERE, None)
-    assert machine is not None
     assert (machine.clocks.sm_hz, machine.sm_count) == (1.74e9, 84)
     assert level_of(machine, MemoryLevel.L2)[0] == 1536
     assert level_of(machine, MemoryLevel.DRAM)[1] == pytest.approx(696e9, rel=0.001)
@@ -169,7 +159,6 @@ def test_a_known_name_fills_what_the_device_does_not_say() -> None:
 def test_another_variant_of_the_same_name_is_not_taken_for_it() -> None:
     """The GeForce RTX 3080 with 12 GB reports the name of the one with 10 GB, and 70 SMs in place of 68."""
     machine = find_machine(make_device("NVIDIA GeForce RTX 3080", (8, 6), 70), AMPERE, None)
-    assert machine is not None
     assert machine.clocks.sm_hz is None
     assert machine.find_bandwidth(MemoryLevel.DRAM) is None
     assert peak_of(machine, Kind.TENSOR_BF16)[0] == 70 * 512  # by its brand
@@ -190,9 +179,7 @@ def test_boards_accumulate_in_fp32_at_full_or_half_rate(
     name: str | None, sm_count: int, per_sm: float, is_certain: bool
 ) -> None:
     machine = find_machine(make_device(name, (8, 6), sm_count), AMPERE, None)
-    assert machine is not None
     peak = machine.find_peak(Kind.TENSOR_BF16)
-    assert peak is not None
     assert (peak.ops_per_cycle, peak.is_certain) == (per_sm * sm_count, is_certain)
     assert ("BF16 tensor" in " ".join(machine.doubts)) is not is_certain
     assert any("half of the FP16 tensor peak" in doubt for doubt in machine.doubts) is ("GeForce" in (name or ""))

@@ -20,7 +20,15 @@ from gpa_lsp.gpu.device.model import (
     MemoryLevel,
     OperationKind,
 )
-from gpa_lsp.gpu.device.roofs_file import find_kept_roofs, find_roofs_folder, name_roofs_file, read_roofs, write_roofs
+from gpa_lsp.gpu.device.roofs_file import (
+    KeptRoofs,
+    find_kept_roofs,
+    find_roofs_folder,
+    name_roofs_file,
+    read_roofs,
+    write_roofs,
+)
+from tests.strategies import records
 
 SCHEMA = json.loads((Path(gpa_lsp.gpu.device.__file__).parent / "roofs.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -78,43 +86,32 @@ def test_what_is_written_is_read_and_fits_the_schema(tmp_path: Path) -> None:
     assert [entry.name for entry in path.parent.iterdir()] == ["roofs.json"]
 
 
-rates = st.floats(1e-3, 1e18)
-shares = st.one_of(st.none(), st.floats(0, 1))
-texts = st.one_of(st.none(), st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=200))
+_rates = st.floats(1e-3, 1e18)
+_peaks = records(EmpiricalPeak, ops_per_s=_rates, ops_per_cycle=st.none() | _rates)
+_bandwidths = records(
+    EmpiricalBandwidth, bytes_per_s=_rates, bytes_per_cycle=_rates, working_set_bytes=st.integers(1, 2**50)
+).map(lambda one: one if one.clock else replace(one, bytes_per_cycle=None))
+_clocks = st.none() | st.floats(1, 1e11)
 
 
 @given(
-    peaks=st.dictionaries(st.sampled_from(OperationKind), st.tuples(rates, st.one_of(st.none(), rates), shares)),
-    levels=st.dictionaries(
-        st.sampled_from(MemoryLevel),
-        st.tuples(rates, st.one_of(st.none(), st.tuples(rates, st.sampled_from(ClockDomain))), st.integers(1, 2**50)),
-    ),
-    name=texts,
-    clocks=st.tuples(*[st.one_of(st.none(), st.floats(1, 1e11))] * 3),
+    roofs=records(
+        EmpiricalRoofs,
+        device_name=st.none() | st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=200),
+        compute_capability=(9, 0),
+        sm_count=132,
+        measured_on="2026-11-21",
+        tool_version="0.1.0",
+        sm_hz=_clocks,
+        l2_hz=_clocks,
+        dram_hz=_clocks,
+        peaks=st.lists(_peaks, unique_by=lambda peak: peak.kind).map(tuple),
+        bandwidths=st.lists(_bandwidths, unique_by=lambda one: one.level).map(tuple),
+        format_name=ROOFS.format_name,
+    )
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-def test_any_roofs_come_back_as_they_were(tmp_path, peaks, levels, name, clocks):
-    roofs = replace(
-        ROOFS,
-        device_name=name,
-        sm_hz=clocks[0],
-        l2_hz=clocks[1],
-        dram_hz=clocks[2],
-        peaks=tuple(
-            EmpiricalPeak(kind=kind, ops_per_s=rate, ops_per_cycle=cycle, spread_ratio=spread)
-            for kind, (rate, cycle, spread) in peaks.items()
-        ),
-        bandwidths=tuple(
-            EmpiricalBandwidth(
-                level=level,
-                bytes_per_s=rate,
-                bytes_per_cycle=None if cycle is None else cycle[0],
-                clock=None if cycle is None else cycle[1],
-                working_set_bytes=size,
-            )
-            for level, (rate, cycle, size) in levels.items()
-        ),
-    )
+def test_any_roofs_come_back_as_they_were(tmp_path: Path, roofs: EmpiricalRoofs) -> None:
     path = tmp_path / "roofs.json"
     write_roofs(roofs, path)
     assert read_roofs(path) == roofs
@@ -281,3 +278,37 @@ def test_file_names_stay_in_their_folder(name: str) -> None:
     file_name = name_roofs_file(name)
     assert Path(file_name).name == file_name
     assert file_name.endswith(".json") and not file_name.startswith(".") and len(file_name) < 120
+
+
+ROOFS_kept_roofs = EmpiricalRoofs(
+    device_name="A GPU",
+    compute_capability=(8, 0),
+    sm_count=108,
+    measured_on="2026-11-21",
+    tool_version="1",
+    sm_hz=1e9,
+    l2_hz=None,
+    dram_hz=None,
+    peaks=(EmpiricalPeak(kind=OperationKind.FP32, ops_per_s=1e13),),
+    bandwidths=(),
+)
+
+
+def test_kept_roofs_are_found_by_device(tmp_path: Path) -> None:
+    write_roofs(ROOFS_kept_roofs, tmp_path / name_roofs_file("A GPU"))
+    choice = KeptRoofs(folder=tmp_path)
+    assert choice.find("A GPU") == ROOFS_kept_roofs
+    assert choice.find("Another GPU") is None
+    assert choice.find(None) is None
+    assert choice.problems == ()
+
+
+def test_a_kept_file_that_is_broken_is_a_problem_once(tmp_path: Path) -> None:
+    path = tmp_path / name_roofs_file("A GPU")
+    path.write_text('{"format": "gpa-lsp/roofs/1", "peaks": 3}')
+    choice = KeptRoofs(folder=tmp_path)
+    assert choice.find("A GPU") is None
+    assert choice.find("A GPU") is None
+    (problem,) = choice.problems
+    assert problem.path == path
+    assert "measured ceilings of A GPU cannot be used" in problem.message

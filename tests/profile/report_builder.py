@@ -3,9 +3,12 @@
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from gpa_lsp.profile.model import Launch, Profile
 from gpa_lsp.profile.ncu.schema import MESSAGES
+from gpa_lsp.profile.read import read_profile
 
 BASE_ADDRESS = 0x7F0000001000
 STALL_PREFIX = "smsp__pcsamp_warps_issue_stalled_"
@@ -53,6 +56,7 @@ def frame_entry(message: Any) -> bytes:
 class ReportBuilder:
     """Collects sources and results; every entry gets its own block, as in real reports."""
 
+    folder: Path | None = None
     strings: list[str] = field(default_factory=list)
     blocks: list[tuple[Any, bytes]] = field(default_factory=list)
     strings_last: bool = False
@@ -152,6 +156,19 @@ class ReportBuilder:
         if tool is not None:
             session.providers.add(name=b"Nsight Compute Target", version=tool.encode())
         self.add_block(session=session)
+
+    def write(self, name: str = "test.ncu-rep", **options: int) -> Path:
+        path = self.folder / name
+        path.write_bytes(self.build(**options))
+        return path
+
+    def read(self, **options: int) -> Profile:
+        return read_profile(self.write(**options))
+
+    def read_launch(self, *metrics: bytes) -> Launch:
+        """Add a launch with some metrics, and read it."""
+        self.add_result(self.make_result(metrics=metrics, source_id=None))
+        return self.read().launches[-1]
 
     def build(self, *, container_version: int = 7) -> bytes:
         header = MESSAGES["FileHeader"](container_version=container_version).SerializeToString()

@@ -31,8 +31,6 @@ def count(profile: Profile) -> dict[tuple[str, int], dict[str, tuple[int, int]]]
     found: dict[tuple[str, int], dict[str, tuple[int, int]]] = {}
     for launch in profile.launches:
         samples = launch.samples
-        assert samples is not None
-        assert samples.latency_samples is not None
         for row, address in enumerate(samples.addresses.tolist()):
             pairs = zip(
                 samples.reasons, samples.all_samples[row].tolist(), samples.latency_samples[row].tolist(), strict=True
@@ -99,7 +97,6 @@ def test_damage_is_told_or_does_not_matter(tmp_path_factory: pytest.TempPathFact
     except InputError:
         return
     for launch in profile.launches:
-        assert launch.samples is not None
         assert np.all(launch.samples.addresses[1:] > launch.samples.addresses[:-1])
 
 

@@ -1,119 +1,86 @@
 """Stall samples: families, columns, odd encodings, saturation."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.profile.model import Launch, Profile
+from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.ncu import schema
 from gpa_lsp.profile.ncu.samples import InstructionCounts, _read_pair, read_all_counts, read_counts
 from tests.profile.report_builder import BASE_ADDRESS, STALL_PREFIX, ReportBuilder, encode_value
 
-Read = Callable[..., Profile]
+WAIT = f"{STALL_PREFIX}wait"
+BOTH = ("", "_not_issued")
 
 
-def _read(read_bytes: Read, builder: ReportBuilder, metrics: list[bytes]) -> tuple[Launch, list[str]]:
-    builder.add_result(builder.make_result(metrics=metrics, source_id=None))
-    profile = read_bytes(builder.build())
+def _read(report: ReportBuilder, *metrics: bytes) -> tuple[Launch, list[str]]:
+    report.add_result(report.make_result(metrics=metrics, source_id=None))
+    profile = report.read()
     return profile.launches[0], [problem.message for problem in profile.problems]
 
 
-def test_both_families_become_columns(read_bytes: Read) -> None:
-    builder = ReportBuilder()
-    counts = {"wait": {32: (300, 200)}, "long_scoreboard": {16: (90, 85), 32: (1, 0)}, "selected": {0: (7, 0)}}
-    launch, problems = _read(read_bytes, builder, builder.encode_samples(counts))
+def test_both_families_become_columns(report: ReportBuilder) -> None:
+    counts = {"wait": {32: (300, 200)}, "warp_of_the_future": {16: (90, 85), 32: (1, 0)}, "selected": {0: (7, 0)}}
+    launch, problems = _read(report, *report.encode_samples(counts))
     samples = launch.samples
-    assert samples is not None
-    assert samples.reasons == ("long_scoreboard", "selected", "wait")
+    assert samples.reasons == ("selected", "wait", "warp_of_the_future")
     assert (samples.addresses - np.uint64(BASE_ADDRESS)).tolist() == [0, 16, 32]
-    assert samples.all_samples.tolist() == [[0, 7, 0], [90, 0, 0], [1, 0, 300]]
-    assert samples.latency_samples.tolist() == [[0, 0, 0], [85, 0, 0], [0, 0, 200]]
+    assert samples.all_samples.tolist() == [[7, 0, 0], [0, 0, 90], [0, 300, 1]]
+    assert samples.latency_samples.tolist() == [[0, 0, 0], [0, 0, 85], [0, 200, 0]]
     assert samples.total_samples == 398
     assert samples.addresses.dtype == np.uint64
     assert samples.all_samples.dtype == samples.latency_samples.dtype == np.int64
     assert problems == []
 
 
-def test_reasons_come_from_the_names(read_bytes: Read) -> None:
-    builder = ReportBuilder()
-    launch, _ = _read(read_bytes, builder, builder.encode_samples({"warp_of_the_future": {0: (2, 1)}}))
-    assert launch.samples is not None
-    assert launch.samples.reasons == ("warp_of_the_future",)
+@pytest.mark.parametrize(
+    ("name", "value", "instances"),
+    [
+        (f"warpsampling:{WAIT}", 5, [(10**18, 5)]),
+        ("group:smsp__pcsamp_warp_stall_reasons", WAIT, ()),
+        (f"{WAIT}.sum", 5, [(16, 5)]),
+        (WAIT, 5, [(0, 5)]),
+    ],
+    ids=["time series", "group", "average", "a scalar repeated as instance zero"],
+)
+def test_what_holds_no_samples(report: ReportBuilder, name: str, value: int | str, instances) -> None:
+    launch, problems = _read(report, report.encode_metric(name, value, instances))
+    assert (launch.samples, problems) == (None, [])
 
 
-def test_time_series_groups_and_averages_are_no_samples(read_bytes: Read) -> None:
-    builder = ReportBuilder()
+def test_lists_of_different_instructions_are_united(report: ReportBuilder) -> None:
+    lists = {"wait": [(48, 1), (16, 2)], "drain": [(32, 4)]}
     metrics = [
-        builder.encode_metric(f"warpsampling:{STALL_PREFIX}wait", 5, [(10**18, 5)]),
-        builder.encode_metric("group:smsp__pcsamp_warp_stall_reasons", f"{STALL_PREFIX}wait"),
-        builder.encode_metric(f"{STALL_PREFIX}wait.sum", 5, [(16, 5)]),
+        report.encode_metric(f"{STALL_PREFIX}{reason}{suffix}", None, instances)
+        for reason, instances in lists.items()
+        for suffix in BOTH
     ]
-    launch, problems = _read(read_bytes, builder, metrics)
-    assert launch.samples is None
-    assert problems == []
-
-
-def test_a_scalar_repeated_as_instance_zero_is_no_instruction(read_bytes: Read) -> None:
-    builder = ReportBuilder()
-    metrics = [builder.encode_metric(f"{STALL_PREFIX}wait", 5, [(0, 5)])]
-    launch, _ = _read(read_bytes, builder, metrics)
-    assert launch.samples is None
-
-
-def test_lists_of_different_instructions_are_united(read_bytes: Read) -> None:
-    builder = ReportBuilder()
-    metrics = []
-    for reason, instances in {"wait": [(48, 1), (16, 2)], "drain": [(32, 4)]}.items():
-        metrics += [
-            builder.encode_metric(f"{STALL_PREFIX}{reason}{suffix}", None, instances) for suffix in ("", "_not_issued")
-        ]
-    launch, _ = _read(read_bytes, builder, metrics)
-    assert launch.samples is not None
-    assert launch.samples.addresses.tolist() == [16, 32, 48]
-    assert launch.samples.all_samples.tolist() == [[0, 2], [4, 0], [0, 1]]
+    samples = _read(report, *metrics)[0].samples
+    assert samples.addresses.tolist() == [16, 32, 48]
+    assert samples.all_samples.tolist() == [[0, 2], [4, 0], [0, 1]]
 
 
 @pytest.mark.parametrize("kind", ["float64", "float32", "uint32"])
-def test_counts_in_another_encoding_are_read(read_bytes: Read, kind: str) -> None:
-    builder = ReportBuilder()
-    metrics = [
-        builder.encode_metric(f"{STALL_PREFIX}wait{suffix}", None, [(16, 3), (32, 5)], kind=kind)
-        for suffix in ("", "_not_issued")
-    ]
-    launch, problems = _read(read_bytes, builder, metrics)
-    assert launch.samples is not None
+def test_counts_in_another_encoding_are_read(report: ReportBuilder, kind: str) -> None:
+    metrics = [report.encode_metric(WAIT + suffix, None, [(16, 3), (32, 5)], kind=kind) for suffix in BOTH]
+    launch, problems = _read(report, *metrics)
     assert launch.samples.all_samples.tolist() == [[3], [5]]
     assert problems == []
 
 
-@pytest.mark.parametrize(
-    "instances", [[("FFMA", 3)], [(16, "three")], [(16, 0.5)], [(16, float("nan"))], [(16, 1 << 60)]]
-)
-def test_what_is_no_count_by_address_is_left_out_with_a_word(
-    read_bytes: Read, instances: list[tuple[int | str, int | float | str]]
-) -> None:
-    builder = ReportBuilder()
-    good = builder.encode_samples({"drain": {0: (1, 1)}})
-    launch, problems = _read(
-        read_bytes, builder, [*good, builder.encode_metric(f"{STALL_PREFIX}wait", None, instances)]
-    )
-    assert launch.samples is not None
+@pytest.mark.parametrize("instance", [("FFMA", 3), (16, "three"), (16, 0.5), (16, float("nan")), (16, 1 << 60)])
+def test_what_is_no_count_by_address_is_left_out_with_a_word(report: ReportBuilder, instance) -> None:
+    good = report.encode_samples({"drain": {0: (1, 1)}})
+    launch, problems = _read(report, *good, report.encode_metric(WAIT, None, [instance]))
     assert launch.samples.reasons == ("drain",)
-    assert problems == [f"metric {STALL_PREFIX}wait does not hold counts per instruction and is left out"]
+    assert problems == [f"metric {WAIT} does not hold counts per instruction and is left out"]
 
 
-def test_half_collected_families_are_said(read_bytes: Read) -> None:
-    builder = ReportBuilder()
-    metrics = [
-        builder.encode_metric(f"{STALL_PREFIX}wait", None, [(16, 3)]),
-        builder.encode_metric(f"{STALL_PREFIX}drain_not_issued", None, [(16, 2)]),
-    ]
-    launch, problems = _read(read_bytes, builder, metrics)
-    assert launch.samples is not None
+def test_half_collected_families_are_said(report: ReportBuilder) -> None:
+    drain = report.encode_metric(f"{STALL_PREFIX}drain_not_issued", None, [(16, 2)])
+    launch, problems = _read(report, report.encode_metric(WAIT, None, [(16, 3)]), drain)
     assert launch.samples.all_samples.tolist() == [[2, 3]]
     assert launch.samples.latency_samples is None
     assert problems == [
@@ -122,32 +89,28 @@ def test_half_collected_families_are_said(read_bytes: Read) -> None:
     ]
 
 
-def test_a_sum_that_differs_from_the_profilers_own_is_a_problem(read_bytes: Read) -> None:
-    builder = ReportBuilder()
-    metrics = builder.encode_samples({"wait": {16: (5, 5)}})
-    metrics.append(builder.encode_metric("smsp__pcsamp_sample_count", 6))
-    _, problems = _read(read_bytes, builder, metrics)
+def test_a_sum_that_differs_from_the_profilers_own_is_a_problem(report: ReportBuilder) -> None:
+    total = report.encode_metric("smsp__pcsamp_sample_count", 6)
+    _, problems = _read(report, *report.encode_samples({"wait": {16: (5, 5)}}), total)
     assert problems == ["the stall samples add up to 5, the profiler counted 6"]
 
 
 @pytest.mark.parametrize(
-    ("extra", "count", "is_truncated"),
+    ("name", "value", "count", "is_truncated"),
     [
-        ({}, 3_669_964, True),
-        ({}, 3_659_999, False),
-        ({"smsp__pcsamp_buffer_size_bytes": 33_554_432}, 3_669_964, True),
-        ({"smsp__pcsamp_buffer_size_bytes": 536_870_912}, 52_027_062, False),
-        ({"smsp__pcsamp_buffer_overflow": 1}, 10, True),
-        ({"smsp__pcsamp_buffer_overflow": 0}, 3_669_964, False),
-        ({"smsp__pcsamp_dropped_bytes": 0}, 10, False),
-        ({"smsp__pcsamp_dropped_bytes": 64}, 10, True),
+        ("", None, 3_669_964, True),
+        ("", None, 3_659_999, False),
+        ("buffer_size_bytes", 33_554_432, 3_669_964, True),
+        ("buffer_size_bytes", 536_870_912, 52_027_062, False),
+        ("buffer_overflow", 1, 10, True),
+        ("buffer_overflow", 0, 3_669_964, False),
+        ("dropped_bytes", 0, 10, False),
+        ("dropped_bytes", 64, 10, True),
     ],
 )
-def test_saturation_of_the_buffer(read_bytes: Read, extra: dict[str, int], count: int, is_truncated: bool) -> None:
-    builder = ReportBuilder()
-    metrics = builder.encode_samples({"wait": {16: (count, count)}})
-    metrics += [builder.encode_metric(name, value) for name, value in extra.items()]
-    launch, _ = _read(read_bytes, builder, metrics)
+def test_saturation_of_the_buffer(report: ReportBuilder, name: str, value, count: int, is_truncated: bool) -> None:
+    metrics = report.encode_samples({"wait": {16: (count, count)}})
+    launch, _ = _read(report, *metrics, report.encode_metric(f"smsp__pcsamp_{name}", value))
     assert launch.samples_truncated is is_truncated
 
 
@@ -173,7 +136,6 @@ def _encode_metric(instances: list[bytes], head: bytes = b"\x08\x05", tail: byte
 
 
 def _list_pairs(columns: InstructionCounts | None) -> list[tuple[int, int]]:
-    assert columns is not None
     return list(zip(columns[0].tolist(), columns[1].tolist(), strict=True))
 
 

@@ -90,7 +90,6 @@ def test_a_direct_call_passes_parameters_of_its_own() -> None:
     """
     function = parse_body(body, CALLED)
     call = function.instructions[1].call
-    assert call is not None
     assert (call.callee, call.results, call.arguments) == ("f", (Symbol("retval0"),), (Symbol("param0"),))
     assert [(one.name, one.offset_bytes) for one in function.call_parameters] == [("param0", 0), ("retval0", 4)]
     assert function.instructions[1].text == "call.uni (retval0), f, ( param0 )"

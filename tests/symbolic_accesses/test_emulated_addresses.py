@@ -89,7 +89,6 @@ def check(module: PtxModule, trace: Trace, *, block: tuple[int, int], numbers: t
     """Hold every access against the trace; how many were known exactly."""
     shape = (*block, 1) if is_known else None
     found = find_symbolic_accesses(module, "k", shape=shape)
-    assert found is not None
     assert [one.kind for one in found.accesses] == [AccessKind.LOAD, AccessKind.STORE]
     exact = [one for one in found.accesses if one.is_certain and is_named(found.table, one.address)]
     for access in exact:
@@ -189,7 +188,6 @@ def test_shared_memory_is_followed_too() -> None:
     body = """mov.u32 %r10, %tid.x; shl.b32 %r11, %r10, 7; mov.u32 %r12, s; add.u32 %r13, %r12, %r11;
     st.shared.u32 [%r13], %r10; mad.lo.u32 %r14, %r10, 132, %r12; st.shared.u32 [%r14], %r10;"""
     found = find_symbolic_accesses(build_module(body, ("d",), before=".shared .align 4 .b8 s[8192];"), "k")
-    assert found is not None
     assert [(one.space, one.pattern, one.cost) for one in found.accesses] == [
         (Space.SHARED, WarpPattern.STRIDED, 32.0),
         (Space.SHARED, WarpPattern.CONTIGUOUS, 1.0),  # rows padded by a word

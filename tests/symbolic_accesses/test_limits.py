@@ -17,7 +17,6 @@ def follow(body: str) -> SymbolicAccesses | None:
 
 def list_patterns(body: str) -> list[WarpPattern]:
     found = follow(body)
-    assert found is not None
     return [one.pattern for one in found.accesses]
 
 

@@ -56,7 +56,6 @@ def hold(case: Path, reports: list[Path]) -> Counter[tuple[str, str]]:
         return Counter()
     module = parse_own_ptx(kernel)
     found = find_symbolic_accesses(module, truth["kernel"], shape=launch.block)
-    assert found is not None
     by_line = {one.instruction.text_line: one for one in found.accesses if one.space == Space.GLOBAL}
     verdicts: Counter[tuple[str, str]] = Counter()
     for row in truth["instructions"]:

@@ -51,6 +51,5 @@ def test_what_is_said_of_warps_holds(first: int) -> None:
         emulation = run_text(body, arrays, grid=4, block=64, trace=TraceSettings())
         assert emulation.trace is not None
         found = find_symbolic_accesses(build_module(body, ("d", "d")), "k")
-        assert found is not None
         held.update(hold(one, emulation.trace) for one in found.accesses)
     assert held[True] >= 10

@@ -45,7 +45,6 @@ def count_opcodes(source: str, capability: tuple[int, int]) -> tuple[Counter[str
         (kernel,), problems = list_unmeasured_kernels(cubin)
     assert problems == ()
     function = kernel.functions[0]
-    assert function.instructions is not None
     opcodes = [name.split(".")[0] for name in function.instructions.mnemonics]
     index = function.instructions.mnemonic_index
     depths = measure_loop_depths(function)
