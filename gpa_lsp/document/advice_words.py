@@ -35,7 +35,6 @@ from gpa_lsp.foundation.numbers import (
 from gpa_lsp.foundation.prose import NOTHING, Part, Sentence, begin_lower, drop_stop, factor, join, say
 from gpa_lsp.kernel.names import demangle, shorten_name
 from gpa_lsp.kernel.scopes import Scope, ScopeKind
-from gpa_lsp.report.gather import explain_no_samples
 from gpa_lsp.report.model import KernelReport
 
 # Up to here, the beginning of a range is no gain that could be measured.
@@ -483,4 +482,6 @@ def _describe_missing_samples(kernel: KernelReport) -> str:
     failure = next((launch.failure for launch in kernel.launches if launch.failure is not None), None)
     if failure is not None:
         return f"the launch was not measured: {failure}"
+    from gpa_lsp.report.gather import explain_no_samples  # brings analyses, which a kept report is written without
+
     return "; ".join(explain_no_samples(kernel))

@@ -1,4 +1,4 @@
-"""What a gate says, as text, as rows of JSON and as annotations of GitHub."""
+"""What a gate says, as text, rows of JSON, annotations of GitHub, Markdown and SARIF."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
@@ -261,7 +261,6 @@ def _measure_use(row: GateRow) -> int | None:
 
 
 # What a gate says as SARIF 2.1.0: a result per budget that is exceeded, on the line to look at. Rules are the metrics.
-#
 # Source: as :mod:`gpa_lsp.document.sarif`; section numbers below are of the same standard.
 
 _FINGERPRINT = "gpaLspGate/v1"

@@ -247,8 +247,7 @@ def _make_properties(finding: Finding) -> Json:
     return properties
 
 
-# The parts of a SARIF log that do not depend on what its results are about: locations, notifications, fingerprints,
-# the run.
+# Parts of a SARIF log that do not depend on its results: locations, notifications, fingerprints, the run.
 #
 # Built by hand: the object models published for Python are either unmaintained or bring a validation library that
 # costs more start-up time than the whole command.
