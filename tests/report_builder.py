@@ -59,7 +59,8 @@ from gpa_lsp.diagnosis.blame.model import KernelBlame
 from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.figures import measure_spread
 from gpa_lsp.foundation.locations import Frame, InlineChain
-from gpa_lsp.report.changes import LaunchConfiguration, ReasonCount, ReasonCounts
+from gpa_lsp.profile.launch_configuration import LaunchConfiguration
+from gpa_lsp.report.changes import ReasonCount, ReasonCounts
 from gpa_lsp.report.model import (
     DeviceReport,
     FunctionRole,

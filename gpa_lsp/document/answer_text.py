@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.model import KernelAdvice
 from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Chart, Finding, LineMark, Missing, Movement, Table, Weight
-from gpa_lsp.diagnosis.analyses.starlight.tables import NAMES_BETWEEN, OUR_ADVICE, SUGGESTIONS_TITLE
+from gpa_lsp.diagnosis.analyses.starlight.suggestions import NAMES_BETWEEN, OUR_ADVICE, SUGGESTIONS_TITLE
 from gpa_lsp.document.advice_words import show_gain
 from gpa_lsp.document.layout import (
     EMPTY_LINE,

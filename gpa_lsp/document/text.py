@@ -49,7 +49,7 @@ from gpa_lsp.foundation.numbers import (
     format_share,
 )
 from gpa_lsp.foundation.prose import begin_lower
-from gpa_lsp.report.changes import LaunchConfiguration
+from gpa_lsp.profile.launch_configuration import LaunchConfiguration
 from gpa_lsp.report.launch_places import list_launch_places
 from gpa_lsp.report.model import KernelReport, Report, RuleNote
 

@@ -66,12 +66,15 @@ class SharedFacts:
 
     __slots__ = ()
 
-    def once(self, find: Callable[[Self], Found]) -> Found:
-        """What a function finds here, kept for the next who asks."""
+    def once(
+        self, find: Callable[Concatenate[Self, Details], Found], *details: Details.args, **_: Details.kwargs
+    ) -> Found:
+        """What a function finds here, perhaps of further arguments, kept for the next who asks."""
         found = self.__dict__.setdefault(_FOUND, {})
-        if find not in found:
-            found[find] = find(self)
-        return cast("Found", found[find])
+        key = (find, details)
+        if key not in found:
+            found[key] = find(self, *details)  # type: ignore[call-arg]
+        return cast("Found", found[key])
 
     def forget(self) -> None:
         """Let go of what was found. Some of it holds its owner, and both would stay until the garbage collector looks at them."""

@@ -6,6 +6,7 @@ kernel counts in these.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,10 @@ from gpa_lsp.profile.model import Device, Launch, Module, PlaceSamples
 
 # Name of the pseudo-function that holds samples of code the module does not contain (the driver's printf, system calls)
 OUTSIDE_MODULE = "<outside this module>"
+
+
+# Counters taken in several passes can exceed 100 % of a peak by a little; what is far above it is damaged or made up
+_MOST_PERCENT = 200.0
 
 
 class FunctionSamples(ColumnRecord, frozen=True, kw_only=True):
@@ -357,7 +362,7 @@ class KernelRows(SharedFacts):
         return ResourceLists(starts=starts, numbers=_join(numbers, np.int16))
 
 
-class Kernel(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, weakref=True):
+class Kernel(Struct, frozen=True, kw_only=True, dict=True, weakref=True):
     """All launches of one kernel in one profile, joined with its code."""
 
     mangled_name: str  # linkage name
@@ -385,30 +390,39 @@ class Kernel(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, weakref=
         """Whether latency samples are told from the others."""
         return all(function.latency_samples is not None for function in self.functions)
 
-    @property
+    @cached_property
     def rows(self) -> KernelRows:
         """The rows of all functions."""
-        return self.once(_list_rows)
+        return KernelRows(self.mangled_name, self.functions, self.reasons)
 
-    @property
+    @cached_property
     def library(self) -> str:
         """Library it belongs to; empty for the user's own and for one of which nothing is known."""
-        return self.once(_find_library)
+        files = frozenset(frame.file for chain in self.rows.chains for frame in chain if frame.line)
+        return find_library(demangle(self.name), files)
 
-    @property
+    @cached_property
     def longest_launch(self) -> Launch | None:
         """The longest launch that has numbers, of the heaviest launch context; of equally long ones that with most samples. None without any."""
-        return self.once(_find_longest_launch)
+        if self.contexts:
+            return self.contexts[0].longest_launch
+        return max((one for one in self.launches if one.failure is None), key=_measure_launch, default=None)
 
     def metric(self, *names: str) -> float | None:
-        """The first of these aggregates that the longest launch has; None when it has none of them."""
-        known = self.once(_start_metrics)
+        """The first of these aggregates that the longest launch has; None when it has none of them, or none with a value that can be."""
         for name in names:
-            if name not in known:
-                known[name] = None if self.longest_launch is None else self.longest_launch.read_number(name)
-            if known[name] is not None:
-                return known[name]
+            if name not in self._metrics:
+                self._metrics[name] = (
+                    None if self.longest_launch is None else _read_plausible(self.longest_launch, name)
+                )
+            if self._metrics[name] is not None:
+                return self._metrics[name]
         return None
+
+    @cached_property
+    def _metrics(self) -> dict[str, float | None]:
+        """Aggregates that were asked for."""
+        return {}
 
     @property
     def total_samples(self) -> int:
@@ -416,24 +430,10 @@ class Kernel(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, weakref=
         return sum(function.total_samples for function in self.functions)
 
 
-def _start_metrics(_: Kernel) -> dict[str, float | None]:
-    return {}
-
-
-def _list_rows(kernel: Kernel) -> KernelRows:
-    return KernelRows(kernel.mangled_name, kernel.functions, kernel.reasons)
-
-
-def _find_library(kernel: Kernel) -> str:
-    files = frozenset(frame.file for chain in kernel.rows.chains for frame in chain if frame.line)
-    return find_library(demangle(kernel.name), files)
-
-
-def _find_longest_launch(kernel: Kernel) -> Launch | None:
-    if kernel.contexts:
-        return kernel.contexts[0].longest_launch
-    usable = [launch for launch in kernel.launches if launch.failure is None]
-    return max(usable, key=_measure_launch, default=None)
+def _read_plausible(launch: Launch, name: str) -> float | None:
+    value = launch.read_number(name)
+    most = _MOST_PERCENT if "pct_of_peak" in name else inf
+    return value if value is not None and 0 <= value <= most else None
 
 
 def _measure_launch(launch: Launch) -> tuple[float, int]:
@@ -489,6 +489,7 @@ def number_lines(chains: Sequence[InlineChain], chain_index: npt.NDArray[np.int3
         chain_index: int32[n] into them; -1 without a line.
     """
     numbers: dict[SourceLine, int] = {}
-    of_chain = [numbers.setdefault(choose_frame(chain).source_line, len(numbers)) for chain in chains]
+    places = [choose_frame(chain).source_line for chain in chains]
+    of_chain = [numbers.setdefault(place, len(numbers)) if place.line > 0 else -1 for place in places]
     found = np.array([*of_chain, -1], dtype=np.int64)[chain_index]
     return np.where(found < 0, len(numbers) + np.arange(len(found)), found)

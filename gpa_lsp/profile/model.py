@@ -15,6 +15,7 @@ from msgspec import Meta, Struct, field
 from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.json_elements import Address, Capability
 from gpa_lsp.foundation.records import ColumnRecord, SharedFacts
+from gpa_lsp.profile.launch_configuration import LaunchConfiguration
 
 _MOST_COUNTED = 1 << 53  # Of things: up to here a float tells one more from one less
 _Count = Annotated[int, Meta(ge=0, le=_MOST_COUNTED - 1)]
@@ -257,6 +258,17 @@ class Launch(Struct, frozen=True, kw_only=True):
         exponent = self.read_count("smsp__pcsamp_interval")
         by_exponent = 1 << (5 + exponent) if exponent is not None and exponent <= _MOST_INTERVAL else None
         return self.read_count("smsp__pcsamp_interval_cycles") or by_exponent
+
+    @property
+    def configuration(self) -> LaunchConfiguration:
+        """Grid, block, and what a thread and a block take."""
+        return LaunchConfiguration(
+            grid=self.grid,
+            block=self.block,
+            registers_per_thread=self.read_count("launch__registers_per_thread"),
+            shared_static_bytes=self.read_count("launch__shared_mem_per_block_static"),
+            shared_dynamic_bytes=self.read_count("launch__shared_mem_per_block_dynamic"),
+        )
 
     @property
     def display_name(self) -> str:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from gpa_lsp.foundation.figures import Spread, measure_share
 from gpa_lsp.foundation.numbers import format_count, format_count_of, format_dim3, format_hz, format_limit
 from gpa_lsp.foundation.prose import NOTHING, Sentence, factor, join, say
+from gpa_lsp.profile.launch_configuration import LaunchConfiguration
 
 ASSUMED_NOISE_RATIO = 0.03  # Run-to-run noise taken for granted where too few launches were measured to see it
 
@@ -65,16 +66,6 @@ class ReasonCount(Struct, frozen=True, kw_only=True):
 ReasonCounts = Mapping[str, ReasonCount]
 
 Place = tuple[str, int]  # File as compiled, and line
-
-
-class LaunchConfiguration(Struct, frozen=True, kw_only=True):
-    """How a kernel was launched."""
-
-    grid: tuple[int, int, int] | None  # blocks in x, y, z; None when unknown
-    block: tuple[int, int, int] | None  # threads in x, y, z; None when unknown
-    registers_per_thread: int | None  # None when unknown
-    shared_static_bytes: int | None  # per block; None when unknown
-    shared_dynamic_bytes: int | None  # per block; None when unknown
 
 
 class LaunchTimes(Struct, frozen=True, kw_only=True):

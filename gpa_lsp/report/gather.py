@@ -23,8 +23,8 @@ from gpa_lsp.kernel.calls import estimate_called_samples
 from gpa_lsp.kernel.launch_contexts import group_contexts
 from gpa_lsp.kernel.model import OUTSIDE_MODULE, FunctionSamples, Kernel
 from gpa_lsp.kernel.names import demangle, shorten_name
+from gpa_lsp.profile.launch_configuration import LaunchConfiguration
 from gpa_lsp.profile.model import Launch, RuleResult
-from gpa_lsp.report.changes import LaunchConfiguration
 from gpa_lsp.report.columns import build_instruction_columns, build_kernel_code, list_loops
 from gpa_lsp.report.compare import measure_launch_spread
 from gpa_lsp.report.count import count_reasons, list_lines, number_routines, sum_all, sum_rows

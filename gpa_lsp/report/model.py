@@ -22,8 +22,9 @@ from gpa_lsp.foundation.figures import Share, Spread, measure_share, sum_known
 from gpa_lsp.foundation.locations import InlineChain, SourceLine
 from gpa_lsp.foundation.prose import Sentence
 from gpa_lsp.foundation.records import ColumnRecord, PartlyCompared
+from gpa_lsp.profile.launch_configuration import LaunchConfiguration
 from gpa_lsp.profile.model import Aggregate, PlaceSamples, Sampling
-from gpa_lsp.report.changes import LaunchConfiguration, ReasonCounts
+from gpa_lsp.report.changes import ReasonCounts
 
 
 class KernelCode(Struct, frozen=True, kw_only=True, eq=False, weakref=True):

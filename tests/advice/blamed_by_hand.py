@@ -6,7 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gpa_lsp.code.binary.opcodes import describe_mnemonic
-from gpa_lsp.diagnosis.advice.subject import Subject, build_subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.categories import find_category
 from gpa_lsp.diagnosis.blame.model import Dependency
 from gpa_lsp.kernel.model import Kernel
@@ -45,13 +45,13 @@ def blame_by_hand(kernel: Kernel, causes: Causes) -> Subject:
                         )
                     )
         first += len(function.pc_offsets)
-    return build_subject(kernel, make_blame(kernel, build_edges(edges)))
+    return Subject(kernel, make_blame(kernel, build_edges(edges)))
 
 
 def forget_code(subject: Subject) -> Subject:
     """The same subject as it is where the code cannot be disassembled."""
     functions = tuple(replace(function, instructions=None, graph=None) for function in subject.rows.functions)
-    return build_subject(replace(subject.kernel, functions=functions), subject.blame)
+    return Subject(replace(subject.kernel, functions=functions), subject.blame)
 
 
 def _make_edge(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpa_lsp.diagnosis.advice.subject import Subject, build_subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import (
     BlameCategory,
     BlameEdges,
@@ -53,4 +53,4 @@ def make_blame(kernel: Kernel, edges: BlameEdges = NO_EDGES, unattributed: Unatt
 
 def make_subject(kernel: Kernel) -> Subject:
     """A subject of a written kernel."""
-    return build_subject(kernel, make_blame(kernel))
+    return Subject(kernel, make_blame(kernel))

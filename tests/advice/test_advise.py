@@ -10,7 +10,7 @@ from gpa_lsp.diagnosis.advice.advise import advise_kernel, list_optimizers
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion, HidingMatch, HidingRegion
 from gpa_lsp.diagnosis.advice.model import LEAST_SPEEDUP, Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers import EliminationOptimizer, HidingOptimizer, Optimizer
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.kernel.place import COUNTERS
 from gpa_lsp.kernel.scopes import Scope, ScopeKind
@@ -95,7 +95,7 @@ def test_the_largest_estimate_comes_first(chosen: dict[str, Optimizer]) -> None:
         pass
 
     chosen.update(a=Eliminate(20, "a"), b=Other(50, "b"))
-    advice, problems = advise_kernel(KERNEL, blame_kernel(KERNEL))
+    advice, problems = advise_kernel(Subject(KERNEL, blame_kernel(KERNEL)))
     assert [one.optimizer for one in advice.advice] == ["b", "a"]
     assert not problems
 
@@ -104,7 +104,7 @@ def test_below_one_roof_the_larger_published_estimate_comes_first(chosen: dict[s
     roof = {"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": 80.0}
     kernel = write_kernel(SOURCE, metrics=roof)
     chosen.update(hide=Hide(), eliminate=Eliminate(50))
-    found, _ = advise_kernel(kernel, blame_kernel(kernel))
+    found, _ = advise_kernel(Subject(kernel, blame_kernel(kernel)))
     assert [advice.optimizer for advice in found.advice] == ["eliminate", "hide"]
     assert found.advice[0].matched_samples < found.advice[1].matched_samples
     assert len({advice.speedup.estimate for advice in found.advice}) == 1
@@ -112,7 +112,7 @@ def test_below_one_roof_the_larger_published_estimate_comes_first(chosen: dict[s
 
 def test_what_gains_next_to_nothing_is_silent(chosen: dict[str, Optimizer]) -> None:
     chosen.update(a=Eliminate(0.5))
-    advice, _ = advise_kernel(KERNEL, blame_kernel(KERNEL))
+    advice, _ = advise_kernel(Subject(KERNEL, blame_kernel(KERNEL)))
     assert advice.advice == ()
     assert advice.silences[0].stage is SilenceStage.TOO_SMALL
     assert "would save 0.5 % of the run time" in advice.silences[0].message
@@ -123,7 +123,7 @@ def test_a_failing_optimizer_is_a_problem_and_the_others_go_on(chosen: dict[str,
         pass
 
     chosen.update(a=Fail(20, "bad"), b=Good(50, "good"))
-    advice, (problem,) = advise_kernel(KERNEL, blame_kernel(KERNEL))
+    advice, (problem,) = advise_kernel(Subject(KERNEL, blame_kernel(KERNEL)))
     assert [one.optimizer for one in advice.advice] == ["good"]
     assert "ZeroDivisionError" in problem.message
     assert problem.kernel == "kernel"
@@ -132,7 +132,7 @@ def test_a_failing_optimizer_is_a_problem_and_the_others_go_on(chosen: dict[str,
 
 def test_missing_counters_and_metrics_are_named_with_the_remedy(chosen: dict[str, Optimizer]) -> None:
     chosen.update(a=Needy(20, "needy"))
-    (silence,) = advise_kernel(KERNEL, blame_kernel(KERNEL))[0].silences
+    (silence,) = advise_kernel(Subject(KERNEL, blame_kernel(KERNEL)))[0].silences
     assert silence.stage is SilenceStage.NO_METRICS
     assert "global sectors" in silence.message
     assert "dram__bytes.sum" in silence.message
@@ -141,7 +141,7 @@ def test_missing_counters_and_metrics_are_named_with_the_remedy(chosen: dict[str
 
 def test_without_samples_everyone_who_needs_them_is_silent_for_that_reason() -> None:
     kernel = write_kernel("NOP\nEXIT")
-    advice, problems = advise_kernel(kernel, blame_kernel(kernel))
+    advice, problems = advise_kernel(Subject(kernel, blame_kernel(kernel)))
     assert advice.advice == ()
     silent = {silence.optimizer for silence in advice.silences if silence.stage is SilenceStage.NO_SAMPLES}
     assert silent == {name for name, optimizer in list_optimizers().items() if optimizer.needs_samples}
@@ -165,7 +165,7 @@ def test_every_optimizer_says_what_it_is() -> None:
 
 
 def test_everyone_answers_on_a_plain_kernel() -> None:
-    advice, problems = advise_kernel(KERNEL, blame_kernel(KERNEL))
+    advice, problems = advise_kernel(Subject(KERNEL, blame_kernel(KERNEL)))
     assert not problems
     assert len(advice.advice) + len(advice.silences) == len(list_optimizers())
     for one in advice.advice:

@@ -38,7 +38,7 @@ def mark(subject, *rows: int):
 
 def test_edges_are_found_by_cause_and_reason():
     subject = write()
-    every = subject.blame.edges
+    every = subject.edges
     found = find_edges(subject, mark(subject, 1), ("long_scoreboard", "lg_throttle"))
     pairs = {(int(every.def_row[edge]), int(every.use_row[edge])) for edge in found}
     assert pairs == {(1, 2), (1, 1)}
@@ -63,7 +63,7 @@ def test_one_region_per_innermost_scope_of_the_causes_and_one_hotspot_per_pair()
 def test_weights_scale_and_nothing_is_left_of_pairs_without_weight():
     subject = write()
     edges = find_edges(subject, mark(subject, 0, 1))
-    weights = np.where(subject.blame.edges.def_row[edges] == 1, 0.25, 0.0)
+    weights = np.where(subject.edges.def_row[edges] == 1, 0.25, 0.0)
     (region,) = build_regions(subject, edges, weights, write_hint=lambda scope, spots: f"{scope.kind}: {len(spots)}")
     assert region.samples == pytest.approx(77 / 4)
     assert region.hint == "loop: 2"
@@ -72,7 +72,7 @@ def test_weights_scale_and_nothing_is_left_of_pairs_without_weight():
 
 def test_groups_with_one_cause_are_separable():
     subject = write()
-    every = subject.blame.edges
+    every = subject.edges
     found = dict(
         zip(
             zip(every.use_row.tolist(), every.def_row.tolist(), strict=True),
@@ -113,7 +113,7 @@ def test_regions_take_each_pairs_weight_once(data):
     edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_))
     weights = np.array(data.draw(st.lists(st.floats(0, 1), min_size=len(edges), max_size=len(edges))))
     regions = build_regions(subject, edges, weights) if len(edges) else ()
-    matched = float((subject.blame.edges.all_samples[edges] * weights).sum())
+    matched = float((subject.edges.all_samples[edges] * weights).sum())
     assert sum(region.samples for region in regions) == pytest.approx(matched)
     assert sum(spot.samples for region in regions for spot in region.hotspots) == pytest.approx(matched)
     assert matched <= subject.total_samples + 1e-6
@@ -132,7 +132,7 @@ def test_hotspots_are_the_sums_of_their_pairs_named_after_the_largest(data):
         (one, reason): data.draw(st.lists(row, min_size=1, max_size=3)) for one in range(rows) for reason in reasons
     }
     subject = write_subject("\n".join(lines) + "\nEXIT", causes)
-    every = subject.blame.edges
+    every = subject.edges
     edges = np.array(sorted(data.draw(st.sets(st.integers(0, len(every) - 1)))) if len(every) else [], dtype=np.int64)
     weights = np.array(data.draw(st.lists(st.sampled_from([0.25, 0.5, 1.0]), min_size=len(edges), max_size=len(edges))))
     most = data.draw(st.none() | st.integers(1, 4))

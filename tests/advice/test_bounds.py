@@ -8,8 +8,8 @@ from gpa_lsp.diagnosis.advice.advise import advise_kernel, list_optimizers
 from gpa_lsp.diagnosis.advice.bounds import find_peak_roof, find_roof, find_sm_roof
 from gpa_lsp.diagnosis.advice.model import MemoryLevel
 from gpa_lsp.diagnosis.advice.roofs import list_sure_roofs
-from gpa_lsp.diagnosis.advice.subject import Subject, build_subject
 from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.gpu.device.model import HBM_CEILING, OperationKind
 from gpa_lsp.gpu.device.model import MemoryLevel as MachineLevel
@@ -52,7 +52,7 @@ def make_subject(
     roofline: KernelRoofline | None = None, metrics: dict[str, float] | None = None, blocks: int = 64
 ) -> Subject:
     kernel = write_kernel(TEXT, metrics=metrics, grid=(blocks, 1, 1))
-    return build_subject(kernel, make_blame(kernel), None, roofline)
+    return Subject(kernel, make_blame(kernel), roofline)
 
 
 class TestBounds:
@@ -110,8 +110,8 @@ def test_a_roofline_takes_no_advice_above_its_headroom():
         B-:R-:W-:-:S05 EXIT                     # k.cu:7
         """
     )
-    (plain,) = advise_kernel(kernel, blame_kernel(kernel))[0].advice
-    (placed,) = advise_kernel(kernel, blame_kernel(kernel), None, place(0.1, 10 / 11))[0].advice
+    (plain,) = advise_kernel(Subject(kernel, blame_kernel(kernel)))[0].advice
+    (placed,) = advise_kernel(Subject(kernel, blame_kernel(kernel), place(0.1, 10 / 11)))[0].advice
     assert plain.speedup.estimate == pytest.approx(1 / 0.6)
     assert placed.speedup.estimate == pytest.approx(1.1)
     assert placed.speedup.uncapped == plain.speedup.uncapped

@@ -19,7 +19,7 @@ from gpa_lsp.diagnosis.advice.optimizers.memory_transaction_reduction import OPT
 from gpa_lsp.diagnosis.advice.optimizers.shared_bank_conflicts import OPTIMIZER as CONFLICTS
 from gpa_lsp.diagnosis.advice.optimizers.store_drain import OPTIMIZER as DRAIN
 from gpa_lsp.diagnosis.advice.optimizers.warp_balance import OPTIMIZER as BARRIERS
-from gpa_lsp.diagnosis.advice.subject import Subject, build_subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, mark_accesses
 from gpa_lsp.kernel.join import join_profile
@@ -50,7 +50,7 @@ pytestmark = [
 def read_subjects(name: str) -> tuple[Subject, ...]:
     assert CORPUS is not None
     kernels, _ = join_profile(read_profile(CORPUS / "ncu" / name))
-    return tuple(build_subject(kernel, blame_kernel(kernel)) for kernel in kernels)
+    return tuple(Subject(kernel, blame_kernel(kernel)) for kernel in kernels)
 
 
 def find_rule(launch: Launch, rule: str) -> str:

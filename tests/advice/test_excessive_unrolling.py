@@ -8,7 +8,7 @@ from gpa_lsp.diagnosis.advice.instruction_caches import find_instruction_caches
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers.excessive_unrolling import OPTIMIZER
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.kernel.scopes import ScopeKind
 from tests.advice.blamed_by_hand import forget_code, write_subject

@@ -10,7 +10,7 @@ from gpa_lsp.diagnosis.advice.advise import advise_kernel
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Advice, Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers.fast_math import OPTIMIZER
-from gpa_lsp.diagnosis.advice.subject import Subject, build_subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import Kernel
@@ -173,7 +173,7 @@ def test_the_estimate_for_a_division_that_was_replaced_is_near_what_was_achieved
     achieved = 6.191 / 3.482
     kernel = load_hot_kernel(BASELINE)
     blame = blame_kernel(kernel)
-    advice, problems = advise_kernel(kernel, blame)
+    advice, problems = advise_kernel(Subject(kernel, blame))
     assert not problems
     place = [one.optimizer for one in advice.advice].index("fast_math")
     assert place < 3
@@ -193,7 +193,7 @@ def test_the_estimate_for_a_division_that_was_replaced_is_near_what_was_achieved
 @pytest.mark.skipif(not has_report(), reason="the corpus of real reports is not at hand")
 def test_no_sample_of_a_real_kernel_counts_twice() -> None:
     kernel = load_hot_kernel(BASELINE)
-    subject = build_subject(kernel, blame_kernel(kernel))
+    subject = Subject(kernel, blame_kernel(kernel))
     found = match(subject)
     assert sum(region.samples for region in found.regions) < subject.total_samples
     by_pair: dict[tuple[int, int | None], float] = {}
@@ -201,7 +201,7 @@ def test_no_sample_of_a_real_kernel_counts_twice() -> None:
         for hotspot in region.hotspots:
             pair = (hotspot.def_row, hotspot.use_row)
             by_pair[pair] = by_pair.get(pair, 0.0) + hotspot.samples
-    edges = subject.blame.edges
+    edges = subject.edges
     blamed: dict[tuple[int, int | None], float] = {}
     for use_row, def_row, samples in zip(
         edges.use_row.tolist(), edges.def_row.tolist(), edges.all_samples.tolist(), strict=True

@@ -12,7 +12,7 @@ from gpa_lsp.diagnosis.advice.optimizers.async_copy import OPTIMIZER as ASYNC_CO
 from gpa_lsp.diagnosis.advice.optimizers.code_reordering import OPTIMIZER as CODE_REORDERING
 from gpa_lsp.diagnosis.advice.optimizers.function_inlining import OPTIMIZER as FUNCTION_INLINING
 from gpa_lsp.diagnosis.advice.optimizers.loop_unrolling import OPTIMIZER as LOOP_UNROLLING
-from gpa_lsp.diagnosis.advice.subject import Subject, build_subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.read import read_profile
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.corpus
 def build_subjects(report: str) -> dict[str, Subject]:
     assert CORPUS is not None
     kernels, _ = join_profile(read_profile(CORPUS / "ncu" / report))
-    return {kernel.mangled_name: build_subject(kernel, blame_kernel(kernel)) for kernel in kernels}
+    return {kernel.mangled_name: Subject(kernel, blame_kernel(kernel)) for kernel in kernels}
 
 
 def ask(optimizer: HidingOptimizer, report: str, kernel: str) -> Advice | Silence:

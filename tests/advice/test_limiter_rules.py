@@ -17,8 +17,9 @@ from gpa_lsp.diagnosis.advice.limiter_rules import (
     relieves_unit,
 )
 from gpa_lsp.diagnosis.advice.model import Advice, Category, Silence, SilenceStage, Speedup
-from gpa_lsp.diagnosis.advice.subject import Subject, build_subject
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, Limit, Limiter, LimiterKind
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.foundation.figures import measure_share
 from gpa_lsp.foundation.prose import NOTHING, say
@@ -44,7 +45,7 @@ def make_subject(metrics: dict[str, float] | None = None, *, blocks: int = 64, i
     kernel = write_kernel(TEXT, metrics=metrics, grid=(blocks, 1, 1))
     if is_debug:
         kernel = replace(kernel, cubin=replace(make_cubin([]), debug_functions=frozenset({kernel.mangled_name})))
-    return build_subject(kernel, make_blame(kernel))
+    return Subject(kernel, make_blame(kernel))
 
 
 def make_advice(optimizer: str, estimate: float, *, bound: float = 9.0) -> Advice:
@@ -239,21 +240,21 @@ def test_only_what_keeps_the_work_of_a_full_unit_is_forbidden():
 
 class TestKernel:
     def test_a_kernel_is_bound_by_its_memory_where_the_limiter_is(self):
-        assert is_memory_full(make_subject({DRAM: 85.0}).limiter)
-        assert not is_memory_full(make_subject({DRAM: 40.0}).limiter), "latency"
-        assert not is_memory_full(make_subject({DRAM: 40.0, SM: 90.0}).limiter), "a pipe"
-        assert not is_memory_full(make_subject({DRAM: 85.0}, is_debug=True).limiter)
+        assert is_memory_full(find_limiter(make_subject({DRAM: 85.0})))
+        assert not is_memory_full(find_limiter(make_subject({DRAM: 40.0}))), "latency"
+        assert not is_memory_full(find_limiter(make_subject({DRAM: 40.0, SM: 90.0}))), "a pipe"
+        assert not is_memory_full(find_limiter(make_subject({DRAM: 85.0}, is_debug=True)))
 
     def test_a_full_queue_alone_is_no_full_memory(self):
         text = TEXT.replace("selected=10", "mio_throttle=500 selected=10")
         kernel = write_kernel(text, metrics={DRAM: 5.0})
-        subject = build_subject(kernel, make_blame(kernel))
-        assert subject.limiter.unit == "mio"
-        assert not is_memory_full(subject.limiter)
+        subject = Subject(kernel, make_blame(kernel))
+        assert find_limiter(subject).unit == "mio"
+        assert not is_memory_full(find_limiter(subject))
 
     def test_the_advice_quotes_the_limiter(self):
         kernel = write_kernel(TEXT, metrics={DRAM: 85.0, L2: 20.0, L1: 30.0, SM: 31.5})
-        advice, problems = advise_kernel(kernel, blame_kernel(kernel))
+        advice, problems = advise_kernel(Subject(kernel, blame_kernel(kernel)))
         assert not problems
         assert (advice.memory, advice.is_bandwidth_bound) == ("DRAM is 85 % busy", True)
         assert [(unit.name, unit.achieved_ratio, unit.ceiling_ratio) for unit in advice.units] == [
@@ -264,5 +265,5 @@ class TestKernel:
         ]
 
     def test_where_nothing_was_measured_nothing_is_said(self):
-        bare = make_subject().limiter
+        bare = find_limiter(make_subject())
         assert (describe_memory(bare), list_units(bare)) == ("", ())

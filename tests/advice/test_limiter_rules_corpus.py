@@ -8,10 +8,10 @@ from gpa_lsp.diagnosis.advice.advise import advise_kernel, list_optimizers
 from gpa_lsp.diagnosis.advice.limiter_rules import is_memory_full
 from gpa_lsp.diagnosis.advice.model import KernelAdvice, SilenceStage
 from gpa_lsp.diagnosis.advice.reliefs import OccupancyUse
-from gpa_lsp.diagnosis.advice.subject import build_subject
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.questions.starlight import answer_starlight
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.read import read_profile
@@ -34,8 +34,8 @@ def test_a_roofline_only_tightens(report: str) -> None:
     kernels, _ = join_profile(read_profile(CORPUS / "ncu" / report))
     for kernel in kernels[:_MOST_KERNELS]:
         blame, roofline = blame_kernel(kernel), place_kernel(kernel)
-        plain, _ = advise_kernel(kernel, blame)
-        placed, problems = advise_kernel(kernel, blame, None, roofline)
+        plain, _ = advise_kernel(Subject(kernel, blame))
+        placed, problems = advise_kernel(Subject(kernel, blame, roofline))
         assert not problems
         before, after = list_estimates(plain), list_estimates(placed)
         assert after.keys() <= before.keys()
@@ -43,14 +43,14 @@ def test_a_roofline_only_tightens(report: str) -> None:
         silences = {one.optimizer: one for one in placed.silences}
         for name in before.keys() - after.keys():
             assert silences[name].stage in (SilenceStage.GATED, SilenceStage.TOO_SMALL)
-        limiter = build_subject(kernel, blame, None, roofline).limiter
+        limiter = find_limiter(Subject(kernel, blame, roofline))
         if is_memory_full(limiter):
             most = max(1.0, 1 / (limiter.busy_ratio or 1.0))
             raised = [name for name in after if list_optimizers()[name].reliefs.occupancy is OccupancyUse.ALWAYS]
             assert all(after[name] <= most + 1e-9 for name in raised), "more warps fill the unit, and no more"
         parts = [
             table
-            for table in answer_starlight(KernelFacts(kernel, blame, roofline)).tables
+            for table in answer_starlight(Subject(kernel, blame, roofline)).tables
             if table.title == "Where the samples count"
         ]
         counted = sum(count for table in parts for _, count, _ in table.rows if isinstance(count, int))

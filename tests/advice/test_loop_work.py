@@ -4,7 +4,7 @@ from gpa_lsp.diagnosis.advice.loop_work import LoopWork, list_loop_work
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers.function_split import OPTIMIZER
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.kernel.scopes import ScopeKind
 from tests.advice.blamed_by_hand import forget_code, write_subject
 from tests.advice.subjects import make_subject

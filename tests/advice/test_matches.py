@@ -23,7 +23,7 @@ import pytest
 from gpa_lsp.diagnosis.advice.advise import find_obstacle, list_optimizers
 from gpa_lsp.diagnosis.advice.limiter_rules import hold_to_limiter
 from gpa_lsp.diagnosis.advice.model import Advice, Silence
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from tests.advice.blamed_by_hand import forget_code, write_subject
 from tests.rows.sections import holds, is_instruction, join_lines, list_sections, read_options
 

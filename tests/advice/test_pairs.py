@@ -12,6 +12,7 @@ import pytest
 from gpa_lsp.diagnosis.advice.advise import advise_kernel
 from gpa_lsp.diagnosis.advice.model import Advice, KernelAdvice
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.read import read_profile
@@ -78,7 +79,7 @@ def advise_report(path: Path) -> dict[str, KernelAdvice]:
     kernels, _ = join_profile(read_profile(path))
     found = {}
     for kernel in kernels:
-        advice, problems = advise_kernel(kernel, blame_kernel(kernel), None, place_kernel(kernel))
+        advice, problems = advise_kernel(Subject(kernel, blame_kernel(kernel), place_kernel(kernel)))
         assert not problems, (path.name, kernel.name, problems)
         found.setdefault(kernel.name, advice)
     return found

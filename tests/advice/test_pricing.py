@@ -18,8 +18,8 @@ from gpa_lsp.diagnosis.advice.matches import (
 from gpa_lsp.diagnosis.advice.model import MOST_REGIONS, Advice, Category, Hotspot, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.pricing import Label, price_elimination, price_hiding, price_idle, price_parallel
 from gpa_lsp.diagnosis.advice.reliefs import Reliefs
-from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.advice.unit_pricing import REACHED
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.kernel.scopes import Scope, ScopeKind
 from tests.advice.subjects import make_subject
 from tests.conftest import examples

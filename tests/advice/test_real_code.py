@@ -10,8 +10,8 @@ from gpa_lsp.code.binary.tool_location import find_tool
 from gpa_lsp.diagnosis.advice.advise import list_optimizers
 from gpa_lsp.diagnosis.advice.model import Advice, Silence
 from gpa_lsp.diagnosis.advice.optimizers.warp_balance import find_late_causes
-from gpa_lsp.diagnosis.advice.subject import build_subject
 from gpa_lsp.diagnosis.advice.unroll_plans import choose_copies
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.kernel.dataflow.called_routines import find_called_routines
 from gpa_lsp.kernel.dataflow.divergent_branches import Parting, find_divergent_branches
@@ -55,7 +55,7 @@ def test_the_original_is_advised_and_its_twin_is_not(optimizer: str, sm: str) ->
     if (optimizer, sm) == ("async_copy", "sm_75"):
         pytest.skip("no asynchronous copies")
     before, after = (
-        list_optimizers()[optimizer].advise(build_subject(kernel, blame_kernel(kernel)))
+        list_optimizers()[optimizer].advise(Subject(kernel, blame_kernel(kernel)))
         for kernel in (make_up(f"{fixture}_{role}", sm, **circumstances) for role in ("original", "improved"))
     )
     assert isinstance(before, Advice)

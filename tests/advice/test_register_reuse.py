@@ -9,7 +9,7 @@ from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Advice, Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers.register_reuse import OPTIMIZER
 from gpa_lsp.diagnosis.advice.register_limits import find_register_limits
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.kernel.dataflow.local_accesses import LocalUse, find_local_accesses
 from gpa_lsp.kernel.model import KernelRows
 from gpa_lsp.kernel.scopes import ScopeKind

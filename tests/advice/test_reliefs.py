@@ -7,7 +7,7 @@ from gpa_lsp.diagnosis.advice.matches import IdleMatch
 from gpa_lsp.diagnosis.advice.model import Category, MemoryLevel, Silence
 from gpa_lsp.diagnosis.advice.optimizers import EliminationOptimizer, IdleOptimizer
 from gpa_lsp.diagnosis.advice.reliefs import OccupancyUse, Relief
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 
 RELIEFS = {name: one.reliefs for name, one in list_optimizers().items()}
 

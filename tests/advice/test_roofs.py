@@ -4,7 +4,7 @@ import pytest
 
 from gpa_lsp.diagnosis.advice.model import MemoryLevel
 from gpa_lsp.diagnosis.advice.roofs import measure_levels, measure_sm_use
-from gpa_lsp.diagnosis.advice.subject import Subject, build_subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.gpu.device.model import GDDR_CEILING, HBM_CEILING, L1_CEILING, L2_CEILING, find_dram_ceiling
 from tests.rows.written import write_kernel
@@ -25,7 +25,7 @@ def make_subject(metrics: dict[str, float]) -> Subject:
         """,
         metrics=metrics,
     )
-    return build_subject(kernel, blame_kernel(kernel))
+    return Subject(kernel, blame_kernel(kernel))
 
 
 def test_the_level_that_would_be_full_first_leaves_least():

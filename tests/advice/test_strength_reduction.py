@@ -7,7 +7,7 @@ from gpa_lsp.diagnosis.advice.model import Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers.fast_math import OPTIMIZER as FAST_MATH
 from gpa_lsp.diagnosis.advice.optimizers.strength_reduction import OPTIMIZER
 from gpa_lsp.diagnosis.advice.slow_arithmetic import SlowKind, find_slowness
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.gpu.arch.lookup import find_architecture, list_architectures
 from gpa_lsp.kernel.scopes import ScopeKind
 from tests.advice.blamed_by_hand import forget_code, write_subject

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.advice.traffic_floor import TrafficFloor, measure_floor
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from tests.advice.subjects import make_subject
 from tests.rows.written import write_kernel
 

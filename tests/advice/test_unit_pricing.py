@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from gpa_lsp.diagnosis.advice.advise import list_optimizers
 from gpa_lsp.diagnosis.advice.model import Speedup
-from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.advice.unit_pricing import LOW_REACH, REACHED, estimate_units, is_relieved, measure_ends, widen
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import say
 from gpa_lsp.gpu.device.model import HBM_CEILING, L1_CEILING
 from tests.advice.subjects import make_subject
@@ -95,7 +96,7 @@ def test_where_no_unit_was_measured_there_is_no_price() -> None:
 
 
 def test_a_change_relieves_the_limiter_where_it_leaves_less_of_it() -> None:
-    limiter = measured(dram=85.0, l1=50.0).limiter
+    limiter = find_limiter(measured(dram=85.0, l1=50.0))
     assert is_relieved(limiter, {"dram": 0.5})
     assert not is_relieved(limiter, {"l1": 0.5})
     assert not is_relieved(limiter, {"dram": 1.0})

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import cache
 
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
@@ -11,23 +11,23 @@ from tests.conftest import find_corpus
 
 
 @cache
-def every_kernel() -> tuple[KernelFacts, ...]:
+def every_kernel() -> tuple[Subject, ...]:
     """Facts of every kernel of the corpus whose code can be disassembled; without blame."""
     return tuple(_read_kernels())
 
 
-def name_of(facts: KernelFacts) -> str:
+def name_of(facts: Subject) -> str:
     """For messages: the report and the kernel."""
     path = facts.kernel.profile_path
     return f"{path.name if path else '?'} {facts.kernel.mangled_name[:40]}"
 
 
-def launches_of(facts: KernelFacts) -> tuple[Launch, ...]:
+def launches_of(facts: Subject) -> tuple[Launch, ...]:
     """Its launches with numbers."""
     return tuple(launch for launch in facts.kernel.launches if launch.failure is None)
 
 
-def sum_over_launches(facts: KernelFacts, *names: str) -> float | None:
+def sum_over_launches(facts: Subject, *names: str) -> float | None:
     """The sum over launches of the first of some aggregates that each has; None where one has none of them."""
     total = 0.0
     for launch in launches_of(facts):
@@ -39,18 +39,18 @@ def sum_over_launches(facts: KernelFacts, *names: str) -> float | None:
     return total
 
 
-def runs_alike(facts: KernelFacts) -> bool:
+def runs_alike(facts: Subject) -> bool:
     """Every pass executed the same instructions, and none of them outside the module: executions add up to the hardware's own count."""
     counted = sum_over_launches(facts, "smsp__inst_executed.sum")
     return counted == int(facts.rows.executions[facts.rows.executions > 0].sum())
 
 
-def _read_kernels() -> Iterator[KernelFacts]:
+def _read_kernels() -> Iterator[Subject]:
     folder = find_corpus()
     assert folder is not None
     for path in sorted((folder / "ncu").glob("*.ncu-rep")):
         kernels, _ = join_profile(read_profile(path))
         for kernel in kernels:
-            facts = KernelFacts(kernel, None, None)
+            facts = Subject(kernel)
             if facts.rows.has_code:
                 yield facts

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.advise import advise_kernel
 from gpa_lsp.diagnosis.analyses.analyse_kernel import analyse_kernel, list_analyses
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.document.advice_markdown import render_advice_markdown
 from gpa_lsp.document.answer_markdown import render_answers_markdown
@@ -90,8 +90,8 @@ def analyse(launches: tuple[Launch, ...], capability: tuple[int, int]) -> Report
     kernel = replace(write_kernel(CODE, compute_capability=capability), launches=launches)
     blame = blame_kernel(kernel)
     roofline = place_kernel(kernel)
-    analyses = analyse_kernel(KernelFacts(kernel, blame, roofline))
-    advice, problems = advise_kernel(kernel, blame, None, roofline)
+    analyses = analyse_kernel(Subject(kernel, blame, roofline))
+    advice, problems = advise_kernel(Subject(kernel, blame, roofline))
     assert analyses.problems == ()
     assert not problems
     assert [answer.analysis for answer in analyses.answers] == list(list_analyses())

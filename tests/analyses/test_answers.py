@@ -24,8 +24,8 @@ from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.analyse_kernel import list_analyses
 from gpa_lsp.diagnosis.analyses.answers import Answer
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.kernel.model import Kernel
 from tests.analyses.checked_answers import check_answer
@@ -55,7 +55,7 @@ def ask(question: str, kernel: Kernel) -> Answer:
     blame = (
         blame_kernel(kernel) if question in ("memory_access", "memory_latency", "top_down", "stall_sources") else None
     )
-    return list_analyses()[question].answer(KernelFacts(kernel, blame, roofline))
+    return list_analyses()[question].answer(Subject(kernel, blame, roofline))
 
 
 @pytest.mark.parametrize(

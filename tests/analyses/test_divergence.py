@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Weight
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.questions.divergence import ANALYSIS, measure_partial_warps, read_lanes
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from tests.rows.written import write_kernel
 
 
 def facts_of(text: str, **kernel):
-    return KernelFacts(write_kernel(text, **kernel), None, None)
+    return Subject(write_kernel(text, **kernel))
 
 
 def ask(text: str, **kernel) -> Answer:

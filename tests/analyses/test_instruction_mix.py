@@ -26,7 +26,7 @@ def test_every_opcode_has_a_class():
 def test_entries_name_opcodes_that_there_are():
     named = {entry.partition(".")[0] for entry in mix_classes._read_entries()}
     assert named <= set(TABLE)
-    piped = {entry.partition(".")[0] for group in mix_pipes._read_table()["opcodes"] for entry in group["of"]}
+    piped = {entry.partition(".")[0] for group in mix_pipes._read_table().opcodes for entry in group.of}
     assert piped <= set(TABLE)
 
 
@@ -51,8 +51,8 @@ def test_pipes_speak_of_architectures_that_there_are():
     for pipe in list_pipes():
         assert set(pipe.rates) <= set(TABLES)
         assert set(pipe.assumed) <= set(pipe.rates)
-    groups = mix_pipes._read_table()["opcodes"]
-    assert {one for group in groups for one in group.get("architectures", ())} <= set(TABLES)
+    groups = mix_pipes._read_table().opcodes
+    assert {one for group in groups for one in group.architectures} <= set(TABLES)
 
 
 @pytest.mark.parametrize("capability", list_architectures())

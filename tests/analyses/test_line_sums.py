@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.line_sums import (
     FrameChoice,
     LineIndex,
@@ -19,6 +18,7 @@ from gpa_lsp.diagnosis.analyses.line_sums import (
     rank_lines,
 )
 from gpa_lsp.diagnosis.analyses.questions import divergence, instruction_mix, memory_access
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.numbers import Quantity
@@ -40,7 +40,7 @@ FADD R7, R7, R7    # - | selected=64
 
 
 def facts_of(text: str):
-    return KernelFacts(write_kernel(text), None, None)
+    return Subject(write_kernel(text), None, None)
 
 
 def sums_by_name(text: str, choice: FrameChoice) -> dict[str, float]:
@@ -152,7 +152,7 @@ B2:R-:W-:-:S05  FADD R6, R2, R6      # k.cu:2 | long_scoreboard=90 selected=5
 
 def test_waits_are_counted_for_their_cause():
     kernel = write_kernel(WAITING)
-    facts = KernelFacts(kernel, blame_kernel(kernel), None)
+    facts = Subject(kernel, blame_kernel(kernel), None)
     assert count_waits(facts, (BlameCategory.MEMORY_GLOBAL,)).tolist() == [90, 0]
     assert count_waits(facts).sum() == 100
 
@@ -197,7 +197,7 @@ def written(draw):
 @examples(100)
 @given(kernel=written(), with_blame=st.booleans())
 def test_answers_hold_together_whatever_was_counted(question, kernel, with_blame):
-    answer = question.ask(KernelFacts(kernel, blame_kernel(kernel) if with_blame else None, None))
+    answer = question.ask(Subject(kernel, blame_kernel(kernel) if with_blame else None, None))
     assert answer.analysis == question.name
     assert answer.summary.endswith(".")
     assert len(answer.marks) <= MOST_MARKS

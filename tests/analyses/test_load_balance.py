@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import Answer
-from gpa_lsp.diagnosis.analyses.balance import Waves, list_grid_sizes
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.occupancy.launch import Waves, list_grid_sizes
 from gpa_lsp.diagnosis.analyses.questions import load_balance
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.kernel.model import Kernel
 from tests.analyses.checked_answers import check_answer
 from tests.analyses.written_launches import NO_SHARED, TEXT, launches
@@ -15,7 +15,7 @@ from tests.rows.written import write_kernel
 
 
 def ask(kernel: Kernel) -> Answer:
-    answer = load_balance.ANALYSIS.answer(KernelFacts(kernel, None, None))
+    answer = load_balance.ANALYSIS.answer(Subject(kernel))
     check_answer(answer)
     return answer
 

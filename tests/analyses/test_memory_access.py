@@ -5,8 +5,8 @@ import pytest
 
 from gpa_lsp.diagnosis.analyses.access import Pattern, RequestShape, find_pattern, read_accesses
 from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS, Answer
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.questions.memory_access import ANALYSIS
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.kernel.dataflow.accesses import count_access_bytes
 from tests.rows.written import write_kernel
@@ -19,7 +19,7 @@ B2:R-:W-:-:S05  FADD R6, R2, R6      # k.cu:2 | long_scoreboard={waits} selected
 
 def ask(text: str, **kernel) -> Answer:
     written = write_kernel(text, **kernel)
-    return ANALYSIS.answer(KernelFacts(written, blame_kernel(written), None))
+    return ANALYSIS.answer(Subject(written, blame_kernel(written), None))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_row_whose_ideal_exceeds_what_it_moved_has_no_negative_excess():
             access="LDG.E R2, [R4.64]", own="selected=1", waits=1, counters="global_sectors=3 global_sectors_ideal=4"
         )
     )
-    transfers = read_accesses(KernelFacts(written, None, None)).global_transfers
+    transfers = read_accesses(Subject(written)).global_transfers
     assert transfers.excess.tolist() == [0, 0]
 
 
@@ -95,6 +95,6 @@ def test_code_that_cannot_be_disassembled_still_has_its_sectors():
     bare = msgspec.structs.replace(
         written, functions=(msgspec.structs.replace(function, instructions=None, graph=None),)
     )
-    answer = ANALYSIS.answer(KernelFacts(bare, None, None))
+    answer = ANALYSIS.answer(Subject(bare))
     assert answer.summary.startswith("The accesses move 32 sectors of global memory where 4 would suffice")
     assert [mark.value for mark in answer.marks] == [28]

@@ -5,9 +5,9 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.access import count_widths, read_accesses
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.line_sums import index_lines
 from gpa_lsp.diagnosis.analyses.questions.memory_access import ANALYSIS
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from tests.analyses.reports_by_line import every_kernel, launches_of, name_of, runs_alike, sum_over_launches
 
 pytestmark = pytest.mark.corpus
@@ -87,7 +87,7 @@ def test_every_answer_is_known_and_its_shares_are_shares():
 def test_a_kernel_whose_launches_were_lost_has_nothing_but_its_code():
     facts = every_kernel()[0]
     assert launches_of(facts)
-    empty = KernelFacts(_forget(facts.kernel), None, None)
+    empty = Subject(_forget(facts.kernel))
     answer = ANALYSIS.answer(empty)
     assert not answer.is_known
     assert len(answer.missing) == 6

@@ -4,11 +4,10 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Weight
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
-from gpa_lsp.diagnosis.analyses.occupancy.launch import LaunchShape
-from gpa_lsp.diagnosis.analyses.occupancy.worth import measure_gap
+from gpa_lsp.diagnosis.analyses.occupancy.launch import LaunchShape, measure_gap
 from gpa_lsp.diagnosis.analyses.questions import occupancy
 from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
@@ -22,7 +21,7 @@ MEASURED = {"smsp__warps_active.avg.per_cycle_active": 6.0, "smsp__issue_active.
 
 
 def ask(kernel: Kernel, roofline: KernelRoofline | None = None) -> Answer:
-    answer = occupancy.ANALYSIS.answer(KernelFacts(kernel, None, roofline))
+    answer = occupancy.ANALYSIS.answer(Subject(kernel, None, roofline))
     check_answer(answer)
     return answer
 

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Chart, Table
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.questions import load_balance, occupancy
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
@@ -29,19 +29,19 @@ LIMITS = {
 
 
 @cache
-def every_launch() -> tuple[tuple[str, KernelFacts, Launch], ...]:
+def every_launch() -> tuple[tuple[str, Subject, Launch], ...]:
     """Facts of kernels cut down to one launch each."""
     return tuple(_cut_kernels())
 
 
-def _cut_kernels() -> Iterator[tuple[str, KernelFacts, Launch]]:
+def _cut_kernels() -> Iterator[tuple[str, Subject, Launch]]:
     assert CORPUS is not None
     for path in sorted((CORPUS / "ncu").glob("*.ncu-rep")):
         kernels, _ = join_profile(read_profile(path), with_text=False)
         for kernel in kernels:
             for launch in kernel.launches:
                 if launch.failure is None:
-                    facts = KernelFacts(replace(kernel, launches=(launch,), contexts=()), None, None)
+                    facts = Subject(replace(kernel, launches=(launch,), contexts=()))
                     yield f"{path.name} {launch.index}", facts, launch
 
 

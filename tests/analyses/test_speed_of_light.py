@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Weight
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.questions.speed_of_light import ANALYSIS
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.kernel.model import Kernel
 from tests.rows.written import write_kernel
 
@@ -56,7 +56,7 @@ def write(stored: dict[str, float], **metrics: float) -> Kernel:
 
 
 def ask(kernel: Kernel) -> Answer:
-    return ANALYSIS.answer(KernelFacts(kernel, None, place_kernel(kernel)))
+    return ANALYSIS.answer(Subject(kernel, None, place_kernel(kernel)))
 
 
 def list_recomputed(answer: Answer) -> dict[str, float]:

@@ -27,8 +27,8 @@ from gpa_lsp.code.binary.cubin import read_cubin
 from gpa_lsp.code.binary.disassembler import disassemble
 from gpa_lsp.code.control_flow.build import build_flow_graph
 from gpa_lsp.diagnosis.advice.advise import advise_kernel, find_obstacle, list_optimizers
-from gpa_lsp.diagnosis.advice.subject import build_subject
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame import DEFAULT_BLAMER
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.gpu.arch.lookup import find_architecture
@@ -114,7 +114,7 @@ def time_sizes(sizes: list[int], blamer: str, times: int) -> None:
         kernel = make_kernel(size)
         blame = blame_kernel(kernel, blamer)
         blamed.append(time_median(lambda one=kernel: blame_kernel(one, blamer), times))  # type: ignore[misc]
-        advised.append(time_median(lambda one=kernel, other=blame: advise_kernel(one, other), times))  # type: ignore[misc]
+        advised.append(time_median(lambda one=kernel, other=blame: advise_kernel(Subject(one, other)), times))  # type: ignore[misc]
         command = [sys.executable, "-m", "tests.bench.advising", "--only", str(size), "--blamer", blamer]
         largest = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.strip()
         print(f"{size:12,} {blamed[-1]:9.2f} {advised[-1]:9.2f} {len(blame.edges):9,} {largest:>12}")
@@ -143,7 +143,7 @@ def time_corpus(blamer: str, times: int) -> None:
         blaming = time_median(lambda some=kernels: [blame_kernel(kernel, blamer) for kernel in some], times)  # type: ignore[misc]
 
         pairs = list(zip(kernels, blames, strict=True))
-        advising = time_median(lambda some=pairs: [advise_kernel(*pair) for pair in some], times)  # type: ignore[misc]
+        advising = time_median(lambda some=pairs: [advise_kernel(Subject(*pair)) for pair in some], times)  # type: ignore[misc]
         ratio = (blaming + advising) / decoding
         row = f"{len(kernels):7} {1000 * decoding:10.0f} {1000 * blaming:9.0f} {1000 * advising:9.0f} {ratio:6.2f}"
         print(f"{path.stem:36} {row}")
@@ -199,7 +199,7 @@ def time_optimizers(corpus: Path, times: int) -> None:
         for _ in range(times + 1):
             spent: dict[str, float] = {}
             for kernel, blame, roofline in asked:
-                subject = build_subject(kernel, blame, None, roofline)
+                subject = Subject(kernel, blame, roofline)
                 for name, optimizer in list_optimizers().items():
                     begin = time.process_time()
                     if find_obstacle(optimizer, subject) is None:
@@ -247,7 +247,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.only is not None:
         kernel = make_kernel(options.only)
-        advise_kernel(kernel, blame_kernel(kernel, options.blamer))
+        advise_kernel(Subject(kernel, blame_kernel(kernel, options.blamer)))
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
         return
     if options.shares:

@@ -13,8 +13,8 @@ from itertools import islice
 import numpy as np
 
 from gpa_lsp.diagnosis.analyses.analyse_kernel import analyse_kernel, list_analyses
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.diagnosis.blame.model import KernelBlame
 from gpa_lsp.kernel.join import join_profile
@@ -38,7 +38,7 @@ def blame(kernel: Kernel) -> Blamed:
 def analyse(blamed: Blamed) -> None:
     """What the pipeline does after blaming."""
     kernel, found = blamed
-    analyse_kernel(KernelFacts(kernel, found, place_kernel(kernel)))
+    analyse_kernel(Subject(kernel, found, place_kernel(kernel)))
 
 
 def time_kernels(title: str, kernels: Sequence[Blamed], times: int) -> None:
@@ -49,7 +49,7 @@ def time_kernels(title: str, kernels: Sequence[Blamed], times: int) -> None:
     print(f"  all               {1000 * total:8.1f} ms   {total / LIMIT_S:5.2f} of the limit of {LIMIT_S} s")
     placed = time_median(lambda: [place_kernel(kernel) for kernel, _ in kernels], times)
     print(f"  placing           {1000 * placed:8.1f} ms   {placed / total:5.2f} of all")
-    facts = [KernelFacts(kernel, found, place_kernel(kernel)) for kernel, found in kernels]
+    facts = [Subject(kernel, found, place_kernel(kernel)) for kernel, found in kernels]
     for name, analysis in list_analyses().items():
         seconds = time_median(lambda one=analysis: [one.answer(some) for some in facts], times)  # type: ignore[misc]
         print(f"  {name:17} {1000 * seconds:8.1f} ms   {seconds / total:5.2f} of all")

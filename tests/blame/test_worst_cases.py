@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gpa_lsp.diagnosis.advice.advise import advise_kernel
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel, check_conservation
 from gpa_lsp.diagnosis.blame.model import UnattributedCause
 from gpa_lsp.foundation.catalogue import list_members
@@ -32,7 +33,7 @@ def test_blame_ends_and_loses_nothing(name: str, blamer: str) -> None:
 @pytest.mark.parametrize("name", list(WORST_CASES))
 def test_advice_ends_too(name: str) -> None:
     kernel = write(name)
-    advice, problems = advise_kernel(kernel, blame_kernel(kernel))
+    advice, problems = advise_kernel(Subject(kernel, blame_kernel(kernel)))
     assert problems == ()
     assert advice.advice or advice.silences
 

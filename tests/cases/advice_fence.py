@@ -32,6 +32,7 @@ from dataclasses import dataclass, field
 
 from gpa_lsp.diagnosis.advice.advise import advise_kernel, list_optimizers
 from gpa_lsp.diagnosis.advice.model import Advice, Hotspot, KernelAdvice, Region, Silence
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import KernelBlame
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.kernel.scopes import Scope, ScopeKind
@@ -94,7 +95,7 @@ def check_advice(kernel: Kernel, blame: KernelBlame, text: str) -> None:
         AssertionError: anything differs; the message lists what, and what they say in this notation.
     """
     written = read_fence(text)
-    found, problems = advise_kernel(kernel, blame)
+    found, problems = advise_kernel(Subject(kernel, blame))
     names = name_rows(kernel)
     differences = [problem.message for problem in problems]
     differences += _compare_speakers(written, found)

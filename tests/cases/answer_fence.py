@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 
 from gpa_lsp.diagnosis.analyses.analyse_kernel import list_analyses
 from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Finding, Table
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import KernelBlame
 from gpa_lsp.foundation.numbers import Cell
 from gpa_lsp.kernel.model import Kernel
@@ -47,7 +47,7 @@ def check_answer(kernel: Kernel, blame: KernelBlame, text: str) -> None:
     (head,) = _read_tree(text)
     name, _, words = head.words.partition(" ~ ")
     is_known = not name.startswith("unknown ")
-    answer = list_analyses()[name.removeprefix("unknown ").strip()].ask(KernelFacts(kernel, blame, None))
+    answer = list_analyses()[name.removeprefix("unknown ").strip()].ask(Subject(kernel, blame, None))
     assert answer.is_known == is_known, answer.summary
     assert words.strip() in answer.summary, answer.summary
     findings = iter(answer.findings)

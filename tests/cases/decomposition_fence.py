@@ -11,8 +11,8 @@ Of an analysis, the lines of a kind are all there are of that kind; ``source`` a
 from collections.abc import Iterator
 
 from gpa_lsp.diagnosis.analyses.answers import Answer
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.questions import memory_latency, stall_sources, top_down
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import KernelBlame
 from gpa_lsp.kernel.model import Kernel
 
@@ -26,7 +26,7 @@ def check_decomposition(kernel: Kernel, blame: KernelBlame, text: str) -> None:
         AssertionError: anything differs; the message is the fence as it would be right.
     """
     expected = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
-    facts = KernelFacts(kernel, blame, None)
+    facts = Subject(kernel, blame, None)
     found = []
     for name, kind in dict.fromkeys(tuple(line.split()[:2]) for line in expected):
         found += [line for line in describe_answer(_QUESTIONS[name](facts)) if line.split()[1] == kind]

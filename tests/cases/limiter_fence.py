@@ -13,8 +13,9 @@ that contradicts them.
 import re
 
 from gpa_lsp.diagnosis.advice.advise import advise_kernel
-from gpa_lsp.diagnosis.advice.subject import build_subject
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import KernelBlame
 from gpa_lsp.kernel.model import Kernel
 
@@ -32,8 +33,8 @@ def check_limiter(kernel: Kernel, blame: KernelBlame, text: str) -> None:
         ValueError: a line is none of the notation.
         AssertionError: anything differs; the message is what is said.
     """
-    limiter = build_subject(kernel, blame).limiter
-    found, problems = advise_kernel(kernel, blame)
+    limiter = find_limiter(Subject(kernel, blame))
+    found, problems = advise_kernel(Subject(kernel, blame))
     assert not problems
     said = [f"{limiter.kind} {limiter.unit} ~ {limiter.sentence}"]
     said += [

@@ -18,9 +18,9 @@ import re
 from collections.abc import Sequence
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Table
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.questions.starlight import answer_starlight
 from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import KernelBlame
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.kernel.model import Kernel
@@ -38,7 +38,7 @@ def check_starlight(kernel: Kernel, blame: KernelBlame, text: str) -> None:
         AssertionError: anything differs; the message is what is said.
     """
     roofline, lines = split_roofs(text)
-    answer = answer_starlight(KernelFacts(kernel, blame, roofline))
+    answer = answer_starlight(Subject(kernel, blame, roofline))
     counts, estimates = _describe_counts(answer), _describe_estimates(answer)
     findings = [finding.text for finding in answer.findings]
     suggestions = {str(row[1]): str(row[6]) for row in answer.tables[0].rows}

@@ -7,8 +7,8 @@ import pytest
 
 from gpa_lsp.cli.main import main
 from gpa_lsp.diagnosis.analyses.analyse_kernel import analyse_kernel
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.saved.store import write_report
@@ -86,7 +86,7 @@ def measure(role: str, sectors: int) -> str:
     circumstances = Circumstances(grid=(256, 1, 1), sectors=(sectors, 4))
     kernel = make_up_kernel(CUBINS / f"strided_access_{role}.cubin", circumstances)
     blame = blame_kernel(kernel)
-    analyses = analyse_kernel(KernelFacts(kernel, blame, place_kernel(kernel, None)))
+    analyses = analyse_kernel(Subject(kernel, blame, place_kernel(kernel, None)))
     path = Path(f"{role}.json")
     write_report(gather_report([AnalysedKernel(kernel=kernel, blame=blame, analyses=analyses)]), path)
     return str(path)

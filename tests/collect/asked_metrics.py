@@ -19,10 +19,10 @@ from msgspec.structs import replace
 import gpa_lsp
 from gpa_lsp.diagnosis.advice.advise import advise_kernel
 from gpa_lsp.diagnosis.analyses.analyse_kernel import analyse_kernel
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
 from gpa_lsp.diagnosis.analyses.questions.speed_of_light import RECOMPUTED
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.gpu.arch.lookup import list_architectures
 from gpa_lsp.kernel.model import Kernel
@@ -189,10 +189,10 @@ def watch_kernel(kernel: Kernel, answer: Answer | None = None, listed: Iterable[
         read_counters(metrics)
     blame = blame_kernel(kernel) if kernel.total_samples else None
     roofline = place_kernel(kernel)
-    analyses = analyse_kernel(KernelFacts(kernel, blame, roofline))
+    analyses = analyse_kernel(Subject(kernel, blame, roofline))
     assert analyses.problems == ()
     if blame is not None:
-        advise_kernel(kernel, blame, roofline=roofline)
+        advise_kernel(Subject(kernel, blame, roofline=roofline))
     parts = {name for launch in kernel.launches for name in _list_parts(launch)}
     asked = frozenset().union(*(metrics.asked for metrics in watched)) - parts
     return Watched(capability=kernel.device.compute_capability, asked=asked, analyses=analyses)

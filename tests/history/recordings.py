@@ -5,7 +5,8 @@ from pathlib import Path
 
 from gpa_lsp.foundation.figures import measure_spread
 from gpa_lsp.kernel.names import demangle
-from gpa_lsp.report.changes import LaunchConfiguration, LaunchTimes, ReasonCount
+from gpa_lsp.profile.launch_configuration import LaunchConfiguration
+from gpa_lsp.report.changes import LaunchTimes, ReasonCount
 from gpa_lsp.report.history.model import (
     KernelKey,
     Measurement,

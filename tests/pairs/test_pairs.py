@@ -11,6 +11,7 @@ import pytest
 
 from gpa_lsp.diagnosis.advice.advise import advise_kernel
 from gpa_lsp.diagnosis.advice.model import Advice, KernelAdvice
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel, check_conservation
 from tests.fixtures_manifest.manifest import FIXTURES, read_recipes
 from tests.pairs.made_up_profile import TURNS, WARPS, Circumstances, make_up_kernel
@@ -77,7 +78,7 @@ def advise(pattern: str, role: str, sm: str, circumstances: Circumstances) -> Ke
     kernel = make_up_kernel(FIXTURES / "cubins" / sm / f"{pattern}_{role}.cubin", launched)
     blame = blame_kernel(kernel)
     check_conservation(kernel, blame)
-    advice, problems = advise_kernel(kernel, blame)
+    advice, problems = advise_kernel(Subject(kernel, blame))
     assert not problems
     return advice
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.advise import WITHOUT_SAMPLES, advise_kernel
 from gpa_lsp.diagnosis.advice.model import KernelAdvice, SilenceStage
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.document.advice_words import describe_matched, describe_region
 from gpa_lsp.kernel.model import Kernel
@@ -63,7 +64,7 @@ def write(
 
 
 def advise(kernel: Kernel) -> KernelAdvice:
-    advice, problems = advise_kernel(kernel, blame_kernel(kernel))
+    advice, problems = advise_kernel(Subject(kernel, blame_kernel(kernel)))
     assert not problems
     return advice
 

@@ -3,8 +3,8 @@
 from gpa_lsp.diagnosis.advice.advise import advise_kernel
 from gpa_lsp.diagnosis.advice.model import KernelAdvice
 from gpa_lsp.diagnosis.analyses.answers import Answer
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.questions.starlight import answer_starlight
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.document.answer_text import pair_with_advice
 from gpa_lsp.foundation.numbers import format_speedup
@@ -20,14 +20,14 @@ KERNEL = write_kernel(
 
 
 def pair(advice: KernelAdvice | None) -> dict[str, str]:
-    table = pair_with_advice(answer_starlight(KernelFacts(KERNEL, None, None)), advice)
+    table = pair_with_advice(answer_starlight(Subject(KERNEL)), advice)
     assert table is not None
     at = [column.name for column in table.columns].index("our advice")
     return {f"{row[0]}: {row[1]}": str(row[at]) for row in table.rows}
 
 
 def test_names_become_estimates_or_the_reason_of_silence():
-    advice, _ = advise_kernel(KERNEL, blame_kernel(KERNEL))
+    advice, _ = advise_kernel(Subject(KERNEL, blame_kernel(KERNEL)))
     shown = pair(advice)
     for one in advice.advice:
         cells = [cell for cell in shown.values() if one.optimizer.replace("_", " ") in cell]

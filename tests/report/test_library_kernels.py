@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.diagnosis.advice.advise import advise_kernel
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.document.advice_screen import render_screens
 from gpa_lsp.document.layout import read_plain
@@ -24,7 +25,7 @@ CUB = "/usr/local/cuda/include/cub/block/block_load.cuh:3"
 def judge(text: str, name: str, **launch: float) -> AnalysedKernel:
     kernel = write_kernel(text, name=name, **launch)  # type: ignore[arg-type]
     blame = blame_kernel(kernel)
-    return AnalysedKernel(kernel=kernel, blame=blame, advice=advise_kernel(kernel, blame)[0])
+    return AnalysedKernel(kernel=kernel, blame=blame, advice=advise_kernel(Subject(kernel, blame))[0])
 
 
 @pytest.mark.parametrize(

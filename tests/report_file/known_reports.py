@@ -7,8 +7,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from gpa_lsp.foundation.errors import Problem, ProblemSeverity
+from gpa_lsp.profile.launch_configuration import LaunchConfiguration
 from gpa_lsp.profile.model import Aggregate, PlaceSamples, Sampling
-from gpa_lsp.report.changes import LaunchConfiguration, ReasonCount, ReasonCounts
+from gpa_lsp.report.changes import ReasonCount, ReasonCounts
 from gpa_lsp.report.model import KernelReport, LoopRow, Report, RuleNote
 from tests.analyses_samples import ANALYSES
 from tests.report_builder import build_kernel, build_report

@@ -10,6 +10,7 @@ import pytest
 
 from gpa_lsp.code.sources.trees import read_text, read_tree, walk
 from gpa_lsp.diagnosis.advice.advise import advise_kernel
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.diagnosis.rewrites.find import find_rewrites
 from gpa_lsp.diagnosis.rewrites.model import Rewrite, apply_edits
@@ -24,7 +25,7 @@ KERNELS = FIXTURES / "kernels"
 def report(pattern: str, circumstances: Circumstances) -> KernelReport:
     kernel = make_up_kernel(FIXTURES / "cubins" / "sm_80" / f"{pattern}_original.cubin", circumstances)
     blame = blame_kernel(kernel)
-    advice, problems = advise_kernel(kernel, blame)
+    advice, problems = advise_kernel(Subject(kernel, blame))
     assert not problems
     (found,) = gather_report([AnalysedKernel(kernel=kernel, blame=blame, advice=advice)]).kernels
     return found

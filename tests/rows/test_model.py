@@ -90,3 +90,12 @@ def test_a_kernel_without_functions_has_no_rows() -> None:
     assert (len(rows), rows.first_rows.tolist(), rows.texts, rows.mnemonics, rows.chains) == (0, [0], (), (), ())
     assert rows.all_samples.shape == (0, len(rows.reasons)) and rows.latency_samples is not None
     assert len(rows.reads.starts) == 1 and not rows.has_code and len(rows.target_row) == 0
+
+
+def test_a_metric_that_no_counter_can_hold_is_unknown() -> None:
+    percent = "dram__throughput.avg.pct_of_peak_sustained_elapsed"
+    kernel = write_kernel(
+        TEXT, metrics={percent: 201.0, f"{percent}.2": 104.0, "sm__cycles_active.avg": -1.0, "x": 201.0}
+    )
+    assert (kernel.metric(percent), kernel.metric("sm__cycles_active.avg"), kernel.metric("x")) == (None, None, 201.0)
+    assert kernel.metric("missing", percent, f"{percent}.2") == 104.0

@@ -31,16 +31,13 @@ from gpa_lsp.diagnosis.advice.optimizers import (
     UnitOptimizer,
 )
 from gpa_lsp.diagnosis.advice.residency import measure_issue_ratio
-from gpa_lsp.diagnosis.advice.subject import SourceReader, Subject, build_subject
 from gpa_lsp.diagnosis.advice.verdict import decide_standing
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
-from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
-from gpa_lsp.diagnosis.blame.model import KernelBlame
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.catalogue import load_catalogue
 from gpa_lsp.foundation.errors import Problem, ProblemSeverity
 from gpa_lsp.foundation.prose import percent, say
-from gpa_lsp.kernel.model import Kernel
 
 # Why latency hiding is not priced
 NO_SPLIT = say("the profile does not separate not-issued samples, which Equations 3 to 5 need")
@@ -55,33 +52,20 @@ def list_optimizers() -> Mapping[str, Optimizer]:
     return load_catalogue(catalogue, "OPTIMIZER", Optimizer)
 
 
-def advise_kernel(
-    kernel: Kernel,
-    blame: KernelBlame,
-    read_source: SourceReader | None = None,
-    roofline: KernelRoofline | None = None,
-    facts: KernelFacts | None = None,
-) -> tuple[KernelAdvice, tuple[Problem, ...]]:
+def advise_kernel(subject: Subject) -> tuple[KernelAdvice, tuple[Problem, ...]]:
     """What to change in a kernel, best first.
-
-    Args:
-        kernel: joined.
-        blame: of the same kernel.
-        read_source: where sources come from; None takes those embedded in the profile.
-        roofline: of the same kernel, which bounds estimates; None leaves that to the profiler's percentages.
-        facts: of the same kernel, as the analyses were asked about them; None gathers them again.
 
     Returns:
         The advice, and a problem for each optimizer that failed.
     """
-    subject = build_subject(kernel, blame, read_source, roofline, facts)
+    limiter = find_limiter(subject)
     found: list[Advice] = []
     silences: list[Silence] = []
     problems: list[Problem] = []
     for optimizer in list_optimizers().values():
         answer = find_obstacle(optimizer, subject) or _ask(optimizer, subject, problems)
         if isinstance(answer, Advice) and answer.relieves_limiter is None:
-            answer = replace(answer, relieves_limiter=relieves_limiter(subject.limiter, optimizer.reliefs))
+            answer = replace(answer, relieves_limiter=relieves_limiter(limiter, optimizer.reliefs))
         if isinstance(answer, Silence):
             silences.append(answer)
         elif answer.optimizer in UNPRICED:
@@ -100,13 +84,13 @@ def advise_kernel(
     if subject.total_samples == 0:
         found = [replace(one, by_counters=True, reasons=(WITHOUT_SAMPLES, *one.reasons)) for one in found]
     advice = KernelAdvice(
-        advice=rank_by_limiter(subject.limiter, found, {name: one.reliefs for name, one in list_optimizers().items()}),
+        advice=rank_by_limiter(limiter, found, {name: one.reliefs for name, one in list_optimizers().items()}),
         silences=tuple(silences),
-        memory=describe_memory(subject.limiter),
-        is_bandwidth_bound=is_memory_full(subject.limiter),
-        units=list_units(subject.limiter),
+        memory=describe_memory(limiter),
+        is_bandwidth_bound=is_memory_full(limiter),
+        units=list_units(limiter),
     )
-    return decide(advice, subject.limiter), tuple(problems)
+    return decide(advice, limiter), tuple(problems)
 
 
 def decide(advice: KernelAdvice, limiter: Limiter | None) -> KernelAdvice:
@@ -123,7 +107,8 @@ def find_obstacle(optimizer: Optimizer, subject: Subject) -> Silence | None:
         return optimizer.silent(SilenceStage.NO_SAMPLES, say("the report has no stall samples of this kernel"))
     if optimizer.needs_split and not subject.kernel.is_split:
         return optimizer.silent(SilenceStage.NOT_KNOWN, NO_SPLIT)
-    if optimizer.needs_grid and not subject.has_known_grid:
+    longest = subject.longest
+    if optimizer.needs_grid and longest is not None and (longest.grid is None or longest.block is None):
         message = say("the profile does not record the grid and block size of the launch")
         return optimizer.silent(SilenceStage.NOT_KNOWN, message)
     is_unknown = subject.total_samples == 0 and isinstance(optimizer, ParallelOptimizer)

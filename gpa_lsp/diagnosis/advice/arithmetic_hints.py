@@ -14,7 +14,7 @@ from gpa_lsp.diagnosis.advice.naming import (
     read_parts,
 )
 from gpa_lsp.diagnosis.advice.slow_arithmetic import SlowKind, Slowness, find_slowness
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.locations import SourceLine
 from gpa_lsp.foundation.ownership import has_collapsed_loops
 from gpa_lsp.foundation.prose import NOTHING, Code, Place, Sentence, capitalize, count, join, list_of, percent, say

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from gpa_lsp.diagnosis.advice.matches import EliminationRegion
 from gpa_lsp.diagnosis.advice.model import Hotspot
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.distinct import find_distinct, mark_firsts
 from gpa_lsp.foundation.prose import NOTHING, Sentence, join
@@ -40,9 +40,9 @@ def find_edges(
         reasons: only stalls of these; None takes all.
 
     Returns:
-        int64[m], indices into ``subject.blame.edges``, ascending.
+        int64[m], indices into ``subject.edges``, ascending.
     """
-    edges = subject.blame.edges
+    edges = subject.edges
     chosen = causes[edges.def_row]
     if reasons is not None:
         is_wanted = np.array([reason in reasons for reason in subject.kernel.reasons], dtype=np.bool_)
@@ -52,7 +52,7 @@ def find_edges(
 
 def count_samples(subject: Subject, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> float:
     """Samples of some blamed pairs, each taken with its weight."""
-    return float((subject.blame.edges.all_samples[edges] * weights).sum())
+    return float((subject.edges.all_samples[edges] * weights).sum())
 
 
 def build_regions(
@@ -66,11 +66,11 @@ def build_regions(
     """Regions of the pairs whose stalls would go.
 
     Args:
-        edges: int64[m], indices into ``subject.blame.edges``; each at most once, so that no sample counts twice.
+        edges: int64[m], indices into ``subject.edges``; each at most once, so that no sample counts twice.
         weights: float64[m], which part of each pair's samples would go, 0..1.
         write_hint: what to do in a region; None leaves that to the match's hint.
     """
-    every = subject.blame.edges
+    every = subject.edges
     kept = (weights > 0) & (every.all_samples[edges] > 0)
     edges, weights = edges[kept], weights[kept]
     scopes = subject.scopes.innermost[every.def_row[edges]]
@@ -128,7 +128,7 @@ def find_worst(
     """The heaviest cause of the line with most samples of some pairs, each with its weight; without samples the one with the largest excess."""
     if not subject.total_samples:
         return int(np.argmax(excess))
-    every = subject.blame.edges
+    every = subject.edges
     samples = every.all_samples[edges] * weights
     by_row = np.bincount(every.def_row[edges], weights=samples, minlength=len(subject.rows))
     return subject.rows.find_heaviest(np.arange(len(by_row)), by_row)
@@ -147,7 +147,7 @@ def describe_causes(hotspots: Sequence[Hotspot], describe: Callable[[int], Sente
 
 def sum_latency(subject: Subject, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> float | None:
     """Like :func:`count_samples`, of those without issue; None when they are unknown."""
-    latency = subject.blame.edges.latency_samples
+    latency = subject.edges.latency_samples
     return None if latency is None else float((latency[edges] * weights).sum())
 
 
@@ -163,7 +163,7 @@ def build_hotspots(
     """The pairs of one region of another shape than a scope, one hotspot per def and use, most samples first.
 
     Args:
-        edges: int64[m], indices into ``subject.blame.edges``.
+        edges: int64[m], indices into ``subject.edges``.
         weights: float64[m], see :func:`build_regions`.
         separable: as :func:`find_separable` says, for callers with many regions; None looks it up.
         most: hotspots wanted; None for all.
@@ -180,7 +180,7 @@ def find_separable(subject: Subject) -> npt.NDArray[np.bool_]:
 
 
 def _find_separable(subject: Subject) -> npt.NDArray[np.bool_]:
-    edges = subject.blame.edges
+    edges = subject.edges
     if len(edges) == 0:
         return np.zeros(0, dtype=np.bool_)
     some_cause = np.zeros(int(edges.group.max()) + 1, dtype=np.int32)
@@ -200,7 +200,7 @@ def _build_hotspots(
     most: int | None = None,
 ) -> tuple[Hotspot, ...]:
     """One hotspot per def and use, whatever the reasons, most samples first; ``most`` of them, or all."""
-    every = subject.blame.edges
+    every = subject.edges
     samples = every.all_samples[edges] * weights
     pairs = every.def_row[edges].astype(np.int64) * len(subject.rows) + every.use_row[edges]
     order = np.lexsort((-samples, pairs))

@@ -16,9 +16,9 @@ from gpa_lsp.diagnosis.advice.roofs import (
     measure_levels,
     measure_sm_use,
 )
-from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.analyses.limiter.find import SHORT_LAUNCH_NS
 from gpa_lsp.diagnosis.analyses.roofline_model import Roof
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Sentence, count, duration, factor, percent, say
 
 

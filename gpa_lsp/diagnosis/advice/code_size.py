@@ -4,14 +4,14 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.kernel.calls import find_callee
 
 
 def find_fetch_edges(subject: Subject) -> npt.NDArray[np.int64]:
     """int64[m], indices of the blamed pairs that waited for an instruction to be fetched."""
-    edges = subject.blame.edges
+    edges = subject.edges
     return np.flatnonzero((edges.category == BlameCategory.INSTRUCTION_FETCH) & (edges.all_samples > 0))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.kernel.dataflow.staged_copies import mark_async_copies
 from gpa_lsp.kernel.scopes import ScopeTree
@@ -32,9 +32,9 @@ def find_dependency_edges(subject: Subject, categories: Collection[BlameCategory
     """The blamed pairs of two instructions with latency samples in some categories; waits for asynchronous copies are left out.
 
     Returns:
-        int64[m], indices into ``subject.blame.edges``, ascending.
+        int64[m], indices into ``subject.edges``, ascending.
     """
-    edges = subject.blame.edges
+    edges = subject.edges
     is_wanted = np.array([category in categories for category in BlameCategory], dtype=np.bool_)
     wanted = is_wanted[edges.category]
     is_copy = mark_async_copies(subject.rows)[edges.def_row]

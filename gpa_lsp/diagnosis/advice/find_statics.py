@@ -5,7 +5,6 @@ from functools import cache, partial
 from math import prod
 from pathlib import PurePosixPath
 
-import numpy as np
 from msgspec import Struct
 
 import gpa_lsp.diagnosis.advice.static_checks as catalogue
@@ -14,11 +13,10 @@ from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.symbolic_accesses.machine_code import LiftedCode, lift_machine_code
 from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
 from gpa_lsp.diagnosis.advice.static_model import StaticFacts, StaticFinding
-from gpa_lsp.diagnosis.advice.subject import SourceReader, Subject, build_subject
 from gpa_lsp.diagnosis.advice.warp_facts import WarpFacts, find_warp_facts
 from gpa_lsp.diagnosis.analyses.static.kernel_statics import find_kernel_statics
 from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin, KernelStatics, KnownBlock
-from gpa_lsp.diagnosis.blame.model import BlameEdges, IssueCounts, KernelBlame, SingleDependencyCoverage, Unattributed
+from gpa_lsp.diagnosis.analyses.subject import SourceReader, Subject
 from gpa_lsp.foundation.catalogue import load_catalogue
 from gpa_lsp.foundation.errors import Problem, ProblemSeverity
 from gpa_lsp.foundation.locations import SourceLine
@@ -72,7 +70,7 @@ def find_static_findings(
         ptx: that the kernel was made of; without it addresses are followed in its machine code, as far as they can be.
     """
     limits = limits or {}
-    subject = build_subject(kernel, _blame_nobody(kernel), read_source or _read_nothing)
+    subject = Subject(kernel, read_source=read_source or _read_nothing)
     statics = find_kernel_statics(
         kernel,
         limits=limits.get(kernel.mangled_name),
@@ -117,10 +115,10 @@ def find_access_findings(
     ]
     if not asked or not kernel.rows.has_code:
         return (), ()
-    subject = build_subject(kernel, _blame_nobody(kernel), read_source)
+    subject = Subject(kernel, read_source=read_source)
     place = _find_place(subject)
     if place is not None and read_source(place.file) is None:
-        subject = build_subject(kernel, _blame_nobody(kernel), partial(_read_or_name, read_source, _find_folder(place)))
+        subject = Subject(kernel, read_source=partial(_read_or_name, read_source, _find_folder(place)))
     statics = find_kernel_statics(kernel, blocks=_list_measured_blocks(kernel))
     problems: list[Problem] = []
     shape = None if statics.block is None else statics.block.shape
@@ -160,7 +158,7 @@ def _find_warp_facts(
     problems: list[Problem],
 ) -> WarpFacts | None:
     name = subject.kernel.mangled_name
-    text = None if place is None else subject.read_source(place.file)
+    text = None if place is None else subject.read_text(place.file)
     try:
         lifted = _lift(subject.kernel) if ptx is None else None
         sizes = None if lifted is None else lifted.sizes
@@ -234,23 +232,6 @@ def _note_left_out(subject: Subject, count: int) -> Problem:
         severity=ProblemSeverity.NOTE,
         message=f"{format_count_of(count, 'static finding')} of less weight left out",
         kernel=subject.kernel.mangled_name,
-    )
-
-
-def _blame_nobody(kernel: Kernel) -> KernelBlame:
-    """The blame of a kernel without samples."""
-    rows = len(kernel.rows)
-    return KernelBlame(
-        blamer="none",
-        edges=BlameEdges.from_rows(),
-        unattributed=Unattributed.from_rows(),
-        issue_counts=IssueCounts(
-            counts=np.zeros(rows), is_exact=False, why="nothing was measured", chi_square_per_row=None
-        ),
-        coverage=SingleDependencyCoverage(
-            before_ratio=None, after_ratio=None, nodes=0, group_ratio=None, group_samples=0, explained_ratio=None
-        ),
-        wait_check=None,
     )
 
 

@@ -19,8 +19,9 @@ from gpa_lsp.diagnosis.advice.model import (
     SilenceStage,
     Speedup,
 )
-from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
-from gpa_lsp.foundation.figures import measure_share, sum_known
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
+from gpa_lsp.diagnosis.analyses.subject import Subject
+from gpa_lsp.foundation.figures import Share, measure_share, sum_known
 from gpa_lsp.foundation.prose import NOTHING, count, join, percent, say
 
 # Where an optimizer could not look: its gain there is unknown, not none.
@@ -39,20 +40,14 @@ Part = tuple[float, KernelAdvice]  # Share of a context of the kernel's time, an
 _Gain = tuple[float, Speedup]
 
 
-def combine_advice(parts: Sequence[Part], limiter: Limiter, total_samples: int, dropped_samples: int) -> KernelAdvice:
-    """The advice on a kernel as a whole.
-
-    Args:
-        parts: its contexts that were judged, heaviest first.
-        limiter: of the heaviest one, by which the advice is ranked.
-        total_samples: of the whole kernel.
-        dropped_samples: of the whole kernel.
-    """
+def combine_advice(parts: Sequence[Part], subject: Subject) -> KernelAdvice:
+    """The advice on a kernel as a whole, from that on its contexts that were judged, heaviest first."""
+    limiter = find_limiter(subject)
     found, silences = [], []
     for name in list_optimizers():
         answer = _combine(name, parts)
         if isinstance(answer, Advice):
-            found.append(doubt_gain(_count_shares(answer, total_samples, dropped_samples)))
+            found.append(doubt_gain(_count_shares(answer, subject)))
         elif answer is not None:
             silences.append(answer)
     reliefs = {name: one.reliefs for name, one in list_optimizers().items()}
@@ -156,14 +151,14 @@ def _add_up(spots: Sequence[Hotspot]) -> Hotspot:
     )
 
 
-def _count_shares(advice: Advice, total_samples: int, dropped_samples: int) -> Advice:
+def _count_shares(advice: Advice, subject: Subject) -> Advice:
     """Shares of the kernel's samples in place of a context's."""
-    regions = tuple(
-        replace(
-            one, share=measure_share(min(round(one.matched_samples), total_samples), total_samples, dropped_samples)
-        )
-        for one in advice.regions
-    )
-    share = measure_share(min(round(advice.matched_samples), total_samples), total_samples, dropped_samples)
+
+    def share_of(one: Advice | Region) -> Share:
+        total = subject.total_samples
+        return measure_share(min(round(one.matched_samples), total), total, subject.dropped_samples)
+
+    regions = tuple(replace(one, share=share_of(one)) for one in advice.regions)
+    share = share_of(advice)
     scope = regions[0].scope if regions else advice.scope
     return replace(advice, share=share, regions=regions, scope=scope)

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.model import SM_UNIT, Advice, MemoryLevel, Silence, SilenceStage, Speedup, UnitUse
 from gpa_lsp.diagnosis.advice.reliefs import OccupancyUse, Relief, Reliefs
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import NEAR_RATIO, Confidence, Limit, Limiter, LimiterKind
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Sentence, begin_lower, percent, say
 
 # Of an estimate's way in a debug build. Two edits of -G builds of a matrix product on an RTX 4090 gained 1.18× and 1.15× where stalls alone promised
@@ -129,7 +130,7 @@ def describe_unrelieved(limiter: Limiter, limit: Limit) -> Sentence:
 
 def hold_to_limiter(subject: Subject, advice: Advice, reliefs: Reliefs, *, is_priced: bool) -> Advice | Silence:
     """An estimate as the limiter leaves it, or why it cannot help."""
-    limiter = subject.limiter
+    limiter = find_limiter(subject)
     if limiter.kind is LimiterKind.BUILD:
         return advice if advice.optimizer == "debug_build" else replace(advice, speedup=_halve(advice.speedup))
     if is_priced or limiter.kind is not LimiterKind.UNIT or limiter.confidence is not Confidence.SURE:
@@ -215,6 +216,4 @@ def _halve(speedup: Speedup) -> Speedup:
 
 def _only_raises_occupancy(subject: Subject, reliefs: Reliefs) -> bool:
     use = reliefs.occupancy
-    launch = subject.launch
-    has_full_grid = launch is not None and launch.sm_count is not None and launch.blocks >= launch.sm_count
-    return use is OccupancyUse.ALWAYS or (use is OccupancyUse.FULL_GRID and has_full_grid)
+    return use is OccupancyUse.ALWAYS or (use is OccupancyUse.FULL_GRID and subject.fills_sms)

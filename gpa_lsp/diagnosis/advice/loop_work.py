@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, count_access_bytes, mark_accesses

@@ -8,8 +8,9 @@ what other instructions can fill (GPA Equations 4 and 5), do not bound them.
 from gpa_lsp.diagnosis.advice.estimators import dilute_speedup
 from gpa_lsp.diagnosis.advice.limiter_rules import list_bandwidths
 from gpa_lsp.diagnosis.advice.residency import measure_sampled_part
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Limit, LimiterKind
+from gpa_lsp.diagnosis.analyses.subject import Subject
 
 WAITING = "long_scoreboard"  # What warps that wait for global memory are stalled on
 
@@ -22,12 +23,12 @@ _BUSY_RATIO = 0.7  # Of what a level sustains: nearer, bytes in flight are not w
 
 def find_nearest_level(subject: Subject) -> Limit | None:
     """The level of the memory that is nearest to what it sustains; None where none was measured."""
-    return max(list_bandwidths(subject.limiter), key=lambda limit: limit.nearness, default=None)
+    return max(list_bandwidths(find_limiter(subject)), key=lambda limit: limit.nearness, default=None)
 
 
 def lacks_parallelism(subject: Subject) -> bool:
     """Whether a kernel waits for memory of which no level is busy."""
-    limiter, nearest = subject.limiter, find_nearest_level(subject)
+    limiter, nearest = find_limiter(subject), find_nearest_level(subject)
     is_waiting = limiter.kind is LimiterKind.LATENCY and limiter.unit in ("", WAITING)
     return is_waiting and nearest is not None and nearest.nearness < _BUSY_RATIO
 

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from gpa_lsp.code.binary.linkage_names import demangle
 from gpa_lsp.code.binary.opcodes import Access
 from gpa_lsp.code.sources.line_parts import LineParts, read_line_parts
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.locations import Frame, InlineChain, write_place
 from gpa_lsp.foundation.ownership import choose_frame, describe_stand_in, find_library_frame
 from gpa_lsp.foundation.prose import NOTHING, Code, Place, Sentence, join, say
@@ -40,7 +40,7 @@ def find_own_frame(subject: Subject, row: int) -> Frame | None:
 def read_parts(subject: Subject, row: int) -> LineParts | None:
     """What the source line of a row does; None where the source is not at hand."""
     frame = find_own_frame(subject, row)
-    text = None if frame is None else subject.read_source(frame.file)
+    text = None if frame is None else subject.read_text(frame.file)
     return None if frame is None or text is None else read_line_parts(frame.file, text, frame.line)
 
 

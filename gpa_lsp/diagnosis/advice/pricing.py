@@ -45,8 +45,9 @@ from gpa_lsp.diagnosis.advice.model import (
 )
 from gpa_lsp.diagnosis.advice.reliefs import Reliefs
 from gpa_lsp.diagnosis.advice.residency import bound_issue_rate, count_stalled, measure_sampled_part
-from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.advice.unit_pricing import LOW_REACH, UnitMatch, estimate_units, is_relieved, widen
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.figures import Share, measure_share, sum_known
 from gpa_lsp.foundation.prose import Sentence, count, factor, number, percent, say
 from gpa_lsp.kernel.scopes import Scope
@@ -80,7 +81,7 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
     Where latency samples are unknown, the interval of a change that keeps its instructions begins with no gain: all of the waits could have been
     hidden by other warps' issues.
     """
-    if match.leaves is not None and is_relieved(subject.limiter, match.leaves):
+    if match.leaves is not None and is_relieved(find_limiter(subject), match.leaves):
         return _price_relief(subject, label, match, match.leaves)
     if subject.total_samples == 0:
         message = say("it takes no work from what limits the kernel, and what else it gains only samples tell")
@@ -117,7 +118,7 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
     ]
     speedup = widen(subject, reliefs, whole)
     found = _finish(subject, label, match, _Estimate(speedup=speedup, reasons=reasons, cut=whole), priced)
-    is_kept = match.leaves is not None and subject.limiter.unit in match.leaves
+    is_kept = match.leaves is not None and find_limiter(subject).unit in match.leaves
     return replace(found, relieves_limiter=False) if is_kept and not isinstance(found, Silence) else found
 
 
@@ -137,7 +138,7 @@ def _price_relief(
         )
         return replace(whole, estimate=estimate, low=low, high=high)
 
-    reasons = (say("priced by the work that stays for {unit}", unit=subject.limiter.unit),)
+    reasons = (say("priced by the work that stays for {unit}", unit=find_limiter(subject).unit),)
     priced = [(region, share(region)) for region in match.regions]
     found = _finish(subject, label, match, _Estimate(speedup=whole, reasons=reasons, cut=whole), priced)
     return found if isinstance(found, Silence) else replace(found, relieves_limiter=True)
@@ -329,7 +330,7 @@ def price_units(subject: Subject, label: Label, match: UnitMatch) -> Advice | Si
         caveats=match.caveats,
         reasons=match.reasons,
         # What leaves the limiter its work does not relieve it; what takes some, where that is what the change is for.
-        relieves_limiter=None if not match.leaves or is_relieved(subject.limiter, match.leaves) else False,
+        relieves_limiter=None if not match.leaves or is_relieved(find_limiter(subject), match.leaves) else False,
     )
 
 
@@ -470,7 +471,7 @@ def _gate(subject: Subject, label: Label, speedup: Speedup) -> Silence | None:
         return None
     published = factor(speedup.uncapped)
     message = say("{published} by the formula alone, but {why}", published=published, why=speedup.bound_reason)
-    by = "limiter" if forbids(subject.limiter, label.reliefs) else ""
+    by = "limiter" if forbids(find_limiter(subject), label.reliefs) else ""
     return Silence(optimizer=label.optimizer, stage=SilenceStage.GATED, message=message, contradicted_by=by)
 
 

@@ -4,7 +4,7 @@ from bisect import bisect_right
 
 from msgspec import Struct
 
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, say
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy

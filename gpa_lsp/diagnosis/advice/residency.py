@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
-from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import read_warp_time
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape
 
@@ -18,9 +18,6 @@ _MOST_CONTENTION = 0.999
 # Enough for every scheduler of an SM to have two warps of a block, and small enough for several blocks
 GOOD_BLOCK_THREADS = 256
 
-# Cycles of the launch, in the SMs' clock; newest name first
-ELAPSED_METRICS = ("sm__cycles_elapsed.max", "gpc__cycles_elapsed.max")
-
 
 def describe_block(subject: Subject) -> BlockShape | None:
     """What a block of the longest launch asks for; None where the profile does not say how many registers or how much shared memory."""
@@ -31,7 +28,7 @@ def describe_block(subject: Subject) -> BlockShape | None:
         return None
     function = subject.rows.functions[0].function
     barriers = subject.metric("launch__barrier_count")
-    if barriers is None or barriers < 0:
+    if barriers is None:
         barriers = 0 if function is None or function.barriers is None else function.barriers
     return BlockShape(
         threads=launch.threads_per_block,
@@ -83,7 +80,7 @@ def measure_states(subject: Subject, states: Collection[str]) -> float:
     total = subject.total_samples
     if total:
         return sum(subject.rows.count_reason(state) for state in states) / total
-    time = read_warp_time(subject.facts)
+    time = read_warp_time(subject)
     return 0.0 if time is None else sum(time.share_of(state) for state in states)
 
 
@@ -117,21 +114,18 @@ def measure_sampled_part(subject: Subject) -> float:
     longest = measure_longest_part(subject)
     if longest is not None:
         return min(1.0, longest)
-    launch = subject.launch
-    fills_gpu = launch is not None and launch.sm_count is not None and launch.blocks >= launch.sm_count
-    return min(1.0, measure_active_part(subject)) if fills_gpu else 1.0
+    return min(1.0, measure_active_part(subject)) if subject.fills_sms else 1.0
 
 
 def _measure_part(subject: Subject, metric: str) -> float | None:
-    active = subject.metric(metric)
-    elapsed = next((cycles for name in ELAPSED_METRICS if (cycles := subject.metric(name))), None)
+    active, elapsed = subject.metric(metric), subject.elapsed_cycles
     return None if active is None or elapsed is None else min(1.0, active / elapsed)
 
 
 def measure_sm_idleness(subject: Subject) -> float | None:
     """The part of the longest SM's active time in which an SM was idle, on average; None when not collected."""
     mean, longest = subject.metric("sm__cycles_active.avg"), subject.metric("sm__cycles_active.max")
-    if not mean or not longest or min(mean, longest) <= 0:
+    if not mean or not longest:
         return None
     idle = max(0.0, 1 - mean / longest)
     return idle if idle < 1 else None

@@ -11,8 +11,9 @@ from msgspec import Struct
 
 from gpa_lsp.diagnosis.advice.estimators import bound_by_traffic
 from gpa_lsp.diagnosis.advice.model import MemoryLevel
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline, Roof
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Sentence, percent, say
 from gpa_lsp.gpu.device.model import MemoryLevel as MachineLevel
 
@@ -103,6 +104,6 @@ def _measure_levels(subject: Subject) -> tuple[LevelUse, ...]:
 
 def _list_levels(subject: Subject) -> Iterator[LevelUse]:
     for unit, level in _UNITS.items():
-        limit = subject.limiter.find(unit)
+        limit = find_limiter(subject).find(unit)
         if limit is not None:
             yield LevelUse(level=level, achieved_ratio=limit.busy_ratio, ceiling_ratio=limit.sustained_ratio)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from gpa_lsp.diagnosis.advice.blamed_stalls import MOST_HOTSPOTS, NoteWriter, build_hotspots, find_separable
 from gpa_lsp.diagnosis.advice.matches import EliminationRegion
 from gpa_lsp.diagnosis.advice.naming import find_own_frame
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.foundation.prose import NOTHING, Sentence, say
@@ -34,7 +34,7 @@ def find_removable(subject: Subject) -> npt.NDArray[np.bool_]:
 
 
 def _find_removable(subject: Subject) -> npt.NDArray[np.bool_]:
-    return np.not_equal(subject.blame.edges.category, BlameCategory.CONSTANT_MISS)
+    return np.not_equal(subject.edges.category, BlameCategory.CONSTANT_MISS)
 
 
 def share_called_samples(subject: Subject) -> CalledShares:
@@ -43,7 +43,7 @@ def share_called_samples(subject: Subject) -> CalledShares:
 
 
 def _share_called_samples(subject: Subject) -> CalledShares:
-    edges, removable = subject.blame.edges, find_removable(subject)
+    edges, removable = subject.edges, find_removable(subject)
 
     def share(samples: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         by_cause = np.bincount(edges.def_row, weights=np.where(removable, samples, 0.0), minlength=len(subject.rows))
@@ -119,7 +119,7 @@ def build_row_region(
     """
     causes = np.zeros(len(subject.rows), dtype=np.bool_)
     causes[list(rows)] = True
-    chosen = edges[causes[subject.blame.edges.def_row[edges]] & (subject.blame.edges.all_samples[edges] > 0)]
+    chosen = edges[causes[subject.edges.def_row[edges]] & (subject.edges.all_samples[edges] > 0)]
     if len(chosen) == 0:
         return None
     hotspots = build_hotspots(subject, chosen, np.ones(len(chosen)), separable=separable)
@@ -146,7 +146,7 @@ def _build_region(
     calls_of: dict[range, float],
 ) -> tuple[float, float | None, npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Samples, latency samples (None when unknown), and the blamed pairs with their weights."""
-    edges = subject.blame.edges
+    edges = subject.edges
     weight_of = np.zeros(len(subject.rows))
     samples = latency = 0.0
     for sequence in members:

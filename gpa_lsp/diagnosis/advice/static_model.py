@@ -12,9 +12,9 @@ from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.code.symbolic_accesses.model import SymbolicAccess
 from gpa_lsp.diagnosis.advice.naming import find_own_frame
-from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.advice.warp_facts import WarpFacts
 from gpa_lsp.diagnosis.analyses.static.model import KernelStatics
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.locations import Frame, InlineChain
 from gpa_lsp.foundation.ownership import describe_stand_in, find_frame_in
 from gpa_lsp.foundation.prose import Sentence
@@ -102,7 +102,7 @@ class StaticFacts(Struct, frozen=True, kw_only=True):
 
     def find_frame_at_hand(self, chain: InlineChain | None) -> Frame | None:
         """The user's line of a chain in a source that is at hand; None where there is none."""
-        return find_frame_in(chain, lambda file: self.subject.read_source(file) is not None)
+        return find_frame_in(chain, lambda file: self.subject.read_text(file) is not None)
 
     def group_by_line(self, rows: Iterable[int]) -> tuple[tuple[int, ...], ...]:
         """Rows of one source line together, by their first row, apart from those of our stand-ins for headers; rows without a line stay alone."""

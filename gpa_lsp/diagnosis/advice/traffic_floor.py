@@ -7,8 +7,9 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import REQUESTS
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, SECTOR_BYTES, mark_accesses
 
 _SECTORS_PER_LINE = 4
@@ -51,7 +52,7 @@ def _measure_floor(subject: Subject) -> TrafficFloor | None:
         lines = min(1.0, 1 - excess_lines / max(1, int(counted.sum())))
     launches = max(1, sum(launch.failure is None for launch in subject.kernel.launches))
     bytes_each = least * SECTOR_BYTES / launches
-    busiest = subject.limiter.find("l1")
+    busiest = find_limiter(subject).find("l1")
     is_by_requests = busiest is not None and busiest.by == REQUESTS
     l1 = 1.0 if is_by_requests else lines if tags is not None else least / touched
     moved = {

@@ -20,8 +20,9 @@ from gpa_lsp.diagnosis.advice.limiter_rules import describe_unrelieved, relieves
 from gpa_lsp.diagnosis.advice.matches import EliminationRegion
 from gpa_lsp.diagnosis.advice.model import Speedup
 from gpa_lsp.diagnosis.advice.reliefs import Reliefs
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Limit, Limiter
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Sentence, percent, say
 
 # Of what a unit sustains, kernels reach this much after such changes. Fitted on five edits of one matrix addition on a T4 that coalesced its accesses
@@ -72,7 +73,7 @@ def estimate_units(
     Returns:
         None where it is unknown how busy the units are.
     """
-    limits = [limit for limit in subject.limiter.limits if limit.unit not in _GENERAL]
+    limits = [limit for limit in find_limiter(subject).limits if limit.unit not in _GENERAL]
     if not limits:
         return None
     ends = measure_ends(subject)
@@ -89,7 +90,7 @@ def estimate_units(
         low=estimate**LOW_REACH if reach is not None else 1 + (estimate - 1) * LOW_REACH,
         high=max(estimate, min(bound, max(likely, 1 + 2 * (estimate - 1)))),
         bound=max(1.0, bound),
-        bound_reason=_explain_bound(subject.limiter, most, leaves.get(most.unit, 1.0)),
+        bound_reason=_explain_bound(find_limiter(subject), most, leaves.get(most.unit, 1.0)),
         uncapped=estimate,
     )
 
@@ -103,7 +104,7 @@ def widen(subject: Subject, reliefs: Reliefs, speedup: Speedup) -> Speedup:
     """
     kept = [
         limit
-        for limit in subject.limiter.limits
+        for limit in find_limiter(subject).limits
         if limit.unit not in _GENERAL and limit.busy_ratio > 0 and not relieves_unit(limit.unit, reliefs)
     ]
     if not kept:
@@ -118,14 +119,13 @@ def widen(subject: Subject, reliefs: Reliefs, speedup: Speedup) -> Speedup:
         low=min(speedup.low, 1 + gain / 2),
         high=min(bound, max(speedup.high, 1 + 2 * gain)),
         bound=bound,
-        bound_reason=_explain_bound(subject.limiter, most, 1.0),
+        bound_reason=_explain_bound(find_limiter(subject), most, 1.0),
     )
 
 
 def measure_ends(subject: Subject) -> float:
     """Part of the launch before and after the SM that works longest; 0 where it was not collected, and never more than a tenth."""
-    longest = subject.kernel.metric("sm__cycles_active.max")
-    elapsed = subject.kernel.metric("sm__cycles_elapsed.max", "gpc__cycles_elapsed.max")
+    longest, elapsed = subject.metric("sm__cycles_active.max"), subject.elapsed_cycles
     return min(0.1, max(0.0, 1 - longest / elapsed)) if longest and elapsed else 0.0
 
 

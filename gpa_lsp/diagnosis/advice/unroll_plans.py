@@ -9,7 +9,7 @@ import numpy.typing as npt
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.diagnosis.advice.instruction_caches import find_instruction_caches
 from gpa_lsp.diagnosis.advice.naming import describe_scope
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import Sentence, count, number, percent, say
 from gpa_lsp.foundation.records import ColumnRecord
@@ -43,10 +43,8 @@ def plan_unrolling(
 ) -> UnrollPlan | Sentence:
     """What to do about a loop, or why nothing: one clause that begins with the loop."""
     where = describe_scope(subject, subject.scopes.scopes[scope])
-    unrolling, turns = (
-        find_unrolling(subject.rows, scope),
-        count_turns(subject.rows, scope, subject.blame.issue_counts.counts),
-    )
+    unrolling = find_unrolling(subject.rows, scope)
+    turns = None if subject.blame is None else count_turns(subject.rows, scope, subject.blame.issue_counts.counts)
     iterations = math.inf if turns is None or turns.is_least else turns.mean * unrolling.copies
     if iterations < _FEWEST_ITERATIONS:
         few = number(iterations, "iteration")
@@ -116,7 +114,7 @@ def _sort_out(
     subject: Subject, finder: SlackFinder, edges: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], Counter[int], Counter[Sentence]]:
     """Edges that copies can hide; stores their loads would have to pass; samples of the others by what forbids it."""
-    every = subject.blame.edges
+    every = subject.edges
     kept: list[int] = []
     orders: Counter[int] = Counter()
     dropped: Counter[Sentence] = Counter()

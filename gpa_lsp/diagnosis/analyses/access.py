@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.diagnosis.analyses.answers import Column, Table, list_columns
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.line_sums import LineIndex, count_waits, rank_lines
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.numbers import Cell, Quantity
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, number, percent, say
@@ -76,30 +76,30 @@ class AccessColumns(ColumnRecord, frozen=True, kw_only=True):
     waits: npt.NDArray[np.float64]  # float64[n], samples each instruction causes, of the kinds that memory causes
 
 
-def read_accesses(facts: KernelFacts) -> AccessColumns:
+def read_accesses(subject: Subject) -> AccessColumns:
     """The memory accesses of a kernel."""
-    executions = facts.read_executions()
-    width_bytes = facts.rows.spread_by_mnemonic(count_access_bytes, unknown=0)
+    executions = subject.read_executions()
+    width_bytes = subject.rows.spread_by_mnemonic(count_access_bytes, unknown=0)
     moves = width_bytes > 0
-    threads = facts.read_counter("thread_executions_true")
+    threads = subject.read_counter("thread_executions_true")
     return AccessColumns(
-        global_transfers=_read_transfers(facts, "sectors", "global_sectors", executions),
-        shared_transfers=_read_transfers(facts, "wavefronts", "shared_wavefronts", executions),
-        local_sectors=facts.read_counter("local_sectors"),
+        global_transfers=_read_transfers(subject, "sectors", "global_sectors", executions),
+        shared_transfers=_read_transfers(subject, "wavefronts", "shared_wavefronts", executions),
+        local_sectors=subject.read_counter("local_sectors"),
         threads=threads if threads is None else np.where(moves, threads, 0),
         executions=executions,
         width_bytes=width_bytes,
-        is_global=mark_accesses(facts.rows, GLOBAL_SPACES, MOVES),
-        is_shared=mark_accesses(facts.rows, (MemorySpace.SHARED,), MOVES),
-        is_local=mark_accesses(facts.rows, (MemorySpace.LOCAL,), MOVES),
-        is_store=facts.rows.mark_by_opcode(lambda opcode: opcode.access is Access.STORE),
-        is_atomic=facts.rows.mark_by_opcode(lambda opcode: opcode.access in (Access.ATOMIC, Access.REDUCTION)),
-        waits=np.where(moves, count_waits(facts, _WAITS), 0.0),
+        is_global=mark_accesses(subject.rows, GLOBAL_SPACES, MOVES),
+        is_shared=mark_accesses(subject.rows, (MemorySpace.SHARED,), MOVES),
+        is_local=mark_accesses(subject.rows, (MemorySpace.LOCAL,), MOVES),
+        is_store=subject.rows.mark_by_opcode(lambda opcode: opcode.access is Access.STORE),
+        is_atomic=subject.rows.mark_by_opcode(lambda opcode: opcode.access in (Access.ATOMIC, Access.REDUCTION)),
+        waits=np.where(moves, count_waits(subject, _WAITS), 0.0),
     )
 
 
-def _read_transfers(facts: KernelFacts, unit: str, name: str, executions: Counts | None) -> Transfers | None:
-    actual, ideal = facts.read_counter(name), facts.read_counter(f"{name}_ideal")
+def _read_transfers(subject: Subject, unit: str, name: str, executions: Counts | None) -> Transfers | None:
+    actual, ideal = subject.read_counter(name), subject.read_counter(f"{name}_ideal")
     if actual is None or ideal is None:
         return None
     requests = None if executions is None else np.where(actual > 0, executions, 0)

@@ -5,11 +5,11 @@ from functools import cache
 from typing import TypeVar
 
 import gpa_lsp.diagnosis.analyses.questions as catalogue
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
 from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
 from gpa_lsp.diagnosis.analyses.questions import Analysis
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.catalogue import load_catalogue
 from gpa_lsp.foundation.errors import Problem
 
@@ -23,28 +23,28 @@ def list_analyses() -> Mapping[str, Analysis]:
     return dict(sorted(found.items(), key=lambda item: (item[1].order, item[0])))
 
 
-def analyse_kernel(facts: KernelFacts) -> KernelAnalyses:
+def analyse_kernel(subject: Subject) -> KernelAnalyses:
     """The answers of all analyses: one per analysis; one that fails becomes a problem, and the others go on."""
     problems: list[Problem] = []
     answers = [
         answer
         for analysis in list_analyses().values()
-        if (answer := _guard(f"the analysis {analysis.name}", analysis.ask, facts, problems))
+        if (answer := _guard(f"the analysis {analysis.name}", analysis.ask, subject, problems))
     ]
-    return KernelAnalyses(roofline=facts.roofline, answers=tuple(answers), problems=tuple(problems))
+    return KernelAnalyses(roofline=subject.roofline, answers=tuple(answers), problems=tuple(problems))
 
 
-def judge_kernel(facts: KernelFacts) -> tuple[Limiter | None, tuple[Problem, ...]]:
+def judge_kernel(subject: Subject) -> tuple[Limiter | None, tuple[Problem, ...]]:
     """What limits a kernel; None, and a problem, where the search for it failed."""
     problems: list[Problem] = []
-    limiter = _guard("the search for the limiter", find_limiter, facts, problems)
+    limiter = _guard("the search for the limiter", find_limiter, subject, problems)
     return limiter, tuple(problems)
 
 
-def _guard(what: str, ask: Callable[[KernelFacts], Found], facts: KernelFacts, problems: list[Problem]) -> Found | None:
+def _guard(what: str, ask: Callable[[Subject], Found], subject: Subject, problems: list[Problem]) -> Found | None:
     try:
-        return ask(facts)
+        return ask(subject)
     except Exception as error:  # a broken analysis must not cost the others; tests raise it again
-        kernel = facts.kernel
+        kernel = subject.kernel
         problems.append(Problem.from_fault(what, error, path=kernel.profile_path, kernel=kernel.mangled_name))
         return None

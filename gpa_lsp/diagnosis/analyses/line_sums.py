@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS, LineMark
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.locations import Frame, InlineChain, shorten_paths
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.foundation.ownership import choose_frame
@@ -86,28 +86,28 @@ class LineIndex(ColumnRecord, frozen=True, kw_only=True):
         return heaviest
 
 
-def index_lines(facts: KernelFacts, choice: FrameChoice = FrameChoice.INNERMOST) -> LineIndex:
+def index_lines(subject: Subject, choice: FrameChoice = FrameChoice.INNERMOST) -> LineIndex:
     """The places of a kernel's instructions.
 
     A row whose line the compiler left out (no chain, or line 0) belongs to its function.
     """
-    return facts.once(_index_innermost if choice is FrameChoice.INNERMOST else _index_outermost)
+    return subject.once(_index_innermost if choice is FrameChoice.INNERMOST else _index_outermost)
 
 
-def _index_innermost(facts: KernelFacts) -> LineIndex:
-    return _index(facts, choose_frame)
+def _index_innermost(subject: Subject) -> LineIndex:
+    return _index(subject, choose_frame)
 
 
-def _index_outermost(facts: KernelFacts) -> LineIndex:
-    return _index(facts, lambda chain: chain[-1])
+def _index_outermost(subject: Subject) -> LineIndex:
+    return _index(subject, lambda chain: chain[-1])
 
 
-def _index(facts: KernelFacts, choose: Callable[[InlineChain], Frame]) -> LineIndex:
+def _index(subject: Subject, choose: Callable[[InlineChain], Frame]) -> LineIndex:
     """The places of one frame of each chain."""
     numbers: dict[tuple[str | None, int | str], int] = {}
     functions: list[str] = []
     parts: list[npt.NDArray[np.int32]] = []
-    for function in facts.kernel.functions:
+    for function in subject.kernel.functions:
         chains = () if function.lines is None else function.lines.chains
         nowhere = (None, function.name)
         used = np.zeros(len(chains) + 1, dtype=np.bool_)  # the last entry is that of chain -1: no line
@@ -139,7 +139,7 @@ def rank_lines(sums: npt.NDArray[np.float64], most: int = MOST_MARKS) -> list[in
 
 
 def mark_lines(
-    facts: KernelFacts,
+    subject: Subject,
     index: LineIndex,
     column: Column,
     *,
@@ -159,7 +159,7 @@ def mark_lines(
     marks = []
     for line in rank_lines(sums, min(most, MOST_MARKS)):
         row, place = int(heaviest[line]), index.places[line]
-        function = facts.rows.function_of(row)
+        function = subject.rows.function_of(row)
         marks.append(
             LineMark(
                 measure=measure,
@@ -170,7 +170,7 @@ def mark_lines(
                 file=place.file,
                 line=place.line,
                 function=function.name,
-                pc_offset=int(function.pc_offsets[facts.rows.index_of(row)]),
+                pc_offset=int(function.pc_offsets[subject.rows.index_of(row)]),
             )
         )
     return tuple(marks)
@@ -184,16 +184,16 @@ class InlinedRows(ColumnRecord, frozen=True, kw_only=True):
     is_inlined: npt.NDArray[np.bool_]  # bool[n], the two are in different files
 
 
-def find_inlined(facts: KernelFacts, inner: LineIndex) -> InlinedRows:
+def find_inlined(subject: Subject, inner: LineIndex) -> InlinedRows:
     """The inlined instructions of a kernel whose innermost lines are known."""
-    outer = index_lines(facts, FrameChoice.OUTERMOST)
+    outer = index_lines(subject, FrameChoice.OUTERMOST)
     files = {place.file: number for number, place in enumerate((*inner.places, *outer.places))}
     of_inner, of_outer = (np.array([files[place.file] for place in index.places]) for index in (inner, outer))
     return InlinedRows(inner=inner, outer=outer, is_inlined=of_inner[inner.line_of] != of_outer[outer.line_of])
 
 
 def mark_with_callers(
-    facts: KernelFacts,
+    subject: Subject,
     rows: InlinedRows,
     column: Column,
     *,
@@ -210,14 +210,14 @@ def mark_with_callers(
         most: marks of each kind at most.
     """
     inner, outer, quantity = rows.inner, rows.outer, Quantity.COUNT
-    marks = mark_lines(facts, inner, column, measure=measure, quantity=quantity, describe=describe, most=most)
+    marks = mark_lines(subject, inner, column, measure=measure, quantity=quantity, describe=describe, most=most)
     part = np.where(rows.is_inlined, column, 0)
     total, partial = float(np.sum(column)), float(np.sum(part))
     if partial == 0:
         return marks
     heaviest = outer.find_heaviest(part)
     callers = mark_lines(
-        facts,
+        subject,
         outer,
         part,
         measure=f"{measure}, in inlined code",
@@ -228,7 +228,7 @@ def mark_with_callers(
     return (*marks, *(replace(one, share_ratio=(one.share_ratio or 0.0) * partial / total) for one in callers))
 
 
-def count_waits(facts: KernelFacts, categories: tuple[int, ...] | None = None) -> npt.NDArray[np.float64]:
+def count_waits(subject: Subject, categories: tuple[int, ...] | None = None) -> npt.NDArray[np.float64]:
     """Samples each instruction causes.
 
     Args:
@@ -238,11 +238,11 @@ def count_waits(facts: KernelFacts, categories: tuple[int, ...] | None = None) -
         float64[n], samples of the instructions stalled on it, its own at itself included. Without a blame, the samples taken at the
         instruction itself, whatever their reason.
     """
-    if facts.blame is None:
-        own: npt.NDArray[np.float64] = facts.rows.all_samples.sum(axis=1).astype(np.float64)
+    if subject.blame is None:
+        own: npt.NDArray[np.float64] = subject.rows.all_samples.sum(axis=1).astype(np.float64)
         return own
-    edges = facts.blame.edges
+    edges = subject.edges
     chosen = np.ones(len(edges), dtype=np.bool_) if categories is None else np.isin(edges.category, categories)
-    rows = len(facts.rows)
+    rows = len(subject.rows)
     waits = np.bincount(edges.def_row[chosen], weights=edges.all_samples[chosen], minlength=rows)
     return waits.astype(np.float64)

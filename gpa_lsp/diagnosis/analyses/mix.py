@@ -4,18 +4,16 @@ from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import tomli
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Opcode, Pipe, describe_mnemonic
 from gpa_lsp.code.binary.sass import split_operands
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
-from gpa_lsp.foundation.prose import Sentence, say
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.gpu.arch.hazards import find_longest_entry
 from gpa_lsp.gpu.arch.model import Architecture
 
@@ -93,15 +91,15 @@ def classify_mnemonic(mnemonic: str) -> WorkClass:
     return named if named is not None else _classify_opcode(describe_mnemonic(mnemonic))
 
 
-def classify_rows(facts: KernelFacts) -> npt.NDArray[np.int64]:
+def classify_rows(subject: Subject) -> npt.NDArray[np.int64]:
     """int64[n], the number in :data:`CLASSES` of each instruction; -1 where nothing is disassembled.
 
     Arithmetic that reads no register but perhaps its guard loads a constant, and counts as a move.
     """
     number_of = {one: number for number, one in enumerate(CLASSES)}
-    column = facts.rows.spread_by_mnemonic(lambda name: number_of[classify_mnemonic(name)])
+    column = subject.rows.spread_by_mnemonic(lambda name: number_of[classify_mnemonic(name)])
     loads_constant = [number_of[one] for one in _OF_CONSTANTS]
-    reads = np.diff(facts.rows.reads.starts) - (facts.rows.guard >= 0)
+    reads = np.diff(subject.rows.reads.starts) - (subject.rows.guard >= 0)
     column[(reads == 0) & np.isin(column, loads_constant)] = number_of[WorkClass.MOVE]
     return column
 
@@ -148,9 +146,9 @@ class PipeFacts(Struct, frozen=True, kw_only=True):
     says: str  # what it executes
     counters: tuple[str, ...]  # metrics with its use in percent, best first
     rates: Mapping[str, float]  # architecture → warp instructions per cycle and SM
-    throughput: str  # the figure of the architecture's table that holds the rate instead, per sub-partition; empty where ``rates`` do
+    throughput: str = ""  # the figure of the architecture's table that holds the rate instead, per sub-partition; empty where ``rates`` do
     assumed: tuple[str, ...]  # architectures whose rate was not measured
-    remedy: Sentence  # what helps when it is busy
+    remedy: str  # what helps when it is busy
 
     def find_rate(self, architecture: Architecture) -> float | None:
         """Warp instructions per cycle and SM; None when unknown."""
@@ -158,6 +156,14 @@ class PipeFacts(Struct, frozen=True, kw_only=True):
             return self.rates.get(architecture.name)
         figure = getattr(architecture.throughput, self.throughput).value
         return None if figure is None else float(figure) * architecture.sm.sub_partitions_per_sm.value
+
+
+class _OpcodePipe(Struct, frozen=True, kw_only=True):
+    """Opcodes that a pipe executes."""
+
+    pipe: str
+    of: tuple[str, ...]  # opcodes with their leading modifiers
+    architectures: tuple[str, ...] = ()  # on these alone; empty for all
 
 
 class PipeUse(Struct, frozen=True, kw_only=True):
@@ -177,22 +183,22 @@ class PipeUse(Struct, frozen=True, kw_only=True):
         return self.counted_ratio if self.counted_ratio is not None else self.computed_ratio
 
 
+class _PipeTable(Struct, frozen=True, kw_only=True):
+    """``pipes.toml``."""
+
+    pipes: tuple[PipeFacts, ...]
+    opcodes: tuple[_OpcodePipe, ...]
+    special_registers: dict[str, tuple[str, ...]]  # pipe → registers that S2R reads through it
+
+
 @cache
+def _read_table() -> _PipeTable:
+    return convert(tomli.loads(Path(__file__).with_name("pipes.toml").read_text(encoding="utf-8")), _PipeTable)
+
+
 def list_pipes() -> tuple[PipeFacts, ...]:
     """All pipes, in the order of their numbers in a column."""
-    return tuple(
-        PipeFacts(
-            name=name,
-            title=entry["title"],
-            says=entry["says"],
-            counters=tuple(entry["counters"]),
-            rates={key: float(rate) for key, rate in entry["rates"].items()},
-            throughput=entry.get("throughput", ""),
-            assumed=tuple(entry["assumed"]),
-            remedy=say(entry["remedy"]),
-        )
-        for name, entry in _read_table()["pipes"].items()
-    )
+    return _read_table().pipes
 
 
 def find_pipe(mnemonic: str, architecture: str) -> str:
@@ -208,38 +214,38 @@ def find_pipe(mnemonic: str, architecture: str) -> str:
     return "none" if pipe is None else _NAMES.get(pipe, pipe.value)
 
 
-def assign_pipes(facts: KernelFacts, architecture: str) -> npt.NDArray[np.int64]:
+def assign_pipes(subject: Subject, architecture: str) -> npt.NDArray[np.int64]:
     """int64[n], the number in :func:`list_pipes` of each instruction; -1 where nothing is disassembled."""
     number_of = {pipe.name: number for number, pipe in enumerate(list_pipes())}
-    column = facts.rows.spread_by_mnemonic(lambda name: number_of[find_pipe(name, architecture)])
+    column = subject.rows.spread_by_mnemonic(lambda name: number_of[find_pipe(name, architecture)])
     other_pipes = {
         register: number_of[name]
-        for name, registers in _read_table()["special_registers"].items()
+        for name, registers in _read_table().special_registers.items()
         for register in registers
     }
-    for row in np.flatnonzero(facts.rows.spread_by_mnemonic(_SPECIAL.__eq__, unknown=0)).tolist():
-        register = split_operands(facts.rows.texts[row].rpartition(f"{_SPECIAL} ")[2])[-1]
+    for row in np.flatnonzero(subject.rows.spread_by_mnemonic(_SPECIAL.__eq__, unknown=0)).tolist():
+        register = split_operands(subject.rows.texts[row].rpartition(f"{_SPECIAL} ")[2])[-1]
         column[row] = other_pipes.get(register, column[row])
     return column
 
 
-def measure_pipes(facts: KernelFacts, executions: npt.NDArray[np.int64] | None) -> tuple[PipeUse, ...]:
+def measure_pipes(subject: Subject, executions: npt.NDArray[np.int64] | None) -> tuple[PipeUse, ...]:
     """Every pipe that executed something or has a counter that says so, busiest first.
 
     Args:
         executions: int64[n], warp-level; None when not collected.
     """
-    architecture = facts.architecture
+    architecture = subject.architecture
     counts: npt.NDArray[np.int64] | None = None
     if architecture is not None and executions is not None:
-        pipes = assign_pipes(facts, architecture.name)
+        pipes = assign_pipes(subject, architecture.name)
         known = pipes >= 0
         counts = np.bincount(pipes[known], weights=executions[known], minlength=len(list_pipes())).astype(np.int64)
-    cycles = count_active_cycles(facts)
+    cycles = count_active_cycles(subject)
     uses = []
     for number, pipe in enumerate(list_pipes()):
         instructions = None if counts is None or not _executes(pipe) else int(counts[number])
-        percent = facts.metric(*pipe.counters)
+        percent = subject.metric(*pipe.counters)
         rate = None if architecture is None else pipe.find_rate(architecture)
         computed = instructions / (rate * cycles) if instructions is not None and rate and cycles else None
         use = PipeUse(
@@ -253,12 +259,12 @@ def measure_pipes(facts: KernelFacts, executions: npt.NDArray[np.int64] | None) 
     return tuple(sorted(uses, key=lambda use: -(use.use_ratio or 0.0)))
 
 
-def count_active_cycles(facts: KernelFacts) -> float | None:
+def count_active_cycles(subject: Subject) -> float | None:
     """Cycles in which SMs had work, over all SMs and launches; None when a launch does not tell, or aggregates stand beside other launches."""
-    if facts.kernel.has_mixed_launches:
+    if subject.kernel.has_mixed_launches:
         return None
-    sm_count = facts.kernel.device.sm_count
-    launches = [launch for launch in facts.kernel.launches if launch.failure is None]
+    sm_count = subject.kernel.device.sm_count
+    launches = [launch for launch in subject.kernel.launches if launch.failure is None]
     cycles = [launch.read_number("sm__cycles_active.avg") for launch in launches]
     if sm_count is None or not cycles or None in cycles:
         return None
@@ -274,13 +280,8 @@ def _executes(pipe: PipeFacts) -> bool:
 def _read_opcodes(architecture: str) -> Mapping[str, str]:
     """Entry → pipe, on one architecture."""
     return {
-        entry: group["pipe"]
-        for group in _read_table()["opcodes"]
-        if architecture in group.get("architectures", (architecture,))
-        for entry in group["of"]
+        entry: group.pipe
+        for group in _read_table().opcodes
+        if not group.architectures or architecture in group.architectures
+        for entry in group.of
     }
-
-
-@cache
-def _read_table() -> dict[str, Any]:
-    return tomli.loads(Path(__file__).with_name("pipes.toml").read_text(encoding="utf-8"))

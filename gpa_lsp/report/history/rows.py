@@ -12,7 +12,8 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from gpa_lsp.foundation.figures import Spread
-from gpa_lsp.report.changes import LaunchConfiguration, LaunchTimes, ReasonCount
+from gpa_lsp.profile.launch_configuration import LaunchConfiguration
+from gpa_lsp.report.changes import LaunchTimes, ReasonCount
 from gpa_lsp.report.history.model import (
     Commit,
     KernelKey,

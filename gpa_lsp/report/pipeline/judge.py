@@ -16,12 +16,10 @@ from gpa_lsp.diagnosis.advice.find_statics import find_access_findings
 from gpa_lsp.diagnosis.advice.launch_contexts import combine_advice
 from gpa_lsp.diagnosis.advice.model import KernelAdvice
 from gpa_lsp.diagnosis.analyses.analyse_kernel import analyse_kernel, judge_kernel
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
-from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
 from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
+from gpa_lsp.diagnosis.analyses.subject import SourceReader, Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
-from gpa_lsp.diagnosis.blame.model import KernelBlame
 from gpa_lsp.foundation.errors import Problem, ToolError
 from gpa_lsp.gpu.device.roofs_file import KeptRoofs
 from gpa_lsp.kernel.join import disassemble_ahead, join_profile
@@ -362,87 +360,60 @@ def _judge_kernel(
 ) -> AnalysedKernel:
     """Without samples there is nothing to attribute, but questions and counters all the same; without a launch no advice either."""
     assert way.blamer is not None
-    moved = _blame(kernel, way)
-    blame = moved if kernel.total_samples else None
     read_source = sources.reader_for(kernel)
-    parts = [_Context(one, way, read_source, roofs, problems) for one in kernel.contexts]
-    facts = KernelFacts(kernel, blame, _place(kernel, roofs), parts[0].facts if parts else None)
-    analyses = analyse_kernel(facts) if way.answers else None
-    limiter, doubts = judge_kernel(facts)
+    contexts = [_look_at_kernel(one, way, roofs, read_source) for one in kernel.contexts]
+    subject = _look_at_kernel(kernel, way, roofs, read_source, contexts[0] if contexts else None)
+    analyses = analyse_kernel(subject) if way.answers else None
+    limiter, doubts = judge_kernel(subject)
     problems.extend((*(analyses.problems if analyses is not None else ()), *doubts))
     found, failed = ((), ()) if kernel.library else find_access_findings(kernel, read_source)
     problems.extend(failed)
-    if moved is None:
+    if subject.blame is None:
         return AnalysedKernel(kernel=kernel, analyses=analyses, limiter=limiter, code_findings=found)
-    problems.extend(moved.problems)
-    contexts = tuple(part.advise() for part in parts)
+    problems.extend(subject.blame.problems)
+    judged = tuple(_judge_context(one, problems) for one in contexts)
     return AnalysedKernel(
         kernel=kernel,
-        blame=blame,
-        advice=_advise(facts, moved, contexts, read_source, problems),
+        blame=subject.blame if kernel.total_samples else None,
+        advice=_advise(subject, judged, problems),
         analyses=analyses,
         limiter=limiter,
         code_findings=found,
-        contexts=contexts,
+        contexts=judged,
     )
 
 
-def _blame(kernel: Kernel, way: Way) -> KernelBlame | None:
+def _look_at_kernel(
+    kernel: Kernel,
+    way: Way,
+    roofs: KeptRoofs | None,
+    read_source: SourceReader | None,
+    main: Subject | None = None,
+) -> Subject:
+    """A kernel with its blame and its place under the roofs."""
     assert way.blamer is not None
-    return blame_kernel(kernel, way.blamer) if kernel.total_samples or kernel.longest_launch is not None else None
+    is_launched = kernel.total_samples or kernel.longest_launch is not None
+    blame = blame_kernel(kernel, way.blamer) if is_launched else None
+    return Subject(kernel, blame, _place(kernel, roofs), main, read_source)
 
 
-def _advise(
-    facts: KernelFacts,
-    moved: KernelBlame,
-    contexts: Sequence[AnalysedKernel],
-    read_source: Callable[[str], str | None],
-    problems: list[Problem],
-) -> KernelAdvice:
+def _advise(subject: Subject, contexts: Sequence[AnalysedKernel], problems: list[Problem]) -> KernelAdvice:
     """The advice on a kernel; where its launches are of several contexts, that on them together."""
-    kernel = facts.kernel
     if not contexts:
-        advice, met = advise_kernel(kernel, moved, read_source, facts.roofline, facts)
+        advice, met = advise_kernel(subject)
         problems.extend(met)
         return advice
-    ratios = [ratio for _, ratio in group_contexts(kernel.launches)]
+    ratios = [ratio for _, ratio in group_contexts(subject.kernel.launches)]
     parts = [(ratio, one.advice) for ratio, one in zip(ratios, contexts, strict=False) if one.advice is not None]
-    dropped = sum(launch.sampling.dropped_samples or 0 for launch in kernel.launches)
-    return combine_advice(parts, find_limiter(facts), kernel.total_samples, dropped)
+    return combine_advice(parts, subject)
 
 
-class _Context:
-    """A launch context of a kernel, judged by itself.
-
-    Args:
-        kernel: of its launches alone.
-        way: how.
-        read_source: gives the texts it was compiled from.
-        roofs: finds measured roofs.
-        problems: what goes wrong is added here.
-    """
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        way: Way,
-        read_source: Callable[[str], str | None],
-        roofs: KeptRoofs | None,
-        problems: list[Problem],
-    ) -> None:
-        self._moved = _blame(kernel, way)
-        self._read_source, self._problems = read_source, problems
-        blame = self._moved if kernel.total_samples else None
-        self.facts = KernelFacts(kernel, blame, _place(kernel, roofs))
-
-    def advise(self) -> AnalysedKernel:
-        """What limits it, and what to do."""
-        kernel, moved = self.facts.kernel, self._moved
-        limiter, doubts = judge_kernel(self.facts)
-        assert moved is not None  # a context has launches
-        advice, met = advise_kernel(kernel, moved, self._read_source, self.facts.roofline, self.facts)
-        self._problems.extend(one for one in (*doubts, *met) if one not in self._problems)
-        return AnalysedKernel(kernel=kernel, limiter=limiter, advice=advice)
+def _judge_context(subject: Subject, problems: list[Problem]) -> AnalysedKernel:
+    """A launch context of a kernel, judged by itself: what limits it, and what to do."""
+    limiter, doubts = judge_kernel(subject)
+    advice, met = advise_kernel(subject)
+    problems.extend(one for one in (*doubts, *met) if one not in problems)
+    return AnalysedKernel(kernel=subject.kernel, limiter=limiter, advice=advice)
 
 
 def _complete(
@@ -450,8 +421,8 @@ def _complete(
 ) -> KernelReport:
     """A kernel that was judged before, with the answers that nobody asked for then."""
     main = kernel.contexts[0] if kernel.contexts else None
-    first = None if main is None else KernelFacts(main, _blame(main, way), _place(main, roofs))
-    analyses = analyse_kernel(KernelFacts(kernel, known.blame, _place(kernel, roofs), first))
+    first = None if main is None else _look_at_kernel(main, way, roofs, None)
+    analyses = analyse_kernel(Subject(kernel, known.blame, _place(kernel, roofs), first))
     problems.extend(analyses.problems)
     return replace(known, analyses=analyses)
 

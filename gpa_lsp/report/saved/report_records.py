@@ -17,8 +17,9 @@ from gpa_lsp.foundation.locations import Frame
 from gpa_lsp.foundation.prose import Part, Sentence
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.scopes import Scope
+from gpa_lsp.profile.launch_configuration import LaunchConfiguration
 from gpa_lsp.profile.model import Aggregate, PlaceSamples, Sampling
-from gpa_lsp.report.changes import LaunchConfiguration, ReasonCount, ReasonCounts
+from gpa_lsp.report.changes import ReasonCount, ReasonCounts
 from gpa_lsp.report.model import (
     CodeFinding,
     DeviceReport,

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.diagnosis.analyses.decomposition.load_waits import UseWaits, measure_load_waits, measure_sample_scale
-from gpa_lsp.diagnosis.analyses.decomposition.memory_view import OPERANDS, QUEUEING, split_latency, view_memory
-from gpa_lsp.diagnosis.analyses.decomposition.unit_use import MEMORY_UNITS, list_unit_use
-from gpa_lsp.diagnosis.analyses.decomposition.unloaded_latency import (
+from gpa_lsp.diagnosis.analyses.decomposition.memory_view import (
+    OPERANDS,
+    QUEUEING,
     L2Traffic,
     average_l1_hits,
     count_lines_per_request,
@@ -17,7 +17,10 @@ from gpa_lsp.diagnosis.analyses.decomposition.unloaded_latency import (
     list_load_traffic,
     reach_level,
     read_l2_traffic,
+    split_latency,
+    view_memory,
 )
+from gpa_lsp.diagnosis.analyses.decomposition.unit_use import MEMORY_UNITS, list_unit_use
 from gpa_lsp.diagnosis.analyses.questions.memory_latency import answer as answer_memory_latency
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.kernel.dataflow.instruction_kinds import InstructionKind
@@ -231,7 +234,7 @@ def test_units_by_active_cycles_where_elapsed_ones_were_not_collected():
             "lts__d_sectors.avg.pct_of_peak_sustained_active": 40.0,
         },
     )
-    used = [(use.unit.name, use.ratio) for use in list_unit_use(facts, MEMORY_UNITS)]
+    used = [(use.name, use.ratio) for use in list_unit_use(facts, MEMORY_UNITS)]
     assert used == [("data banks", 0.4), ("sectors", 0.3)]
 
 

@@ -10,9 +10,9 @@ from gpa_lsp.diagnosis.analyses.decomposition.load_waits import measure_sample_s
 from gpa_lsp.diagnosis.analyses.decomposition.memory_view import view_memory
 from gpa_lsp.diagnosis.analyses.decomposition.stall_split import split_reason
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import read_warp_time
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.questions import memory_latency, stall_sources, top_down
 from gpa_lsp.diagnosis.analyses.questions.top_down import build_issue_tree
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.read import read_profile
@@ -26,10 +26,10 @@ pytestmark = pytest.mark.corpus
 
 
 @cache
-def read_facts(name: str) -> tuple[KernelFacts, ...]:
+def read_facts(name: str) -> tuple[Subject, ...]:
     assert CORPUS is not None
     kernels, _ = join_profile(read_profile(CORPUS / "ncu" / name))
-    return tuple(KernelFacts(kernel, blame_kernel(kernel), None) for kernel in kernels)
+    return tuple(Subject(kernel, blame_kernel(kernel), None) for kernel in kernels)
 
 
 @pytest.mark.parametrize("name", REPORTS)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from gpa_lsp.diagnosis.analyses.decomposition.instruction_rows import view_rows
 from gpa_lsp.diagnosis.analyses.decomposition.memory_view import LEG_REMEDIES, LEVEL_REMEDIES, view_memory
 from gpa_lsp.diagnosis.analyses.decomposition.reason_notes import (
     STORE_AND_GO_ON,
@@ -11,7 +10,13 @@ from gpa_lsp.diagnosis.analyses.decomposition.reason_notes import (
     note_reason,
 )
 from gpa_lsp.diagnosis.analyses.decomposition.stall_split import split_reason
-from gpa_lsp.diagnosis.analyses.decomposition.unit_use import MEMORY_UNITS, PIPE_UNITS, QUEUE_UNITS, list_queue_use
+from gpa_lsp.diagnosis.analyses.decomposition.unit_use import (
+    MEMORY_UNITS,
+    PIPE_UNITS,
+    QUEUE_UNITS,
+    list_queue_use,
+    name_use,
+)
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import WARP_STATES, SourceRule, find_by_counter, find_warp_state
 from gpa_lsp.diagnosis.analyses.questions import stall_sources
 from gpa_lsp.gpu.arch.hazards import ProducerGroup
@@ -24,7 +29,7 @@ from tests.binary.opcode_table import TABLE
 
 def note(text, reason, metrics=None, **options):
     facts = write_facts(text, metrics, **options)
-    return note_reason(facts, split_reason(facts, reason), view_rows(facts).kinds)
+    return note_reason(facts, split_reason(facts, reason))
 
 
 def test_the_cycles_the_compiler_encoded():
@@ -76,7 +81,7 @@ def test_a_queue_by_kind():
         LDS.128 R4, [R9]        # - | mio_throttle=5 | x=0
     """
     facts = write_facts(text, {"sm__cycles_active.avg": 1000.0})
-    loads, special = list_queue_use(facts, view_rows(facts).kinds, "mio_throttle")
+    loads, special = list_queue_use(facts, "mio_throttle")
     assert (loads.kind, loads.executions, loads.share_ratio, loads.per_cycle) == (
         InstructionKind.SHARED_LOAD,
         3000,
@@ -85,7 +90,7 @@ def test_a_queue_by_kind():
     )
     assert (loads.passes, loads.least_passes, loads.thread_bytes) == (3.0, 1.0, 4.0)
     assert (special.kind, special.passes, special.thread_bytes) == (InstructionKind.SPECIAL_FUNCTION, None, None)
-    assert list_queue_use(facts, view_rows(facts).kinds, "wait") == ()
+    assert list_queue_use(facts, "wait") == ()
 
 
 def test_conflicts_by_aggregates_where_instructions_were_not_counted():
@@ -94,8 +99,8 @@ def test_conflicts_by_aggregates_where_instructions_were_not_counted():
         "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum": 120.0,
     }
     shared, other = (write_facts(text, metrics) for text in ("    LDS R4, [R9]", "    MOV R4, R9"))
-    assert measure_bank_conflicts(shared, view_rows(shared).kinds) == 0.25
-    assert measure_bank_conflicts(other, view_rows(other).kinds) is None
+    assert measure_bank_conflicts(shared) == 0.25
+    assert measure_bank_conflicts(other) is None
 
 
 def test_how_long_a_barrier_stalls():
@@ -181,8 +186,8 @@ def test_kinds_of_a_few(mnemonic, kind):
 
 
 def test_every_level_of_a_unit_and_every_leg_has_a_remedy():
-    assert {unit.level for unit in MEMORY_UNITS} == LEVEL_REMEDIES.keys()
-    metrics = [unit.metric for unit in (*MEMORY_UNITS, *PIPE_UNITS, *QUEUE_UNITS)]
+    assert {level for level, _, _ in MEMORY_UNITS} == LEVEL_REMEDIES.keys()
+    metrics = [name_use(unit) for unit in (*MEMORY_UNITS, *PIPE_UNITS, *QUEUE_UNITS)]
     assert all(metric.endswith(".avg.pct_of_peak_sustained_elapsed") for metric in metrics)
     facts = write_facts(LOADS, {**COUNTERS, "lts__t_sectors_srcunit_ltcfabric.sum": 10.0}, compute_capability=(8, 0))
     split = view_memory(facts).split

@@ -10,7 +10,7 @@ from gpa_lsp.diagnosis.analyses.decomposition.memory_view import (
     NOT_BUSY_REMEDY,
 )
 from gpa_lsp.diagnosis.analyses.decomposition.reason_notes import ACCESS_DENSER, REMOVE_CONFLICTS, SOURCE_REMEDIES
-from gpa_lsp.diagnosis.analyses.decomposition.unit_use import MEMORY_UNITS
+from gpa_lsp.diagnosis.analyses.decomposition.unit_use import MEMORY_UNITS, name_use
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import WARP_STATES
 from gpa_lsp.diagnosis.analyses.questions import memory_latency, stall_sources, top_down
 from gpa_lsp.kernel.dataflow.instruction_kinds import InstructionKind
@@ -193,13 +193,13 @@ def test_operands_get_their_words():
     assert LEG_REMEDIES["operands not yet read"] in list_remedies(memory_latency.answer(both))
 
 
-@pytest.mark.parametrize("unit", MEMORY_UNITS, ids=lambda unit: f"{unit.level} {unit.name}")
+@pytest.mark.parametrize("unit", MEMORY_UNITS, ids=lambda unit: f"{unit[0]} {unit[1]}")
 def test_queueing_is_set_down_to_the_busiest_unit(unit):
-    busy = write_loads(samples=90000, hit=1.0, metrics=[(unit.metric, 90.0)])
+    busy = write_loads(samples=90000, hit=1.0, metrics=[(name_use(unit), 90.0)])
     answer = memory_latency.answer(busy)
-    assert LEVEL_REMEDIES[unit.level] in list_remedies(answer)
-    assert f"at {unit.level} ({unit.name}, 90 % of its peak)" in answer.summary
-    idle = write_loads(samples=90000, hit=1.0, metrics=[(unit.metric, 20.0)])
+    assert LEVEL_REMEDIES[unit[0]] in list_remedies(answer)
+    assert f"at {unit[0]} ({unit[1]}, 90 % of its peak)" in answer.summary
+    idle = write_loads(samples=90000, hit=1.0, metrics=[(name_use(unit), 20.0)])
     assert NOT_BUSY_REMEDY in list_remedies(memory_latency.answer(idle))
 
 

@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.questions import memory_latency, stall_sources, top_down
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from tests.analyses.decomposition.test_reason_notes import COUNTERS, LOADS
 from tests.analyses.decomposition.written_facts import name_state, write_facts
 from tests.rows.written import write_kernel
@@ -43,7 +43,7 @@ def test_blame_instructions_executions_architecture_and_launches_may_be_missing(
         replace(kernel, launches=()),
     ]
     for one in without:
-        answer = question.answer(KernelFacts(one, None, None))
+        answer = question.answer(Subject(one))
         assert answer.is_known
         assert answer.summary
 
@@ -51,7 +51,7 @@ def test_blame_instructions_executions_architecture_and_launches_may_be_missing(
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.ANALYSIS.name)
 def test_code_without_a_profile_has_no_answer(question):
     kernel = replace(write_kernel("    MOV R0, R1"), launches=())
-    answer = question.answer(KernelFacts(kernel, None, None))
+    answer = question.answer(Subject(kernel))
     assert not answer.is_known
     assert answer.missing
 
@@ -59,7 +59,7 @@ def test_code_without_a_profile_has_no_answer(question):
 def test_missing_blame_and_missing_instructions_are_said():
     kernel = write_kernel(LOADS)
     bare = replace(kernel, functions=(replace(kernel.functions[0], instructions=None, graph=None),))
-    said = {one.what for one in stall_sources.answer(KernelFacts(bare, None, None)).missing}
+    said = {one.what for one in stall_sources.answer(Subject(bare)).missing}
     assert said == {"the instructions that cause the stalls", "which instructions stall"}
 
 

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.diagnosis.analyses.decomposition.instruction_rows import sum_by_place, view_rows
-from gpa_lsp.diagnosis.analyses.decomposition.stall_split import NO_CAUSE, split_reason
+from gpa_lsp.diagnosis.analyses.decomposition.stall_split import NO_CAUSE, split_reason, sum_by_place
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
 from tests.analyses.decomposition.written_facts import write_facts
 from tests.conftest import examples
@@ -137,6 +136,6 @@ def test_what_has_no_cause_says_so():
 
 def test_places_are_lines_and_instructions_without_one_are_alone():
     facts = write_facts("    MOV R1, R2  # k.cu:1\n    MOV R1, R2\n    MOV R1, R2  # k.cu:1\n    MOV R1, R2\n")
-    sums = sum_by_place(view_rows(facts), np.array([1.0, 2.0, 4.0, 3.0]))
-    assert (sums.weights.tolist(), sums.rows.tolist()) == ([5.0, 3.0, 2.0], [2, 3, 1])
-    assert len(sum_by_place(view_rows(facts), np.zeros(4)).rows) == 0
+    places = facts.rows.own_lines
+    assert sum_by_place(places, np.array([1.0, 2.0, 4.0, 3.0])) == [(2, 5.0), (3, 3.0), (1, 2.0)]
+    assert sum_by_place(places, np.zeros(4)) == []

@@ -3,17 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from tests.rows.written import write_kernel
 
 
 def write_facts(
     text: str, metrics: Mapping[str, float] | None = None, *, blamed: bool = True, **options: Any
-) -> KernelFacts:
+) -> Subject:
     """The facts of a kernel in the notation of :mod:`tests.rows.written`."""
     kernel = write_kernel(text, metrics=metrics, **options)
-    return KernelFacts(kernel, blame_kernel(kernel) if blamed else None, None)
+    return Subject(kernel, blame_kernel(kernel) if blamed else None, None)
 
 
 def name_state(state: str) -> str:

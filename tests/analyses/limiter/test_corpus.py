@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.read import read_profile
 from tests.conftest import find_corpus
@@ -30,7 +30,7 @@ def test_every_kernel_has_a_limiter_or_is_told_what_is_missing(name: str) -> Non
     assert CORPUS is not None
     kernels, _ = join_profile(read_profile(CORPUS / "ncu" / name), with_text=False)
     for kernel in kernels:
-        limiter = find_limiter(KernelFacts(kernel, None, None))
+        limiter = find_limiter(Subject(kernel))
         assert (limiter.kind is LimiterKind.UNKNOWN) == bool(limiter.missing)
         assert str(limiter.sentence).endswith(".")
         ratios = [limit.nearness for limit in limiter.limits]
@@ -42,5 +42,5 @@ def test_every_kernel_has_a_limiter_or_is_told_what_is_missing(name: str) -> Non
 def test_verdicts(report: str, kernel: str, kind: str, unit: str) -> None:
     assert CORPUS is not None
     kernels, _ = join_profile(read_profile(CORPUS / "pairs" / f"{report}.ncu-rep"), with_text=False)
-    limiter = find_limiter(KernelFacts(next(one for one in kernels if kernel in one.mangled_name), None, None))
+    limiter = find_limiter(Subject(next(one for one in kernels if kernel in one.mangled_name)))
     assert (limiter.kind.value, limiter.unit) == (kind, unit)

@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.limiter.find import METRICS, find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, Limiter, LimiterKind
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.kernel.model import Kernel
 from tests.rows.builders import make_cubin
 from tests.rows.written import write_kernel
@@ -39,7 +39,7 @@ def write(
 
 
 def judge(kernel: Kernel) -> Limiter:
-    return find_limiter(KernelFacts(kernel, None, None))
+    return find_limiter(Subject(kernel))
 
 
 def test_a_full_unit_is_the_limiter_whatever_the_stalls_say() -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.diagnosis.analyses.analyse_kernel import analyse_kernel
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import Kernel
@@ -49,7 +49,7 @@ WRITTEN = {
 def list_texts(kernel: Kernel) -> tuple[Limiter, list[str]]:
     """The limiter, and all that the other answers say of a kernel, without what they quote of it."""
     blame = blame_kernel(kernel) if kernel.total_samples else None
-    facts = KernelFacts(kernel, blame, place_kernel(kernel))
+    facts = Subject(kernel, blame, place_kernel(kernel))
     limiter = find_limiter(facts)
     found = analyse_kernel(facts)
     assert not found.problems

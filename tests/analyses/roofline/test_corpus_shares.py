@@ -15,7 +15,7 @@ from gpa_lsp.diagnosis.analyses.questions.speed_of_light import (
     read_breakdown,
     recompute,
 )
-from gpa_lsp.diagnosis.analyses.roofline.busy_units import MEMORY_THROUGHPUT, SM_THROUGHPUT
+from gpa_lsp.diagnosis.analyses.roofline.counts import MEMORY_THROUGHPUT, SM_THROUGHPUT
 from gpa_lsp.diagnosis.analyses.roofline.place import ISSUE, place_kernel
 from gpa_lsp.diagnosis.analyses.roofline_model import CLEARLY_NEARER, Roofline
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.questions import roofline as roofline_question
 from gpa_lsp.diagnosis.analyses.questions import speed_of_light
 from gpa_lsp.diagnosis.analyses.roofline.operations import COUNTED
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
 from gpa_lsp.diagnosis.analyses.roofline.work import RECIPES
 from gpa_lsp.diagnosis.analyses.roofline_model import MOST_LAUNCHES
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.gpu.device.model import (
     ClockDomain,
     EmpiricalBandwidth,
@@ -215,7 +215,7 @@ def list_numbers(thing: Any) -> Iterator[float]:
 def test_senseless_reports_are_placed_with_finite_numbers_or_not_at_all(launches):
     kernel = repeat(write(), *launches)
     placed = place_kernel(kernel)
-    facts = KernelFacts(kernel, None, placed)
+    facts = Subject(kernel, None, placed)
     answers = (roofline_question.ANALYSIS.answer(facts), speed_of_light.ANALYSIS.answer(facts))
     assert all(answer.summary for answer in answers)
     for number in list_numbers((placed, *answers)):

@@ -3,9 +3,9 @@
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Table
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.questions.roofline import ANALYSIS
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.kernel.model import Kernel
 from tests.rows.written import write_kernel
@@ -21,7 +21,7 @@ METRICS = {
 
 
 def ask(kernel: Kernel) -> Answer:
-    return ANALYSIS.answer(KernelFacts(kernel, None, place_kernel(kernel)))
+    return ANALYSIS.answer(Subject(kernel, None, place_kernel(kernel)))
 
 
 def write(bytes_read: float = 16e6, text: str = SASS, **metrics: float) -> Kernel:

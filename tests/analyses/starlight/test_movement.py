@@ -10,27 +10,25 @@ from msgspec.structs import replace
 from gpa_lsp.diagnosis.advice.advise import list_optimizers
 from gpa_lsp.diagnosis.advice.estimators import estimate_elimination
 from gpa_lsp.diagnosis.advice.model import LEAST_SPEEDUP as LEAST_OF_ADVICE
-from gpa_lsp.diagnosis.analyses.starlight.movement import (
-    LEAST_SPEEDUP,
-    Position,
-    estimate_line_speedup,
-    estimate_new_rate,
-    find_position,
-    measure_line_share,
-    move,
-    move_right,
-)
 from gpa_lsp.diagnosis.analyses.starlight.suggestions import (
+    LEAST_SPEEDUP,
     Bottleneck,
     Direction,
     Part,
+    Position,
     WaiterKind,
     classify_waiter,
+    estimate_line_speedup,
+    estimate_new_rate,
+    find_position,
     find_row,
     find_target,
     list_feeds,
     list_rows,
     list_suggestions,
+    measure_line_share,
+    move,
+    move_right,
 )
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.profile.stall_reasons import STALL_REASONS

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Weight
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.questions.starlight import LABEL, answer_starlight
 from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
 from gpa_lsp.diagnosis.analyses.starlight.decision import CHECKS, decide
 from gpa_lsp.diagnosis.analyses.starlight.suggestions import Bottleneck, LineSamples, count_lines
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
@@ -37,11 +37,11 @@ COMPUTE_BOUND = make_roofline(
 )
 
 
-def gather(kernel: Kernel, roofline: KernelRoofline | None = None) -> KernelFacts:
-    return KernelFacts(kernel, None, roofline)
+def gather(kernel: Kernel, roofline: KernelRoofline | None = None) -> Subject:
+    return Subject(kernel, None, roofline)
 
 
-def list_lines(facts: KernelFacts) -> list[LineSamples]:
+def list_lines(facts: Subject) -> list[LineSamples]:
     lines = count_lines(facts)
     return [lines.describe(number) for number in range(len(lines))]
 

@@ -63,13 +63,14 @@ def _analyse_written(path: Path, lines: Sequence[str], name: str) -> Any:
     from msgspec.structs import replace
 
     from gpa_lsp.diagnosis.advice.advise import advise_kernel
+    from gpa_lsp.diagnosis.analyses.subject import Subject
     from gpa_lsp.diagnosis.blame.blame import blame_kernel
     from gpa_lsp.report.gather import AnalysedKernel, gather_report
     from tests.rows.written import write_kernel
 
     kernel = replace(write_kernel("\n".join(lines), name=name), profile_path=path)
     blame = blame_kernel(kernel)
-    advice, _ = advise_kernel(kernel, blame, lambda file: None)
+    advice, _ = advise_kernel(Subject(kernel, blame, read_source=lambda file: None))
     return gather_report([AnalysedKernel(kernel=kernel, blame=blame, advice=advice)])
 
 

@@ -20,8 +20,8 @@ from gpa_lsp.diagnosis.advice.pricing import (
     price_units,
 )
 from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
-from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.advice.unit_pricing import UnitMatch
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, Sentence, list_of, say
 
 Match = TypeVar("Match")

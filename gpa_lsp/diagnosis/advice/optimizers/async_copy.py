@@ -22,7 +22,7 @@ from gpa_lsp.diagnosis.advice.naming import (
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, HidingOptimizer
 from gpa_lsp.diagnosis.advice.pricing import price_hiding
 from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, capitalize, count, cycles, list_of, say, size
 from gpa_lsp.kernel.dataflow.staged_copies import (
@@ -119,7 +119,7 @@ class AsyncCopy(HidingOptimizer):
 
 def _find_staged_regions(subject: Subject, copies: Sequence[StagedCopy]) -> dict[int, HidingRegion]:
     """Loop → its region, where it has copies through registers that somebody waits for."""
-    edges = subject.blame.edges
+    edges = subject.edges
     regions = {}
     for loop in sorted({copy.loop for copy in copies if copy.loop >= 0}):
         members = [copy for copy in copies if copy.loop == loop]
@@ -137,7 +137,7 @@ def _find_staged_regions(subject: Subject, copies: Sequence[StagedCopy]) -> dict
 
 def _find_waiting_regions(subject: Subject) -> dict[int, HidingRegion]:
     """Loop → its region, where it waits for asynchronous copies: for their scoreboard, or at the barrier object that bulk copies signal."""
-    edges = subject.blame.edges
+    edges = subject.edges
     of_copy = mark_async_copies(subject.rows)[edges.def_row] & (edges.category == int(BlameCategory.MEMORY_GLOBAL))
     if mark_bulk_copies(subject.rows).any():
         of_copy |= subject.rows.mark_by_opcode(lambda opcode: opcode.name == _BARRIER_OBJECT)[edges.def_row]
@@ -156,7 +156,7 @@ def _find_waiting_regions(subject: Subject) -> dict[int, HidingRegion]:
 def _build_region(
     subject: Subject, loop: int, chosen: npt.NDArray[np.int64], hotspots: tuple[Hotspot, ...], hint: Sentence
 ) -> HidingRegion:
-    edges = subject.blame.edges
+    edges = subject.edges
     return HidingRegion(
         scope=subject.scopes.scopes[loop],
         samples=float(edges.all_samples[chosen].sum()),

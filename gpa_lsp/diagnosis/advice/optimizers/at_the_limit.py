@@ -2,8 +2,9 @@
 
 from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, Advice, Category, Silence, Speedup
 from gpa_lsp.diagnosis.advice.optimizers import Optimizer
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, LimiterKind
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.figures import measure_share
 from gpa_lsp.foundation.prose import begin_lower, percent, say
 
@@ -23,7 +24,7 @@ class AtTheLimit(Optimizer):
 
     def advise(self, subject: Subject) -> Advice | Silence:
         """Say so where there is less than a tenth to gain."""
-        limiter = subject.limiter
+        limiter = find_limiter(subject)
         first = limiter.find(limiter.unit)
         if limiter.kind is not LimiterKind.UNIT or limiter.confidence is not Confidence.SURE or first is None:
             return self.unmatched(say("no unit runs at what it sustains"))

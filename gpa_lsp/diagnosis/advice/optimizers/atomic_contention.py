@@ -14,7 +14,7 @@ from gpa_lsp.diagnosis.advice.model import Category, Hotspot, MemoryLevel, Silen
 from gpa_lsp.diagnosis.advice.naming import locate
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, number, say
 from gpa_lsp.gpu.arch.hazards import ProducerGroup
@@ -93,7 +93,7 @@ class AtomicContention(EliminationOptimizer):
         waiting = count_samples(subject, edges, np.ones(len(edges)))
         if waiting == 0:
             return self.unmatched(say("no warp is stalled on the kernel's atomics"))
-        weights = finding.saved[subject.blame.edges.def_row[edges]]
+        weights = finding.saved[subject.edges.def_row[edges]]
         regions = build_regions(subject, edges, weights, write_hint=finding.write_hint, write_note=finding.write_note)
         if not regions:
             message = say(
@@ -123,7 +123,7 @@ class AtomicContention(EliminationOptimizer):
         """bool[m]: samples in which the warp issued or could have."""
         names = ("selected", "not_selected")
         numbers = [index for index, reason in enumerate(subject.kernel.reasons) if reason in names]
-        return np.isin(subject.blame.edges.reason[edges], numbers)
+        return np.isin(subject.edges.reason[edges], numbers)
 
 
 def _list_caveats(subject: Subject, rows: Sequence[int]) -> tuple[Sentence, ...]:

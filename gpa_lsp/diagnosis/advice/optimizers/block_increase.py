@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from gpa_lsp.diagnosis.advice.estimators import estimate_parallel, scale_contention
-from gpa_lsp.diagnosis.advice.launch_facts import LaunchFacts
 from gpa_lsp.diagnosis.advice.matches import ParallelMatch
 from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers import NO_ARCHITECTURE, NO_GRID, ParallelOptimizer
@@ -15,8 +14,9 @@ from gpa_lsp.diagnosis.advice.residency import (
     measure_resident_warps,
     name_whole,
 )
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import count, number, percent, say
+from gpa_lsp.profile.launch_configuration import LaunchConfiguration
 
 _SAME = 1e-9  # Gains closer than this are equal, and the smaller change is preferred
 
@@ -50,12 +50,12 @@ class BlockIncrease(ParallelOptimizer):
     def match(self, subject: Subject) -> ParallelMatch | Silence:
         """Find the split that gains most."""
         launch, architecture = subject.launch, subject.kernel.architecture
-        if launch is None or launch.sm_count is None or launch.blocks < 1:
+        if launch is None or subject.sm_count is None or launch.blocks < 1:
             return self.silent(SilenceStage.NO_METRICS, NO_GRID)
         if architecture is None:
             return self.silent(SilenceStage.NO_CODE, NO_ARCHITECTURE)
-        if launch.blocks >= launch.sm_count:
-            blocks, sms = count(launch.blocks, "block"), count(launch.sm_count, "SM")
+        if launch.blocks >= subject.sm_count:
+            blocks, sms = count(launch.blocks, "block"), count(subject.sm_count, "SM")
             return self.unmatched(say("the grid of {blocks} reaches all {sms}", blocks=blocks, sms=sms))
         schedulers = architecture.sm.sub_partitions_per_sm.value
         warps = measure_resident_warps(subject, architecture) or launch.warps_per_block / schedulers
@@ -65,18 +65,18 @@ class BlockIncrease(ParallelOptimizer):
                 warps=count(launch.warps_per_block, "warp"),
             )
             return self.unmatched(message)
-        splits = list(_list_splits(subject, launch, launch.sm_count, warps))
+        splits = list(_list_splits(subject, launch, subject.sm_count, warps))
         best = max(splits, key=lambda split: split.speedup, default=None)
         if best is None or best.speedup <= 1:
-            blocks, sms = count(launch.blocks, "block"), count(launch.sm_count, "SM")
+            blocks, sms = count(launch.blocks, "block"), count(subject.sm_count, "SM")
             return self.unmatched(
                 say("no split of {blocks} gives the busiest of {sms} less work", blocks=blocks, sms=sms)
             )
         smallest = next(split for split in splits if split.speedup >= best.speedup - _SAME)
-        return _describe(subject, launch, launch.sm_count, warps, smallest)
+        return _describe(subject, launch, subject.sm_count, warps, smallest)
 
 
-def _list_splits(subject: Subject, launch: LaunchFacts, sm_count: int, warps: float) -> Iterator[_Split]:
+def _list_splits(subject: Subject, launch: LaunchConfiguration, sm_count: int, warps: float) -> Iterator[_Split]:
     """Every way to cut a block into equal numbers of warps, fewest parts first."""
     ratio, contention = measure_issue_ratio(subject), measure_contention(subject)
     for parts in range(2, launch.warps_per_block + 1):
@@ -98,7 +98,9 @@ def _list_splits(subject: Subject, launch: LaunchFacts, sm_count: int, warps: fl
             return
 
 
-def _describe(subject: Subject, launch: LaunchFacts, sm_count: int, warps: float, split: _Split) -> ParallelMatch:
+def _describe(
+    subject: Subject, launch: LaunchConfiguration, sm_count: int, warps: float, split: _Split
+) -> ParallelMatch:
     blocks = launch.blocks * split.parts
     threads = -(-launch.threads_per_block // split.parts)
     caveats = [say("Threads that exchange data within a block must end up in the same smaller block.")]

@@ -11,10 +11,11 @@ from gpa_lsp.diagnosis.advice.optimizers import UnitOptimizer
 from gpa_lsp.diagnosis.advice.pricing import price_units
 from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
 from gpa_lsp.diagnosis.advice.residency import GOOD_BLOCK_THREADS, measure_resident_warps
-from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.advice.traffic_floor import TrafficFloor, measure_floor
 from gpa_lsp.diagnosis.advice.unit_pricing import UnitMatch, is_relieved
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, count, number, say
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, WARP_THREADS, mark_accesses
 
@@ -60,7 +61,7 @@ class BlockShape(UnitOptimizer):
     def match(self, subject: Subject) -> UnitMatch | Silence:
         """Compare the block's width with a warp."""
         launch = subject.launch
-        if launch is None or launch.block[0] >= WARP_THREADS or launch.threads_per_block <= launch.block[0]:
+        if launch is None or launch.threads[0] >= WARP_THREADS or launch.threads_per_block <= launch.threads[0]:
             return self.unmatched(say("the rows of a block are whole warps"))
         lacking = self.find_lack(subject, _COUNTERS, ())
         if lacking is not None:
@@ -73,11 +74,11 @@ class BlockShape(UnitOptimizer):
         if floor.lines * _WORTH >= 1:
             return self.unmatched(say("global accesses touch few more lines than they must"))
         leaves = floor.leaves_by_lines
-        if subject.limiter.kind is LimiterKind.UNIT and not is_relieved(subject.limiter, leaves):
+        if find_limiter(subject).kind is LimiterKind.UNIT and not is_relieved(find_limiter(subject), leaves):
             return self.silent(
-                SilenceStage.GATED, say("lines do not limit the kernel: {why}", why=subject.limiter.sentence)
+                SilenceStage.GATED, say("lines do not limit the kernel: {why}", why=find_limiter(subject).sentence)
             )
-        x, y = launch.block[0], launch.threads_per_block // launch.block[0]
+        x, y = launch.threads[0], launch.threads_per_block // launch.threads[0]
         accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE))
         edges = find_edges(subject, accesses, _REASONS)
         return UnitMatch(
@@ -99,9 +100,9 @@ class BlockShape(UnitOptimizer):
 
 def _find_most(subject: Subject, edges: npt.NDArray[np.int64], floor: TrafficFloor) -> float:
     """What fewer lines could gain: in proportion where a unit limits the kernel, else by the stalls on accesses alone."""
-    if subject.limiter.kind is LimiterKind.UNIT or not subject.total_samples:
+    if find_limiter(subject).kind is LimiterKind.UNIT or not subject.total_samples:
         return 1 / max(floor.lines, 1e-3)
-    stalled = float(subject.blame.edges.all_samples[edges].sum()) / subject.total_samples
+    stalled = float(subject.edges.all_samples[edges].sum()) / subject.total_samples
     return 1 / (1 - min(1.0, stalled) * (1 - floor.lines))
 
 
@@ -118,14 +119,14 @@ def _match_small(subject: Subject) -> UnitMatch | None:
     if (
         launch is None
         or architecture is None
-        or launch.sm_count is None
-        or subject.limiter.kind is not LimiterKind.LATENCY
+        or subject.sm_count is None
+        or find_limiter(subject).kind is not LimiterKind.LATENCY
     ):
         return None
     resident = measure_resident_warps(subject, architecture)
     threads, most = launch.threads_per_block, architecture.occupancy.max_warps_per_sm.value
     wide = GOOD_BLOCK_THREADS // threads
-    has_enough = launch.blocks >= 2 * wide * launch.sm_count
+    has_enough = launch.blocks >= 2 * wide * subject.sm_count
     if resident is None or wide < 2 or not has_enough:
         return None
     held = resident * architecture.sm.sub_partitions_per_sm.value

@@ -12,7 +12,7 @@ from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceSt
 from gpa_lsp.diagnosis.advice.naming import find_own_frame, locate
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, list_of, number, percent, say
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, WARP_THREADS, count_per_request, mark_accesses
@@ -110,7 +110,7 @@ class _Work(ColumnRecord, frozen=True):
 
 
 def _measure_work(subject: Subject) -> _Work:
-    every, lost = subject.blame.edges, subject.rows.reason_index(_NOT_LOST)
+    every, lost = subject.edges, subject.rows.reason_index(_NOT_LOST)
     edges = find_edges(subject, _mark_per_thread(subject), _MEMORY_REASONS)
     places = (every.use_row[edges], every.reason[edges])
 

@@ -16,7 +16,7 @@ from gpa_lsp.diagnosis.advice.matches import HidingMatch, HidingRegion
 from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_line, describe_place, describe_scope, locate
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, HidingOptimizer
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, count, join, say
 from gpa_lsp.kernel.dataflow.accesses import is_volatile
@@ -68,7 +68,7 @@ class CodeReordering(HidingOptimizer):
         if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         edges = find_dependency_edges(subject, _CATEGORIES)
-        addressed = [_has_address(subject, row) for row in subject.blame.edges.def_row[edges].tolist()]
+        addressed = [_has_address(subject, row) for row in subject.edges.def_row[edges].tolist()]
         edges = edges[np.array(addressed, dtype=np.bool_)]
         hotspots = build_hotspots(subject, edges, np.ones(len(edges)))
         if not hotspots:

@@ -14,7 +14,7 @@ from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_place, describe_scope
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.foundation.prose import Code, Sentence, capitalize, count, percent, say
@@ -49,7 +49,7 @@ class ConstantCacheMisses(EliminationOptimizer):
         """Find stalls for constants."""
         if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        every = subject.blame.edges
+        every = subject.edges
         edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_))
         edges = edges[np.isin(every.category[edges], _CATEGORIES)]
         if not len(edges):
@@ -180,9 +180,9 @@ def _count_waves(subject: Subject) -> float:
     launch, architecture = subject.launch, subject.kernel.architecture
     if measured is not None:
         return measured
-    if launch is None or architecture is None or not launch.sm_count:
+    if launch is None or architecture is None or not subject.sm_count:
         return 0.0
-    resident = launch.sm_count * architecture.occupancy.max_warps_per_sm.value
+    resident = subject.sm_count * architecture.occupancy.max_warps_per_sm.value
     return launch.blocks * launch.warps_per_block / resident
 
 

@@ -5,8 +5,9 @@ from gpa_lsp.diagnosis.advice.model import Advice, Category, MemoryLevel, Region
 from gpa_lsp.diagnosis.advice.naming import name_code
 from gpa_lsp.diagnosis.advice.optimizers import Optimizer
 from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.figures import measure_share
 from gpa_lsp.foundation.prose import Code, Sentence, list_of, say
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
@@ -34,7 +35,7 @@ class DebugBuild(Optimizer):
 
     def advise(self, subject: Subject) -> Advice | Silence:
         """Say so where the image holds a debugger's map of the kernel's registers, or of those of a function that it calls."""
-        if subject.limiter.kind is LimiterKind.BUILD:
+        if find_limiter(subject).kind is LimiterKind.BUILD:
             return self._make(subject, subject.total_samples, (), _write_hint(say("{debug}", debug=_DEBUG)))
         callees = _list_debug_callees(subject.kernel)
         if not callees:
@@ -112,7 +113,7 @@ def _price(subject: Subject, matched: int) -> Speedup:
     """What part of the time goes where the matched samples become as many times fewer as -G often costs, within what DRAM allows."""
     total = subject.total_samples
     part = matched / total if total else 1.0
-    dram = subject.limiter.find("dram")
+    dram = find_limiter(subject).find("dram")
     roof = float("inf") if dram is None or dram.busy_ratio <= 0 else max(1.0, 1 / dram.busy_ratio)
     rest = float("inf") if part >= 1 else 1 / (1 - part)
     bound = min(roof, rest)

@@ -11,7 +11,7 @@ from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_scope
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, capitalize, count, say, size
 from gpa_lsp.kernel.dataflow.unrolling import find_unrolling
@@ -84,7 +84,7 @@ def _group_by_loop(subject: Subject, edges: npt.NDArray[np.int64]) -> dict[int, 
     """Loop → the blamed pairs whose def is in it, inner loops included."""
     found: dict[int, list[int]] = {}
     for edge in edges.tolist():
-        innermost = int(subject.scopes.innermost[subject.blame.edges.def_row[edge]])
+        innermost = int(subject.scopes.innermost[subject.edges.def_row[edge]])
         for scope in subject.scopes.around(innermost):
             if subject.scopes.is_loop[scope]:
                 found.setdefault(scope, []).append(edge)

@@ -8,7 +8,7 @@ from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
 from gpa_lsp.diagnosis.advice.sequence_regions import build_sequence_regions
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, Sentence, count, join, say
 from gpa_lsp.kernel.dataflow.arithmetic.patterns import Family
 from gpa_lsp.kernel.dataflow.arithmetic.sequences import ArithmeticSequence, find_arithmetic_sequences

@@ -13,7 +13,7 @@ from gpa_lsp.diagnosis.advice.matches import HidingMatch, HidingRegion
 from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_line, name_code, name_line
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, HidingOptimizer
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, list_of, percent, say
 from gpa_lsp.foundation.records import ColumnRecord
@@ -137,7 +137,7 @@ def _measure_fetch_ratio(subject: Subject) -> float:
 
 def _assign_edges(subject: Subject, routines: Sequence[CalledRoutine]) -> list[_Site]:
     """Every blamed pair to at most one routine: where it was sampled, else where its cause is, else next to whose call."""
-    edges = subject.blame.edges
+    edges = subject.edges
     inside = np.full(len(subject.rows), -1, dtype=np.int64)
     nearby = np.full(len(subject.rows), -1, dtype=np.int64)
     for number, routine in enumerate(routines):
@@ -159,7 +159,7 @@ def _assign_edges(subject: Subject, routines: Sequence[CalledRoutine]) -> list[_
 
 def _is_matched(subject: Subject) -> npt.NDArray[np.bool_]:
     """bool[e]: dependences, and the cost of jumping to a function and back."""
-    edges = subject.blame.edges
+    edges = subject.edges
     dependence = np.isin(edges.category, [int(category) for category in EVERY_DEPENDENCE])
     crosses = np.array([subject.rows.opcode(row).flow in _CROSSING for row in range(len(subject.rows))], dtype=np.bool_)
     control = np.isin(edges.category, [int(category) for category in _CONTROL]) & crosses[edges.def_row]
@@ -181,7 +181,7 @@ def _list_neighbours(subject: Subject, site: int) -> npt.NDArray[np.int64]:
 
 
 def _build_region(subject: Subject, site: _Site) -> HidingRegion:
-    edges = subject.blame.edges
+    edges = subject.edges
     return HidingRegion(
         scope=subject.scopes.scopes[site.routine.scope],
         samples=float(edges.all_samples[site.edges].sum()),

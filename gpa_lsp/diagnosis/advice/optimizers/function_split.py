@@ -14,7 +14,7 @@ from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import name_line
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.foundation.locations import Frame
 from gpa_lsp.foundation.prose import Code, Place, Sentence, count, percent, say, size
@@ -54,11 +54,11 @@ class FunctionSplit(EliminationOptimizer):
         if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         edges = find_fetch_edges(subject)
-        fetches = float(subject.blame.edges.all_samples[edges].sum())
+        fetches = float(subject.edges.all_samples[edges].sum())
         if not fetches:
             return self.unmatched(say("no warp is stalled on instruction fetch"))
         bodies = _find_bodies(subject)
-        causes = subject.blame.edges.def_row[edges]
+        causes = subject.edges.def_row[edges]
         waiting = {name: edges[np.isin(causes, body.rows)] for name, body in bodies.items()}
         if not any(len(found) for found in waiting.values()):
             samples = count(fetches, "sample")

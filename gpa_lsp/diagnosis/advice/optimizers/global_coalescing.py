@@ -19,8 +19,9 @@ from gpa_lsp.diagnosis.advice.model import Category, Hotspot, MemoryLevel, Silen
 from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
-from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.advice.traffic_floor import TrafficFloor, measure_floor
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, capitalize, count, factor, number, percent, say
 from gpa_lsp.kernel.dataflow.accesses import (
     GLOBAL_SPACES,
@@ -77,7 +78,7 @@ class GlobalCoalescing(EliminationOptimizer):
         ratio = factor(moved / least)
         excess = np.where(accesses, measure_excess(sectors, self._find_least(subject, sectors, ideal)), 0.0)
         edges = find_edges(subject, excess > 0, _REASONS)
-        weights = excess[subject.blame.edges.def_row[edges]]
+        weights = excess[subject.edges.def_row[edges]]
         if subject.total_samples and count_samples(subject, edges, weights) == 0:
             why = self._find_why(subject, np.where(accesses, measure_excess(sectors, ideal), 0.0))
             return self.unmatched(
@@ -197,7 +198,7 @@ class _Words:
 
 def _find_most(subject: Subject, floor: TrafficFloor | None, sectors: float) -> float:
     """What warps that ask for the least could gain: by lines where L1 is what limits them, else by sectors, of so many times the least."""
-    return 1 / max(floor.lines, 1e-3) if floor is not None and subject.limiter.unit == "l1" else sectors
+    return 1 / max(floor.lines, 1e-3) if floor is not None and find_limiter(subject).unit == "l1" else sectors
 
 
 def _per_execution(subject: Subject, counter: str) -> npt.NDArray[np.float64]:

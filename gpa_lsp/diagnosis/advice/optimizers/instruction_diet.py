@@ -8,10 +8,11 @@ from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_line, describe_scope, find_own_frame
 from gpa_lsp.diagnosis.advice.optimizers import UnitOptimizer
 from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
-from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.advice.unit_pricing import UnitMatch
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
 from gpa_lsp.diagnosis.analyses.mix import CLASSES, WorkClass, classify_rows
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Sentence, list_of, percent, say
 from gpa_lsp.kernel.scopes import ScopeKind
 
@@ -49,14 +50,14 @@ class InstructionDiet(UnitOptimizer):
 
     def match(self, subject: Subject) -> UnitMatch | Silence:
         """Count helpers among the executed instructions."""
-        limiter = subject.limiter
+        limiter = find_limiter(subject)
         if limiter.kind is not LimiterKind.UNIT or limiter.unit not in _UNITS:
             return self.unmatched(say("instructions do not limit the kernel: {why}", why=limiter.sentence))
         executions = np.maximum(subject.rows.executions, 0)
         total = int(executions.sum())
         if not subject.rows.has_code or not total:
             return self.silent(SilenceStage.NO_METRICS, say("executions were not collected"))
-        numbers = classify_rows(subject.facts)
+        numbers = classify_rows(subject)
         helpers = np.isin(numbers, [CLASSES.index(one) for one in _HELPERS])
         share = int(executions[helpers].sum()) / total
         if share < _LEAST_SHARE:

@@ -3,8 +3,8 @@
 from gpa_lsp.diagnosis.advice.matches import IdleMatch
 from gpa_lsp.diagnosis.advice.model import Category, Silence
 from gpa_lsp.diagnosis.advice.optimizers import IdleOptimizer
-from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.analyses.limiter.find import SHORT_LAUNCH_NS
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import duration, percent, say
 
 _LEAST_IDLE = 0.2
@@ -31,7 +31,7 @@ class KernelFusion(IdleOptimizer):
             return self.unmatched(say("a launch takes {time}", time=duration(time_ns)))
         busiest = subject.metric("sm__cycles_active.max")
         active = busiest or subject.metric("sm__cycles_active.avg") or 0.0
-        elapsed = subject.metric("sm__cycles_elapsed.max") or subject.metric("gpc__cycles_elapsed.max")
+        elapsed = subject.elapsed_cycles
         ends = max(0.0, 1 - active / elapsed) if elapsed else 0.0
         which = "busiest" if busiest else "average"
         works = say("the {which} SM works for {part} of the launch", which=which, part=percent(1 - ends))

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from gpa_lsp.diagnosis.advice.model import LIBRARY_USE, Advice, Category, Silence, Speedup
 from gpa_lsp.diagnosis.advice.optimizers import Optimizer
-from gpa_lsp.diagnosis.advice.subject import Subject
-from gpa_lsp.diagnosis.analyses.limiter.find import SHORT_LAUNCH_NS
+from gpa_lsp.diagnosis.analyses.limiter.find import SHORT_LAUNCH_NS, find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.figures import measure_share
 from gpa_lsp.foundation.prose import NOTHING, Sentence, count, duration, say
 
@@ -28,7 +28,7 @@ class LibraryUse(Optimizer):
         library = subject.kernel.library
         if not library:
             return self.unmatched(say("no library is known that the kernel belongs to"))
-        parts = (*_suggest_size(subject), _suggest_for_limiter(library, subject.limiter))
+        parts = (*_suggest_size(subject), _suggest_for_limiter(library, find_limiter(subject)))
         first = next((part for part in parts if part), say("give it more work per call"))
         version = say("or try a newer version of {library}", library=library)
         return Advice(
@@ -66,15 +66,15 @@ def _suggest_size(subject: Subject) -> Iterator[Sentence]:
     launch = subject.launch
     if launch is None:
         return
-    if launch.sm_count is not None and 0 < launch.blocks < launch.sm_count:
+    if subject.sm_count is not None and 0 < launch.blocks < subject.sm_count:
         yield say(
             "batch calls or pass larger inputs: {blocks} leave {idle} of {every} idle",
             blocks=count(launch.blocks, "block"),
-            idle=count(launch.sm_count - launch.blocks),
-            every=count(launch.sm_count, "SM"),
+            idle=count(subject.sm_count - launch.blocks),
+            every=count(subject.sm_count, "SM"),
         )
-    elif launch.duration_ns is not None and launch.duration_ns < SHORT_LAUNCH_NS:
-        time = duration(launch.duration_ns)
+    elif (time_ns := subject.metric("gpu__time_duration.sum")) is not None and time_ns < SHORT_LAUNCH_NS:
+        time = duration(time_ns)
         fused = "fuse it with its neighbours (torch.compile)" if subject.kernel.library == "PyTorch" else "batch calls"
         yield say("{fused}, or launch it from a CUDA graph: it runs for {time} only", fused=fused, time=time)
 

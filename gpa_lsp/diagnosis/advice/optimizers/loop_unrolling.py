@@ -18,8 +18,8 @@ from gpa_lsp.diagnosis.advice.matches import HidingMatch, HidingRegion
 from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_place, describe_scope, name_line
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, HidingOptimizer
-from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.advice.unroll_plans import RECURRENCE, UnrollPlan, plan_unrolling
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, number, percent, say
 from gpa_lsp.kernel.dataflow.reordering.slack import SlackFinder
@@ -53,7 +53,7 @@ class LoopUnrolling(HidingOptimizer):
         if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         edges = find_dependency_edges(subject, EVERY_DEPENDENCE)
-        every = subject.blame.edges
+        every = subject.edges
         loops = find_loops(subject.scopes, every.def_row[edges])
         inside = (loops >= 0) & (loops == find_loops(subject.scopes, every.use_row[edges]))
         if not inside.any():
@@ -90,7 +90,7 @@ class LoopUnrolling(HidingOptimizer):
 
 
 def _build_region(subject: Subject, plan: UnrollPlan) -> HidingRegion:
-    edges = subject.blame.edges
+    edges = subject.edges
     hotspots = build_hotspots(subject, plan.kept, np.ones(len(plan.kept)))
     waits_left = plan.unrolling.copies / plan.copies
     return HidingRegion(

@@ -12,7 +12,7 @@ from gpa_lsp.diagnosis.advice.model import Category, Hotspot, MemoryLevel, Silen
 from gpa_lsp.diagnosis.advice.naming import WIDE_TYPES, describe_place, name_code
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, capitalize, count, list_of, say
 from gpa_lsp.kernel.dataflow.accesses import (
     GLOBAL_SPACES,
@@ -114,7 +114,7 @@ class _Findings:
 
     def weigh(self, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """float64[m]: the part of each blamed pair that would go."""
-        every = self._subject.blame.edges
+        every = self._subject.edges
         throttle = self._subject.rows.reason_index(_THROTTLE)
         is_throttled = every.reason[edges] == (-1 if throttle is None else throttle)
         rows = every.def_row[edges]
@@ -197,7 +197,7 @@ class _Findings:
 
     def list_caveats(self, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> tuple[Sentence, ...]:
         """What cannot be known."""
-        rows = set(self._subject.blame.edges.def_row[edges[weights > 0]].tolist())
+        rows = set(self._subject.edges.def_row[edges[weights > 0]].tolist())
         caveats = []
         if rows & self._runs.keys():
             caveats.append(
@@ -223,7 +223,7 @@ class _Findings:
         """Whether most of the gain is passes through L1 saved."""
         merged, kept = self._weigh_rows()
         saves_passes = (np.minimum(merged, self._excess) > 0) | (kept > 0)
-        chosen = saves_passes[self._subject.blame.edges.def_row[edges]]
+        chosen = saves_passes[self._subject.edges.def_row[edges]]
         saved = count_samples(self._subject, edges[chosen], weights[chosen])
         return 2 * saved > count_samples(self._subject, edges, weights)
 

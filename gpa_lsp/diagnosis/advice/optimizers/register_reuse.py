@@ -16,8 +16,8 @@ from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationO
 from gpa_lsp.diagnosis.advice.pricing import price_elimination
 from gpa_lsp.diagnosis.advice.register_limits import RegisterLimits, find_register_limits
 from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
-from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.advice.traffic_floor import measure_local_traffic
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, count, join, say
 from gpa_lsp.kernel.dataflow.accesses import mark_accesses
@@ -165,7 +165,7 @@ def _build_regions(subject: Subject, accesses: Sequence[LocalAccess]) -> tuple[E
     by_row = {one.row: one for one in accesses}
     spills = find_edges(subject, _mark(subject, (one.row for one in accesses if one.use is LocalUse.SPILL)))
     arrays = find_edges(subject, _mark(subject, (one.row for one in accesses if one.use is LocalUse.ARRAY)))
-    arrays = arrays[np.isin(subject.blame.edges.category[arrays], _ARRAY_STALLS)]
+    arrays = arrays[np.isin(subject.edges.category[arrays], _ARRAY_STALLS)]
     limits = find_register_limits(subject)
 
     def advise_spills(scope: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
@@ -191,9 +191,7 @@ def _mark(subject: Subject, rows: Iterable[int]) -> npt.NDArray[np.bool_]:
 def _choose_category(subject: Subject, accesses: Sequence[LocalAccess]) -> Category:
     """BINARY where a bound or a flag limits the registers and most of the matched samples are spills; CODE otherwise."""
     limits = find_register_limits(subject)
-    by_cause = np.bincount(
-        subject.blame.edges.def_row, weights=subject.blame.edges.all_samples, minlength=len(subject.rows)
-    )
+    by_cause = np.bincount(subject.edges.def_row, weights=subject.edges.all_samples, minlength=len(subject.rows))
     spilled = sum(float(by_cause[one.row]) for one in accesses if one.use is LocalUse.SPILL)
     array = sum(float(by_cause[one.row]) for one in accesses if one.use is LocalUse.ARRAY)
     is_bound = limits is not None and limits.is_bounded_by_flag

@@ -13,8 +13,9 @@ from gpa_lsp.diagnosis.advice.naming import describe_scope
 from gpa_lsp.diagnosis.advice.optimizers import UnitOptimizer
 from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
 from gpa_lsp.diagnosis.advice.residency import GOOD_BLOCK_THREADS
-from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.advice.unit_pricing import TILING_REACH, UnitMatch
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, number, say, size
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
@@ -79,9 +80,10 @@ class RegisterTiling(UnitOptimizer):
                 say("shared memory takes {each} wavefronts per multiply-add", each=number(per_result)),
             )
         queued = sum(subject.rows.count_reason(reason) for reason in _QUEUE_REASONS) / max(subject.total_samples, 1)
-        if subject.limiter.unit not in _SHARED_UNITS and queued < _QUEUE_SHARE:
+        if find_limiter(subject).unit not in _SHARED_UNITS and queued < _QUEUE_SHARE:
             return self.silent(
-                SilenceStage.GATED, say("shared memory does not limit the kernel: {why}", why=subject.limiter.sentence)
+                SilenceStage.GATED,
+                say("shared memory does not limit the kernel: {why}", why=find_limiter(subject).sentence),
             )
         words = work.shared_words / work.multiply_adds
         if 0 < words * _EDGES[0] < 2 * _LEAST_GROWTH:
@@ -143,7 +145,7 @@ def _choose_tile(subject: Subject, present_edge: float) -> _Tile | None:
             return None
         tile = _fit(architecture, edge, threads)
         blocks = None if results is None else results / (threads * edge * edge)
-        has_blocks = blocks is None or launch is None or launch.sm_count is None or blocks >= launch.sm_count
+        has_blocks = blocks is None or launch is None or subject.sm_count is None or blocks >= subject.sm_count
         if tile is not None and has_blocks:
             return tile
     return None

@@ -19,8 +19,9 @@ from gpa_lsp.diagnosis.advice.model import Category, Hotspot, MemoryLevel, Silen
 from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import REQUESTS
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, Sentence, capitalize, count, factor, number, say
 from gpa_lsp.kernel.dataflow.accesses import count_access_bytes, measure_excess
 from gpa_lsp.kernel.scopes import Scope
@@ -74,7 +75,7 @@ class SharedBankConflicts(EliminationOptimizer):
         ratio = factor(made / least)
         excess = np.where(accesses, measure_excess(passes, ideal), 0.0)
         edges = find_edges(subject, excess > 0, _REASONS)
-        weights = excess[subject.blame.edges.def_row[edges]]
+        weights = excess[subject.edges.def_row[edges]]
         if subject.total_samples and count_samples(subject, edges, weights) == 0:
             message = say(
                 "shared accesses take {ratio} the minimum number of wavefronts, but no warp is stalled on those with conflicts",
@@ -121,7 +122,7 @@ class SharedBankConflicts(EliminationOptimizer):
 
 def _find_leaves(subject: Subject, wavefronts: float) -> Mapping[str, float]:
     """What stays with as many wavefronts; all of L1's work where requests are what it is busy with."""
-    first = subject.limiter.find("l1")
+    first = find_limiter(subject).find("l1")
     is_by_requests = first is not None and first.by == REQUESTS
     return {"l1": 1.0 if is_by_requests else wavefronts, "shared": wavefronts, "mio": wavefronts}
 

@@ -11,9 +11,10 @@ from gpa_lsp.diagnosis.advice.model import Category, MemoryLevel, Silence, Silen
 from gpa_lsp.diagnosis.advice.naming import describe_place, describe_scope, find_own_frame, read_parts
 from gpa_lsp.diagnosis.advice.optimizers import UnitOptimizer
 from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
-from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.advice.unit_pricing import TILING_REACH, UnitMatch
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import REQUESTS, LimiterKind
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, number, say, size
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, SECTOR_BYTES, count_access_bytes, mark_accesses
 
@@ -58,10 +59,11 @@ class SharedTiling(UnitOptimizer):
             return self.unmatched(say("L1 answers each byte from L2 {times} times", times=number(reuse)))
         loads = _mark_loads(subject, works[0])
         stalled = find_edges(subject, loads, _REASONS)
-        share = float(subject.blame.edges.all_samples[stalled].sum()) / max(subject.total_samples, 1)
-        if subject.limiter.unit != "l1" and share < _STALLED_SHARE:
+        share = float(subject.edges.all_samples[stalled].sum()) / max(subject.total_samples, 1)
+        if find_limiter(subject).unit != "l1" and share < _STALLED_SHARE:
             return self.silent(
-                SilenceStage.GATED, say("global loads do not limit the kernel: {why}", why=subject.limiter.sentence)
+                SilenceStage.GATED,
+                say("global loads do not limit the kernel: {why}", why=find_limiter(subject).sentence),
             )
         regions = (
             build_regions(subject, stalled, np.ones(len(stalled)))
@@ -85,9 +87,9 @@ class SharedTiling(UnitOptimizer):
 
 def _choose_reach(subject: Subject) -> float:
     """Half as far where shared memory takes over most of the work: the requests that keep L1 busy, or all the rest of a debug build."""
-    first = subject.limiter.find(subject.limiter.unit)
+    first = find_limiter(subject).find(find_limiter(subject).unit)
     is_by_requests = first is not None and first.unit == "l1" and first.by == REQUESTS
-    return TILING_REACH / 2 if is_by_requests or subject.limiter.kind is LimiterKind.BUILD else TILING_REACH
+    return TILING_REACH / 2 if is_by_requests or find_limiter(subject).kind is LimiterKind.BUILD else TILING_REACH
 
 
 def _measure_reuse(subject: Subject) -> float | None:
@@ -124,10 +126,10 @@ def _write_hint(subject: Subject, work: LoopWork, loads: npt.NDArray[np.bool_]) 
 def _describe_reuse(subject: Subject, row: int) -> Sentence:
     """Which loads of a source line are the same for all threads along an axis of the block; empty where the source does not tell."""
     frame, parts = find_own_frame(subject, row), read_parts(subject, row)
-    text = None if frame is None else subject.read_source(frame.file)
+    text = None if frame is None else subject.read_text(frame.file)
     if frame is None or parts is None or text is None or subject.launch is None or _is_inlined(subject, row):
         return NOTHING
-    threads = dict(zip("xyz", subject.launch.block, strict=True))
+    threads = dict(zip("xyz", subject.launch.threads, strict=True))
     clauses = []
     for expression in parts.loads[:_MOST_NAMED]:
         own = find_thread_axes(text, frame.line, expression)
@@ -157,7 +159,7 @@ def _describe_tile(subject: Subject, rows: npt.NDArray[np.int64]) -> Sentence:
     architecture = subject.kernel.architecture
     if architecture is None or subject.launch is None:
         return NOTHING
-    edge = subject.launch.block[0] if subject.launch.block[0] in _TILE_EDGES else _TILE_EDGES[0]
+    edge = subject.launch.threads[0] if subject.launch.threads[0] in _TILE_EDGES else _TILE_EDGES[0]
     element_bytes = max(count_access_bytes(subject.rows.mnemonic(int(row))) for row in rows)
     tile_bytes = edge * edge * element_bytes
     if not 0 < tile_bytes <= architecture.occupancy.default_shared_per_block_bytes.value:

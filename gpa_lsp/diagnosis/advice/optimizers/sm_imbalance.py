@@ -1,12 +1,13 @@
 """SMs that finish early while others still work."""
 
-from gpa_lsp.diagnosis.advice.launch_facts import LaunchFacts
 from gpa_lsp.diagnosis.advice.matches import IdleMatch
 from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers import IdleOptimizer
 from gpa_lsp.diagnosis.advice.residency import measure_longest_part, measure_sm_idleness
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Sentence, count, percent, say
+from gpa_lsp.profile.launch_configuration import LaunchConfiguration
 
 # The uneven number of blocks counts as the cause when it alone would give at least this part of the measured idle time
 EXPLAINED_PART = 0.5
@@ -31,18 +32,18 @@ class SmImbalance(IdleOptimizer):
     def match(self, subject: Subject) -> IdleMatch | Silence:
         """Compare the SMs' mean active time with the longest."""
         launch, idle = subject.launch, measure_sm_idleness(subject)
-        if launch is None or launch.sm_count is None or launch.blocks < 1 or idle is None:
+        if launch is None or subject.sm_count is None or launch.blocks < 1 or idle is None:
             return self.silent(SilenceStage.NO_METRICS, say("the profile does not record how long the SMs were active"))
-        if launch.blocks < launch.sm_count:
-            idle_sms = count(launch.sm_count - launch.blocks, "SM")
+        if launch.blocks < subject.sm_count:
+            idle_sms = count(subject.sm_count - launch.blocks, "SM")
             return self.unmatched(
                 say("{blocks} leave {idle} without any", blocks=count(launch.blocks, "block"), idle=idle_sms)
             )
-        if subject.limiter.unit == "tail":
+        if find_limiter(subject).unit == "tail":
             return Silence(
                 optimizer=self.name,
                 stage=SilenceStage.GATED,
-                message=say("{why}", why=subject.limiter.sentence),
+                message=say("{why}", why=find_limiter(subject).sentence),
                 contradicted_by="limiter",
             )
         busy = measure_longest_part(subject)
@@ -56,12 +57,12 @@ class SmImbalance(IdleOptimizer):
             saved_ratio_high=saved,
             bound=1 / (1 - saved),
             bound_reason=say("all SMs busy until the end"),
-            hint=_suggest(launch, launch.sm_count, idle),
+            hint=_suggest(launch, subject.sm_count, idle),
             reasons=(say("SMs were active on average for {part} of the longest one's time", part=percent(1 - idle)),),
         )
 
 
-def _suggest(launch: LaunchFacts, sm_count: int, idle: float) -> Sentence:
+def _suggest(launch: LaunchConfiguration, sm_count: int, idle: float) -> Sentence:
     most = -(-launch.blocks // sm_count)
     blocks = count(launch.blocks, "block")
     by_count = 1 - launch.blocks / sm_count / most

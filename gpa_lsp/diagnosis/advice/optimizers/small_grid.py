@@ -3,7 +3,6 @@
 import math
 
 from gpa_lsp.diagnosis.advice.estimators import estimate_idle, estimate_parallel
-from gpa_lsp.diagnosis.advice.launch_facts import LaunchFacts
 from gpa_lsp.diagnosis.advice.matches import IdleMatch
 from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers import NO_ARCHITECTURE, NO_GRID, NO_STATES, IdleOptimizer
@@ -15,10 +14,11 @@ from gpa_lsp.diagnosis.advice.residency import (
     measure_longest_part,
     name_whole,
 )
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, count, factor, number, percent, say
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import find_occupancy
+from gpa_lsp.profile.launch_configuration import LaunchConfiguration
 
 _LANES = 32
 
@@ -47,19 +47,19 @@ class SmallGrid(IdleOptimizer):
     def match(self, subject: Subject) -> IdleMatch | Silence:
         """Compare the grid with what the GPU holds."""
         launch, architecture = subject.launch, subject.kernel.architecture
-        if launch is None or launch.sm_count is None or launch.blocks < 1:
+        if launch is None or subject.sm_count is None or launch.blocks < 1:
             return self.silent(SilenceStage.NO_METRICS, NO_GRID)
         if architecture is None:
             return self.silent(SilenceStage.NO_CODE, NO_ARCHITECTURE)
-        if launch.blocks >= launch.sm_count:
-            return self._match_part_of_a_wave(subject, architecture, launch, launch.sm_count)
+        if launch.blocks >= subject.sm_count:
+            return self._match_part_of_a_wave(subject, architecture, launch, subject.sm_count)
         if launch.warps_per_block > architecture.sm.sub_partitions_per_sm.value:
             warps = count(launch.warps_per_block, "warp")
             return self.unmatched(say("blocks of {warps} can be split, which needs no other work", warps=warps))
-        return _spread_over_sms(subject, launch, launch.sm_count)
+        return _spread_over_sms(subject, launch, subject.sm_count)
 
     def _match_part_of_a_wave(
-        self, subject: Subject, architecture: Architecture, launch: LaunchFacts, sm_count: int
+        self, subject: Subject, architecture: Architecture, launch: LaunchConfiguration, sm_count: int
     ) -> IdleMatch | Silence:
         block = describe_block(subject)
         if block is None:
@@ -114,7 +114,7 @@ class SmallGrid(IdleOptimizer):
         )
 
 
-def _spread_over_sms(subject: Subject, launch: LaunchFacts, sm_count: int) -> IdleMatch:
+def _spread_over_sms(subject: Subject, launch: LaunchConfiguration, sm_count: int) -> IdleMatch:
     busy = measure_longest_part(subject)
     part = 1.0 if busy is None else busy
     new_blocks = min(2 * launch.blocks, sm_count)

@@ -27,7 +27,7 @@ from gpa_lsp.diagnosis.advice.sequence_regions import (
     find_removable,
 )
 from gpa_lsp.diagnosis.advice.slow_arithmetic import SlowKind, Slowness, find_slowness
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import Sentence, count, join, say
 from gpa_lsp.kernel.dataflow.arithmetic.patterns import Family
@@ -155,7 +155,7 @@ def _build_widened_regions(subject: Subject, chains: Sequence[tuple[int, ...]]) 
 
 def _build_slow_regions(subject: Subject, slow: dict[int, Slowness]) -> list[EliminationRegion]:
     """One region per line and kind; FP64 by loop or function, because a type is chosen for all of it."""
-    edges, separable = np.flatnonzero(np.isin(subject.blame.edges.category, _STALLS)), find_separable(subject)
+    edges, separable = np.flatnonzero(np.isin(subject.edges.category, _STALLS)), find_separable(subject)
     groups: dict[tuple[object, ...], list[int]] = {}
     for row, slowness in slow.items():
         groups.setdefault((slowness.kind, *_key(_find_slow_scope(subject, row, slowness))), []).append(row)

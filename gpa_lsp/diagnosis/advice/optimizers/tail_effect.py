@@ -6,7 +6,7 @@ from gpa_lsp.diagnosis.advice.matches import IdleMatch
 from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers import IdleOptimizer
 from gpa_lsp.diagnosis.advice.residency import count_waves, measure_occupancy_gap, measure_sm_idleness
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, Sentence, count, number, percent, say
 
 _WAVES = "launch__waves_per_multiprocessor"
@@ -38,7 +38,7 @@ class TailEffect(IdleOptimizer):
         """Look at the part of a wave that is left over."""
         waves = count_waves(subject)
         launch = subject.launch
-        if launch is None or launch.sm_count is None or waves is None:
+        if launch is None or subject.sm_count is None or waves is None:
             return self.silent(SilenceStage.NO_METRICS, say("the profile lacks {metric}", metric=Code(text=_WAVES)))
         whole = math.floor(waves)
         rest = waves - whole

@@ -8,8 +8,9 @@ from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_scope
 from gpa_lsp.diagnosis.advice.optimizers import UnitOptimizer
 from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
-from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.advice.unit_pricing import UnitMatch
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, percent, say
 
 LEAST_SHARE = 0.4  # Of a loop's instructions that are multiply-adds: then it is a product, and already a lean one
@@ -48,9 +49,10 @@ class TensorCores(UnitOptimizer):
         )
         if work is None:
             return self.unmatched(say("no loop is mostly multiply-adds on operands in shared memory"))
-        if subject.limiter.unit not in _LEFT:
+        if find_limiter(subject).unit not in _LEFT:
             return self.silent(
-                SilenceStage.GATED, say("arithmetic does not limit the kernel: {why}", why=subject.limiter.sentence)
+                SilenceStage.GATED,
+                say("arithmetic does not limit the kernel: {why}", why=find_limiter(subject).sentence),
             )
         inside = np.zeros(len(subject.rows), dtype=np.bool_)
         inside[work.rows] = True

@@ -18,7 +18,7 @@ from gpa_lsp.diagnosis.advice.residency import (
     measure_states,
     name_whole,
 )
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, list_of, number, percent, say
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import (
@@ -90,7 +90,7 @@ class ThreadIncrease(ParallelOptimizer):
         launch, architecture, block = subject.launch, subject.kernel.architecture, describe_block(subject)
         if architecture is None:
             return self.silent(SilenceStage.NO_CODE, NO_ARCHITECTURE)
-        if launch is None or launch.sm_count is None or block is None:
+        if launch is None or subject.sm_count is None or block is None:
             return self.silent(
                 SilenceStage.NO_METRICS, say("the profile lacks the launch's registers, shared memory or number of SMs")
             )
@@ -98,7 +98,7 @@ class ThreadIncrease(ParallelOptimizer):
         if not occupancy.warps_per_sm:
             return self.unmatched(say("by the tables, no block of this size fits on an SM"))
         schedulers = architecture.sm.sub_partitions_per_sm.value
-        offered = -(-launch.blocks // launch.sm_count) * launch.warps_per_block
+        offered = -(-launch.blocks // subject.sm_count) * launch.warps_per_block
         resident = min(occupancy.warps_per_sm, offered) / schedulers
         measured = measure_resident_warps(subject, architecture)
         return _Room(

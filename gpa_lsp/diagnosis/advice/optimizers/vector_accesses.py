@@ -11,9 +11,10 @@ from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.optimizers import UnitOptimizer
 from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
 from gpa_lsp.diagnosis.advice.residency import measure_states, name_whole
-from gpa_lsp.diagnosis.advice.subject import Subject
 from gpa_lsp.diagnosis.advice.traffic_floor import measure_floor
 from gpa_lsp.diagnosis.advice.unit_pricing import UnitMatch
+from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, number, percent, say, size
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, count_access_bytes, mark_accesses
 
@@ -63,7 +64,7 @@ class VectorAccesses(UnitOptimizer):
         if not lacks_parallelism(subject):
             return self.silent(
                 SilenceStage.GATED,
-                say("bytes in flight are not what is missing: {why}", why=subject.limiter.sentence),
+                say("bytes in flight are not what is missing: {why}", why=find_limiter(subject).sentence),
             )
         return _describe(subject, edges, narrow, widths, share)
 
@@ -78,9 +79,7 @@ def _describe(
     """What wider loads would do, by the load that most warps are stalled on."""
     rows = subject.rows
     executed = np.where(narrow, np.maximum(rows.executions, 0), 0)
-    by_row = np.bincount(
-        subject.blame.edges.def_row[edges], weights=subject.blame.edges.all_samples[edges], minlength=len(rows)
-    )
+    by_row = np.bincount(subject.edges.def_row[edges], weights=subject.edges.all_samples[edges], minlength=len(rows))
     hottest = rows.find_heaviest(np.arange(len(rows)), by_row if len(edges) else executed)
     factor = _WIDEST_BYTES // int(widths[hottest])
     return UnitMatch(
@@ -118,7 +117,7 @@ def _describe(
 def _measure_share(subject: Subject, edges: npt.NDArray[np.int64], narrow: npt.NDArray[np.bool_]) -> float:
     """The part of their time that warps are stalled on narrow loads; without samples, their part of all waiting for memory by executions."""
     if subject.total_samples:
-        return float(subject.blame.edges.all_samples[edges].sum()) / subject.total_samples
+        return float(subject.edges.all_samples[edges].sum()) / subject.total_samples
     loads = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD,))
     executed = np.maximum(subject.rows.executions, 0)
     part = int(executed[narrow].sum()) / max(1, int(executed[loads].sum()))

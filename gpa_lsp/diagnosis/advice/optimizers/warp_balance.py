@@ -11,7 +11,7 @@ from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_scope, locate, name_code
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, list_of, percent, say
@@ -59,7 +59,7 @@ class WarpBalance(EliminationOptimizer):
         if waiting == 0:
             return self.unmatched(say("no warp is stalled at a barrier or fence"))
         edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_), _REASONS)
-        rows = find_distinct(subject.blame.edges.def_row[edges]).tolist()
+        rows = find_distinct(subject.edges.def_row[edges]).tolist()
         barriers = [row for row in rows if subject.rows.opcode(row).synchronises is Synchronisation.BLOCK]
         late = find_late_causes(subject, barriers)
         words = _Words(subject, late)
@@ -86,7 +86,7 @@ class WarpBalance(EliminationOptimizer):
 
 def find_late_causes(subject: Subject, barriers: Iterable[int]) -> dict[int, LateCode]:
     """The late code before some barriers, each by what its most sampled instruction waits for most, where that is in the code, too."""
-    edges = subject.blame.edges
+    edges = subject.edges
     is_waiting = np.array([reason == WAITING for reason in subject.rows.reasons], dtype=np.bool_)
     found = find_late_code(subject.rows, barriers)
     for barrier, code in found.items():

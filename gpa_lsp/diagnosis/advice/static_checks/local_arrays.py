@@ -70,7 +70,7 @@ class _ArrayFinder:
 
     def _list(self, file: str, line: int) -> tuple[tuple[int, str], ...]:
         if (file, line) not in self._known:
-            text = self._facts.subject.read_source(file)
+            text = self._facts.subject.read_text(file)
             self._known[file, line] = () if text is None else list_line_arrays(file, text, line)
         return self._known[file, line]
 

@@ -7,7 +7,7 @@ import numpy as np
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
 from gpa_lsp.diagnosis.advice.static_model import StaticFacts, StaticFinding
-from gpa_lsp.diagnosis.advice.subject import Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import say
 from gpa_lsp.kernel.dataflow.accesses import find_address, mark_accesses
 from gpa_lsp.kernel.dataflow.value_flow import build_flow, is_invariant_address

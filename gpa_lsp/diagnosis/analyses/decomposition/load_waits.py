@@ -1,19 +1,15 @@
 """How long warps wait for loads, measured: :class:`LoadWaits`, from samples, executions and the pairs that blame found."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.diagnosis.analyses.decomposition.instruction_rows import list_kinds, select_kinds
-from gpa_lsp.diagnosis.analyses.decomposition.unloaded_latency import LoadTraffic
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import find_warp_state
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.records import ColumnRecord
-from gpa_lsp.kernel.dataflow.instruction_kinds import KINDS, InstructionKind
+from gpa_lsp.kernel.dataflow.instruction_kinds import KINDS, InstructionKind, list_kinds, select_kinds
 
 _LATENCY = "smsp__average_warp_latency_per_inst_issued.ratio"
 _ISSUED = "smsp__inst_issued.sum"
@@ -28,7 +24,7 @@ class SampleScale(Struct, frozen=True, kw_only=True):
     error_ratio: float  # standard error, relative; 0 where counters give it
 
 
-def measure_sample_scale(facts: KernelFacts) -> SampleScale | None:
+def measure_sample_scale(subject: Subject) -> SampleScale | None:
     """Warp-cycles that one sample stands for; None when nothing tells, or when the samples are of a part of the run only.
 
     Of an aggregate these are warp-cycles of its mean launch, as its executions are: what is divided by them is then for one execution. Aggregates
@@ -43,14 +39,14 @@ def measure_sample_scale(facts: KernelFacts) -> SampleScale | None:
 
     Source: Little's law; both derivations are ours.
     """
-    if facts.kernel.has_mixed_launches or any(launch.samples_truncated for launch in facts.kernel.launches):
+    if subject.kernel.has_mixed_launches or any(launch.samples_truncated for launch in subject.kernel.launches):
         return None
-    samples = facts.kernel.total_samples
-    counted = _sum_warp_cycles(facts)
+    samples = subject.total_samples
+    counted = _sum_warp_cycles(subject)
     if samples > 0 and counted is not None:
         return SampleScale(cycles=counted / samples, source="warp latency per issue times issues", error_ratio=0.0)
-    selected = facts.rows.count_reason("selected")
-    executions = facts.rows.executions
+    selected = subject.rows.count_reason("selected")
+    executions = subject.rows.executions
     executed = int(executions[executions > 0].sum())
     if selected < _FEWEST_SELECTED or executed == 0:
         return None
@@ -59,9 +55,9 @@ def measure_sample_scale(facts: KernelFacts) -> SampleScale | None:
     )
 
 
-def _sum_warp_cycles(facts: KernelFacts) -> float | None:
+def _sum_warp_cycles(subject: Subject) -> float | None:
     total = 0.0
-    for launch in facts.kernel.launches:
+    for launch in subject.kernel.launches:
         if launch.samples is None or launch.samples.total_samples == 0:
             continue
         latency = launch.read_number(_LATENCY)
@@ -149,7 +145,7 @@ class WaitPairs(ColumnRecord, frozen=True, kw_only=True):
     is_result: npt.NDArray[np.bool_]  # bool[p], for a result, not until operands were read
 
 
-def count_waits(facts: KernelFacts, loads: Sequence[LoadTraffic]) -> UseWaits | None:
+def count_waits(subject: Subject, requests: float) -> UseWaits | None:
     """The waits without samples: of the longest launch, by counters; None where they were not collected.
 
     ``smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio`` (warp-cycles per issue) times ``smsp__inst_issued.sum`` over the
@@ -158,8 +154,8 @@ def count_waits(facts: KernelFacts, loads: Sequence[LoadTraffic]) -> UseWaits | 
 
     Source: Little's law.
     """
-    per_issue, issued = facts.metric(find_warp_state(LONG_SCOREBOARD).aggregate), facts.metric("smsp__inst_issued.sum")
-    requests = sum(load.requests for load in loads)
+    per_issue = subject.metric(find_warp_state(LONG_SCOREBOARD).aggregate)
+    issued = subject.metric("smsp__inst_issued.sum")
     if not per_issue or issued is None or not 1 <= requests <= _MOST_REQUESTS:
         return None
     return UseWaits(
@@ -170,12 +166,12 @@ def count_waits(facts: KernelFacts, loads: Sequence[LoadTraffic]) -> UseWaits | 
     )
 
 
-def list_wait_pairs(facts: KernelFacts) -> WaitPairs | None:
+def list_wait_pairs(subject: Subject) -> WaitPairs | None:
     """Who waits for which load; None without blame or without such samples."""
-    if facts.blame is None or LONG_SCOREBOARD not in facts.kernel.reasons:
+    if subject.blame is None or LONG_SCOREBOARD not in subject.kernel.reasons:
         return None
-    edges = facts.blame.edges
-    chosen = np.flatnonzero((edges.reason == facts.kernel.reasons.index(LONG_SCOREBOARD)) & edges.is_moved)
+    edges = subject.edges
+    chosen = np.flatnonzero((edges.reason == subject.kernel.reasons.index(LONG_SCOREBOARD)) & edges.is_moved)
     if not len(chosen):
         return None
     return WaitPairs(
@@ -187,7 +183,7 @@ def list_wait_pairs(facts: KernelFacts) -> WaitPairs | None:
     )
 
 
-def measure_load_waits(facts: KernelFacts, scale: SampleScale | None) -> LoadWaits | None:
+def measure_load_waits(subject: Subject, scale: SampleScale | None) -> LoadWaits | None:
     """How long warps wait for loads; None without samples of long_scoreboard or without blame.
 
     The mean wait of one execution is samples · (warp-cycles per sample) / executions (Little's law: warp-cycles in a state over arrivals are
@@ -198,27 +194,25 @@ def measure_load_waits(facts: KernelFacts, scale: SampleScale | None) -> LoadWai
     Args:
         scale: what a sample stands for; None leaves the cycles unknown.
     """
-    pairs = list_wait_pairs(facts)
+    pairs = list_wait_pairs(subject)
     if pairs is None:
         return None
     results = pairs.is_result
-    executions = facts.rows.executions
-    samples = facts.rows.count_reason(LONG_SCOREBOARD)
+    executions = subject.rows.executions
+    samples = subject.rows.count_reason(LONG_SCOREBOARD)
     return LoadWaits(
-        kinds=_list_kind_waits(pairs, list_kinds(facts), executions, scale),
+        kinds=_list_kind_waits(subject, pairs, scale),
         samples=samples,
         operand_samples=float(pairs.samples[~results].sum()),
         unknown_samples=max(0.0, samples - float(pairs.samples.sum())),
-        uses=None if scale is None else _measure_uses(facts, pairs, executions, scale.cycles),
+        uses=None if scale is None else _measure_uses(subject, pairs, executions, scale.cycles),
     )
 
 
-def _list_kind_waits(
-    pairs: WaitPairs, kinds: npt.NDArray[np.int16], executions: npt.NDArray[np.int64], scale: SampleScale | None
-) -> tuple[KindWait, ...]:
-    results = pairs.is_result
+def _list_kind_waits(subject: Subject, pairs: WaitPairs, scale: SampleScale | None) -> tuple[KindWait, ...]:
+    results, kinds, executions = pairs.is_result, list_kinds(subject.rows), subject.rows.executions
     samples = np.bincount(kinds[pairs.load[results]], weights=pairs.samples[results], minlength=len(KINDS))
-    is_load = select_kinds(kinds, LOAD_KINDS) & (executions >= 0)
+    is_load = select_kinds(subject.rows, LOAD_KINDS) & (executions >= 0)
     executed = np.bincount(kinds[is_load], weights=executions[is_load], minlength=len(KINDS))
     found = []
     for number in np.flatnonzero(samples).tolist():
@@ -229,7 +223,7 @@ def _list_kind_waits(
 
 
 def _measure_uses(
-    facts: KernelFacts, pairs: WaitPairs, executions: npt.NDArray[np.int64], cycles: float
+    subject: Subject, pairs: WaitPairs, executions: npt.NDArray[np.int64], cycles: float
 ) -> UseWaits | None:
     chosen = np.flatnonzero(pairs.is_result & (executions[pairs.use] > 0))
     if not len(chosen):
@@ -237,12 +231,12 @@ def _measure_uses(
     uses, of_pair = np.unique(pairs.use[chosen], return_inverse=True)
     times = executions[uses]
     passed = np.full(len(uses), np.inf)
-    np.minimum.at(passed, of_pair, measure_passed_cycles(facts, pairs, cycles)[chosen])
+    np.minimum.at(passed, of_pair, measure_passed_cycles(subject, pairs, cycles)[chosen])
     waited = np.bincount(of_pair, weights=pairs.samples[chosen]) * cycles / times
     return UseWaits(row=uses, executions=times, wait_cycles=waited, passed_cycles=passed)
 
 
-def measure_passed_cycles(facts: KernelFacts, pairs: WaitPairs, cycles: float) -> npt.NDArray[np.float64]:
+def measure_passed_cycles(subject: Subject, pairs: WaitPairs, cycles: float) -> npt.NDArray[np.float64]:
     """What passed between the issue of a load and the arrival at the instruction that waits for it.
 
     Within one block, every execution of the use went through the instructions between: their samples times what a sample stands for, over the
@@ -251,9 +245,9 @@ def measure_passed_cycles(facts: KernelFacts, pairs: WaitPairs, cycles: float) -
     Returns:
         float64[p], mean cycles per execution of the use.
     """
-    before = np.concatenate([[0], np.cumsum(facts.rows.all_samples.sum(axis=1))])
-    blocks = _number_blocks(facts)
-    executions = np.maximum(1, facts.rows.executions)
+    before = np.concatenate([[0], np.cumsum(subject.rows.all_samples.sum(axis=1))])
+    blocks = _number_blocks(subject)
+    executions = np.maximum(1, subject.rows.executions)
     is_near = (blocks[pairs.load] == blocks[pairs.use]) & (pairs.load < pairs.use) & (blocks[pairs.use] >= 0)
     between = before[pairs.use] - before[np.minimum(pairs.load + 1, pairs.use)]
     spent = between * cycles / executions[pairs.use]
@@ -261,11 +255,11 @@ def measure_passed_cycles(facts: KernelFacts, pairs: WaitPairs, cycles: float) -
     return np.where(is_near, np.maximum(spent, encoded), encoded)
 
 
-def _number_blocks(facts: KernelFacts) -> npt.NDArray[np.int64]:
+def _number_blocks(subject: Subject) -> npt.NDArray[np.int64]:
     """int64[n], a number for the block of every row, unique in the kernel; -1 without a flow graph."""
-    numbers = np.full(len(facts.rows), -1, dtype=np.int64)
+    numbers = np.full(len(subject.rows), -1, dtype=np.int64)
     first_block = 0
-    for row, function in zip(facts.rows.first_rows[:-1].tolist(), facts.kernel.functions, strict=True):
+    for row, function in zip(subject.rows.first_rows[:-1].tolist(), subject.kernel.functions, strict=True):
         if function.graph is None:
             continue
         blocks = function.graph.block_of_instruction

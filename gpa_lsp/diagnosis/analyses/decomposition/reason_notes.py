@@ -4,9 +4,7 @@ from collections.abc import Callable
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
-from gpa_lsp.diagnosis.analyses.decomposition.instruction_rows import select_kinds
 from gpa_lsp.diagnosis.analyses.decomposition.load_waits import measure_sample_scale
 from gpa_lsp.diagnosis.analyses.decomposition.memory_view import LEVEL_REMEDIES
 from gpa_lsp.diagnosis.analyses.decomposition.stall_split import Source, StallSplit
@@ -19,11 +17,11 @@ from gpa_lsp.diagnosis.analyses.decomposition.unit_use import (
     list_unit_use,
 )
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import find_warp_state
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD
 from gpa_lsp.foundation.prose import NOTHING, Sentence, count, join, number, percent, say, size
 from gpa_lsp.kernel.dataflow.accesses import WARP_THREADS
-from gpa_lsp.kernel.dataflow.instruction_kinds import InstructionKind
+from gpa_lsp.kernel.dataflow.instruction_kinds import InstructionKind, select_kinds
 
 # Bank conflicts per wavefront that are worth a word. Source: DrGPU's threshold (Hao et al., ICPE 2023).
 _CONFLICTS_RATIO = 0.1
@@ -36,13 +34,11 @@ _FEW_FP64_LANES = 4
 _CACHE_LINE_BYTES = 128
 _INSTRUCTION_BYTES = 16
 
-Kinds = npt.NDArray[np.int16]
 
-
-def note_reason(facts: KernelFacts, split: StallSplit, kinds: Kinds) -> Sentence:
+def note_reason(subject: Subject, split: StallSplit) -> Sentence:
     """A sentence with the counters that belong to a reason; empty when there is nothing to add."""
     write = _NOTES.get(split.reason)
-    return NOTHING if write is None else write(facts, split, kinds)
+    return NOTHING if write is None else write(subject, split)
 
 
 REMOVE_CONFLICTS = say(
@@ -58,67 +54,67 @@ STORE_AND_GO_ON = say(
 STORES_ARE_DENSE = say("The stores are fully coalesced.")
 
 
-def choose_remedy(facts: KernelFacts, split: StallSplit, leading: Source, kinds: Kinds) -> Sentence:
+def choose_remedy(subject: Subject, split: StallSplit, leading: Source) -> Sentence:
     """What to do about a reason: about what the counters say, where they say something; else about its leading source.
 
     Bank conflicts and scattered accesses fill queues as wide accesses do, but are not helped by still wider ones.
     """
     is_shared = leading.kind in SHARED_KINDS
     if split.reason in ("short_scoreboard", "mio_throttle") and is_shared:
-        conflicts = measure_bank_conflicts(facts, kinds)
+        conflicts = measure_bank_conflicts(subject)
         if conflicts is not None and conflicts >= _MANY_CONFLICTS_RATIO:
             return REMOVE_CONFLICTS
     if split.reason == "lg_throttle":
-        uses = [use for use in list_queue_use(facts, kinds, split.reason) if use.kind is leading.kind]
+        uses = [use for use in list_queue_use(subject, split.reason) if use.kind is leading.kind]
         if any(use.passes and use.least_passes and use.passes >= _SCATTERED * use.least_passes for use in uses):
             return ACCESS_DENSER
-    if split.reason == "drain" and _note_stores(facts, split, kinds) == STORES_ARE_DENSE:
+    if split.reason == "drain" and _note_stores(subject, split) == STORES_ARE_DENSE:
         return STORE_AND_GO_ON
     if split.reason == LONG_SCOREBOARD and leading.kind is InstructionKind.GLOBAL_LOAD:
-        busiest = next(iter(list_unit_use(facts, MEMORY_UNITS)), None)
+        busiest = next(iter(list_unit_use(subject, MEMORY_UNITS)), None)
         if busiest is not None and busiest.ratio >= _FULL_RATIO:
-            return say("{less}; loads issued earlier only queue longer", less=LEVEL_REMEDIES[busiest.unit.level])
+            return say("{less}; loads issued earlier only queue longer", less=LEVEL_REMEDIES[busiest.level])
     return find_source_remedy(split.reason, leading.kind)
 
 
-def _note_shared(facts: KernelFacts, _split: StallSplit, kinds: Kinds) -> Sentence:
-    conflicts = measure_bank_conflicts(facts, kinds)
+def _note_shared(subject: Subject, _split: StallSplit) -> Sentence:
+    conflicts = measure_bank_conflicts(subject)
     if conflicts is None:
         return NOTHING
     if conflicts < _CONFLICTS_RATIO:
-        return say("Shared memory has hardly any bank conflicts.") if _uses_shared(kinds) else NOTHING
+        return say("Shared memory has hardly any bank conflicts.") if _uses_shared(subject) else NOTHING
     return say("{share} of the shared-memory wavefronts are bank conflicts.", share=percent(conflicts))
 
 
-def measure_bank_conflicts(facts: KernelFacts, kinds: Kinds) -> float | None:
+def measure_bank_conflicts(subject: Subject) -> float | None:
     """Of the wavefronts of shared memory, those that conflicts added, 0..1; None when not collected or without shared accesses.
 
     By instruction, wavefronts beyond the fewest that could do over wavefronts; without these counters the aggregates
     ``l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum`` over ``l1tex__data_pipe_lsu_wavefronts_mem_shared.sum``, whose conflicts also count
     passes that wait for other traffic and lie higher.
     """
-    wavefronts, ideal = facts.rows.counter("shared_wavefronts"), facts.rows.counter("shared_wavefronts_ideal")
+    wavefronts, ideal = subject.rows.counter("shared_wavefronts"), subject.rows.counter("shared_wavefronts_ideal")
     if wavefronts is not None and ideal is not None:
         counted = (wavefronts > 0) & (ideal >= 0)
         total = int(wavefronts[counted].sum())
         return 1 - int(ideal[counted].sum()) / total if total else None
-    conflicts = facts.metric("l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum")
-    total_wavefronts = facts.metric("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum")
-    if conflicts is None or not total_wavefronts or not _uses_shared(kinds):
+    conflicts = subject.metric("l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum")
+    total_wavefronts = subject.metric("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum")
+    if conflicts is None or not total_wavefronts or not _uses_shared(subject):
         return None
     return min(1.0, conflicts / total_wavefronts)
 
 
-def _uses_shared(kinds: Kinds) -> bool:
-    return bool(select_kinds(kinds, SHARED_KINDS).any())
+def _uses_shared(subject: Subject) -> bool:
+    return bool(select_kinds(subject.rows, SHARED_KINDS).any())
 
 
-def _note_mio(facts: KernelFacts, split: StallSplit, kinds: Kinds) -> Sentence:
-    return join([_note_queue(facts, split, kinds), _note_shared(facts, split, kinds)])
+def _note_mio(subject: Subject, split: StallSplit) -> Sentence:
+    return join([_note_queue(subject, split), _note_shared(subject, split)])
 
 
-def _note_queue(facts: KernelFacts, split: StallSplit, kinds: Kinds) -> Sentence:
-    uses = list_queue_use(facts, kinds, split.reason)
+def _note_queue(subject: Subject, split: StallSplit) -> Sentence:
+    uses = list_queue_use(subject, split.reason)
     if not uses:
         return NOTHING
     first = uses[0]
@@ -130,11 +126,11 @@ def _note_queue(facts: KernelFacts, split: StallSplit, kinds: Kinds) -> Sentence
         passes = say(
             ", with {passes} each where {least} would suffice", passes=number(first.passes, "pass"), least=least
         )
-    for use in list_unit_use(facts, QUEUE_UNITS)[:1]:
+    for use in list_unit_use(subject, QUEUE_UNITS)[:1]:
         busiest = say(
             "; the busiest unit behind it is {level} ({unit}), at {share} of its peak",
-            level=use.unit.level,
-            unit=use.unit.name,
+            level=use.level,
+            unit=use.name,
             share=percent(use.ratio),
         )
     return say(
@@ -147,12 +143,12 @@ def _note_queue(facts: KernelFacts, split: StallSplit, kinds: Kinds) -> Sentence
     )
 
 
-def _note_pipes(facts: KernelFacts, split: StallSplit, _kinds: Kinds) -> Sentence:
+def _note_pipes(subject: Subject, split: StallSplit) -> Sentence:
     busiest = few = NOTHING
-    for use in list_unit_use(facts, PIPE_UNITS)[:1]:
+    for use in list_unit_use(subject, PIPE_UNITS)[:1]:
         share = percent(use.ratio)
-        busiest = say("The busiest pipe is {pipe}, at {share} of its peak.", pipe=use.unit.level, share=share)
-    lanes = None if facts.architecture is None else facts.architecture.sm.fp64_lanes_per_sm.value
+        busiest = say("The busiest pipe is {pipe}, at {share} of its peak.", pipe=use.level, share=share)
+    lanes = None if subject.architecture is None else subject.architecture.sm.fp64_lanes_per_sm.value
     of_fp64 = sum(source.samples for source in split.sources if source.kind is InstructionKind.FP64)
     if lanes is not None and lanes <= _FEW_FP64_LANES and of_fp64 > 0:
         few = say(
@@ -163,12 +159,12 @@ def _note_pipes(facts: KernelFacts, split: StallSplit, _kinds: Kinds) -> Sentenc
     return join([busiest, few])
 
 
-def _note_code_size(facts: KernelFacts, split: StallSplit, _kinds: Kinds) -> Sentence:
+def _note_code_size(subject: Subject, split: StallSplit) -> Sentence:
     """How much code was executed, and how many of the stalls are at the start of a line of the instruction cache."""
-    executed = facts.rows.executions > 0
-    reason = facts.kernel.reasons.index(split.reason)
-    at_start = facts.rows.pc_offsets % _CACHE_LINE_BYTES == 0
-    share = float(facts.rows.all_samples[at_start, reason].sum()) / split.samples
+    executed = subject.rows.executions > 0
+    reason = subject.kernel.reasons.index(split.reason)
+    at_start = subject.rows.pc_offsets % _CACHE_LINE_BYTES == 0
+    share = float(subject.rows.all_samples[at_start, reason].sum()) / split.samples
     code = NOTHING
     if executed.any():
         code = say("{code} of code was executed; ", code=size(int(executed.sum()) * _INSTRUCTION_BYTES))
@@ -180,29 +176,29 @@ def _note_code_size(facts: KernelFacts, split: StallSplit, _kinds: Kinds) -> Sen
     )
 
 
-def _note_barriers(facts: KernelFacts, split: StallSplit, kinds: Kinds) -> Sentence:
-    if facts.longest is None or facts.longest.block is None:
+def _note_barriers(subject: Subject, split: StallSplit) -> Sentence:
+    if subject.longest is None or subject.longest.block is None:
         return NOTHING
-    wait = _measure_barrier_wait(facts, split.samples, kinds)
+    wait = _measure_barrier_wait(subject, split.samples)
     return say(
         "{warps} of a block synchronise at {places}{each}.",
-        warps=count(-(-prod(facts.longest.block) // WARP_THREADS), "warp"),
+        warps=count(-(-prod(subject.longest.block) // WARP_THREADS), "warp"),
         places=count(len(split.sources), "place"),
         each=NOTHING if wait is None else say(", stalled for {wait} each time on average", wait=count(wait, "cycle")),
     )
 
 
-def _measure_barrier_wait(facts: KernelFacts, samples: int, kinds: Kinds) -> float | None:
+def _measure_barrier_wait(subject: Subject, samples: int) -> float | None:
     """Mean warp-cycles of one stall at a barrier: warp-cycles over executions of barriers (Little's law); None when unknown."""
-    scale = measure_sample_scale(facts)
-    chosen = select_kinds(kinds, frozenset({InstructionKind.BLOCK_BARRIER})) & (facts.rows.executions > 0)
-    executed = int(facts.rows.executions[chosen].sum())
+    scale = measure_sample_scale(subject)
+    chosen = select_kinds(subject.rows, frozenset({InstructionKind.BLOCK_BARRIER})) & (subject.rows.executions > 0)
+    executed = int(subject.rows.executions[chosen].sum())
     return None if scale is None or executed == 0 else samples * scale.cycles / executed
 
 
-def _note_stores(facts: KernelFacts, _split: StallSplit, kinds: Kinds) -> Sentence:
+def _note_stores(subject: Subject, _split: StallSplit) -> Sentence:
     """How dense the stores are that must leave before a warp exits."""
-    uses = list_queue_use(facts, kinds, "lg_throttle")
+    uses = list_queue_use(subject, "lg_throttle")
     stores = next((use for use in uses if use.kind is InstructionKind.GLOBAL_STORE), None)
     if stores is None or stores.passes is None or stores.least_passes is None:
         return NOTHING
@@ -216,11 +212,11 @@ def _note_stores(facts: KernelFacts, _split: StallSplit, kinds: Kinds) -> Senten
     )
 
 
-def _note_encoded(facts: KernelFacts, _split: StallSplit, _kinds: Kinds) -> Sentence:
+def _note_encoded(subject: Subject, _split: StallSplit) -> Sentence:
     """The cycles that the compiler encoded after an instruction, on average over executions: how long a warp stalls if it does nothing else."""
-    known = facts.rows.has_control & (facts.rows.mnemonic_index >= 0)
-    counts = np.maximum(0, facts.rows.executions[known])
-    executed, encoded = int(counts.sum()), int((counts * np.maximum(1, facts.rows.control.stall_cycles[known])).sum())
+    known = subject.rows.has_control & (subject.rows.mnemonic_index >= 0)
+    counts = np.maximum(0, subject.rows.executions[known])
+    executed, encoded = int(counts.sum()), int((counts * np.maximum(1, subject.rows.control.stall_cycles[known])).sum())
     if not executed:
         return NOTHING
     return say(
@@ -232,18 +228,18 @@ def _note_encoded(facts: KernelFacts, _split: StallSplit, _kinds: Kinds) -> Sent
 _SCOPES = {"SYS": "the whole system", "GPU": "the GPU", "CTA": "the block"}
 
 
-def _note_fences(facts: KernelFacts, split: StallSplit, _kinds: Kinds) -> Sentence:
+def _note_fences(subject: Subject, split: StallSplit) -> Sentence:
     modifiers = {
         part
         for source in split.sources
         if source.row is not None
-        for part in facts.rows.mnemonic(source.row).split(".")
+        for part in subject.rows.mnemonic(source.row).split(".")
     }
     widest = next((words for scope, words in _SCOPES.items() if scope in modifiers), "")
     return say("The widest of these fences covers {scope}.", scope=widest) if widest else NOTHING
 
 
-_NOTES: dict[str, Callable[[KernelFacts, StallSplit, Kinds], Sentence]] = {
+_NOTES: dict[str, Callable[[Subject, StallSplit], Sentence]] = {
     "short_scoreboard": _note_shared,
     "mio_throttle": _note_mio,
     "lg_throttle": _note_queue,

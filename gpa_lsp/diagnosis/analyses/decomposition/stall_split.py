@@ -1,4 +1,4 @@
-"""The samples of one stall reason, shared out among its sources."""
+"""The samples of one stall reason, shared out among its sources, and marks on the lines that cause them."""
 
 from collections.abc import Callable, Iterable
 
@@ -6,14 +6,15 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.diagnosis.analyses.decomposition.instruction_rows import InstructionRows, sum_by_place, view_rows
+from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS, LineMark
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import SourceRule, find_warp_state
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.line_sums import index_lines
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency
+from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.foundation.prose import Sentence, count, say
 from gpa_lsp.foundation.records import ColumnRecord
-from gpa_lsp.kernel.dataflow.instruction_kinds import KINDS, InstructionKind, find_kind
+from gpa_lsp.kernel.dataflow.instruction_kinds import KINDS, InstructionKind, find_kind, list_kinds
 
 NO_CAUSE = say("no cause found")
 _MOST_PLACES = 12  # Places of a reason that are named one by one; the rest is one source
@@ -55,25 +56,18 @@ class Causes(ColumnRecord, frozen=True, kw_only=True):
     is_known: npt.NDArray[np.bool_]  # bool[e], False where blame found no cause
 
 
-def list_causes(facts: KernelFacts, reason: str) -> Causes:
+def list_causes(subject: Subject, reason: str) -> Causes:
     """What causes a reason: from blame, or, without it, each instruction itself.
 
     The samples are those of the profile, no more and no fewer: pairs, and rows without a cause.
     """
-    known = facts.once(_hold_causes)
-    if reason not in known:
-        known[reason] = _list_causes(facts, reason)
-    return known[reason]
+    return subject.once(_list_causes, reason)
 
 
-def _hold_causes(_facts: KernelFacts) -> dict[str, Causes]:
-    return {}
-
-
-def _list_causes(facts: KernelFacts, reason: str) -> Causes:
-    number = facts.kernel.reasons.index(reason)
-    if facts.blame is None:
-        counts = facts.rows.all_samples[:, number]
+def _list_causes(subject: Subject, reason: str) -> Causes:
+    number = subject.kernel.reasons.index(reason)
+    if subject.blame is None:
+        counts = subject.rows.all_samples[:, number]
         rows = np.flatnonzero(counts).astype(np.int64)
         itself = np.full(len(rows), Dependency.ITSELF, dtype=np.uint8)
         misc = np.full(len(rows), BlameCategory.MISC, dtype=np.uint8)
@@ -86,7 +80,7 @@ def _list_causes(facts: KernelFacts, reason: str) -> Causes:
             samples=counts[rows].astype(np.float64),
             is_known=known,
         )
-    edges, lost = facts.blame.edges, facts.blame.unattributed
+    edges, lost = subject.edges, subject.blame.unattributed
     chosen, left = edges.reason == number, lost.reason == number
     rows = lost.row[left].astype(np.int64)
     return Causes(
@@ -99,31 +93,24 @@ def _list_causes(facts: KernelFacts, reason: str) -> Causes:
     )
 
 
-def split_reason(facts: KernelFacts, reason: str, rows: InstructionRows | None = None) -> StallSplit:
+def split_reason(subject: Subject, reason: str) -> StallSplit:
     """The sources of a stall reason by its rule in :data:`~gpa_lsp.diagnosis.analyses.decomposition.warp_time.WARP_STATES`."""
-    known = facts.once(_hold_splits)
-    if reason not in known:
-        known[reason] = _split_reason(facts, reason, view_rows(facts) if rows is None else rows)
-    return known[reason]
+    return subject.once(_split_reason, reason)
 
 
-def _hold_splits(_facts: KernelFacts) -> dict[str, StallSplit]:
-    return {}
-
-
-def _split_reason(facts: KernelFacts, reason: str, rows: InstructionRows) -> StallSplit:
-    samples = facts.rows.count_reason(reason)
+def _split_reason(subject: Subject, reason: str) -> StallSplit:
+    samples = subject.rows.count_reason(reason)
     if samples == 0:
         return StallSplit(reason=reason, samples=0, sources=())
-    sources = _RULES[find_warp_state(reason).rule](facts, list_causes(facts, reason), rows)
+    sources = _RULES[find_warp_state(reason).rule](subject, list_causes(subject, reason))
     ordered = sorted(sources, key=lambda one: (-one.samples, one.label))
     return StallSplit(reason=reason, samples=samples, sources=tuple(ordered))
 
 
-def _split_by_cause(_facts: KernelFacts, causes: Causes, rows: InstructionRows) -> Iterable[Source]:
+def _split_by_cause(subject: Subject, causes: Causes) -> Iterable[Source]:
     """By kind of the cause; stalls until an instruction has read its operands are told apart from stalls on results."""
     reads = causes.category == BlameCategory.WRITE_AFTER_READ
-    groups = rows.kinds[causes.cause].astype(np.int64) * 2 + reads
+    groups = list_kinds(subject.rows)[causes.cause].astype(np.int64) * 2 + reads
     for group, samples, row in _gather(groups, causes, 2 * len(KINDS)):
         kind = KINDS[group // 2]
         template = "{kind}, until they have read their operands" if group % 2 else "{kind}"
@@ -140,9 +127,9 @@ _WAIT_WORDS = {
 }
 
 
-def _split_by_producer(_facts: KernelFacts, causes: Causes, rows: InstructionRows) -> Iterable[Source]:
+def _split_by_producer(subject: Subject, causes: Causes) -> Iterable[Source]:
     """By kind of the cause, and whether the stall is on its result, on a predicate or only on its issue."""
-    groups = rows.kinds[causes.cause].astype(np.int64) * len(Dependency) + causes.dependency
+    groups = list_kinds(subject.rows)[causes.cause].astype(np.int64) * len(Dependency) + causes.dependency
     merged: dict[str, Source] = {}
     for group, samples, row in _gather(groups, causes, len(KINDS) * len(Dependency)):
         kind, dependency = KINDS[group // len(Dependency)], Dependency(group % len(Dependency))
@@ -157,43 +144,45 @@ def _split_by_producer(_facts: KernelFacts, causes: Causes, rows: InstructionRow
     yield from _leave_unknown(causes)
 
 
-def _split_by_waiter(_facts: KernelFacts, causes: Causes, rows: InstructionRows) -> Iterable[Source]:
+def _split_by_waiter(subject: Subject, causes: Causes) -> Iterable[Source]:
     """By kind of the stalled instruction: the one that found its pipe or queue taken is of the kind that takes it."""
-    for group, samples, row in _gather(rows.kinds[causes.use].astype(np.int64), causes, len(KINDS), of_use=True):
+    for group, samples, row in _gather(
+        list_kinds(subject.rows)[causes.use].astype(np.int64), causes, len(KINDS), of_use=True
+    ):
         yield Source(label=say(KINDS[group].value), samples=samples, kind=KINDS[group], row=row)
 
 
-def _split_by_place(facts: KernelFacts, causes: Causes, rows: InstructionRows) -> Iterable[Source]:
+def _split_by_place(subject: Subject, causes: Causes) -> Iterable[Source]:
     """By source line of the cause, or by the instruction where it has no line."""
-    size = len(facts.rows)
-    sums = sum_by_place(rows, np.bincount(causes.cause, weights=causes.samples, minlength=size).astype(np.float64))
-    for row, samples in zip(sums.rows[:_MOST_PLACES].tolist(), sums.weights[:_MOST_PLACES].tolist(), strict=True):
-        yield Source(label=name_row(facts, row), samples=samples, row=row)
-    rest = float(sums.weights[_MOST_PLACES:].sum())
-    if rest > 0:
-        label = count(len(sums.rows) - _MOST_PLACES, "other place")
-        yield Source(label=say("{label}", label=label), samples=rest, row=int(sums.rows[_MOST_PLACES]))
+    size = len(subject.rows)
+    weights = np.bincount(causes.cause, weights=causes.samples, minlength=size).astype(np.float64)
+    sums = sum_by_place(subject.rows.own_lines, weights)
+    for row, samples in sums[:_MOST_PLACES]:
+        yield Source(label=name_row(subject, row), samples=samples, row=row)
+    if rest := sums[_MOST_PLACES:]:
+        label = count(len(rest), "other place")
+        yield Source(label=say("{label}", label=label), samples=sum(samples for _, samples in rest), row=rest[0][0])
 
 
-def _split_by_function(facts: KernelFacts, causes: Causes, _rows: InstructionRows) -> Iterable[Source]:
+def _split_by_function(subject: Subject, causes: Causes) -> Iterable[Source]:
     """By function section of the instruction that was not fetched yet."""
-    sections = facts.rows.function_index[causes.use].astype(np.int64)
-    for section, samples, row in _gather(sections, causes, len(facts.kernel.functions), of_use=True):
-        yield Source(label=_name_section(facts, section), samples=samples, row=row)
+    sections = subject.rows.function_index[causes.use].astype(np.int64)
+    for section, samples, row in _gather(sections, causes, len(subject.kernel.functions), of_use=True):
+        yield Source(label=_name_section(subject, section), samples=samples, row=row)
 
 
-def _name_section(facts: KernelFacts, section: int) -> Sentence:
-    name = facts.kernel.functions[section].name
-    if name == facts.kernel.mangled_name:
+def _name_section(subject: Subject, section: int) -> Sentence:
+    name = subject.kernel.functions[section].name
+    if name == subject.kernel.mangled_name:
         return say("code of the kernel itself")
     return say("code of {name}", name=name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…")
 
 
-def _split_not(_facts: KernelFacts, causes: Causes, _rows: InstructionRows) -> Iterable[Source]:
+def _split_not(_subject: Subject, causes: Causes) -> Iterable[Source]:
     yield Source(label=say("not stalled"), samples=float(causes.samples.sum()))
 
 
-_RULES: dict[SourceRule, Callable[[KernelFacts, Causes, InstructionRows], Iterable[Source]]] = {
+_RULES: dict[SourceRule, Callable[[Subject, Causes], Iterable[Source]]] = {
     SourceRule.BY_CAUSE: _split_by_cause,
     SourceRule.BY_PRODUCER: _split_by_producer,
     SourceRule.BY_WAITER: _split_by_waiter,
@@ -203,17 +192,17 @@ _RULES: dict[SourceRule, Callable[[KernelFacts, Causes, InstructionRows], Iterab
 }
 
 
-def name_row(facts: KernelFacts, row: int) -> Sentence:
+def name_row(subject: Subject, row: int) -> Sentence:
     """An instruction for people: its opcode and its line, or its offset where it has none."""
-    mnemonic = facts.rows.mnemonic(row)
+    mnemonic = subject.rows.mnemonic(row)
     # The scope of a fence is in its modifiers.
     is_fence = bool(mnemonic) and find_kind(mnemonic) is InstructionKind.FENCE
     opcode = (mnemonic if is_fence else mnemonic.partition(".")[0]) or "an instruction"
-    place = facts.rows.place(row)
+    place = subject.rows.place(row)
     if place is not None:
-        shown = index_lines(facts).make_place(place.file, place.line)
+        shown = index_lines(subject).make_place(place.file, place.line)
         return say("{opcode} at {place}", opcode=opcode, place=shown)
-    offset = int(facts.rows.function_of(row).pc_offsets[facts.rows.index_of(row)])
+    offset = int(subject.rows.function_of(row).pc_offsets[subject.rows.index_of(row)])
     return say("{opcode} at {offset}", opcode=opcode, offset=f"{offset:#x}")
 
 
@@ -239,3 +228,59 @@ def _leave_unknown(causes: Causes) -> Iterable[Source]:
     if len(lost):
         most = lost[np.argmax(causes.samples[lost])]
         yield Source(label=NO_CAUSE, samples=float(causes.samples[lost].sum()), row=int(causes.use[most]))
+
+
+def sum_by_place(places: Rows, column: Weights) -> list[tuple[int, float]]:
+    """Sum a column (float64[n], none negative) by place (int64[n]): the row with most of each and the sum, most first; places without any are
+    left out.
+    """
+    chosen = np.flatnonzero(column > 0)
+    if not len(chosen):
+        return []
+    order = chosen[np.lexsort((chosen, -column[chosen], places[chosen]))]
+    _, firsts = np.unique(places[order], return_index=True)
+    sums = np.add.reduceat(column[order], firsts)
+    leading = order[firsts]
+    ranks = np.lexsort((leading, -sums))
+    return list(zip(leading[ranks].tolist(), sums[ranks].tolist(), strict=True))
+
+
+def mark_rows(
+    subject: Subject,
+    weights: Weights,
+    *,
+    measure: str,
+    quantity: Quantity,
+    value_of: Callable[[int, float], float],
+    text_of: Callable[[int, float], Sentence],
+    whole: float | None = None,
+    least_ratio: float = 0.001,
+) -> tuple[LineMark, ...]:
+    """One mark per source line (per instruction where there is no line), the heaviest first.
+
+    Args:
+        weights: float64[n], what is shared out, by row.
+        whole: what shares are of; None for the sum of the weights.
+    """
+    whole = float(weights.sum()) if whole is None else whole
+    if whole <= 0:
+        return ()
+    marks = []
+    for row, weight in sum_by_place(subject.rows.own_lines, weights)[:MOST_MARKS]:
+        if weight / whole < least_ratio:
+            break
+        place, function = subject.rows.place(row), subject.rows.function_of(row)
+        marks.append(
+            LineMark(
+                measure=measure,
+                value=value_of(row, weight),
+                quantity=quantity,
+                share_ratio=min(1.0, weight / whole),
+                text=text_of(row, weight),
+                file=None if place is None else place.file,
+                line=None if place is None else place.line,
+                function=function.name,
+                pc_offset=int(function.pc_offsets[subject.rows.index_of(row)]),
+            )
+        )
+    return tuple(marks)

@@ -1,12 +1,16 @@
 """How busy the units of the memory system and the pipes were: shares of their peaks, from the profiler's own percentages."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.answers import Column, Table, list_columns
+from gpa_lsp.diagnosis.analyses.subject import Subject
+from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.kernel.dataflow.accesses import count_access_bytes
-from gpa_lsp.kernel.dataflow.instruction_kinds import KINDS, QUEUES, InstructionKind
+from gpa_lsp.kernel.dataflow.instruction_kinds import KINDS, QUEUES, InstructionKind, list_kinds
 
 # Accesses to shared memory whose passes are counted
 SHARED_KINDS = frozenset({InstructionKind.SHARED_LOAD, InstructionKind.SHARED_STORE, InstructionKind.MATRIX_LOAD})
@@ -27,19 +31,20 @@ class QueueUse(Struct, frozen=True, kw_only=True):
     thread_bytes: float | None  # that one thread moves with one execution, on average; None for what accesses no memory
 
 
-def list_queue_use(facts: KernelFacts, kinds: npt.NDArray[np.int16], reason: str) -> tuple[QueueUse, ...]:
+def list_queue_use(subject: Subject, reason: str) -> tuple[QueueUse, ...]:
     """Which instructions go through the queue of a throttle, the most frequent first; empty without executions."""
-    executions = facts.rows.executions
+    executions = subject.rows.executions
     if reason not in QUEUES or not (executions > 0).any():
         return ()
+    kinds = list_kinds(subject.rows)
     counted = np.bincount(kinds, weights=np.maximum(0, executions), minlength=len(KINDS))
     chosen = [number for number, kind in enumerate(KINDS) if kind in QUEUES[reason] and counted[number] > 0]
     total = float(sum(counted[number] for number in chosen))
-    cycles = _count_sm_cycles(facts)
-    widths = facts.rows.spread_by_mnemonic(count_access_bytes, unknown=0)
+    cycles = _count_sm_cycles(subject)
+    widths = subject.rows.spread_by_mnemonic(count_access_bytes, unknown=0)
     found = []
     for number in chosen:
-        passes, least = _measure_passes(facts, kinds == number, KINDS[number])
+        passes, least = _measure_passes(subject, kinds == number, KINDS[number])
         found.append(
             QueueUse(
                 kind=KINDS[number],
@@ -55,14 +60,14 @@ def list_queue_use(facts: KernelFacts, kinds: npt.NDArray[np.int16], reason: str
 
 
 def _measure_passes(
-    facts: KernelFacts, chosen: npt.NDArray[np.bool_], kind: InstructionKind
+    subject: Subject, chosen: npt.NDArray[np.bool_], kind: InstructionKind
 ) -> tuple[float | None, float | None]:
     """Passes per execution, and the fewest; None where not counted."""
     if kind in SHARED_KINDS:
-        return _divide(facts, "shared_wavefronts", chosen), _divide(facts, "shared_wavefronts_ideal", chosen)
+        return _divide(subject, "shared_wavefronts", chosen), _divide(subject, "shared_wavefronts_ideal", chosen)
     if kind is InstructionKind.GLOBAL_LOAD or kind is InstructionKind.GLOBAL_STORE:
-        least = _divide(facts, "global_sectors_ideal", chosen)
-        return _divide(facts, "global_tag_requests", chosen), None if least is None else max(
+        least = _divide(subject, "global_sectors_ideal", chosen)
+        return _divide(subject, "global_tag_requests", chosen), None if least is None else max(
             1.0, least / _SECTORS_PER_LINE
         )
     return None, None
@@ -76,21 +81,21 @@ def _measure_width(
     return float((widths[counted] * executions[counted]).sum()) / executed if executed else None
 
 
-def _divide(facts: KernelFacts, counter: str, chosen: npt.NDArray[np.bool_]) -> float | None:
-    values = facts.rows.counter(counter)
+def _divide(subject: Subject, counter: str, chosen: npt.NDArray[np.bool_]) -> float | None:
+    values = subject.rows.counter(counter)
     if values is None:
         return None
-    executions = facts.rows.executions
+    executions = subject.rows.executions
     counted = chosen & (values >= 0) & (executions > 0)
     executed = int(executions[counted].sum())
     return int(values[counted].sum()) / executed if executed else None
 
 
-def _count_sm_cycles(facts: KernelFacts) -> float | None:
+def _count_sm_cycles(subject: Subject) -> float | None:
     """Active cycles of all SMs; None when not collected or of one launch among several."""
-    cycles = facts.metric("sm__cycles_active.avg")
-    measured = sum(1 for launch in facts.kernel.launches if launch.failure is None)
-    sms = facts.kernel.device.sm_count
+    cycles = subject.metric("sm__cycles_active.avg")
+    measured = sum(1 for launch in subject.kernel.launches if launch.failure is None)
+    sms = subject.kernel.device.sm_count
     if cycles is None or sms is None or measured != 1:
         return None
     return cycles * sms or None
@@ -100,32 +105,21 @@ def _count_sm_cycles(facts: KernelFacts) -> float | None:
 _ELAPSED, _ACTIVE = (f".avg.pct_of_peak_sustained_{cycles}" for cycles in ("elapsed", "active"))
 
 
-class Unit(Struct, frozen=True, kw_only=True):
-    """A unit that can be the one everybody queues for."""
-
-    level: str  # where it is, for people; several units have one
-    name: str  # what it does
-    counter: str  # what counts its use, without suffix
-
-    @property
-    def metric(self) -> str:
-        """Its use in percent of its peak over the elapsed cycles."""
-        return self.counter + _ELAPSED
-
-
-def _list_units(*units: tuple[str, str, str]) -> tuple[Unit, ...]:
-    return tuple(Unit(level=level, name=name, counter=counter) for level, name, counter in units)
+_Unit = tuple[
+    str, str, str
+]  # Where it is, for people (several units have one level); what it does; what counts its use, without suffix
 
 
 class UnitUse(Struct, frozen=True, kw_only=True):
-    """A unit and how busy it was, 0..1."""
+    """A unit that can be the one everybody queues for, and how busy it was."""
 
-    unit: Unit
-    ratio: float
+    level: str  # where it is, for people
+    name: str  # what it does
+    ratio: float  # of its peak
 
 
 # Units on the way of a load. Source: breakdowns of the memory throughput in real reports; meanings after the Profiling Guide, Metrics Decoder.
-MEMORY_UNITS = _list_units(
+MEMORY_UNITS = (
     ("L1", "requests of the load/store unit", "l1tex__lsuin_requests"),
     ("L1", "data stage, wavefronts", "l1tex__data_pipe_lsu_wavefronts"),
     ("L1", "data banks, reads", "l1tex__data_bank_reads"),
@@ -147,7 +141,7 @@ MEMORY_UNITS = _list_units(
 )
 
 # Units behind the queues whose being full is a throttle
-QUEUE_UNITS = _list_units(
+QUEUE_UNITS = (
     ("MIO", "instructions issued to the queue", "sm__mio_inst_issued"),
     ("MIO", "queue, reads", "sm__mio_pq_read_cycles_active"),
     ("MIO", "queue, writes", "sm__mio_pq_write_cycles_active"),
@@ -161,7 +155,7 @@ QUEUE_UNITS = _list_units(
 )
 
 # Arithmetic pipes
-PIPE_UNITS = _list_units(
+PIPE_UNITS = (
     ("ALU", "integer, logic and compares", "sm__pipe_alu_cycles_active"),
     ("FMA", "FP32 and multiply-adds", "sm__pipe_fma_cycles_active"),
     ("FMA heavy", "the half of FMA that multiplies integers", "sm__pipe_fmaheavy_cycles_active"),
@@ -175,14 +169,28 @@ PIPE_UNITS = _list_units(
 )
 
 
-def list_unit_use(facts: KernelFacts, units: tuple[Unit, ...]) -> tuple[UnitUse, ...]:
+def name_use(unit: _Unit) -> str:
+    """The metric of a unit's use in percent of its peak over the elapsed cycles."""
+    return unit[2] + _ELAPSED
+
+
+def list_unit_use(subject: Subject, units: tuple[_Unit, ...]) -> tuple[UnitUse, ...]:
     """How busy the units of a list were in the longest launch, the busiest first; units that were not measured are left out.
 
     Where only the percentage over active cycles was collected it stands in, and is too high for SMs that were idle part of the time.
     """
-    found = []
-    for unit in units:
-        percent = facts.metric(unit.metric, unit.counter + _ACTIVE)
-        if percent is not None:
-            found.append(UnitUse(unit=unit, ratio=max(0.0, percent / 100)))
+    found = [
+        UnitUse(level=unit[0], name=unit[1], ratio=percent / 100)
+        for unit in units
+        if (percent := subject.metric(name_use(unit), unit[2] + _ACTIVE)) is not None
+    ]
     return tuple(sorted(found, key=lambda one: -one.ratio))
+
+
+def tabulate_units(title: str, heading: str, name: str, uses: Sequence[UnitUse]) -> Table:
+    """How busy some units were."""
+    return Table(
+        title=title,
+        columns=(*list_columns(heading, name), Column(name="of its peak", quantity=Quantity.RATIO)),
+        rows=tuple((use.level, use.name, use.ratio) for use in uses),
+    )

@@ -4,7 +4,7 @@ from enum import Enum
 
 from msgspec import Struct
 
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.foundation.prose import NOTHING, Sentence, say
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
@@ -200,7 +200,7 @@ class WarpTime(Struct, frozen=True, kw_only=True):
         return next((one.share_ratio for one in self.states if one.state.name == name), 0.0)
 
 
-def read_warp_time(facts: KernelFacts) -> WarpTime | None:
+def read_warp_time(subject: Subject) -> WarpTime | None:
     """How the warps spend their cycles; None when neither counters nor samples tell.
 
     With counters: ``smsp__average_warps_issue_stalled_<state>_per_issue_active.ratio`` is the number of warps in the state, averaged over active
@@ -213,12 +213,12 @@ def read_warp_time(facts: KernelFacts) -> WarpTime | None:
 
     Source: Nsight Compute Profiling Guide, Metrics Decoder and Warp Stall Reasons; Little's law for the second reading.
     """
-    return facts.once(_read_warp_time)
+    return subject.once(_read_warp_time)
 
 
-def _read_warp_time(facts: KernelFacts) -> WarpTime | None:
-    counted = _read_counters(facts)
-    samples = _count_samples(facts)
+def _read_warp_time(subject: Subject) -> WarpTime | None:
+    counted = _read_counters(subject)
+    samples = _count_samples(subject)
     if not counted and not samples:
         return None
     cycles = counted or {name: float(every) for name, (every, _) in samples.items()}
@@ -239,27 +239,27 @@ def _read_warp_time(facts: KernelFacts) -> WarpTime | None:
     return WarpTime(states=tuple(times), from_counters=bool(counted), cycles_per_issue=per_issue)
 
 
-def _read_counters(facts: KernelFacts) -> dict[str, float]:
+def _read_counters(subject: Subject) -> dict[str, float]:
     """State → warp-cycles per issue; empty unless the launch has enough of them to be the whole."""
-    if facts.longest is None:
+    if subject.longest is None:
         return {}
     found: dict[str, float] = {}
-    for metric in facts.longest.metrics:
+    for metric in subject.longest.metrics:
         if metric.startswith(_PREFIX) and metric.endswith(_SUFFIX):
-            value = facts.metric(metric)
-            if value is not None and value >= 0:
+            value = subject.metric(metric)
+            if value is not None:
                 found[find_by_counter(metric[len(_PREFIX) : -len(_SUFFIX)]).name] = value
     is_whole = {"selected", "long_scoreboard", "wait"} <= found.keys() and sum(found.values()) > 0
     return found if is_whole else {}
 
 
-def _count_samples(facts: KernelFacts) -> dict[str, tuple[int, int | None]]:
+def _count_samples(subject: Subject) -> dict[str, tuple[int, int | None]]:
     """State → samples, and latency samples (None when unknown); states without any left out."""
-    every = facts.rows.all_samples.sum(axis=0).tolist()
-    split = facts.rows.latency_samples
+    every = subject.rows.all_samples.sum(axis=0).tolist()
+    split = subject.rows.latency_samples
     latency = [None] * len(every) if split is None else split.sum(axis=0).tolist()
     return {
-        name: (one, other) for name, one, other in zip(facts.kernel.reasons, every, latency, strict=True) if one > 0
+        name: (one, other) for name, one, other in zip(subject.kernel.reasons, every, latency, strict=True) if one > 0
     }
 
 

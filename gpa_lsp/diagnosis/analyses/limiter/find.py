@@ -9,12 +9,11 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from gpa_lsp.diagnosis.analyses.balance import Waves, find_unit, find_waves, measure_units
-from gpa_lsp.diagnosis.analyses.decomposition.instruction_rows import list_kinds
 from gpa_lsp.diagnosis.analyses.decomposition.unit_use import list_queue_use
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.limiter.model import REQUESTS, Confidence, Limit, Limiter, LimiterKind
-from gpa_lsp.diagnosis.analyses.roofline.busy_units import read_busy_units
+from gpa_lsp.diagnosis.analyses.occupancy.launch import Waves, find_unit, find_waves, measure_units
+from gpa_lsp.diagnosis.analyses.roofline.counts import read_busy_units
+from gpa_lsp.diagnosis.analyses.subject import ELAPSED_METRICS, Subject
 from gpa_lsp.foundation.prose import NOTHING, Sentence, begin_lower, count, duration, percent, say
 from gpa_lsp.gpu.device.model import L1_CEILING, L2_CEILING, MemoryLevel, OperationKind, find_dram_ceiling
 from gpa_lsp.profile.model import Launch
@@ -96,33 +95,33 @@ _UNEVEN_SLICES = 5.0
 _SERIAL_ATOMIC_RATIO = 0.25
 
 
-def list_limits(facts: KernelFacts) -> tuple[Limit, ...]:
+def list_limits(subject: Subject) -> tuple[Limit, ...]:
     """The parts of the GPU of which the longest launch says how busy they were, nearest to what they sustain first."""
-    return facts.once(_list_limits)
+    return subject.once(_list_limits)
 
 
-def find_serial_slice(facts: KernelFacts) -> float | None:
+def find_serial_slice(subject: Subject) -> float | None:
     """Share of the launch in which the busiest slice of L2 was busy with atomics that queue for few addresses; None where that is not so."""
-    sectors = find_unit(measure_units(facts), "lts__t_sectors.avg")
-    percent = facts.metric("lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed")
+    sectors = find_unit(measure_units(subject), "lts__t_sectors.avg")
+    percent = subject.metric("lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed")
     if sectors is None or percent is None or sectors.excess < _UNEVEN_SLICES or percent / 100 < _SERIAL_ATOMIC_RATIO:
         return None
-    active, elapsed = facts.metric("lts__cycles_active.max"), facts.metric("lts__cycles_elapsed.max")
+    active, elapsed = subject.metric("lts__cycles_active.max"), subject.metric("lts__cycles_elapsed.max")
     return min(1.0, active / elapsed) if active and elapsed else min(1.0, percent / 100)
 
 
-def _list_limits(facts: KernelFacts) -> tuple[Limit, ...]:
-    launch = facts.longest
+def _list_limits(subject: Subject) -> tuple[Limit, ...]:
+    launch = subject.longest
     if launch is None:
         return ()
     found: dict[str, Limit] = {}
-    for limit in (*_read_members(facts, launch), *_read_whole(facts)):
+    for limit in (*_read_members(subject, launch), *_read_whole(subject)):
         known = found.get(limit.unit)
         if known is None or (limit.metric and limit.nearness > known.nearness):
             found[limit.unit] = limit
     counted = found.keys() | ({"shared"} if "l1" in found else set())  # shared memory is a part of L1
     has_pipes = bool(counted - _NO_PIPES)  # then those that are missing were not worth the profiler's while
-    for limit in _derive_from_roofs(facts):
+    for limit in _derive_from_roofs(subject):
         if limit.unit not in counted and (limit.unit in _NO_PIPES or not has_pipes):
             found[limit.unit] = limit
     if {"dram", "l2", "l1"} & found.keys():
@@ -135,7 +134,7 @@ def _list_limits(facts: KernelFacts) -> tuple[Limit, ...]:
     return tuple(sorted(found.values(), key=lambda limit: (-limit.nearness, limit.unit)))
 
 
-def _read_members(facts: KernelFacts, launch: Launch) -> Iterator[Limit]:
+def _read_members(subject: Subject, launch: Launch) -> Iterator[Limit]:
     busy = read_busy_units(launch)
     shared = _measure_shared_part(launch)
     for name, ratio in busy.items():
@@ -144,7 +143,7 @@ def _read_members(facts: KernelFacts, launch: Launch) -> Iterator[Limit]:
             unit, label = "shared", "Shared memory"
         by = next((words for part, words in _KINDS if part in name), "")
         yield Limit(
-            unit=unit, label=label, busy_ratio=ratio, sustained_ratio=_find_ceiling(facts, unit), metric=name, by=by
+            unit=unit, label=label, busy_ratio=ratio, sustained_ratio=_find_ceiling(subject, unit), metric=name, by=by
         )
 
 
@@ -154,26 +153,26 @@ def _find_family(name: str) -> tuple[str, str]:
     return next((unit, label) for pattern, unit, label in _FAMILIES if re.match(pattern, name))
 
 
-def _read_whole(facts: KernelFacts) -> Iterator[Limit]:
+def _read_whole(subject: Subject) -> Iterator[Limit]:
     for unit, label, names in _WHOLE:
-        percent = facts.metric(*(f"{name}{_ELAPSED}" for name in names))
-        if percent is not None and 0 <= percent <= 200:
-            yield Limit(unit=unit, label=label, busy_ratio=percent / 100, sustained_ratio=_find_ceiling(facts, unit))
-    percent = facts.metric(_L1_ACTIVE)
-    if percent is not None and 0 <= percent <= 200:
-        active = 1 - (measure_idle(facts) or 0.0)
+        percent = subject.metric(*(f"{name}{_ELAPSED}" for name in names))
+        if percent is not None:
+            yield Limit(unit=unit, label=label, busy_ratio=percent / 100, sustained_ratio=_find_ceiling(subject, unit))
+    percent = subject.metric(_L1_ACTIVE)
+    if percent is not None:
+        active = 1 - (measure_idle(subject) or 0.0)
         ratio = active * percent / 100
-        yield Limit(unit="l1", label="L1 load/store", busy_ratio=ratio, sustained_ratio=_find_ceiling(facts, "l1"))
+        yield Limit(unit="l1", label="L1 load/store", busy_ratio=ratio, sustained_ratio=_find_ceiling(subject, "l1"))
 
 
-def _derive_from_roofs(facts: KernelFacts) -> Iterator[Limit]:
+def _derive_from_roofs(subject: Subject) -> Iterator[Limit]:
     """What the longest launch achieves of the roofs that are known for sure, for parts of which no percentage was collected."""
-    if facts.roofline is None or facts.longest is None:
+    if subject.roofline is None or subject.longest is None:
         return
-    line = facts.roofline.find_launch(facts.longest.index)
+    line = subject.roofline.find_launch(subject.longest.index)
     if line is None:
         return
-    machine = facts.roofline.machine
+    machine = subject.roofline.machine
     sure_levels = {one.level for one in machine.bandwidths if one.is_certain}
     exact_levels = {one.level for one in line.traffic if one.is_exact}
     sure_kinds = {one.kind for one in machine.peaks if one.is_certain}
@@ -187,16 +186,16 @@ def _derive_from_roofs(facts: KernelFacts) -> Iterator[Limit]:
                 unit=unit,
                 label=label,
                 busy_ratio=roof.share_ratio,
-                sustained_ratio=_find_ceiling(facts, unit),
+                sustained_ratio=_find_ceiling(subject, unit),
                 is_derived=True,
             )
 
 
-def measure_idle(facts: KernelFacts) -> float | None:
+def measure_idle(subject: Subject) -> float | None:
     """Share of the time of all SMs in which they had no warp; None when not collected."""
-    active = facts.metric("sm__cycles_active.avg")
-    elapsed = facts.metric("sm__cycles_elapsed.max", "gpc__cycles_elapsed.max", "sm__cycles_elapsed.avg")
-    return None if active is None or not elapsed or active < 0 else max(0.0, 1 - active / elapsed)
+    active = subject.metric("sm__cycles_active.avg")
+    elapsed = subject.metric(*ELAPSED_METRICS, "sm__cycles_elapsed.avg")
+    return None if active is None or not elapsed else max(0.0, 1 - active / elapsed)
 
 
 def _measure_shared_part(launch: Launch) -> float:
@@ -206,9 +205,9 @@ def _measure_shared_part(launch: Launch) -> float:
     return shared / whole if whole and shared is not None else 0.0
 
 
-def _find_ceiling(facts: KernelFacts, unit: str) -> float:
+def _find_ceiling(subject: Subject, unit: str) -> float:
     if unit in ("dram", "memory"):
-        return find_dram_ceiling(facts.kernel.device.attributes.get("device__attribute_global_memory_bus_width"))
+        return find_dram_ceiling(subject.kernel.device.attributes.get("device__attribute_global_memory_bus_width"))
     return {"l2": L2_CEILING, "l1": L1_CEILING, "shared": L1_CEILING, "texture": L1_CEILING}.get(unit, 1.0)
 
 
@@ -242,20 +241,20 @@ _MEMORY = frozenset({"dram", "l2", "l1"})
 _RUNNING = ("selected", "not_selected")
 
 
-def find_limiter(facts: KernelFacts) -> Limiter:
+def find_limiter(subject: Subject) -> Limiter:
     """What limits a kernel; of several launch contexts the heaviest."""
-    return find_limiter(facts.main) if facts.main is not None else facts.once(_find_limiter)
+    return find_limiter(subject.main) if subject.main is not None else subject.once(_find_limiter)
 
 
-def _find_limiter(facts: KernelFacts) -> Limiter:
-    limits = list_limits(facts)
-    cubin = facts.kernel.cubin
-    if cubin is not None and facts.kernel.mangled_name in cubin.debug_functions:
+def _find_limiter(subject: Subject) -> Limiter:
+    limits = list_limits(subject)
+    cubin = subject.kernel.cubin
+    if cubin is not None and subject.kernel.mangled_name in cubin.debug_functions:
         return _blame_build(limits)
-    slice_ratio = find_serial_slice(facts)
+    slice_ratio = find_serial_slice(subject)
     if slice_ratio is not None:
         return _blame_slice(limits, slice_ratio)
-    idle = measure_idle(facts)
+    idle = measure_idle(subject)
     if not limits or all(limit.unit == "sm" for limit in limits):
         return _know_nothing(limits)
     first = limits[0]
@@ -270,10 +269,10 @@ def _find_limiter(facts: KernelFacts) -> Limiter:
         return _blame_unit(limits, Confidence.LIKELY if first.is_derived else Confidence.SURE)
     latency = max(0.0, active - first.nearness)
     if idle is not None and idle >= IDLE_RATIO and idle >= latency:
-        return _blame_parallelism(facts, limits, idle)
+        return _blame_parallelism(subject, limits, idle)
     if first.nearness >= BUSY_RATIO * active and first.nearness >= latency and first.nearness >= BUSY_RATIO:
         return _blame_unit(limits, Confidence.LIKELY)
-    return _blame_latency(facts, limits)
+    return _blame_latency(subject, limits)
 
 
 def _conclude(
@@ -344,8 +343,8 @@ def _say_derived(limit: Limit) -> str:
     return ", by the roofline" if limit.is_derived else ""
 
 
-def _blame_parallelism(facts: KernelFacts, limits: tuple[Limit, ...], idle: float) -> Limiter:
-    unit, why = _explain_idle(facts, idle)
+def _blame_parallelism(subject: Subject, limits: tuple[Limit, ...], idle: float) -> Limiter:
+    unit, why = _explain_idle(subject, idle)
     confidence = Confidence.SURE if idle >= 0.5 else Confidence.LIKELY
     sentence = say("SMs have no work for {idle} of the time: {why}.", idle=percent(idle), why=why)
     return _conclude(
@@ -353,16 +352,16 @@ def _blame_parallelism(facts: KernelFacts, limits: tuple[Limit, ...], idle: floa
     )
 
 
-def _explain_idle(facts: KernelFacts, idle: float) -> tuple[str, Sentence]:
+def _explain_idle(subject: Subject, idle: float) -> tuple[str, Sentence]:
     """Short name and clause of what leaves SMs without work: the largest of grid, tail or imbalance, and launch."""
-    launch = facts.longest
-    waves = None if launch is None else find_waves(facts, launch)
-    sms = find_unit(measure_units(facts), "sm__cycles_active.avg")
-    elapsed = facts.metric("sm__cycles_elapsed.max", "gpc__cycles_elapsed.max")
+    launch = subject.longest
+    waves = None if launch is None else find_waves(subject, launch)
+    sms = find_unit(measure_units(subject), "sm__cycles_active.avg")
+    elapsed = subject.elapsed_cycles
     ends = max(0.0, 1 - sms.most / elapsed) if sms is not None and elapsed else None
     if waves is not None and waves.idle_sms / waves.sm_count >= idle / 2:
         return "grid", say("{blocks} on {sms}", blocks=count(waves.blocks, "block"), sms=count(waves.sm_count, "SM"))
-    time_ns = facts.metric("gpu__time_duration.sum")
+    time_ns = subject.metric("gpu__time_duration.sum")
     if (ends is not None and ends >= idle / 2) or (sms is None and time_ns is not None and time_ns < SHORT_LAUNCH_NS):
         taken = (
             say("the launch takes {time}", time=duration(time_ns))
@@ -380,10 +379,10 @@ def _describe_tail(waves: Waves) -> Sentence:
     return say("the last wave has {last}", last=last)
 
 
-def _blame_queue(facts: KernelFacts, limits: tuple[Limit, ...], reason: str, ratio: float) -> Limiter:
+def _blame_queue(subject: Subject, limits: tuple[Limit, ...], reason: str, ratio: float) -> Limiter:
     """No counter of the unit is high, but warps queue for it: each access takes it several passes that nothing counts."""
     unit, label = _QUEUES[reason]
-    use = list_queue_use(facts, list_kinds(facts), reason)
+    use = list_queue_use(subject, reason)
     most = f", mostly {use[0].kind}" if use else ""
     sentence = say(
         "{label} is full: {share} of the samples are stalled on {reason}{most}.",
@@ -396,14 +395,14 @@ def _blame_queue(facts: KernelFacts, limits: tuple[Limit, ...], reason: str, rat
     return _conclude(LimiterKind.UNIT, unit, ratio, sentence, limits, confidence=Confidence.LIKELY, others=others)
 
 
-def _blame_latency(facts: KernelFacts, limits: tuple[Limit, ...]) -> Limiter:
+def _blame_latency(subject: Subject, limits: tuple[Limit, ...]) -> Limiter:
     first = limits[0]
-    total = facts.kernel.total_samples
-    counts = {reason: facts.rows.count_reason(reason) for reason in facts.kernel.reasons if reason not in _RUNNING}
+    total = subject.total_samples
+    counts = {reason: subject.rows.count_reason(reason) for reason in subject.kernel.reasons if reason not in _RUNNING}
     reason = max(counts, key=lambda name: (counts[name], name), default=None) if total else None
     is_derived = all(limit.is_derived for limit in limits)
     if reason in _QUEUES and counts[reason] >= FULL_QUEUE_RATIO * total:
-        return _blame_queue(facts, limits, reason, counts[reason] / total)
+        return _blame_queue(subject, limits, reason, counts[reason] / total)
     if reason is None or not counts[reason]:
         stalls, unit, ratio = NOTHING, "", None
     else:

@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import Answer
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
+from gpa_lsp.diagnosis.analyses.subject import Subject
 
 
 class Analysis(Struct, frozen=True, kw_only=True):
@@ -15,9 +15,9 @@ class Analysis(Struct, frozen=True, kw_only=True):
     name: str  # in snake case, the module's name
     title: str = ""  # the question in a few words, for headings; an answer may bring a title of its own
     order: int  # answers are read by ascending order
-    answer: Callable[[KernelFacts], Answer]  # asks it; never raises for what a kernel lacks, but says so in the answer
+    answer: Callable[[Subject], Answer]  # asks it; never raises for what a kernel lacks, but says so in the answer
 
-    def ask(self, facts: KernelFacts) -> Answer:
+    def ask(self, subject: Subject) -> Answer:
         """The answer, with the question's name and title."""
-        answer = self.answer(facts)
+        answer = self.answer(subject)
         return replace(answer, analysis=answer.analysis or self.name, title=answer.title or self.title)

@@ -17,7 +17,6 @@ from gpa_lsp.diagnosis.analyses.answers import (
     list_columns,
     order_findings,
 )
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
 from gpa_lsp.diagnosis.analyses.line_sums import (
     LineIndex,
     find_inlined,
@@ -27,6 +26,7 @@ from gpa_lsp.diagnosis.analyses.line_sums import (
     rank_lines,
 )
 from gpa_lsp.diagnosis.analyses.questions import Analysis
+from gpa_lsp.diagnosis.analyses.subject import Subject, lack
 from gpa_lsp.foundation.numbers import Cell, Quantity
 from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, count, join, number, percent, say
 from gpa_lsp.foundation.records import ColumnRecord
@@ -91,13 +91,13 @@ class LaneColumns(ColumnRecord, frozen=True, kw_only=True):
         return None if self.divergent is None or branches == 0 else 1.0 - int(self.divergent.sum()) / branches
 
 
-def read_lanes(facts: KernelFacts) -> LaneColumns | None:
+def read_lanes(subject: Subject) -> LaneColumns | None:
     """The lanes of a kernel; None when executions, or both counters of threads, were not collected.
 
     Executions and threads are counted in different passes; code that spins can have more threads than lanes, which are cut.
     """
-    executions = facts.read_executions()
-    part, work = facts.read_counter("thread_executions"), facts.read_counter("thread_executions_true")
+    executions = subject.read_executions()
+    part, work = subject.read_counter("thread_executions"), subject.read_counter("thread_executions_true")
     if executions is None or (part is None and work is None):
         return None
     lanes = executions * WARP_THREADS
@@ -107,9 +107,9 @@ def read_lanes(facts: KernelFacts) -> LaneColumns | None:
         executions=executions,
         part=part,
         work=work,
-        divergent=facts.read_counter("divergent_branch_targets"),
-        is_branch=facts.rows.mark_by_opcode(lambda opcode: opcode.flow in _BRANCHES),
-        is_control=facts.rows.mark_by_opcode(lambda opcode: opcode.flow is not Flow.NONE),
+        divergent=subject.read_counter("divergent_branch_targets"),
+        is_branch=subject.rows.mark_by_opcode(lambda opcode: opcode.flow in _BRANCHES),
+        is_control=subject.rows.mark_by_opcode(lambda opcode: opcode.flow is not Flow.NONE),
     )
 
 
@@ -141,19 +141,19 @@ _GUARD_REMEDY = say(
 )
 
 
-def estimate_idle_samples(facts: KernelFacts, lanes: LaneColumns) -> float:
+def estimate_idle_samples(subject: Subject, lanes: LaneColumns) -> float:
     """The most samples that full warps could save: those of each instruction times its share of idle lanes.
 
     An upper bound: fewer, fuller warps would issue less, but wait for memory as long.
     """
     idle = lanes.lost if lanes.idle is None else lanes.idle
     share = np.divide(idle, lanes.lanes, out=np.zeros(len(idle)), where=lanes.lanes > 0)
-    return float((facts.rows.all_samples.sum(axis=1) * share).sum())
+    return float((subject.rows.all_samples.sum(axis=1) * share).sum())
 
 
-def find_partial_warps(facts: KernelFacts) -> list[Finding]:
+def find_partial_warps(subject: Subject) -> list[Finding]:
     """A finding where blocks do not fill their last warp; none where all launches do."""
-    block, share = _find_worst_block(facts)
+    block, share = _find_worst_block(subject)
     if share == 0.0:
         return []
     threads = count(block[0] * block[1] * block[2], "thread")
@@ -170,18 +170,18 @@ def find_partial_warps(facts: KernelFacts) -> list[Finding]:
     ]
 
 
-def find_idle_lanes(facts: KernelFacts, lanes: LaneColumns) -> list[Finding]:
+def find_idle_lanes(subject: Subject, lanes: LaneColumns) -> list[Finding]:
     """What idle and switched-off lanes cost, or that there are few."""
     total = int(lanes.lanes.sum())
     if total == 0:
         return []
     if lanes.idle is None or lanes.switched_off is None:
-        return _find_lost_lanes(facts, lanes, total)
+        return _find_lost_lanes(subject, lanes, total)
     findings = []
     idle, off = int(lanes.idle.sum()), int(lanes.switched_off.sum())
-    never = _find_worst_block(facts)[1]
+    never = _find_worst_block(subject)[1]
     if idle >= (_WORTH_NAMING + never) * total:
-        findings.append(_describe_idle(facts, lanes, idle, total))
+        findings.append(_describe_idle(subject, lanes, idle, total))
     if off >= _MANY_OFF * total:
         findings.append(
             Finding(
@@ -201,15 +201,14 @@ def find_idle_lanes(facts: KernelFacts, lanes: LaneColumns) -> list[Finding]:
     return findings
 
 
-def find_divergent_branches(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> list[Finding]:
+def find_divergent_branches(subject: Subject, lanes: LaneColumns, index: LineIndex) -> list[Finding]:
     """The lines whose branches diverge most; none where branches hardly do."""
     uniform = lanes.uniform_ratio
     if lanes.divergent is None or uniform is None or 1.0 - uniform < _WORTH_NAMING:
         return []
     parted = index.sum_by_line(lanes.divergent)
     executed = index.sum_by_line(np.where(lanes.divergent > 0, lanes.executions, 0))
-    samples = facts.kernel.total_samples
-    cost = estimate_idle_samples(facts, lanes) / samples if samples else 0.0
+    cost = subject.share_of(estimate_idle_samples(subject, lanes)) or 0.0
     weight = Weight.HIGH if cost >= _MATTERS else Weight.PLAIN
     return [
         Finding(
@@ -244,11 +243,11 @@ def build_bars(lanes: LaneColumns) -> tuple[Bar, ...]:
     )
 
 
-def build_line_table(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> tuple[Table, ...]:
+def build_line_table(subject: Subject, lanes: LaneColumns, index: LineIndex) -> tuple[Table, ...]:
     """The lines that lose most lanes; nothing where none are lost."""
     lost = index.sum_by_line(lanes.lost)
     executed = index.sum_by_line(lanes.executions)
-    samples = index.sum_by_line(facts.rows.all_samples.sum(axis=1))
+    samples = index.sum_by_line(subject.rows.all_samples.sum(axis=1))
     part, work = (None if one is None else index.sum_by_line(one) for one in (lanes.part, lanes.work))
     rows: list[tuple[Cell, ...]] = [
         (
@@ -276,7 +275,7 @@ def build_line_table(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -
     return (Table(title="Lost lanes, by line", columns=columns, rows=tuple(rows), note=note),)
 
 
-def build_branch_table(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> tuple[Table, ...]:
+def build_branch_table(subject: Subject, lanes: LaneColumns, index: LineIndex) -> tuple[Table, ...]:
     """The branches that diverge most; nothing where none does."""
     if lanes.divergent is None:
         return ()
@@ -286,7 +285,7 @@ def build_branch_table(facts: KernelFacts, lanes: LaneColumns, index: LineIndex)
         if parted > 0:
             place = str(index.places[int(index.line_of[row])])
             share = min(parted / executed, 1.0) if executed else None
-            rows.append((place, facts.rows.mnemonic(row), executed, parted, share))
+            rows.append((place, subject.rows.mnemonic(row), executed, parted, share))
     if not rows:
         return ()
     columns = (
@@ -297,17 +296,16 @@ def build_branch_table(facts: KernelFacts, lanes: LaneColumns, index: LineIndex)
     return (Table(title="Divergent branches", columns=columns, rows=tuple(rows)),)
 
 
-def _find_worst_block(facts: KernelFacts) -> tuple[Dim3, float]:
+def _find_worst_block(subject: Subject) -> tuple[Dim3, float]:
     """The block that fills its last warp least, of all launches, and the share of its lanes without a thread."""
-    launches = [launch for launch in facts.kernel.launches if launch.failure is None]
+    launches = [launch for launch in subject.kernel.launches if launch.failure is None]
     blocks = [launch.block for launch in launches if launch.block is not None]
     worst = max(blocks, key=measure_partial_warps, default=(WARP_THREADS, 1, 1))
     return worst, measure_partial_warps(worst)
 
 
-def _describe_idle(facts: KernelFacts, lanes: LaneColumns, idle: int, total: int) -> Finding:
-    samples = facts.kernel.total_samples
-    bound = estimate_idle_samples(facts, lanes) / samples if samples else None
+def _describe_idle(subject: Subject, lanes: LaneColumns, idle: int, total: int) -> Finding:
+    bound = subject.share_of(estimate_idle_samples(subject, lanes))
     return Finding(
         text=say(
             "{active} of {all} threads are active on average. Full warps would save {saved} of {executed} ({share}){bound}.",
@@ -324,11 +322,10 @@ def _describe_idle(facts: KernelFacts, lanes: LaneColumns, idle: int, total: int
     )
 
 
-def _find_lost_lanes(facts: KernelFacts, lanes: LaneColumns, total: int) -> list[Finding]:
+def _find_lost_lanes(subject: Subject, lanes: LaneColumns, total: int) -> list[Finding]:
     """What is known where only one of the two counters of threads was collected."""
     lost = int(lanes.lost.sum())
-    samples = facts.kernel.total_samples
-    bound = estimate_idle_samples(facts, lanes) / samples if samples else None
+    bound = subject.share_of(estimate_idle_samples(subject, lanes))
     why = "on another path, exited or predicated off" if lanes.work is not None else "on another path or exited"
     if lost < _WORTH_NAMING * total:
         return [Finding(text=say("Hardly any lane is idle."), weight=Weight.GOOD)]
@@ -351,9 +348,9 @@ _SECTION = "SourceCounters"
 _PART_OF_MARKS = MOST_MARKS // 3
 
 
-def _answer(facts: KernelFacts) -> Answer:
-    lanes = read_lanes(facts)
-    partial = find_partial_warps(facts)
+def _answer(subject: Subject) -> Answer:
+    lanes = read_lanes(subject)
+    partial = find_partial_warps(subject)
     if lanes is None:
         return Answer(
             summary=say("Unknown: active threads were not counted."),
@@ -365,14 +362,14 @@ def _answer(facts: KernelFacts) -> Answer:
             ),
             is_known=bool(partial),
         )
-    index = index_lines(facts)
-    findings = [*partial, *find_idle_lanes(facts, lanes), *find_divergent_branches(facts, lanes, index)]
+    index = index_lines(subject)
+    findings = [*partial, *find_idle_lanes(subject, lanes), *find_divergent_branches(subject, lanes, index)]
     return Answer(
         summary=_summarise(lanes),
         findings=order_findings(findings),
         bars=build_bars(lanes),
-        tables=(*build_line_table(facts, lanes, index), *build_branch_table(facts, lanes, index)),
-        marks=(*_mark_lost(facts, lanes, index), *_mark_branches(facts, lanes, index)),
+        tables=(*build_line_table(subject, lanes, index), *build_branch_table(subject, lanes, index)),
+        marks=(*_mark_lost(subject, lanes, index), *_mark_branches(subject, lanes, index)),
         missing=_list_missing(lanes),
         is_known=True,
     )
@@ -399,12 +396,12 @@ def _summarise(lanes: LaneColumns) -> Sentence:
     return say("{parts}.", parts=capitalize(join(parts, "; ")))
 
 
-def _mark_lost(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> tuple[LineMark, ...]:
+def _mark_lost(subject: Subject, lanes: LaneColumns, index: LineIndex) -> tuple[LineMark, ...]:
     executed = index.sum_by_line(lanes.executions)
     lost = index.sum_by_line(lanes.lost)
     return mark_with_callers(
-        facts,
-        find_inlined(facts, index),
+        subject,
+        find_inlined(subject, index),
         lanes.lost / WARP_THREADS,
         measure="warp instructions lost to idle lanes",
         describe=lambda line: say(
@@ -416,12 +413,12 @@ def _mark_lost(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> tupl
     )
 
 
-def _mark_branches(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> tuple[LineMark, ...]:
+def _mark_branches(subject: Subject, lanes: LaneColumns, index: LineIndex) -> tuple[LineMark, ...]:
     if lanes.divergent is None:
         return ()
     parted = index.sum_by_line(lanes.divergent)
     return mark_lines(
-        facts,
+        subject,
         index,
         lanes.divergent,
         measure="divergent branches",

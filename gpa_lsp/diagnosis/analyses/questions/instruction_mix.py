@@ -17,7 +17,6 @@ from gpa_lsp.diagnosis.analyses.answers import (
     list_columns,
     order_findings,
 )
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
 from gpa_lsp.diagnosis.analyses.line_sums import LineIndex, index_lines, mark_lines, rank_lines
 from gpa_lsp.diagnosis.analyses.mix import (
     ARITHMETIC,
@@ -31,6 +30,7 @@ from gpa_lsp.diagnosis.analyses.mix import (
     measure_pipes,
 )
 from gpa_lsp.diagnosis.analyses.questions import Analysis
+from gpa_lsp.diagnosis.analyses.subject import Subject, lack
 from gpa_lsp.foundation.numbers import Cell, Quantity
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, percent, say
 from gpa_lsp.foundation.records import ColumnRecord
@@ -71,7 +71,7 @@ class NonFused(ColumnRecord, frozen=True, kw_only=True):
 
 
 def count_non_fused(
-    facts: KernelFacts, executions: npt.NDArray[np.int64], uses: tuple[PipeUse, ...], index: LineIndex
+    subject: Subject, executions: npt.NDArray[np.int64], uses: tuple[PipeUse, ...], index: LineIndex
 ) -> tuple[NonFused, ...]:
     """The types that the kernel computes with, and how much of each is fused.
 
@@ -83,7 +83,7 @@ def count_non_fused(
     busy = {use.pipe.name for use in uses if (use.use_ratio or 0.0) >= _BUSY_ENOUGH}
     found = []
     for name, sums, products, fused, pipes in _TYPES:
-        is_sum, is_product, is_fused = (_mark(facts, names) for names in (sums, products, fused))
+        is_sum, is_product, is_fused = (_mark(subject, names) for names in (sums, products, fused))
         one = NonFused(
             name=name,
             sums=int(executions[is_sum].sum()),
@@ -97,8 +97,8 @@ def count_non_fused(
     return tuple(found)
 
 
-def _mark(facts: KernelFacts, names: tuple[str, ...]) -> npt.NDArray[np.bool_]:
-    return facts.rows.mark_by_opcode(lambda opcode: opcode.name in names)
+def _mark(subject: Subject, names: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+    return subject.rows.mark_by_opcode(lambda opcode: opcode.name in names)
 
 
 BUSY = 0.6
@@ -153,7 +153,7 @@ def find_busy_pipes(uses: tuple[PipeUse, ...]) -> list[Finding]:
         Finding(
             text=say("Pipe {use}.", use=_describe_use(use)),
             weight=Weight.HIGH,
-            remedy=use.pipe.remedy,
+            remedy=say(use.pipe.remedy),
         )
         for use in busy
     ]
@@ -187,11 +187,11 @@ def find_non_fused(counts: tuple[NonFused, ...], total: int, index: LineIndex) -
 
 
 def find_conversions(
-    facts: KernelFacts, executions: npt.NDArray[np.int64], uses: tuple[PipeUse, ...], index: LineIndex, total: int
+    subject: Subject, executions: npt.NDArray[np.int64], uses: tuple[PipeUse, ...], index: LineIndex, total: int
 ) -> list[Finding]:
     """Many conversions, and those between float and double, which a literal without its suffix makes."""
     findings = []
-    converts = np.where(facts.rows.spread_by_mnemonic(_is_conversion, unknown=0) > 0, executions, 0)
+    converts = np.where(subject.rows.spread_by_mnemonic(_is_conversion, unknown=0) > 0, executions, 0)
     many = int(converts.sum())
     if many >= _MANY_CONVERSIONS * total:
         is_busy = any(use.pipe.name == "xu" and (use.use_ratio or 0.0) >= BUSY for use in uses)
@@ -206,7 +206,7 @@ def find_conversions(
                 remedy=_CONVERSION_REMEDY,
             )
         )
-    doubles = np.where(facts.rows.spread_by_mnemonic(_is_float_to_double, unknown=0) > 0, executions, 0)
+    doubles = np.where(subject.rows.spread_by_mnemonic(_is_float_to_double, unknown=0) > 0, executions, 0)
     if doubles.any():
         findings.append(
             Finding(
@@ -222,9 +222,9 @@ def find_conversions(
     return findings
 
 
-def find_doubles(facts: KernelFacts, classes: Mapping[WorkClass, int], total: int) -> list[Finding]:
+def find_doubles(subject: Subject, classes: Mapping[WorkClass, int], total: int) -> list[Finding]:
     """64-bit floating point on a GPU that has little of it."""
-    architecture = facts.architecture
+    architecture = subject.architecture
     if architecture is None or classes[WorkClass.FP64] < _MANY_DOUBLES * total:
         return []
     rate = architecture.throughput.fp64_instructions_per_cycle.value
@@ -418,12 +418,12 @@ _PIPES_SECTION = "ComputeWorkloadAnalysis"
 _MOST_MARKS = 50  # Every line executes something; the ones that execute most are enough
 
 
-def _answer(facts: KernelFacts) -> Answer:
-    executions = facts.read_executions()
-    uses = measure_pipes(facts, executions)
-    classes = classify_rows(facts)
+def _answer(subject: Subject) -> Answer:
+    executions = subject.read_executions()
+    uses = measure_pipes(subject, executions)
+    classes = classify_rows(subject)
     has_code = bool((classes >= 0).any())
-    missing = _list_missing(facts, uses, executions, has_code=has_code)
+    missing = _list_missing(subject, uses, executions, has_code=has_code)
     if executions is None or not has_code or not executions.any():
         return Answer(
             summary=say("Unknown: which instructions the kernel executes."),
@@ -432,14 +432,14 @@ def _answer(facts: KernelFacts) -> Answer:
             missing=missing,
             is_known=bool(uses),
         )
-    index = index_lines(facts)
+    index = index_lines(subject)
     counts = count_classes(classes, executions)
     total = sum(counts.values())
     findings = [
         *find_busy_pipes(uses),
-        *find_non_fused(count_non_fused(facts, executions, uses, index), total, index),
-        *find_doubles(facts, counts, total),
-        *find_conversions(facts, executions, uses, index, total),
+        *find_non_fused(count_non_fused(subject, executions, uses, index), total, index),
+        *find_doubles(subject, counts, total),
+        *find_conversions(subject, executions, uses, index, total),
         *find_overhead(counts, total),
     ]
     return Answer(
@@ -448,23 +448,23 @@ def _answer(facts: KernelFacts) -> Answer:
         bars=build_bars(counts),
         tables=(
             *build_pipe_table(uses, total),
-            *build_line_table(classes, executions, facts.rows.all_samples.sum(axis=1), index),
-            *build_opcode_table(count_opcodes(facts, executions), total),
+            *build_line_table(classes, executions, subject.rows.all_samples.sum(axis=1), index),
+            *build_opcode_table(count_opcodes(subject, executions), total),
         ),
-        marks=_mark_executions(facts, executions, index, total),
+        marks=_mark_executions(subject, executions, index, total),
         missing=missing,
     )
 
 
-def count_opcodes(facts: KernelFacts, executions: npt.NDArray[np.int64]) -> dict[str, int]:
+def count_opcodes(subject: Subject, executions: npt.NDArray[np.int64]) -> dict[str, int]:
     """Executed warp instructions by opcode without modifiers, over all launches; only of disassembled code.
 
     This is what the profiler calls ``sass__inst_executed_per_opcode``.
     """
     counts: dict[str, int] = {}
-    known = facts.rows.mnemonic_index >= 0
-    opcodes = facts.rows.opcodes
-    sums = np.bincount(facts.rows.mnemonic_index[known], weights=executions[known], minlength=len(opcodes))
+    known = subject.rows.mnemonic_index >= 0
+    opcodes = subject.rows.opcodes
+    sums = np.bincount(subject.rows.mnemonic_index[known], weights=executions[known], minlength=len(opcodes))
     for opcode, executed in zip(opcodes, sums, strict=True):
         counts[opcode.name] = counts.get(opcode.name, 0) + int(executed)
     return counts
@@ -488,11 +488,11 @@ def _summarise(counts: dict[WorkClass, int], total: int, uses: tuple[PipeUse, ..
 
 
 def _mark_executions(
-    facts: KernelFacts, executions: npt.NDArray[np.int64], index: LineIndex, total: int
+    subject: Subject, executions: npt.NDArray[np.int64], index: LineIndex, total: int
 ) -> tuple[LineMark, ...]:
     executed = index.sum_by_line(executions)
     return mark_lines(
-        facts,
+        subject,
         index,
         executions,
         measure="warp instructions",
@@ -503,7 +503,7 @@ def _mark_executions(
 
 
 def _list_missing(
-    facts: KernelFacts, uses: tuple[PipeUse, ...], executions: npt.NDArray[np.int64] | None, *, has_code: bool
+    subject: Subject, uses: tuple[PipeUse, ...], executions: npt.NDArray[np.int64] | None, *, has_code: bool
 ) -> tuple[Missing, ...]:
     missing = []
     if executions is None:
@@ -514,7 +514,7 @@ def _list_missing(
         )
     if not has_code:
         missing.append(Missing(what="what the instructions are", why=say("the code could not be disassembled")))
-    if facts.architecture is None:
+    if subject.architecture is None:
         missing.append(Missing(what="which pipes execute the instructions", why=say("there is no table for this GPU")))
     uncounted = [use for use in uses if use.counted_ratio is None and use.pipe.counters]
     if uncounted:

@@ -1,16 +1,16 @@
 """What limits the kernel? The verdict that everything else quotes, and how busy each part of the GPU was."""
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Missing
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.questions import Analysis
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, say
 
 _MOST_BARS = 6
 
 
-def _answer(facts: KernelFacts) -> Answer:
-    limiter = find_limiter(facts)
+def _answer(subject: Subject) -> Answer:
+    limiter = find_limiter(subject)
     missing = Missing(what="how busy the units are", metrics=limiter.missing, section="SpeedOfLight")
     return Answer(
         summary=limiter.sentence,

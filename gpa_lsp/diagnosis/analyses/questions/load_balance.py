@@ -14,17 +14,22 @@ from gpa_lsp.diagnosis.analyses.answers import (
     Table,
     Weight,
     list_columns,
+    order_findings,
 )
-from gpa_lsp.diagnosis.analyses.balance import UnitLoad, Waves, find_unit, find_waves, list_grid_sizes, measure_units
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
 from gpa_lsp.diagnosis.analyses.occupancy.launch import (
     ACHIEVED,
     THEORETICAL,
+    UnitLoad,
+    Waves,
+    find_unit,
+    find_waves,
     list_compared_launches,
-    read_amount,
+    list_grid_sizes,
+    measure_units,
     read_launch_shape,
 )
 from gpa_lsp.diagnosis.analyses.questions import Analysis
+from gpa_lsp.diagnosis.analyses.subject import ELAPSED_METRICS, Subject, lack
 from gpa_lsp.foundation.numbers import Cell, Quantity
 from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, count, factor, join, number, percent, say
 from gpa_lsp.profile.model import Launch
@@ -32,7 +37,7 @@ from gpa_lsp.profile.model import Launch
 _MOST_GRIDS = 50
 
 
-def tabulate_waves(facts: KernelFacts, launch: Launch, waves: Waves | None) -> list[Table]:
+def tabulate_waves(subject: Subject, launch: Launch, waves: Waves | None) -> list[Table]:
     """Grids around the present one, and those of the other launches; nothing without waves."""
     if waves is None:
         return []
@@ -56,9 +61,9 @@ def tabulate_waves(facts: KernelFacts, launch: Launch, waves: Waves | None) -> l
         )
     ]
     found: dict[Waves, int] = {}
-    launches, left_out = list_compared_launches(facts)
+    launches, left_out = list_compared_launches(subject)
     for other in launches:
-        its = find_waves(facts, other)
+        its = find_waves(subject, other)
         if its is not None:
             found[its] = found.get(its, 0) + 1
     if len(found) > 1:
@@ -154,7 +159,7 @@ BUSY_PERCENT = 60.0  # A slice or channel that is busier than this is likely to 
 
 
 def describe_waves(waves: Waves, idle_ratio: float | None, empty_ratio: float | None) -> Finding:
-    """What the division into waves costs, by the two bounds of :mod:`gpa_lsp.diagnosis.analyses.balance`, each no more than what was
+    """What the division into waves costs, by the two bounds of :mod:`gpa_lsp.diagnosis.analyses.occupancy.launch`, each no more than what was
     measured allows.
 
     Args:
@@ -190,7 +195,7 @@ def describe_waves(waves: Waves, idle_ratio: float | None, empty_ratio: float | 
     )
 
 
-def describe_units(facts: KernelFacts, loads: tuple[UnitLoad, ...], elapsed_cycles: float | None) -> Iterator[Finding]:
+def describe_units(subject: Subject, loads: tuple[UnitLoad, ...], elapsed_cycles: float | None) -> Iterator[Finding]:
     """What uneven SMs, schedulers, slices and channels cost.
 
     Args:
@@ -210,7 +215,7 @@ def describe_units(facts: KernelFacts, loads: tuple[UnitLoad, ...], elapsed_cycl
             )
     for metric, busiest in _MEMORY_MEASURES:
         load = find_unit(loads, metric)
-        use_percent = read_amount(facts, busiest)
+        use_percent = subject.metric(busiest)
         if load is not None and load.excess >= UNEVEN and (use_percent is None or use_percent >= IDLE_PERCENT):
             yield _describe_memory(load, use_percent)
 
@@ -334,39 +339,33 @@ def _say_range(low: float, high: float) -> Sentence:
     return say("between {low} and {high}", low=percent(low), high=percent(high))
 
 
-# Cycles of the launch in the SMs' clock; newest name first
-_ELAPSED = ("sm__cycles_elapsed.max", "gpc__cycles_elapsed.max")
-
-_ORDER = {Weight.HIGH: 0, Weight.PLAIN: 1, Weight.GOOD: 2}
-
-
-def answer_load_balance(facts: KernelFacts) -> Answer:
+def answer_load_balance(subject: Subject) -> Answer:
     """Waves and balance of the longest launch."""
-    launch = facts.longest
+    launch = subject.longest
     if launch is None:
         return _know_nothing(Missing(what="the load", why=say("nothing was launched")))
-    waves = find_waves(facts, launch)
-    loads = measure_units(facts)
-    elapsed = read_amount(facts, *_ELAPSED)
-    mean = read_amount(facts, "sm__cycles_active.avg")
+    waves = find_waves(subject, launch)
+    loads = measure_units(subject)
+    elapsed = subject.elapsed_cycles
+    mean = subject.metric("sm__cycles_active.avg")
     sms = find_unit(loads, "sm__cycles_active.avg")
-    missing = _list_missing(facts, waves, loads, mean)
+    missing = _list_missing(subject, waves, loads, mean)
     if waves is None and not loads and mean is None:
         return _know_nothing(*missing)
-    findings = [*describe_units(facts, loads, elapsed)]
+    findings = [*describe_units(subject, loads, elapsed)]
     if waves is not None:
         idle = _measure_idle(mean, sms, elapsed)
-        findings.insert(0, describe_waves(waves, idle, _measure_empty(facts, idle)))
+        findings.insert(0, describe_waves(waves, idle, _measure_empty(subject, idle)))
     ends = describe_idle_ends(elapsed, mean, None if sms is None else sms.most)
     # the mean is that low because of the SMs without a block
     is_told = waves is not None and waves.idle_sms and sms is None
     if ends is not None and not is_told:
         findings.append(ends)
-    findings.sort(key=lambda finding: (_ORDER[finding.weight], -(finding.share_ratio or 0.0)))
-    tables = [*tabulate_waves(facts, launch, waves), *tabulate_units(loads)]
+    findings.sort(key=lambda finding: -(finding.share_ratio or 0.0))
+    tables = [*tabulate_waves(subject, launch, waves), *tabulate_units(loads)]
     return Answer(
         summary=_summarise(waves, mean, sms, elapsed),
-        findings=tuple(findings),
+        findings=order_findings(findings),
         bars=_draw_bars(waves, mean, sms, elapsed),
         tables=tuple(tables),
         charts=() if waves is None else (chart_grids(waves),),
@@ -381,9 +380,9 @@ def _measure_idle(mean: float | None, sms: UnitLoad | None, elapsed: float | Non
     return None if mean is None or not elapsed else max(0.0, 1 - mean / elapsed)
 
 
-def _measure_empty(facts: KernelFacts, idle_ratio: float | None) -> float | None:
+def _measure_empty(subject: Subject, idle_ratio: float | None) -> float | None:
     """Part of the places for warps that stood empty over that time; None when not collected."""
-    achieved, theoretical = read_amount(facts, ACHIEVED), read_amount(facts, THEORETICAL)
+    achieved, theoretical = subject.metric(ACHIEVED), subject.metric(THEORETICAL)
     if achieved is None or not theoretical or idle_ratio is None:
         return None
     return max(0.0, 1 - achieved / theoretical * (1 - idle_ratio))
@@ -425,11 +424,11 @@ def _draw_bars(waves: Waves | None, mean: float | None, sms: UnitLoad | None, el
 
 
 def _list_missing(
-    facts: KernelFacts, waves: Waves | None, loads: tuple[UnitLoad, ...], mean: float | None
+    subject: Subject, waves: Waves | None, loads: tuple[UnitLoad, ...], mean: float | None
 ) -> tuple[Missing, ...]:
     missing = []
-    if waves is None and facts.longest is not None:
-        shape = read_launch_shape(facts, facts.longest)
+    if waves is None and subject.longest is not None:
+        shape = read_launch_shape(subject, subject.longest)
         if shape.grid_blocks == 0:
             missing.append(Missing(what="waves", why=say("the grid has no blocks")))
         elif shape.grid_blocks is None:
@@ -442,8 +441,8 @@ def _list_missing(
         names = ("sm__cycles_active.avg", "sm__cycles_active.max", "sm__cycles_active.min")
         what = "how evenly the SMs were busy" if mean is not None else "how long the SMs were busy"
         missing.append(lack(what, *(names[1:] if mean is not None else names), needs_all=True))
-    if mean is not None and read_amount(facts, *_ELAPSED) is None:
-        missing.append(lack("the cycles of the launch", *_ELAPSED, section="SpeedOfLight"))
+    if mean is not None and subject.elapsed_cycles is None:
+        missing.append(lack("the cycles of the launch", *ELAPSED_METRICS, section="SpeedOfLight"))
     return tuple(missing)
 
 

@@ -36,7 +36,6 @@ from gpa_lsp.diagnosis.analyses.answers import (
     list_columns,
     order_findings,
 )
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
 from gpa_lsp.diagnosis.analyses.line_sums import (
     InlinedRows,
     LineIndex,
@@ -46,6 +45,7 @@ from gpa_lsp.diagnosis.analyses.line_sums import (
     rank_lines,
 )
 from gpa_lsp.diagnosis.analyses.questions import Analysis
+from gpa_lsp.diagnosis.analyses.subject import Subject, lack
 from gpa_lsp.foundation.numbers import Cell, Quantity
 from gpa_lsp.foundation.prose import NOTHING, Sentence, count, join, number, percent, say, size
 from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES, WARP_THREADS
@@ -81,7 +81,7 @@ _KINDS = (
 )
 
 
-def build_hit_rates(facts: KernelFacts) -> Table | None:
+def build_hit_rates(subject: Subject) -> Table | None:
     """The table of the longest launch, with the kinds of access it made; None when no hit rate was collected.
 
     A kind without sectors has no hit rate, whatever the report says; one whose sectors were not counted keeps its rate. Rates are counted in
@@ -89,7 +89,7 @@ def build_hit_rates(facts: KernelFacts) -> Table | None:
     """
     rows: list[tuple[Cell, ...]] = []
     for name, counter, rate_metric in _KINDS:
-        rate, sectors = facts.metric(rate_metric), facts.metric(counter)
+        rate, sectors = subject.metric(rate_metric), subject.metric(counter)
         if rate is not None and sectors != 0:
             rows.append((name, None if sectors is None else round(sectors), min(rate / _PERCENT, 1.0)))
     if not rows:
@@ -130,17 +130,17 @@ _ATOMIC_REMEDY = say(
 
 
 def find_excess_sectors(
-    facts: KernelFacts, columns: AccessColumns, transfers: Transfers, index: LineIndex, lines: LineTransfers
+    subject: Subject, columns: AccessColumns, transfers: Transfers, index: LineIndex, lines: LineTransfers
 ) -> list[Finding]:
     """One finding for each of the lines with the largest excess of sectors, or one that says there is none."""
-    if transfers.excess_ratio < LEAST_EXCESS and not _any_matters(facts, lines):
+    if transfers.excess_ratio < LEAST_EXCESS and not _any_matters(subject, lines):
         return [_describe_idle_bytes(columns, transfers) or _praise("Global accesses touch", transfers, "sectors")]
     excess = lines.actual - lines.ideal
     findings: list[Finding] = []
     for line in rank_lines(excess, _MOST_LINES):
         pattern = find_line_pattern(columns, transfers, lines, line)
         if pattern is Pattern.NEIGHBOURS or not _is_worth_a_sentence(
-            facts, transfers, lines, line, has_any=bool(findings)
+            subject, transfers, lines, line, has_any=bool(findings)
         ):
             continue
         text = say(
@@ -149,24 +149,24 @@ def find_excess_sectors(
             line=index.name_line(line),
             access=describe_access(lines, line, "sectors"),
             pattern=pattern.value,
-            cost=_describe_cost(facts, excess[line], transfers, _GLOBAL_UNITS),
+            cost=_describe_cost(subject, excess[line], transfers, _GLOBAL_UNITS),
         )
-        findings.append(_weigh(facts, text, REMEDIES[pattern], lines, line))
+        findings.append(_weigh(subject, text, REMEDIES[pattern], lines, line))
     return findings
 
 
 def find_conflicts(
-    facts: KernelFacts, columns: AccessColumns, transfers: Transfers, index: LineIndex, lines: LineTransfers
+    subject: Subject, columns: AccessColumns, transfers: Transfers, index: LineIndex, lines: LineTransfers
 ) -> list[Finding]:
     """One finding for each of the lines with the most bank conflicts, or one that says there are none."""
-    if transfers.excess_ratio < LEAST_EXCESS and not _any_matters(facts, lines):
+    if transfers.excess_ratio < LEAST_EXCESS and not _any_matters(subject, lines):
         return [_praise("Shared accesses take", transfers, "wavefronts")]
     excess = lines.actual - lines.ideal
     findings: list[Finding] = []
     for line in rank_lines(excess, _MOST_LINES):
         if lines.excess_ratio(line) < LEAST_EXCESS:
             continue
-        if not _is_worth_a_sentence(facts, transfers, lines, line, has_any=bool(findings)):
+        if not _is_worth_a_sentence(subject, transfers, lines, line, has_any=bool(findings)):
             continue
         times = lines.times_ideal(line)
         conflict = NOTHING if times is None else say(": a {times}-way bank conflict on average", times=number(times))
@@ -175,18 +175,18 @@ def find_conflicts(
             line=index.name_line(line),
             access=describe_access(lines, line, "wavefronts"),
             conflict=conflict,
-            cost=_describe_cost(facts, excess[line], transfers, _SHARED_UNITS),
+            cost=_describe_cost(subject, excess[line], transfers, _SHARED_UNITS),
         )
         is_atomic = columns.is_atomic[lines.heaviest[line]]
-        findings.append(_weigh(facts, text, _ATOMIC_REMEDY if is_atomic else CONFLICT_REMEDY, lines, line))
+        findings.append(_weigh(subject, text, _ATOMIC_REMEDY if is_atomic else CONFLICT_REMEDY, lines, line))
     return findings
 
 
-def find_unused_bytes(facts: KernelFacts) -> list[Finding]:
+def find_unused_bytes(subject: Subject) -> list[Finding]:
     """How many different bytes of the loaded and stored sectors the threads use, where the profiler counted it and it is not most of them."""
     findings: list[Finding] = []
     for kind, metric in (("loads", _LOADED_BYTES), ("stores", _STORED_BYTES)):
-        used = facts.metric(metric)
+        used = subject.metric(metric)
         if used is not None and 0 < used < _IDLE_BYTES:
             findings.append(
                 Finding(
@@ -204,15 +204,14 @@ def find_unused_bytes(facts: KernelFacts) -> list[Finding]:
     return findings
 
 
-def find_local_traffic(facts: KernelFacts, columns: AccessColumns, index: LineIndex) -> list[Finding]:
+def find_local_traffic(subject: Subject, columns: AccessColumns, index: LineIndex) -> list[Finding]:
     """One finding about local memory, naming the lines with most of it; none where there is none."""
     if columns.local_sectors is None or not columns.local_sectors.any():
         return []
     sums = index.sum_by_line(columns.local_sectors)
     total = float(sums.sum())
     whole = total + (float(columns.global_transfers.actual.sum()) if columns.global_transfers is not None else 0.0)
-    waits = float(columns.waits[columns.is_local].sum())
-    share = waits / facts.kernel.total_samples if facts.kernel.total_samples else None
+    share = subject.share_of(float(columns.waits[columns.is_local].sum()))
     if max(total / whole, share or 0.0) < _WORTH_NAMING:
         return []
     return [
@@ -230,10 +229,9 @@ def find_local_traffic(facts: KernelFacts, columns: AccessColumns, index: LineIn
     ]
 
 
-def find_narrow_accesses(facts: KernelFacts, columns: AccessColumns) -> list[Finding]:
+def find_narrow_accesses(subject: Subject, columns: AccessColumns) -> list[Finding]:
     """A finding where warps queue to issue memory instructions and most of them move four bytes a thread or fewer."""
-    samples = facts.kernel.total_samples
-    queued = facts.rows.count_reason("lg_throttle") / samples if samples else 0.0
+    queued = subject.share_of(subject.rows.count_reason("lg_throttle")) or 0.0
     if queued < _QUEUE or columns.executions is None:
         return []
     is_move = columns.is_global & ~columns.is_atomic
@@ -302,21 +300,20 @@ def build_width_table(columns: AccessColumns) -> tuple[Table, ...]:
     )
 
 
-def _any_matters(facts: KernelFacts, lines: LineTransfers) -> bool:
+def _any_matters(subject: Subject, lines: LineTransfers) -> bool:
     """A line that many samples are stalled on has excess, though the kernel as a whole has little."""
-    samples = facts.kernel.total_samples
+    samples = subject.total_samples
     excess = lines.actual - lines.ideal
     has_pattern = excess > LEAST_EXCESS * lines.actual
     return bool(samples and np.any(lines.waits[has_pattern] >= _MATTERS * samples))
 
 
 def _is_worth_a_sentence(
-    facts: KernelFacts, transfers: Transfers, lines: LineTransfers, line: int, *, has_any: bool
+    subject: Subject, transfers: Transfers, lines: LineTransfers, line: int, *, has_any: bool
 ) -> bool:
     """It is the first, or its excess or the samples stalled on it are not small."""
-    samples = facts.kernel.total_samples
     part = (lines.actual[line] - lines.ideal[line]) / transfers.actual.sum()
-    waiting = lines.waits[line] * lines.excess_ratio(line) / samples if samples else 0.0
+    waiting = subject.share_of(lines.waits[line] * lines.excess_ratio(line)) or 0.0
     return bool(not has_any or part >= LEAST_EXCESS or waiting >= LEAST_EXCESS)
 
 
@@ -354,9 +351,8 @@ def _praise(words: str, transfers: Transfers, unit: str) -> Finding:
     )
 
 
-def _weigh(facts: KernelFacts, text: Sentence, remedy: Sentence, lines: LineTransfers, line: int) -> Finding:
-    samples = facts.kernel.total_samples
-    share = float(lines.waits[line]) / samples if samples else None
+def _weigh(subject: Subject, text: Sentence, remedy: Sentence, lines: LineTransfers, line: int) -> Finding:
+    share = subject.share_of(float(lines.waits[line]))
     stalled = (
         NOTHING if share is None else say("{share} of the samples are stalled on this line.", share=percent(share))
     )
@@ -365,14 +361,14 @@ def _weigh(facts: KernelFacts, text: Sentence, remedy: Sentence, lines: LineTran
     return Finding(text=join([text, stalled]), weight=weight, remedy=remedy, share_ratio=share)
 
 
-def _describe_cost(facts: KernelFacts, excess: float, transfers: Transfers, units: Mapping[str, str]) -> Sentence:
+def _describe_cost(subject: Subject, excess: float, transfers: Transfers, units: Mapping[str, str]) -> Sentence:
     """The excess as a part of all transfers, and of the time of the busiest unit that makes them.
 
     An upper bound of that time, because not every transfer comes as far as that unit.
     """
     part = excess / float(transfers.actual.sum())
     text = say("The excess is {part} of all {unit} of the kernel.", part=percent(part), unit=transfers.unit)
-    uses = [(use / _PERCENT, unit) for unit, metric in units.items() if (use := facts.metric(metric)) is not None]
+    uses = [(use / _PERCENT, unit) for unit, metric in units.items() if (use := subject.metric(metric)) is not None]
     if not uses:
         return text
     ratio, unit = max(uses)
@@ -396,10 +392,10 @@ def _name_kind(columns: AccessColumns, row: int) -> str:
 _SECTION = "SourceCounters"
 
 
-def _answer(facts: KernelFacts) -> Answer:
-    columns = read_accesses(facts)
-    index = index_lines(facts)
-    inlined = find_inlined(facts, index)
+def _answer(subject: Subject) -> Answer:
+    columns = read_accesses(subject)
+    index = index_lines(subject)
+    inlined = find_inlined(subject, index)
     findings: list[Finding] = []
     tables: list[Table] = []
     marks: list[LineMark] = []
@@ -410,18 +406,18 @@ def _answer(facts: KernelFacts) -> Answer:
         if transfers is None or not transfers.actual.any():
             continue
         lines = sum_transfers(columns, transfers, index)
-        findings += find(facts, columns, transfers, index, lines)
-        tables.append(_build_table(name, facts, columns, index, lines))
+        findings += find(subject, columns, transfers, index, lines)
+        tables.append(_build_table(name, subject, columns, index, lines))
         describe = partial(describe_excess, lines, unit=transfers.unit)
         measure = f"excess {name} {transfers.unit}"
-        marks += mark_with_callers(facts, inlined, transfers.excess, measure=measure, describe=describe)
+        marks += mark_with_callers(subject, inlined, transfers.excess, measure=measure, describe=describe)
     findings += [
-        *find_unused_bytes(facts),
-        *find_local_traffic(facts, columns, index),
-        *find_narrow_accesses(facts, columns),
+        *find_unused_bytes(subject),
+        *find_local_traffic(subject, columns, index),
+        *find_narrow_accesses(subject, columns),
     ]
-    marks += _mark_local(facts, columns, inlined)
-    hit_rates = build_hit_rates(facts)
+    marks += _mark_local(subject, columns, inlined)
+    hit_rates = build_hit_rates(subject)
     totals = build_totals(columns)
     tables = [*([totals] if totals else []), *tables, *build_width_table(columns), *([hit_rates] if hit_rates else [])]
     return Answer(
@@ -434,20 +430,18 @@ def _answer(facts: KernelFacts) -> Answer:
     )
 
 
-def _build_table(
-    name: str, facts: KernelFacts, columns: AccessColumns, index: LineIndex, lines: LineTransfers
-) -> Table:
+def _build_table(name: str, subject: Subject, columns: AccessColumns, index: LineIndex, lines: LineTransfers) -> Table:
     if name == "global":
-        return build_global_table(columns, index, lines, facts.rows.mnemonic)
-    return build_shared_table(index, lines, facts.rows.mnemonic)
+        return build_global_table(columns, index, lines, subject.rows.mnemonic)
+    return build_shared_table(index, lines, subject.rows.mnemonic)
 
 
-def _mark_local(facts: KernelFacts, columns: AccessColumns, inlined: InlinedRows) -> tuple[LineMark, ...]:
+def _mark_local(subject: Subject, columns: AccessColumns, inlined: InlinedRows) -> tuple[LineMark, ...]:
     if columns.local_sectors is None:
         return ()
     sums = inlined.inner.sum_by_line(columns.local_sectors)
     return mark_with_callers(
-        facts,
+        subject,
         inlined,
         columns.local_sectors,
         measure="local memory sectors",

@@ -1,7 +1,7 @@
 """Where the time of long-scoreboard stalls goes: which level of the memory, latency or queues, which kind of load, which line.
 
 The expected latency of a load without queues is the sum over the levels of the part they answer times the architecture's latency
-(:mod:`~gpa_lsp.diagnosis.analyses.decomposition.unloaded_latency`); the measured wait is warp-cycles over executions
+(:mod:`~gpa_lsp.diagnosis.analyses.decomposition.memory_view`); the measured wait is warp-cycles over executions
 (:mod:`~gpa_lsp.diagnosis.analyses.decomposition.load_waits`); the difference is queueing
 (:mod:`~gpa_lsp.diagnosis.analyses.decomposition.memory_view`), set down to
 the busiest unit on the way. There is no counter of TLB misses, so that these are part of what looks like queueing.
@@ -12,7 +12,6 @@ Source: after DrGPU (Hao et al., "DrGPU: A Top-Down Profiler for GPU Application
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from gpa_lsp.diagnosis.analyses.answers import (
     Answer,
@@ -26,34 +25,30 @@ from gpa_lsp.diagnosis.analyses.answers import (
     list_columns,
     order_findings,
 )
-from gpa_lsp.diagnosis.analyses.decomposition.instruction_rows import (
-    InstructionRows,
-    mark_rows,
-    select_kinds,
-    view_rows,
-)
 from gpa_lsp.diagnosis.analyses.decomposition.load_waits import LOAD_KINDS, list_wait_pairs
 from gpa_lsp.diagnosis.analyses.decomposition.memory_view import (
     BUSY_RATIO,
     KIND_REMEDIES,
     LEG_REMEDIES,
     LEVEL_REMEDIES,
+    LOAD_COUNTERS,
     NOT_BUSY_REMEDY,
     OPERANDS,
     QUEUEING,
     START_EARLIER,
     MemoryView,
+    name_load_counters,
     view_memory,
 )
-from gpa_lsp.diagnosis.analyses.decomposition.unit_use import UnitUse
-from gpa_lsp.diagnosis.analyses.decomposition.unloaded_latency import LOAD_COUNTERS
+from gpa_lsp.diagnosis.analyses.decomposition.stall_split import mark_rows
+from gpa_lsp.diagnosis.analyses.decomposition.unit_use import UnitUse, tabulate_units
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import find_warp_state, read_warp_time
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
 from gpa_lsp.diagnosis.analyses.questions import Analysis
+from gpa_lsp.diagnosis.analyses.subject import Subject, lack
 from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD
 from gpa_lsp.foundation.numbers import Cell, Quantity
 from gpa_lsp.foundation.prose import NOTHING, Sentence, count, percent, say
-from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.kernel.dataflow.instruction_kinds import InstructionKind, list_kinds, select_kinds
 
 _MATTERS_RATIO = 0.1
 _HOLDS_UP_RATIO = 0.25  # Part of all warp-cycles from which memory stalls are likely to be what limits the kernel
@@ -61,13 +56,13 @@ _CONSTANTS_RATIO = 0.05
 _CONSTANT_MISS = "imc_miss"
 
 
-def find_in_memory(share: float, facts: KernelFacts, view: MemoryView) -> Iterator[Finding]:
+def find_in_memory(share: float, subject: Subject, view: MemoryView) -> Iterator[Finding]:
     """What there is to say about stalls on memory."""
     weight = Weight.HIGH if share >= _HOLDS_UP_RATIO else Weight.PLAIN
     found = [*_find_split(share, weight, view), *_find_kinds(share, weight, view)]
     if view.split is None:
-        found += _find_bound(share, weight, facts, view)
-    found += find_constants(facts)
+        found += _find_bound(share, weight, subject, view)
+    found += find_constants(subject)
     yield from order_findings(found, by_share=True)
 
 
@@ -132,12 +127,12 @@ def _find_queueing(share: float, weight: Weight, view: MemoryView) -> Finding:
     text = say(
         "{text}; the busiest unit on the way, {level} ({unit}), is at {only}{use} of its peak.",
         text=text,
-        level=busiest.unit.level,
-        unit=busiest.unit.name,
+        level=busiest.level,
+        unit=busiest.name,
         only="" if is_busy else "only ",
         use=percent(busiest.ratio),
     )
-    remedy = LEVEL_REMEDIES[busiest.unit.level] if is_busy else NOT_BUSY_REMEDY
+    remedy = LEVEL_REMEDIES[busiest.level] if is_busy else NOT_BUSY_REMEDY
     return Finding(text=text, weight=weight, remedy=remedy, share_ratio=share)
 
 
@@ -155,13 +150,13 @@ def _find_kinds(share: float, weight: Weight, view: MemoryView) -> Iterator[Find
             yield Finding(text=text, weight=weight, remedy=remedy, share_ratio=share * part)
 
 
-def find_constants(facts: KernelFacts) -> Iterator[Finding]:
+def find_constants(subject: Subject) -> Iterator[Finding]:
     """Constants go another way: operands through their own cache, whose misses are a reason of their own."""
-    time = read_warp_time(facts)
+    time = read_warp_time(subject)
     share = 0.0 if time is None else time.share_of(_CONSTANT_MISS)
     if share < _CONSTANTS_RATIO:
         return
-    rate = facts.metric("idc__request_hit_rate.pct")
+    rate = subject.metric("idc__request_hit_rate.pct")
     hits = NOTHING if rate is None else say(" ({rate} of the indexed-constant requests hit)", rate=percent(rate / 100))
     text = say(
         "Another {share} of the warps' time is stalled on operands in constant memory{hits}.",
@@ -171,17 +166,17 @@ def find_constants(facts: KernelFacts) -> Iterator[Finding]:
     yield Finding(text=text, remedy=find_warp_state(_CONSTANT_MISS).remedy, share_ratio=share)
 
 
-def _find_bound(share: float, weight: Weight, facts: KernelFacts, view: MemoryView) -> Iterator[Finding]:
+def _find_bound(share: float, weight: Weight, subject: Subject, view: MemoryView) -> Iterator[Finding]:
     """Without hit rates: what is more than even a trip to DRAM takes is queueing."""
     uses = view.uses
-    if uses is None or facts.architecture is None:
+    if uses is None or subject.architecture is None:
         text = say(
             "{share} of the warps' time is stalled on memory; what takes so long there is unknown.",
             share=percent(share),
         )
         yield Finding(text=text, weight=weight, remedy=START_EARLIER, share_ratio=share)
         return
-    hierarchy = facts.architecture.hierarchy
+    hierarchy = subject.architecture.hierarchy
     longest = hierarchy.dram_tlb_cold_cycles.value or hierarchy.dram_tlb_warm_cycles.value
     if longest is None:
         return
@@ -195,7 +190,7 @@ def _find_bound(share: float, weight: Weight, facts: KernelFacts, view: MemoryVi
         )
         busiest = view.busiest
         is_busy = busiest is not None and busiest.ratio >= BUSY_RATIO
-        remedy = LEVEL_REMEDIES[busiest.unit.level] if busiest is not None and is_busy else LEG_REMEDIES[QUEUEING]
+        remedy = LEVEL_REMEDIES[busiest.level] if busiest is not None and is_busy else LEG_REMEDIES[QUEUEING]
         yield Finding(text=text, weight=weight, remedy=remedy, share_ratio=share * queued)
     else:
         text = say(
@@ -211,9 +206,8 @@ _MOST_ROWS = 8
 
 def list_memory_tables(view: MemoryView) -> tuple[Table, ...]:
     """Kinds of load, the legs of their way, and the units on it; tables without rows are left out."""
-    return tuple(
-        table for table in (_tabulate_loads(view), _tabulate_latency(view), _tabulate_units(view)) if table.rows
-    )
+    units = tabulate_units("How busy the units on the way are", "level", "unit", view.units[:_MOST_ROWS])
+    return tuple(table for table in (_tabulate_loads(view), _tabulate_latency(view), units) if table.rows)
 
 
 def _tabulate_loads(view: MemoryView) -> Table:
@@ -269,50 +263,39 @@ def _tabulate_latency(view: MemoryView) -> Table:
     )
 
 
-def _tabulate_units(view: MemoryView) -> Table:
-    return Table(
-        title="How busy the units on the way are",
-        columns=(*list_columns("level", "unit"), Column(name="of its peak", quantity=Quantity.RATIO)),
-        rows=tuple((use.unit.level, use.unit.name, use.ratio) for use in view.units[:_MOST_ROWS]),
-    )
-
-
 _SHOWN_RATIO = 0.005
 _HARDLY_RATIO = 0.005
 _OTHER_RATIO = 0.02  # Counters and samples that differ by less say the same
 
 
-def answer(facts: KernelFacts) -> Answer:
+def answer(subject: Subject) -> Answer:
     """Where the time goes that warps wait for memory."""
-    time = read_warp_time(facts)
+    time = read_warp_time(subject)
     if time is None:
         missing = lack("what warps are stalled on", section="SourceCounters")
         summary = say("Unknown: neither stall samples nor warp states were collected.")
         return Answer(summary=summary, missing=(missing,), is_known=False)
     share = time.share_of(LONG_SCOREBOARD)
-    view = view_memory(facts)
+    view = view_memory(subject)
     if share < _HARDLY_RATIO:
         summary = say("Hardly any time is lost to stalls on global, local or texture memory.")
         finding = Finding(text=summary, weight=Weight.GOOD, share_ratio=share)
-        findings = order_findings([finding, *find_constants(facts)], by_share=True)
+        findings = order_findings([finding, *find_constants(subject)], by_share=True)
         return Answer(summary=summary, findings=findings, tables=list_memory_tables(view))
     return Answer(
-        summary=_summarise(share, _find_other_share(facts, share), view),
-        findings=tuple(find_in_memory(share, facts, view)),
+        summary=_summarise(share, _find_other_share(subject, share), view),
+        findings=tuple(find_in_memory(share, subject, view)),
         bars=_draw_bars(view),
         tables=list_memory_tables(view),
-        marks=_mark_loads(facts, view),
-        missing=tuple(_list_missing(facts, view)),
+        marks=_mark_loads(subject, view),
+        missing=tuple(_list_missing(subject, view)),
     )
 
 
-def _find_other_share(facts: KernelFacts, share: float) -> float | None:
+def _find_other_share(subject: Subject, share: float) -> float | None:
     """Of the samples, where the share of the warps' time is by counters and other views of the kernel therefore say something else."""
-    samples = facts.kernel.total_samples
-    if samples == 0:
-        return None
-    sampled = facts.rows.count_reason(LONG_SCOREBOARD) / samples
-    return sampled if abs(sampled - share) >= _OTHER_RATIO else None
+    sampled = subject.share_of(subject.rows.count_reason(LONG_SCOREBOARD))
+    return sampled if sampled is not None and abs(sampled - share) >= _OTHER_RATIO else None
 
 
 def _summarise(share: float, sampled: float | None, view: MemoryView) -> Sentence:
@@ -347,8 +330,8 @@ def _name_busy_unit(busiest: UnitUse | None) -> Sentence:
         return NOTHING
     return say(
         " at {level} ({unit}, {share} of its peak)",
-        level=busiest.unit.level,
-        unit=busiest.unit.name,
+        level=busiest.level,
+        unit=busiest.name,
         share=percent(busiest.ratio),
     )
 
@@ -371,72 +354,52 @@ def _draw_bars(view: MemoryView) -> tuple[Bar, ...]:
     )
 
 
-def _mark_loads(facts: KernelFacts, view: MemoryView) -> tuple[LineMark, ...]:
+def _mark_loads(subject: Subject, view: MemoryView) -> tuple[LineMark, ...]:
     """The loads others are stalled on; the value is the mean stall per execution of a load of the line, or, where that is unknown, the samples."""
-    pairs = list_wait_pairs(facts)
+    pairs = list_wait_pairs(subject)
     if pairs is None:
         return ()
     results = pairs.is_result
-    weights = np.bincount(pairs.load[results], weights=pairs.samples[results], minlength=len(facts.rows)).astype(
+    weights = np.bincount(pairs.load[results], weights=pairs.samples[results], minlength=len(subject.rows)).astype(
         np.float64
     )
-    rows = view_rows(facts)
     if view.scale is None:
         return mark_rows(
-            facts,
-            rows,
+            subject,
             weights,
             measure="samples stalled on loads and atomics",
             quantity=Quantity.SAMPLES,
             value_of=lambda _row, waited: waited,
             text_of=lambda _row, _waited: say("waiting for the result of this access"),
         )
-    loads = _list_line_loads(facts, rows, weights)
-    cycles = view.scale.cycles
+    cycles, places = view.scale.cycles, subject.rows.own_lines
+    # of kinds that anything is stalled on, as the table of kinds counts them, and whatever else has stalls
+    kinds = list_kinds(subject.rows)
+    is_load = select_kinds(subject.rows, LOAD_KINDS) & np.isin(kinds, kinds[weights > 0]) | (weights > 0)
+    own = np.where(is_load, np.maximum(0, subject.rows.executions), 0)
+    executions, loads = np.bincount(places, weights=own), np.bincount(places, weights=own > 0)
+
+    def write_text(row: int, _waited: float) -> Sentence:
+        if loads[places[row]] < 2:
+            return NOTHING
+        most = count(float(weights[row]) * cycles / max(1, int(own[row])), "cycle")
+        several = count(int(loads[places[row]]), "load")
+        return say("the mean of its {loads}, {most} of the one with most", loads=several, most=most)
+
     return mark_rows(
-        facts,
-        rows,
+        subject,
         weights,
         measure="stall per execution of a load",
         quantity=Quantity.CYCLES,
-        value_of=lambda row, waited: waited * cycles / max(1, loads.executions[loads.places[row]]),
-        text_of=lambda row, _waited: loads.describe(row, float(weights[row]) * cycles),
+        value_of=lambda row, waited: waited * cycles / max(1, int(executions[places[row]])),
+        text_of=write_text,
     )
 
 
-class _LineLoads(ColumnRecord, frozen=True, kw_only=True):
-    """The loads of each line."""
-
-    places: npt.NDArray[np.int64]  # int64[n], the number of each row's line
-    executions: npt.NDArray[np.int64]  # int64[p], of all loads of a line
-    loads: npt.NDArray[np.int64]  # int64[p], how many were executed
-    own_executions: npt.NDArray[np.int64]  # int64[n], of each row
-
-    def describe(self, row: int, most_cycles: float) -> Sentence:
-        """The row with most of its line, where the mean is of several."""
-        loads = int(self.loads[self.places[row]])
-        if loads < 2:
-            return NOTHING
-        most = count(most_cycles / max(1, int(self.own_executions[row])), "cycle")
-        return say("the mean of its {loads}, {most} of the one with most", loads=count(loads, "load"), most=most)
-
-
-def _list_line_loads(facts: KernelFacts, rows: InstructionRows, weights: npt.NDArray[np.float64]) -> _LineLoads:
-    """Those of kinds that anything is stalled on, as the table of kinds counts them, and whatever else has stalls."""
-    kinds = select_kinds(rows.kinds, LOAD_KINDS) & np.isin(rows.kinds, rows.kinds[weights > 0])
-    is_load = kinds | (weights > 0)
-    own = np.where(is_load, np.maximum(0, facts.rows.executions), 0).astype(np.int64)
-    size = int(rows.places.max()) + 1
-    executions = np.bincount(rows.places, weights=own, minlength=size).astype(np.int64)
-    loads = np.bincount(rows.places, weights=own > 0, minlength=size).astype(np.int64)
-    return _LineLoads(places=rows.places, executions=executions, loads=loads, own_executions=own)
-
-
-def _list_missing(facts: KernelFacts, view: MemoryView) -> Iterator[Missing]:
+def _list_missing(subject: Subject, view: MemoryView) -> Iterator[Missing]:
     if not view.loads:
-        names = [
-            name for counters in LOAD_COUNTERS[:2] for name in (counters.requests, counters.sectors, counters.hits)
-        ]
+        loads = (InstructionKind.GLOBAL_LOAD, InstructionKind.LOCAL_LOAD)
+        names = [name for kind in loads for name in name_load_counters(LOAD_COUNTERS[kind][0])]
         yield lack("which level answers the loads", *names, section="MemoryWorkloadAnalysis_Tables", needs_all=True)
     if view.l2 is None:
         yield lack("how many reads L2 answers", "lts__t_sector_hit_rate.pct", section="MemoryWorkloadAnalysis")
@@ -444,7 +407,7 @@ def _list_missing(facts: KernelFacts, view: MemoryView) -> Iterator[Missing]:
         why = say("the table of this architecture has no memory latencies")
         yield Missing(what="the latency of a load without queues", why=why)
     if view.waits is not None and view.waits.uses is None:
-        truncated = any(launch.samples_truncated for launch in facts.kernel.launches)
+        truncated = any(launch.samples_truncated for launch in subject.kernel.launches)
         why = say("the sampling buffer overflowed: samples cover only the first part of the run, executions all of it")
         if truncated:
             yield Missing(what="how long the stalls of each load take", why=why)

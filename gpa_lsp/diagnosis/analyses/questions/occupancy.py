@@ -5,17 +5,17 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Chart, Column, Finding, Missing, Table, Weight, list_columns
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
-from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
+from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.occupancy.launch import (
     ACHIEVED,
     DYNAMIC_SHARED,
     THEORETICAL,
     LaunchShape,
+    OccupancyGap,
     find_launch_occupancy,
     list_compared_launches,
-    read_amount,
+    measure_gap,
     read_code_shape,
     read_launch_shape,
 )
@@ -28,26 +28,238 @@ from gpa_lsp.diagnosis.analyses.occupancy.tables import (
     tabulate_registers,
     tabulate_shared_memory,
 )
-from gpa_lsp.diagnosis.analyses.occupancy.worth import (
-    OccupancyGap,
-    Verdict,
-    Worth,
-    describe_gap,
-    judge_worth,
-    measure_gap,
-)
 from gpa_lsp.diagnosis.analyses.questions import Analysis
+from gpa_lsp.diagnosis.analyses.subject import Subject, lack
 from gpa_lsp.foundation.numbers import Quantity
-from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, count, join, list_of, number, percent, say, size
+from gpa_lsp.foundation.prose import (
+    NOTHING,
+    Sentence,
+    capitalize,
+    count,
+    factor,
+    join,
+    list_of,
+    number,
+    percent,
+    say,
+    size,
+)
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, Occupancy, OccupancyLimit, find_occupancy
+from gpa_lsp.gpu.device.model import find_dram_ceiling
 from gpa_lsp.profile.model import Launch
 
+# A gap of less than this part of what fits is not worth a word; Nsight Compute's rule takes ten points, too
+SMALL_GAP_RATIO = 0.1
 
-def answer_from_code(facts: KernelFacts) -> Answer:
+# Ours: starting a block takes some hundred cycles (in published reports 300 to 700 where nothing else is missing), a tenth of this
+SHORT_BLOCK_CYCLES = 5_000
+
+
+def describe_gap(gap: OccupancyGap) -> Finding:
+    """The gap for people, with its largest part first."""
+    resident, fitting = number(gap.resident_warps), count(gap.fitting_warps, "warp")
+    if gap.resident_warps >= gap.fitting_warps:
+        return Finding(text=say("All {fitting} that fit are resident on average.", fitting=fitting), weight=Weight.GOOD)
+    if gap.ratio < SMALL_GAP_RATIO:
+        text = say(
+            "{resident} of the {fitting} that fit are resident on average: nearly all.",
+            resident=resident,
+            fitting=fitting,
+        )
+        return Finding(text=text, weight=Weight.GOOD)
+    parts = sorted(
+        (
+            (gap.grid_warps, say("because the grid has no more blocks"), "More blocks, each with less to do."),
+            (
+                gap.tail_warps,
+                say("because of the tail, which does not fill the SMs"),
+                "A grid of whole waves, or smaller blocks.",
+            ),
+            (gap.other_warps, _explain_rest(gap), _remedy_rest(gap)),
+        ),
+        key=lambda part: -part[0],
+    )
+    told = [
+        say("{warps} are missing {why}", warps=number(warps), why=why)
+        for warps, why, _ in parts
+        if warps >= 0.05 * gap.fitting_warps
+    ]
+    text = say(
+        "{resident} of the {fitting} that fit are resident on average. {missing}.",
+        resident=resident,
+        fitting=fitting,
+        missing=join(told, "; "),
+    )
+    return Finding(text=text, remedy=say(parts[0][2]))
+
+
+def _explain_rest(gap: OccupancyGap) -> Sentence:
+    if gap.block_cycles is None or gap.empty_cycles is None:
+        return say("because blocks start and end, or warps end before their block")
+    measured = say(
+        "a block runs for {run}, and its slot is empty for {empty}",
+        run=count(gap.block_cycles, "cycle"),
+        empty=count(gap.empty_cycles),
+    )
+    if gap.block_cycles < SHORT_BLOCK_CYCLES:
+        return say("because blocks are short ({measured})", measured=measured)
+    return say("because blocks or their warps take unequally long, or start late ({measured})", measured=measured)
+
+
+def _remedy_rest(gap: OccupancyGap) -> str:
+    if gap.block_cycles is not None and gap.block_cycles < SHORT_BLOCK_CYCLES:
+        return "Fewer blocks with more work each (a grid-stride loop), so that starting them matters less."
+    return "Even out the work of blocks and of the warps within them."
+
+
+# From this share of samples of warps that were ready and not selected on it is worth telling. Ours.
+ENOUGH_READY_RATIO = 0.2
+
+_NO_GAIN = 1.005  # Below this factor nothing is to be gained
+
+_WORTH_GAIN = 1.1  # Times the resident warps, from which on more are called for. Ours.
+
+# Between two instructions of a warp, on average; a launch with more does nothing but stall, or its counters make no sense
+_LONGEST_INTERVAL_CYCLES = 1e6
+
+
+def judge_worth(
+    subject: Subject, resident_warps: float | None, most_warps: float, limiter: Limiter
+) -> tuple[Finding, bool, bool]:
+    """What more warps would be worth, whether they help, and whether what tells was measured.
+
+    Args:
+        resident_warps: of one scheduler, on average while its SM is active; None when unknown.
+    """
+    most = limiter.most_speedup
+    if most is not None:
+        gain = say("More warps would gain at most {most}", most=factor(most))
+        if most < _NO_GAIN:
+            gain = say("More warps cannot help")
+        text = say("{gain}: {verdict}", gain=gain, verdict=limiter.verdict)
+        return Finding(text=text, share_ratio=1 / most), False, True
+    target = _find_target(subject, resident_warps)
+    if target is None or resident_warps is None:
+        text = say("Unknown whether more warps would help: the profile has neither samples nor issue rates.")
+        return Finding(text=text), False, False
+    return *_compare(subject, resident_warps, most_warps, target, limiter), True
+
+
+def estimate_needed_warps(subject: Subject, resident_warps: float | None) -> float | None:
+    """Warps with which a scheduler would issue in every cycle: the cycles between two instructions of a warp, without those lost to other warps.
+
+    These cycles are resident warps over the issue rate, or else all samples over those that issued; the share of samples of warps that were
+    ready and not selected goes off, because these stalls grow with the number of warps.
+
+    Returns:
+        None where neither was measured.
+    """
+    total = subject.total_samples
+    issue_ratio = subject.metric("smsp__issue_active.avg.per_cycle_active")
+    if resident_warps and issue_ratio:
+        interval_cycles = resident_warps / issue_ratio
+    else:
+        selected = subject.rows.count_reason("selected")
+        if not selected:
+            return None
+        interval_cycles = total / selected
+    return (
+        interval_cycles * (1 - _measure_not_selected(subject)) if interval_cycles < _LONGEST_INTERVAL_CYCLES else None
+    )
+
+
+def _compare(
+    subject: Subject, resident: float, most: float, target: tuple[float, Sentence], limiter: Limiter
+) -> tuple[Finding, bool]:
+    """Warps there are, and that would be needed; whether more help is said where the limiter leaves that open."""
+    is_open = limiter.kind in (LimiterKind.LATENCY, LimiterKind.UNKNOWN)
+    needed, purpose = target
+    needs = say(
+        "At the current latencies a scheduler needs about {needed} to {purpose} (Little's law) and has {resident}.",
+        needed=number(needed, "warp"),
+        purpose=purpose,
+        resident=number(resident),
+    )
+    ready = _measure_ready(subject)
+    if needed < _WORTH_GAIN * resident or ready or not is_open:
+        text = join([needs, ready, NOTHING if is_open else limiter.verdict])
+        return Finding(text=text), False
+    if needed <= most:
+        helps = say("More warps help, and so do more independent instructions per warp.")
+    else:
+        helps = say(
+            "It holds at most {most}: occupancy alone cannot hide the latency; more independent instructions per warp or shorter latencies must "
+            "help.",
+            most=count(most),
+        )
+    return Finding(text=join([needs, helps]), weight=Weight.HIGH), True
+
+
+def _find_target(subject: Subject, resident_warps: float | None) -> tuple[float, Sentence] | None:
+    """The fewest warps that use something up, and what; None where nothing was measured.
+
+    Work grows with the warps as long as their latency stays what it is, so a ceiling is reached by resident warps · what it sustains / what is used.
+    """
+    targets = []
+    by_issue = estimate_needed_warps(subject, resident_warps)
+    if by_issue is not None:
+        targets.append((by_issue, say("issue in every cycle")))
+    if resident_warps:
+        targets += [
+            (resident_warps * sustained / used, say("saturate {name}", name=name))
+            for name, used, sustained in _list_roofs(subject)
+            if used > 0
+        ]
+    return min(targets, key=lambda target: target[0], default=None)
+
+
+def _list_roofs(subject: Subject) -> list[tuple[str, float, float]]:
+    """Bandwidths and peaks of arithmetic with the share that is used and that can be.
+
+    Of the longest launch by the roofline, nearest first, or else what the counters say of DRAM; the issue ceiling is not among them.
+
+    A unit that is fuller than any ceiling comes first: behind it more warps only queue.
+    """
+    roofline, launch = subject.roofline, subject.longest
+    placed = (
+        None if roofline is None else roofline.find_launch(None if launch is None else launch.index) or roofline.whole
+    )
+    if placed is not None:
+        unit = placed.tighter_unit
+        busiest = [] if unit is None else [(f"the peak of {unit.phrase}", unit.share_ratio, unit.ceiling_ratio)]
+        return busiest + [
+            (f"the {roof.name}", roof.share_ratio, roof.ceiling_ratio)
+            for roof in placed.roofs
+            if roof.level is not None or roof.kind is not None
+        ]
+    used_percent = subject.metric(
+        "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+        "dram__cycles_active.avg.pct_of_peak_sustained_elapsed",
+    )
+    if used_percent is None:
+        return []
+    ceiling = find_dram_ceiling(subject.kernel.device.attributes.get("device__attribute_global_memory_bus_width"))
+    return [("the DRAM bandwidth", used_percent / 100, ceiling)]
+
+
+def _measure_not_selected(subject: Subject) -> float:
+    """The share of the samples in which the warp was ready, and another one issued; 0 without samples."""
+    return subject.share_of(subject.rows.count_reason("not_selected")) or 0.0
+
+
+def _measure_ready(subject: Subject) -> Sentence:
+    """The share of the samples in which a warp could have issued and another did, where it is large."""
+    ready = _measure_not_selected(subject)
+    if ready < ENOUGH_READY_RATIO:
+        return NOTHING
+    return say("In {share} of the samples the warp was ready and not selected.", share=percent(ready))
+
+
+def answer_from_code(subject: Subject) -> Answer:
     """Without a launch: what blocks of every size would have, with the registers and the static shared memory of the code."""
-    architecture = facts.architecture
-    function = facts.kernel.functions[0].function if facts.kernel.functions else None
+    architecture = subject.architecture
+    function = subject.kernel.functions[0].function if subject.kernel.functions else None
     block = None if architecture is None else read_code_shape(architecture, function)
     if architecture is None or block is None:
         why = (
@@ -74,11 +286,11 @@ def answer_from_code(facts: KernelFacts) -> Answer:
     )
 
 
-def answer_from_counters(facts: KernelFacts) -> Answer:
+def answer_from_counters(subject: Subject) -> Answer:
     """What the report itself says, where the rules cannot be applied."""
-    theoretical, achieved = read_amount(facts, THEORETICAL), read_achieved(facts)
-    if facts.architecture is None:
-        why = say("there is no table of compute capability {capability}", capability=_say_capability(facts))
+    theoretical, achieved = subject.metric(THEORETICAL), read_achieved(subject)
+    if subject.architecture is None:
+        why = say("there is no table of compute capability {capability}", capability=_say_capability(subject))
     else:
         why = say("the profile does not state the registers, shared memory and threads of a block, or states nonsense")
     missing = Missing(what="what limits the occupancy", why=why)
@@ -116,14 +328,14 @@ def draw_bars(theoretical: float | None, achieved: float | None) -> tuple[Bar, .
     return tuple(bars)
 
 
-def read_achieved(facts: KernelFacts) -> float | None:
+def read_achieved(subject: Subject) -> float | None:
     """Resident warps of those an SM can have, on average while it is active; None when not collected."""
-    percent = read_amount(facts, ACHIEVED)
+    percent = subject.metric(ACHIEVED)
     return None if percent is None else min(1.0, percent / 100)
 
 
-def _say_capability(facts: KernelFacts) -> str:
-    capability = facts.kernel.device.compute_capability
+def _say_capability(subject: Subject) -> str:
+    capability = subject.kernel.device.compute_capability
     return "unknown" if capability is None else f"{capability[0]}.{capability[1]}"
 
 
@@ -142,32 +354,35 @@ class _Standing(Struct, frozen=True, kw_only=True):
     occupancy: Occupancy
     achieved_ratio: float | None
     gap: OccupancyGap | None
-    worth: Worth
+    worth: tuple[Finding, bool, bool]
 
 
-def answer_occupancy(facts: KernelFacts) -> Answer:
+def answer_occupancy(subject: Subject) -> Answer:
     """Theoretical and achieved occupancy of the longest launch, their limits, and what would change them."""
-    architecture, launch = facts.architecture, facts.longest
+    architecture, launch = subject.architecture, subject.longest
     if launch is None:
-        return answer_from_code(facts)
+        return answer_from_code(subject)
     if architecture is None:
-        return answer_from_counters(facts)
-    shape = read_launch_shape(facts, launch)
+        return answer_from_counters(subject)
+    shape = read_launch_shape(subject, launch)
     occupancy = find_launch_occupancy(architecture, shape, launch)
     if shape.block is None or occupancy is None:
-        return answer_from_counters(facts)
-    achieved = read_achieved(facts)
+        return answer_from_counters(subject)
+    achieved = read_achieved(subject)
     standing = _Standing(
         architecture=architecture,
         shape=shape,
         block=shape.block,
         occupancy=occupancy,
         achieved_ratio=achieved,
-        gap=_measure_gap(facts, shape, occupancy, achieved),
-        worth=_judge(facts, architecture, achieved),
+        gap=_measure_gap(subject, shape, occupancy, achieved),
+        worth=_judge(subject, architecture, achieved),
     )
     tables, charts = _tabulate(standing)
-    missing = [*standing.worth.missing]
+    missing = []
+    if not standing.worth[2]:
+        metrics = ("smsp__issue_active.avg.per_cycle_active", "smsp__warps_active.avg.per_cycle_active")
+        missing.append(lack("the warps that hide the latency", *metrics, section="SchedulerStats", needs_all=True))
     if shape.dynamic_bytes is None:
         missing.append(lack("the shared memory given at launch (taken as none)", DYNAMIC_SHARED, section="LaunchStats"))
     if achieved is None:
@@ -176,7 +391,7 @@ def answer_occupancy(facts: KernelFacts) -> Answer:
         summary=_summarise(standing),
         findings=tuple(_list_findings(standing)),
         bars=draw_bars(occupancy.ratio, achieved),
-        tables=(*tables, *_tabulate_launches(facts, architecture)),
+        tables=(*tables, *_tabulate_launches(subject, architecture)),
         charts=charts,
         missing=tuple(missing),
     )
@@ -215,10 +430,11 @@ def _say_limits(standing: _Standing) -> Sentence:
 
 
 def _list_findings(standing: _Standing) -> Iterator[Finding]:
-    occupancy, gap, worth = standing.occupancy, standing.gap, standing.worth
+    occupancy, gap = standing.occupancy, standing.gap
+    finding, can_help, _ = standing.worth
     if not occupancy.blocks_per_sm:
         return
-    yield worth.finding
+    yield finding
     if gap is not None:
         yield describe_gap(gap)
     clusters = _describe_clusters(standing.shape, occupancy)
@@ -227,7 +443,7 @@ def _list_findings(standing: _Standing) -> Iterator[Finding]:
     if occupancy.limiters:
         # Room for more warps is of use only where the room there is is used.
         is_full = gap is None or gap.ratio <= 1 - RESIDENT_SHARE
-        weight = Weight.HIGH if worth.can_help and is_full else Weight.PLAIN
+        weight = Weight.HIGH if can_help and is_full else Weight.PLAIN
         is_small = gap is not None and gap.grid_warps > 0
         remark = say("The grid has no blocks to make use of it.") if is_small else NOTHING
         yield from describe_steps_up(standing.architecture, standing.block, occupancy, weight, remark)
@@ -237,12 +453,12 @@ def _list_findings(standing: _Standing) -> Iterator[Finding]:
 
 
 def _measure_gap(
-    facts: KernelFacts, shape: LaunchShape, occupancy: Occupancy, achieved_ratio: float | None
+    subject: Subject, shape: LaunchShape, occupancy: Occupancy, achieved_ratio: float | None
 ) -> OccupancyGap | None:
     if achieved_ratio is None or not occupancy.blocks_per_sm:
         return None
     resident = achieved_ratio * occupancy.max_warps_per_sm
-    return measure_gap(shape, occupancy, resident, read_amount(facts, "sm__cycles_active.avg"))
+    return measure_gap(shape, occupancy, resident, subject.metric("sm__cycles_active.avg"))
 
 
 def _describe_clusters(shape: LaunchShape, occupancy: Occupancy) -> Finding | None:
@@ -275,21 +491,15 @@ def _describe_clusters(shape: LaunchShape, occupancy: Occupancy) -> Finding | No
     )
 
 
-def _judge(facts: KernelFacts, architecture: Architecture, achieved: float | None) -> Worth:
+def _judge(subject: Subject, architecture: Architecture, achieved: float | None) -> tuple[Finding, bool, bool]:
     schedulers = architecture.sm.sub_partitions_per_sm.value
     most = architecture.occupancy.max_warps_per_sm.value
-    resident = read_amount(facts, "smsp__warps_active.avg.per_cycle_active")
+    resident = subject.metric("smsp__warps_active.avg.per_cycle_active")
     if resident is None and achieved is not None:
         resident = achieved * most / schedulers
     if resident is not None:
         resident = min(resident, most / schedulers)
-    limiter = find_limiter(facts)
-    verdict = Verdict(
-        sentence=limiter.verdict,
-        most_speedup=limiter.most_speedup,
-        is_open=limiter.kind in (LimiterKind.LATENCY, LimiterKind.UNKNOWN),
-    )
-    return judge_worth(facts, resident, most / schedulers, verdict)
+    return judge_worth(subject, resident, most / schedulers, find_limiter(subject))
 
 
 def _tabulate(standing: _Standing) -> tuple[tuple[Table, ...], tuple[Chart, ...]]:
@@ -307,12 +517,12 @@ def _tabulate(standing: _Standing) -> tuple[tuple[Table, ...], tuple[Chart, ...]
     return tuple(tables), (sizes[1], *(chart for _, chart in others))
 
 
-def _tabulate_launches(facts: KernelFacts, architecture: Architecture) -> tuple[Table, ...]:
+def _tabulate_launches(subject: Subject, architecture: Architecture) -> tuple[Table, ...]:
     """The launches that differ in what they ask for; nothing where all ask for the same."""
     found: dict[tuple[object, ...], tuple[Launch, int]] = {}
-    launches, note = list_compared_launches(facts)
+    launches, note = list_compared_launches(subject)
     for launch in launches:
-        shape = read_launch_shape(facts, launch)
+        shape = read_launch_shape(subject, launch)
         key = (shape.block, shape.carveout_bytes)
         first, times = found.get(key, (launch, 0))
         found[key] = (first, times + 1)
@@ -320,7 +530,7 @@ def _tabulate_launches(facts: KernelFacts, architecture: Architecture) -> tuple[
         return ()
     rows = []
     for launch, times in list(found.values())[:_MOST_LAUNCHES]:
-        shape = read_launch_shape(facts, launch)
+        shape = read_launch_shape(subject, launch)
         occupancy = find_launch_occupancy(architecture, shape, launch)
         if shape.block is None or occupancy is None:
             continue

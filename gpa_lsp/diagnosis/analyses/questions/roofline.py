@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Column, Finding, Missing, Table, Weight, list_columns
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
 from gpa_lsp.diagnosis.analyses.questions import Analysis
@@ -11,6 +10,7 @@ from gpa_lsp.diagnosis.analyses.roofline.counts import read_span, read_total
 from gpa_lsp.diagnosis.analyses.roofline.operations import COUNTED
 from gpa_lsp.diagnosis.analyses.roofline.place import ISSUE, TIME
 from gpa_lsp.diagnosis.analyses.roofline_model import BusyUnit, KernelRoofline, Point, Roof, Roofline
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.numbers import Cell, Quantity
 from gpa_lsp.foundation.prose import (
     NOTHING,
@@ -511,22 +511,24 @@ LOW_FUSED_RATIO = 0.8  # From this part of the peak on, the mix is good enough
 _TOGETHER = say("All launches together:")
 
 
-def _answer(facts: KernelFacts) -> Answer:
-    kernel_roofline = facts.roofline
+def _answer(subject: Subject) -> Answer:
+    kernel_roofline = subject.roofline
     if kernel_roofline is None or kernel_roofline.whole is None:
         return Answer(
-            summary=_explain_nothing(facts),
-            missing=(_find_lacking(facts),),
+            summary=_explain_nothing(subject),
+            missing=(_find_lacking(subject),),
             is_known=False,
         )
     whole = kernel_roofline.whole
     return Answer(
         summary=join(
-            [find_limiter(facts).verdict, _TOGETHER if facts.main is not None else NOTHING, describe_place(whole)]
+            [find_limiter(subject).verdict, _TOGETHER if subject.main is not None else NOTHING, describe_place(whole)]
         ),
         findings=(
-            *list_findings(whole, kernel_roofline.machine, is_latency=find_limiter(facts).kind is LimiterKind.LATENCY),
-            *(() if facts.longest is None else find_unfused(facts.longest, whole)),
+            *list_findings(
+                whole, kernel_roofline.machine, is_latency=find_limiter(subject).kind is LimiterKind.LATENCY
+            ),
+            *(() if subject.longest is None else find_unfused(subject.longest, whole)),
         ),
         bars=list_bars(whole),
         tables=list_tables(kernel_roofline, whole),
@@ -535,16 +537,16 @@ def _answer(facts: KernelFacts) -> Answer:
     )
 
 
-def _explain_nothing(facts: KernelFacts) -> Sentence:
-    if not facts.kernel.launches:
+def _explain_nothing(subject: Subject) -> Sentence:
+    if not subject.kernel.launches:
         return say("The kernel was not measured.")
-    if facts.longest is None:
+    if subject.longest is None:
         return say("The profiler failed on every launch.")
-    return say("Unknown: {what}.", what=_find_lacking(facts).what)
+    return say("Unknown: {what}.", what=_find_lacking(subject).what)
 
 
-def _find_lacking(facts: KernelFacts) -> Missing:
-    longest = facts.longest
+def _find_lacking(subject: Subject) -> Missing:
+    longest = subject.longest
     if longest is None:
         return Missing(what="the distance to the ceilings", why=say("no launch has numbers"))
     if not longest.read_number("gpu__time_duration.sum"):

@@ -8,20 +8,25 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.opcodes import Pipe, describe_mnemonic
 from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Column, Finding, Table, Weight, list_columns
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.questions import Analysis
-from gpa_lsp.diagnosis.analyses.roofline.busy_units import (
+from gpa_lsp.diagnosis.analyses.roofline.counts import (
     ELAPSED_SHARE,
     MEMORY_THROUGHPUT,
     SM_THROUGHPUT,
+    Executions,
+    Span,
+    count_launch,
     describe_unit,
     list_members,
+    read_count,
+    read_span,
+    read_total,
 )
-from gpa_lsp.diagnosis.analyses.roofline.counts import Executions, Span, count_launch, read_count, read_span, read_total
 from gpa_lsp.diagnosis.analyses.roofline.operations import count_tensor_operations
 from gpa_lsp.diagnosis.analyses.roofline.work import measure_traffic
+from gpa_lsp.diagnosis.analyses.subject import Subject, lack
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, join, percent, say
 from gpa_lsp.gpu.arch.model import Architecture
@@ -346,12 +351,12 @@ _REMEDIES = {
 _TITLES = {SM_THROUGHPUT: "Compute", MEMORY_THROUGHPUT: "Memory"}
 
 
-def _answer(facts: KernelFacts) -> Answer:
-    breakdowns = list(_read_breakdowns(facts))
+def _answer(subject: Subject) -> Answer:
+    breakdowns = list(_read_breakdowns(subject))
     known = [one for one in breakdowns if one.busiest is not None]
     if not known:
         return Answer(
-            summary=_quote(find_limiter(facts)),
+            summary=_quote(find_limiter(subject)),
             missing=(
                 lack(
                     "throughputs and their parts",
@@ -364,7 +369,7 @@ def _answer(facts: KernelFacts) -> Answer:
         )
     return Answer(
         summary=_summarise(known),
-        findings=tuple(_list_findings(known, find_limiter(facts))),
+        findings=tuple(_list_findings(known, find_limiter(subject))),
         bars=tuple(bar for one in known for bar in _list_bars(one)),
         tables=tuple(_build_table(one) for one in known),
     )
@@ -377,20 +382,20 @@ def _quote(limiter: Limiter) -> Sentence:
     return join([limiter.verdict, say("The profiler's throughputs were not collected.")])
 
 
-def _read_breakdowns(facts: KernelFacts) -> Iterator[Breakdown]:
-    launch = facts.longest
+def _read_breakdowns(subject: Subject) -> Iterator[Breakdown]:
+    launch = subject.longest
     span = None if launch is None else read_span(launch)
     # Not the roofline's machine: that may have measured roofs, and the stored shares are of the theoretical ones.
-    machine = None if launch is None else find_machine(launch.device, facts.architecture, launch)
+    machine = None if launch is None else find_machine(launch.device, subject.architecture, launch)
     if launch is None or span is None or machine is None:
         return
-    launches = sum(one.failure is None for one in facts.kernel.launches)
+    launches = sum(one.failure is None for one in subject.kernel.launches)
     basis = Basis(
         launch=launch,
         span=span,
         machine=machine,
-        architecture=facts.architecture,
-        executions=count_launch(facts.kernel, launch, launches),
+        architecture=subject.architecture,
+        executions=count_launch(subject.kernel, launch, launches),
     )
     for metric in _TITLES:
         breakdown = read_breakdown(metric, basis)

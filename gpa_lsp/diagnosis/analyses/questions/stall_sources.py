@@ -22,20 +22,25 @@ from gpa_lsp.diagnosis.analyses.answers import (
     list_columns,
     order_findings,
 )
-from gpa_lsp.diagnosis.analyses.decomposition.instruction_rows import InstructionRows, mark_rows, view_rows
 from gpa_lsp.diagnosis.analyses.decomposition.reason_notes import choose_remedy, note_reason
-from gpa_lsp.diagnosis.analyses.decomposition.stall_split import NO_CAUSE, StallSplit, list_causes, split_reason
+from gpa_lsp.diagnosis.analyses.decomposition.stall_split import (
+    NO_CAUSE,
+    StallSplit,
+    list_causes,
+    mark_rows,
+    split_reason,
+)
 from gpa_lsp.diagnosis.analyses.decomposition.unit_use import (
     PIPE_UNITS,
     QUEUE_UNITS,
     QueueUse,
-    Unit,
     list_queue_use,
     list_unit_use,
+    tabulate_units,
 )
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import find_warp_state
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
 from gpa_lsp.diagnosis.analyses.questions import Analysis
+from gpa_lsp.diagnosis.analyses.subject import Subject, lack
 from gpa_lsp.foundation.numbers import Cell, Quantity
 from gpa_lsp.foundation.prose import Sentence, join, percent, say
 from gpa_lsp.kernel.dataflow.instruction_kinds import QUEUES
@@ -48,42 +53,41 @@ _HOLDS_UP_RATIO = 0.2
 _NAMED_RATIO = 0.02
 
 
-def answer(facts: KernelFacts) -> Answer:
+def answer(subject: Subject) -> Answer:
     """What every stall reason comes from."""
-    total = facts.kernel.total_samples
+    total = subject.total_samples
     if total == 0:
         missing = lack("where warps stall", section="SourceCounters")
         summary = say("Unknown: no stall samples were taken.")
         return Answer(summary=summary, missing=(missing,), is_known=False)
-    rows = view_rows(facts)
-    kept = split_heaviest(facts, rows)
+    kept = split_heaviest(subject)
     if not kept:
         summary = say("No warp was sampled while stalled.")
         finding = Finding(text=summary, weight=Weight.GOOD, share_ratio=0.0)
         return Answer(summary=summary, findings=(finding,))
     return Answer(
         summary=_summarise(kept, total),
-        findings=order_findings(_find(facts, kept, rows), by_share=True),
+        findings=order_findings(_find(subject, kept), by_share=True),
         bars=tuple(_draw_bars(kept, total)),
-        tables=tuple(table for table in _list_tables(facts, kept, rows) if table.rows),
-        marks=_mark_causes(facts, rows),
-        missing=tuple(_list_missing(facts)),
+        tables=tuple(table for table in _list_tables(subject, kept) if table.rows),
+        marks=_mark_causes(subject),
+        missing=tuple(_list_missing(subject)),
     )
 
 
-def split_heaviest(facts: KernelFacts, rows: InstructionRows) -> tuple[StallSplit, ...]:
+def split_heaviest(subject: Subject) -> tuple[StallSplit, ...]:
     """The sources of the heaviest reasons for which warps were stalled, until they cover 99 % of the stalls; at most eight, most samples first."""
     stalls = {
         reason: samples
-        for reason in facts.kernel.reasons
-        if find_warp_state(reason).is_stall and (samples := facts.rows.count_reason(reason))
+        for reason in subject.kernel.reasons
+        if find_warp_state(reason).is_stall and (samples := subject.rows.count_reason(reason))
     }
     whole, covered = sum(stalls.values()), 0
     kept = []
     for reason, samples in sorted(stalls.items(), key=lambda item: (-item[1], item[0]))[:_MOST_REASONS]:
         if covered >= _KEPT_RATIO * whole:
             break
-        kept.append(split_reason(facts, reason, rows))
+        kept.append(split_reason(subject, reason))
         covered += samples
     return tuple(kept)
 
@@ -100,8 +104,8 @@ def _summarise(kept: tuple[StallSplit, ...], total: int) -> Sentence:
     )
 
 
-def _find(facts: KernelFacts, kept: tuple[StallSplit, ...], rows: InstructionRows) -> Iterator[Finding]:
-    total = facts.kernel.total_samples
+def _find(subject: Subject, kept: tuple[StallSplit, ...]) -> Iterator[Finding]:
+    total = subject.total_samples
     for split in kept:
         share = split.samples / total
         if share < _MATTERS_RATIO and split is not kept[0]:
@@ -116,9 +120,9 @@ def _find(facts: KernelFacts, kept: tuple[StallSplit, ...], rows: InstructionRow
             parts=join(parts, "; "),
         )
         yield Finding(
-            text=join([text, note_reason(facts, split, rows.kinds)]),
+            text=join([text, note_reason(subject, split)]),
             weight=Weight.HIGH if share >= _HOLDS_UP_RATIO else Weight.PLAIN,
-            remedy=choose_remedy(facts, split, leading, rows.kinds),
+            remedy=choose_remedy(subject, split, leading),
             share_ratio=share,
         )
 
@@ -128,16 +132,18 @@ def _draw_bars(kept: tuple[StallSplit, ...], total: int) -> Iterator[Bar]:
         yield Bar(label=split.reason, ratio=split.samples / total, words=split.sources[0].label)
 
 
-def _list_tables(facts: KernelFacts, kept: tuple[StallSplit, ...], rows: InstructionRows) -> Iterator[Table]:
-    yield _tabulate_sources(kept, facts.kernel.total_samples)
+def _list_tables(subject: Subject, kept: tuple[StallSplit, ...]) -> Iterator[Table]:
+    yield _tabulate_sources(kept, subject.total_samples)
     reasons = {split.reason for split in kept}
     for reason in QUEUES:
         if reason in reasons:
-            yield _tabulate_queue(reason, list_queue_use(facts, rows.kinds, reason))
+            yield _tabulate_queue(reason, list_queue_use(subject, reason))
     if reasons & QUEUES.keys():
-        yield _tabulate_units(facts, "How busy the units behind the queues are", QUEUE_UNITS)
+        yield tabulate_units(
+            "How busy the units behind the queues are", "unit", "what", list_unit_use(subject, QUEUE_UNITS)
+        )
     if "math_pipe_throttle" in reasons:
-        yield _tabulate_units(facts, "How busy the arithmetic pipes are", PIPE_UNITS)
+        yield tabulate_units("How busy the arithmetic pipes are", "unit", "what", list_unit_use(subject, PIPE_UNITS))
 
 
 def _tabulate_sources(kept: tuple[StallSplit, ...], total: int) -> Table:
@@ -190,52 +196,45 @@ def _tabulate_queue(reason: str, uses: tuple[QueueUse, ...]) -> Table:
     )
 
 
-def _tabulate_units(facts: KernelFacts, title: str, units: tuple[Unit, ...]) -> Table:
-    return Table(
-        title=title,
-        columns=(*list_columns("unit", "what"), Column(name="of its peak", quantity=Quantity.RATIO)),
-        rows=tuple((use.unit.level, use.unit.name, use.ratio) for use in list_unit_use(facts, units)),
-    )
-
-
-def _mark_causes(facts: KernelFacts, rows: InstructionRows) -> tuple[LineMark, ...]:
+def _mark_causes(subject: Subject) -> tuple[LineMark, ...]:
     """The instructions that cause stalls, of all reasons; the text names the heaviest of each. Shares are of all samples, as everywhere else."""
-    size, places = len(facts.rows), int(rows.places.max()) + 1
-    reasons = [one for one in facts.kernel.reasons if find_warp_state(one).is_stall and facts.rows.count_reason(one)]
+    size, places = len(subject.rows), subject.rows.own_lines
+    reasons = [
+        one for one in subject.kernel.reasons if find_warp_state(one).is_stall and subject.rows.count_reason(one)
+    ]
     by_reason = np.zeros((len(reasons), size))
     for number, reason in enumerate(reasons):
-        causes = list_causes(facts, reason)
-        chosen = causes.is_known if facts.blame is not None else np.ones(len(causes.cause), dtype=bool)
+        causes = list_causes(subject, reason)
+        chosen = causes.is_known if subject.blame is not None else np.ones(len(causes.cause), dtype=bool)
         by_reason[number] = np.bincount(causes.cause[chosen], weights=causes.samples[chosen], minlength=size)
-    of_places = np.stack([np.bincount(rows.places, weights=one, minlength=places) for one in by_reason])
+    of_places = np.stack([np.bincount(places, weights=one) for one in by_reason])
 
     def write_text(row: int, _caused: float) -> Sentence:
-        sums = of_places[:, rows.places[row]]
+        sums = of_places[:, places[row]]
         heaviest = int(sums.argmax())
         most = "all" if sums[heaviest] == sums.sum() else "most"
         return say("{most} of them {reason}", most=most, reason=reasons[heaviest])
 
     return mark_rows(
-        facts,
-        rows,
+        subject,
         by_reason.sum(axis=0),
         measure="stalls caused",
         quantity=Quantity.SAMPLES,
         value_of=lambda _row, caused: caused,
         text_of=write_text,
-        whole=float(facts.kernel.total_samples),
+        whole=float(subject.total_samples),
     )
 
 
-def _list_missing(facts: KernelFacts) -> Iterator[Missing]:
-    if facts.blame is None:
+def _list_missing(subject: Subject) -> Iterator[Missing]:
+    if subject.blame is None:
         yield Missing(
             what="the instructions that cause the stalls", why=say("the stalls of this code were not attributed")
         )
-    if not facts.rows.has_code:
+    if not subject.rows.has_code:
         why = say("the code could not be disassembled: nvdisasm was not found, or the profile does not hold the code")
         yield Missing(what="which instructions stall", why=why)
-    if not (facts.rows.executions >= 0).any():
+    if not (subject.rows.executions >= 0).any():
         yield lack("what fills the queues", "inst_executed", section="SourceCounters")
 
 

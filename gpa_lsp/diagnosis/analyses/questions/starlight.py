@@ -1,22 +1,44 @@
 """What Starlight would suggest: its Table 1 with line share, speedup and new rate, to be set beside our own advice."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Finding, Missing, Movement, Weight
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
+from gpa_lsp.diagnosis.analyses.answers import (
+    Answer,
+    Bar,
+    Column,
+    Finding,
+    Missing,
+    Movement,
+    Table,
+    Weight,
+    list_columns,
+)
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.questions import Analysis
 from gpa_lsp.diagnosis.analyses.starlight.decision import OCCUPANCY, Check, Decision, decide
-from gpa_lsp.diagnosis.analyses.starlight.movement import LineEstimate, estimate_lines, make_rate
 from gpa_lsp.diagnosis.analyses.starlight.suggestions import (
+    NAMES_BETWEEN,
+    OUR_ADVICE,
+    SUGGESTIONS_TITLE,
     Bottleneck,
     LineCounts,
+    LineEstimate,
+    Outcome,
+    Part,
+    Position,
+    Suggestion,
     count_lines,
+    estimate_lines,
+    find_hottest,
+    find_row,
     list_rows,
     list_suggestions,
+    make_rate,
+    move_right,
 )
-from gpa_lsp.diagnosis.analyses.starlight.tables import build_tables, list_halvings
+from gpa_lsp.diagnosis.analyses.subject import Subject, lack
+from gpa_lsp.foundation.numbers import Cell, Quantity
 from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, count, factor, join, percent, say
 
 MOST_FINDINGS = 5  # Lines told in sentences
@@ -24,9 +46,9 @@ MOST_FINDINGS = 5  # Lines told in sentences
 LABEL = "Starlight's estimate, not ours: nothing bounds it by what can hide a stall, and its lines are the stalled ones, not the causes"
 
 
-def answer_starlight(facts: KernelFacts) -> Answer:
+def answer_starlight(subject: Subject) -> Answer:
     """Starlight's decision tree, suggestions and estimates for one kernel."""
-    lines, decision = count_lines(facts), decide(facts)
+    lines, decision = count_lines(subject), decide(subject)
     if not len(lines) and decision.is_memory_bound is None:
         summary = say("Unknown: there are neither samples nor a roofline of this kernel.")
         missing = (_lack_samples(), *decision.missing)
@@ -36,9 +58,9 @@ def answer_starlight(facts: KernelFacts) -> Answer:
     return Answer(
         summary=_summarise(decision, estimates, has_samples=len(lines) > 0),
         findings=(
-            _tell_verdict(decision, find_limiter(facts)),
+            _tell_verdict(decision, find_limiter(subject)),
             *_tell_halvings(decision),
-            *_tell_checks(decision, find_limiter(facts)),
+            *_tell_checks(decision, find_limiter(subject)),
             *(_tell_line(one) for one in estimates[:MOST_FINDINGS]),
         ),
         bars=_draw_parts(lines),
@@ -158,3 +180,155 @@ def _list_movements(decision: Decision, estimates: Sequence[LineEstimate]) -> tu
 
 
 ANALYSIS = Analysis(name="starlight", title="What Starlight would suggest", order=110, answer=answer_starlight)
+
+
+MOST_LINES = 10  # Lines shown; what is cut is counted
+
+
+def build_tables(lines: LineCounts, estimates: Sequence[LineEstimate], decision: Decision) -> tuple[Table, ...]:
+    """All tables, in the order to be read."""
+    tables = [build_suggestions(lines, estimates, decision)]
+    if estimates:
+        tables.append(build_lines(estimates, decision.position))
+    tables.append(build_checks(decision))
+    if len(lines):
+        tables.append(build_parts(lines))
+    return tuple(tables)
+
+
+def build_suggestions(lines: LineCounts, estimates: Sequence[LineEstimate], decision: Decision) -> Table:
+    """Table 1, a row for each suggestion: its stalls, the line on which it gains most, and our optimizers of the same kind."""
+    total = lines.total
+    rows: list[tuple[Cell, ...]] = []
+    for suggestion in list_suggestions():
+        hottest = find_hottest(estimates, suggestion.bottleneck)
+        rows.append(
+            (
+                find_row(suggestion.bottleneck).title,
+                suggestion.title,
+                lines.count(suggestion.bottleneck) / total
+                if total and suggestion.bottleneck is not Bottleneck.LOW_INTENSITY
+                else None,
+                "" if hottest is None else hottest.line.place,
+                None if hottest is None else hottest.speedup,
+                None if hottest is None or hottest.outcome is None else hottest.outcome.movement.to_ops_per_s,
+                _describe_movement(suggestion, hottest, decision),
+                NAMES_BETWEEN.join(suggestion.counterparts),
+            )
+        )
+    return Table(
+        title=SUGGESTIONS_TITLE,
+        columns=(
+            *list_columns("bottleneck", "suggestion"),
+            Column(name="stalls", quantity=Quantity.RATIO),
+            Column(name="line"),
+            Column(name="speedup there", quantity=Quantity.FACTOR),
+            Column(name="new rate", quantity=name_rate(decision.position)),
+            *list_columns("on the chart", OUR_ADVICE),
+        ),
+        rows=tuple(rows),
+        note=say(
+            "Suggestions of one bottleneck count the same stalls; do not add their speedups. The lines are the stalled ones, not the causes."
+        ),
+    )
+
+
+def build_lines(estimates: Sequence[LineEstimate], position: Position | None) -> Table:
+    """The lines that gain most, with the three equations."""
+    shown = estimates[:MOST_LINES]
+    rest = len(estimates) - len(shown)
+    return Table(
+        title="Starlight's hot lines",
+        columns=(
+            Column(name="line"),
+            Column(name="of the run time (Equation 2)", quantity=Quantity.RATIO),
+            Column(name="bottleneck"),
+            Column(name="stalls", quantity=Quantity.SAMPLES),
+            Column(name="speedup (Equation 3)", quantity=Quantity.FACTOR),
+            *list_columns("new rate (Equation 4)", "below the ceiling", quantity=name_rate(position)),
+        ),
+        rows=tuple(
+            (
+                one.line.place,
+                one.share_ratio,
+                one.row.title,
+                one.removed,
+                one.speedup,
+                None if one.outcome is None else one.outcome.uncapped_ops_per_s,
+                None if one.outcome is None else one.outcome.movement.to_ops_per_s,
+            )
+            for one in shown
+        ),
+        note=say("And {rest} more that gain less.", rest=count(rest)) if rest else NOTHING,
+    )
+
+
+def build_checks(decision: Decision) -> Table:
+    """The ratios of the decision tree beside what is taken as enough."""
+    return Table(
+        title="Starlight's decision tree",
+        columns=(
+            Column(name="of the whole kernel"),
+            *list_columns("measured", "enough", quantity=Quantity.RATIO),
+            Column(name="verdict"),
+        ),
+        rows=tuple(
+            (
+                result.check.title,
+                result.ratio,
+                result.check.least_ratio,
+                "" if result.ratio is None else "poor" if result.is_poor else "enough",
+            )
+            for result in decision.results
+        ),
+        note=NOTHING
+        if decision.asks_checks
+        else say("The tree acts on these only in a kernel on the compute side, far below its ceiling."),
+    )
+
+
+def build_parts(lines: LineCounts) -> Table:
+    """Where the samples count; the rows are all samples of the kernel."""
+    total = lines.total
+    counts: list[tuple[str, int]] = [(Part.OPERATION.value, lines.count(Part.OPERATION))]
+    counts += [
+        (row.title, lines.count(row.bottleneck))
+        for row in list_rows()
+        if row.bottleneck is not Bottleneck.LOW_INTENSITY
+    ]
+    counts.append((Part.NONE.value, lines.count(Part.NONE)))
+    return Table(
+        title="Where the samples count",
+        columns=(
+            Column(name="as"),
+            Column(name="samples", quantity=Quantity.SAMPLES),
+            Column(name="share", quantity=Quantity.RATIO),
+        ),
+        rows=tuple((name, samples, samples / total) for name, samples in counts),
+        note=say("Which stalls belong to which bottleneck is our reading; Starlight does not say."),
+    )
+
+
+def list_halvings(position: Position | None) -> Iterator[tuple[Suggestion, Outcome]]:
+    """The suggestions that make values smaller, with their movement; those that have one."""
+    for suggestion in list_suggestions():
+        if suggestion.halves_bytes and position is not None:
+            outcome = move_right(position, suggestion.title.lower(), is_narrower=suggestion.narrows_type)
+            if outcome is not None:
+                yield suggestion, outcome
+
+
+def name_rate(position: Position | None) -> Quantity:
+    """What a rate of operations of this kernel is."""
+    return Quantity.FLOPS_PER_S if position is None else Quantity(f"{position.kind.operation}/s")
+
+
+def _describe_movement(suggestion: Suggestion, hottest: LineEstimate | None, decision: Decision) -> str:
+    if suggestion.bottleneck is not Bottleneck.LOW_INTENSITY:
+        return "" if hottest is None or hottest.outcome is None else hottest.outcome.words
+    if decision.is_memory_bound is False:
+        return "not suggested: on the compute side"
+    halvings = {one.title: outcome for one, outcome in list_halvings(decision.position)}
+    if suggestion.title in halvings:
+        return halvings[suggestion.title].words
+    return "" if decision.position is None else f"there is no narrower type than {decision.position.kind}"

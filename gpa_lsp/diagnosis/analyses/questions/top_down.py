@@ -23,7 +23,6 @@ from gpa_lsp.diagnosis.analyses.answers import (
     list_columns,
     order_findings,
 )
-from gpa_lsp.diagnosis.analyses.decomposition.instruction_rows import InstructionRows, view_rows
 from gpa_lsp.diagnosis.analyses.decomposition.memory_view import (
     BUSY_RATIO,
     LEG_REMEDIES,
@@ -36,8 +35,8 @@ from gpa_lsp.diagnosis.analyses.decomposition.memory_view import (
 from gpa_lsp.diagnosis.analyses.decomposition.reason_notes import choose_remedy
 from gpa_lsp.diagnosis.analyses.decomposition.stall_split import split_reason
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import StateTime, WarpTime, read_warp_time
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
 from gpa_lsp.diagnosis.analyses.questions import Analysis
+from gpa_lsp.diagnosis.analyses.subject import Subject, lack
 from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD
 from gpa_lsp.foundation.numbers import Cell, Quantity
 from gpa_lsp.foundation.prose import NOTHING, Sentence, cycles, factor, join, percent, say
@@ -62,7 +61,7 @@ class IssueSlots(Struct, frozen=True, kw_only=True):
         return 1 - self.used_ratio
 
 
-def read_issue_slots(facts: KernelFacts) -> IssueSlots | None:
+def read_issue_slots(subject: Subject) -> IssueSlots | None:
     """How many issue slots the longest launch used; None when nothing tells.
 
     ``smsp__issue_active.avg.per_cycle_active`` is the part of active cycles in which a scheduler issued. Without it: instructions per cycle over
@@ -71,18 +70,18 @@ def read_issue_slots(facts: KernelFacts) -> IssueSlots | None:
 
     Source: DrGPU (Hao et al., ICPE 2023), idle share 1 − IPC/4, bounded by the highest speed of light.
     """
-    used, source = _read_used(facts)
+    used, source = _read_used(subject)
     if used is None:
         return None
-    active, elapsed = facts.metric("sm__cycles_active.avg"), facts.metric("gpc__cycles_elapsed.max")
+    active, elapsed = subject.metric("sm__cycles_active.avg"), subject.metric("gpc__cycles_elapsed.max")
     units = [
-        ("the SMs", facts.metric("sm__throughput.avg.pct_of_peak_sustained_elapsed")),
-        ("the memory", facts.metric("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed")),
+        ("the SMs", subject.metric("sm__throughput.avg.pct_of_peak_sustained_elapsed")),
+        ("the memory", subject.metric("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed")),
     ]
     known = [(percent / 100, name) for name, percent in units if percent is not None]
     busiest, name = max(known, default=(None, ""))
     return IssueSlots(
-        used_ratio=min(1.0, max(0.0, used)),
+        used_ratio=min(1.0, used),
         active_ratio=min(1.0, active / elapsed) if active is not None and elapsed else None,
         busiest_ratio=busiest,
         busiest_name=name,
@@ -90,14 +89,14 @@ def read_issue_slots(facts: KernelFacts) -> IssueSlots | None:
     )
 
 
-def _read_used(facts: KernelFacts) -> tuple[float | None, str]:
-    used = facts.metric("smsp__issue_active.avg.per_cycle_active")
+def _read_used(subject: Subject) -> tuple[float | None, str]:
+    used = subject.metric("smsp__issue_active.avg.per_cycle_active")
     if used is not None:
         return used, "cycles in which a scheduler issued"
     schedulers = _SCHEDULERS
-    if facts.architecture is not None:
-        schedulers = facts.architecture.sm.sub_partitions_per_sm.value
-    per_cycle = facts.metric("sm__inst_issued.avg.per_cycle_active", "sm__inst_executed.avg.per_cycle_active")
+    if subject.architecture is not None:
+        schedulers = subject.architecture.sm.sub_partitions_per_sm.value
+    per_cycle = subject.metric("sm__inst_issued.avg.per_cycle_active", "sm__inst_executed.avg.per_cycle_active")
     return (None, "") if per_cycle is None else (per_cycle / schedulers, "instructions per cycle")
 
 
@@ -132,7 +131,7 @@ class IssueTree(Struct, frozen=True, kw_only=True):
     time: WarpTime  # how the warps spend their cycles
 
 
-def build_issue_tree(facts: KernelFacts) -> IssueTree | None:
+def build_issue_tree(subject: Subject) -> IssueTree | None:
     """The tree of a kernel; None when neither counters nor samples tell what its warps did.
 
     With u of the slots used, 1 − u are empty, and a reason's part of these is its part of the samples that were taken while the scheduler
@@ -142,10 +141,10 @@ def build_issue_tree(facts: KernelFacts) -> IssueTree | None:
     Sources of a reason: where the time of long_scoreboard goes in the memory, when that is known; else, and for all others, by
     :func:`~gpa_lsp.diagnosis.analyses.decomposition.stall_split.split_reason`.
     """
-    time = read_warp_time(facts)
+    time = read_warp_time(subject)
     if time is None:
         return None
-    slots = read_issue_slots(facts)
+    slots = read_issue_slots(subject)
     lost = time.stalled_ratio if slots is None else slots.idle_ratio
     weights = _weigh_stalls(time) if slots is not None else {one.state.name: one.share_ratio for one in time.stalls}
     total = sum(weights.values())
@@ -155,7 +154,7 @@ def build_issue_tree(facts: KernelFacts) -> IssueTree | None:
         for name, ratio in zip(names, (1 - lost, lost), strict=True)
     ]
     if total > 0 and lost > 0:
-        nodes += _build_reasons(facts, time, weights, lost)
+        nodes += _build_reasons(subject, time, weights, lost)
     return IssueTree(nodes=tuple(nodes), slots=slots, time=time)
 
 
@@ -168,17 +167,16 @@ def _weigh_stalls(time: WarpTime) -> dict[str, float]:
     return {one.state.name: one.share_ratio for one in time.stalls}
 
 
-def _build_reasons(facts: KernelFacts, time: WarpTime, weights: dict[str, float], lost: float) -> list[Node]:
+def _build_reasons(subject: Subject, time: WarpTime, weights: dict[str, float], lost: float) -> list[Node]:
     total, covered = sum(weights.values()), 0.0
     times = {one.state.name: one for one in time.stalls}
-    rows = view_rows(facts)
     nodes: list[Node] = []
     for name, weight in sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:_MOST_REASONS]:
         if covered >= _KEPT_RATIO * total or weight == 0:
             break
         ratio = weight / total
         covered += weight
-        children = _build_sources(facts, name, ratio * lost, rows)
+        children = _build_sources(subject, name, ratio * lost)
         remedy = _choose_remedy(children) or times[name].state.remedy
         node = Node(
             level=1, name=name, share_ratio=ratio * lost, of_parent_ratio=ratio, time=times[name], remedy=remedy
@@ -190,14 +188,14 @@ def _build_reasons(facts: KernelFacts, time: WarpTime, weights: dict[str, float]
     return nodes
 
 
-def _build_sources(facts: KernelFacts, reason: str, share: float, rows: InstructionRows) -> list[Node]:
+def _build_sources(subject: Subject, reason: str, share: float) -> list[Node]:
     """The sources of a reason, largest first."""
-    parts = _build_memory(view_memory(facts), share) if reason == LONG_SCOREBOARD else []
+    parts = _build_memory(view_memory(subject), share) if reason == LONG_SCOREBOARD else []
     if parts:
         return parts
-    split = split_reason(facts, reason, rows)
+    split = split_reason(subject, reason)
     return [
-        _make_source(source.label, share, split.share_of(source), choose_remedy(facts, split, source, rows.kinds))
+        _make_source(source.label, share, split.share_of(source), choose_remedy(subject, split, source))
         for source in split.sources
     ]
 
@@ -232,14 +230,14 @@ def _name_queueing(view: MemoryView) -> str:
     busiest = view.busiest
     if busiest is None or busiest.ratio < BUSY_RATIO:
         return QUEUEING
-    return f"{QUEUEING} at {busiest.unit.level}"
+    return f"{QUEUEING} at {busiest.level}"
 
 
 def _find_queueing_remedy(view: MemoryView) -> Sentence:
     busiest = view.busiest
     if busiest is None:
         return LEG_REMEDIES[QUEUEING]
-    return LEVEL_REMEDIES[busiest.unit.level] if busiest.ratio >= BUSY_RATIO else NOT_BUSY_REMEDY
+    return LEVEL_REMEDIES[busiest.level] if busiest.ratio >= BUSY_RATIO else NOT_BUSY_REMEDY
 
 
 def _make_source(name: str, share: float, ratio: float, remedy: Sentence) -> Node:
@@ -263,9 +261,9 @@ _HIGH_RATIO = 0.2
 _SHOWN_RATIO = 0.03
 
 
-def answer(facts: KernelFacts) -> Answer:
+def answer(subject: Subject) -> Answer:
     """Where the issue slots go."""
-    tree = build_issue_tree(facts)
+    tree = build_issue_tree(subject)
     if tree is None:
         missing = lack(
             "what the warps do",
@@ -278,8 +276,8 @@ def answer(facts: KernelFacts) -> Answer:
         summary=_summarise(tree),
         findings=order_findings(_find(tree), by_share=True),
         bars=tuple(_draw_bars(tree)),
-        tables=(_tabulate(tree, is_split=_is_split(facts)),),
-        missing=tuple(_list_missing(facts, tree)),
+        tables=(_tabulate(tree, is_split=_is_split(subject)),),
+        missing=tuple(_list_missing(subject, tree)),
     )
 
 
@@ -375,9 +373,9 @@ def _draw_bars(tree: IssueTree) -> Iterator[Bar]:
         )
 
 
-def _is_split(facts: KernelFacts) -> bool:
+def _is_split(subject: Subject) -> bool:
     """Whether samples taken while nothing was issued are told from the others, or there are none at all."""
-    return facts.kernel.is_split or facts.kernel.total_samples == 0
+    return subject.kernel.is_split or subject.total_samples == 0
 
 
 def _tabulate(tree: IssueTree, *, is_split: bool) -> Table:
@@ -410,16 +408,16 @@ def _tabulate(tree: IssueTree, *, is_split: bool) -> Table:
     )
 
 
-def _list_missing(facts: KernelFacts, tree: IssueTree) -> Iterator[Missing]:
+def _list_missing(subject: Subject, tree: IssueTree) -> Iterator[Missing]:
     if tree.slots is None:
         yield lack("how many issue slots are used", "smsp__issue_active.avg.per_cycle_active", section="SchedulerStats")
     if not tree.time.from_counters:
         name = "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"
         yield lack("how the warps' time divides, by hardware counters", name, section="WarpStateStats")
-    if tree.slots is not None and not _is_split(facts):
+    if tree.slots is not None and not _is_split(subject):
         why = say("the profile does not mark not-issued samples")
         yield Missing(what="which stalls leave the slots empty (taken by stalled time)", why=why)
-    if facts.kernel.total_samples == 0:
+    if subject.total_samples == 0:
         yield lack("which instructions stall", section="SourceCounters")
 
 

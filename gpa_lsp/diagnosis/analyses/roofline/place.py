@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import Missing
-from gpa_lsp.diagnosis.analyses.roofline.busy_units import find_busiest
-from gpa_lsp.diagnosis.analyses.roofline.counts import THREAD_TABLES, WARP_TABLES, count_launch, read_span
+from gpa_lsp.diagnosis.analyses.roofline.counts import THREAD_TABLES, WARP_TABLES, count_launch, find_busiest, read_span
 from gpa_lsp.diagnosis.analyses.roofline.operations import COUNTED
 from gpa_lsp.diagnosis.analyses.roofline.work import RECIPES, TRANSACTION_BYTES, Work, measure_work, sum_work
 from gpa_lsp.diagnosis.analyses.roofline_model import (

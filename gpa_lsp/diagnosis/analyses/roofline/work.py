@@ -6,8 +6,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Pipe, describe_mnemonic
-from gpa_lsp.diagnosis.analyses.roofline.busy_units import read_busy_units
-from gpa_lsp.diagnosis.analyses.roofline.counts import Executions, Span, Total, read_count, read_total, sum_totals
+from gpa_lsp.diagnosis.analyses.roofline.counts import (
+    Executions,
+    Span,
+    Total,
+    read_busy_units,
+    read_count,
+    read_total,
+    sum_totals,
+)
 from gpa_lsp.diagnosis.analyses.roofline.operations import count_operations
 from gpa_lsp.diagnosis.analyses.roofline_model import OperationCount, Traffic
 from gpa_lsp.foundation.numbers import format_number

@@ -9,9 +9,14 @@ Source: A. Zeni et al., "Starlight: a kernel optimizer for GPU processing", sect
 from msgspec import Struct
 
 from gpa_lsp.diagnosis.analyses.answers import Missing
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts, lack
-from gpa_lsp.diagnosis.analyses.starlight.movement import Position, find_position, make_intensity, make_rate
-from gpa_lsp.diagnosis.analyses.starlight.suggestions import Bottleneck
+from gpa_lsp.diagnosis.analyses.starlight.suggestions import (
+    Bottleneck,
+    Position,
+    find_position,
+    make_intensity,
+    make_rate,
+)
+from gpa_lsp.diagnosis.analyses.subject import Subject, lack
 from gpa_lsp.foundation.prose import Sentence, say
 
 # Below this share of the attainable rate a kernel is far from its ceiling, as Nsight Compute's rule for the bottleneck has it
@@ -113,16 +118,16 @@ class Decision(Struct, frozen=True, kw_only=True):
         return tuple(result.check for result in self.results if result.is_poor) if self.asks_checks else ()
 
 
-def decide(facts: KernelFacts) -> Decision:
+def decide(subject: Subject) -> Decision:
     """Walk the tree."""
-    position = find_position(facts.roofline)
-    results = tuple(CheckResult(check=check, ratio=_measure(facts, check)) for check in CHECKS)
+    position = find_position(subject.roofline)
+    results = tuple(CheckResult(check=check, ratio=_measure(subject, check)) for check in CHECKS)
     missing = [
         lack(result.check.title, result.check.metric, section=result.check.section)
         for result in results
         if result.ratio is None
     ]
-    is_memory_bound = _is_memory_bound(facts, position)
+    is_memory_bound = _is_memory_bound(subject, position)
     if position is None or is_memory_bound is None:
         why = say("no operations or no bytes of this kernel are known")
         missing.insert(0, Missing(what="the kernel's place on the roofline", why=why))
@@ -137,21 +142,21 @@ def decide(facts: KernelFacts) -> Decision:
     )
 
 
-def _measure(facts: KernelFacts, check: Check) -> float | None:
-    value = facts.metric(check.metric)
-    if value is not None and value >= 0:
+def _measure(subject: Subject, check: Check) -> float | None:
+    value = subject.metric(check.metric)
+    if value is not None:
         return value / check.scale
     if not check.of_cycles:
         return None
-    active, every = facts.metric(check.of_cycles[0]), facts.metric(*check.of_cycles[1:])
+    active, every = subject.metric(check.of_cycles[0]), subject.metric(*check.of_cycles[1:])
     return None if active is None or not every else min(1.0, active / every)
 
 
-def _is_memory_bound(facts: KernelFacts, position: Position | None) -> bool | None:
+def _is_memory_bound(subject: Subject, position: Position | None) -> bool | None:
     """By the side of the ridge point; where no operation was counted, by the nearest ceiling."""
     if position is not None and position.point.is_memory_side is not None:
         return position.point.is_memory_side
-    whole = None if facts.roofline is None else facts.roofline.whole
+    whole = None if subject.roofline is None else subject.roofline.whole
     return None if whole is None else whole.is_memory_bound
 
 

@@ -22,9 +22,9 @@ from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.sources.directives import find_pragmas
 from gpa_lsp.code.sources.trees import SourceTree, read_text, read_tree, walk
 from gpa_lsp.diagnosis.analyses.analyse_kernel import judge_kernel
-from gpa_lsp.diagnosis.analyses.facts import KernelFacts
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
+from gpa_lsp.diagnosis.analyses.subject import Subject as KernelSubject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.execution.compiler.source_text import read_source
@@ -233,7 +233,7 @@ def find_simulated_limiter(one: DocumentLaunch) -> Limiter | None:
     if not kernels or not kernels[0].total_samples:
         return None
     (kernel, *_) = kernels
-    limiter, _ = judge_kernel(KernelFacts(kernel, blame_kernel(kernel), place_kernel(kernel, None)))
+    limiter, _ = judge_kernel(KernelSubject(kernel, blame_kernel(kernel), place_kernel(kernel, None)))
     return limiter
 
 
