@@ -292,7 +292,7 @@ def test_a_message_in_the_log_is_one_line_and_a_trace_is_lines() -> None:
 def test_two_modules_speak_pygls() -> None:
     folder = Path(gpa_lsp.editor.protocol.__file__).parent
     found = {path.name for path in folder.rglob("*.py") if re.search(r"^(from|import) pygls", path.read_text(), re.M)}
-    assert found == {"wire.py", "uris.py"}
+    assert found == {"wire.py", "protocol_types.py"}
 
 
 def count_futures() -> int:
