@@ -34,7 +34,7 @@ _MOST_SHOWN = 200
 class Request(Struct, frozen=True, kw_only=True):
     """What a client sent."""
 
-    id: int | str | None  # to answer by; None of a notification, which nobody answers
+    id: int | str | None  # to answer by; None for a notification, which gets no response
     method: str  # what is asked
     params: Mapping[str, Any]  # by name
 
@@ -186,7 +186,7 @@ def parse(line: bytes) -> object:
     """The JSON in a line.
 
     Raises:
-        RefusedError: there is none. NaN and infinities are no JSON, and nobody means what is nested a thousand deep.
+        RefusedError: there is none. NaN and infinities are no JSON, and nothing useful is nested a thousand deep.
 
     >>> parse(b'{"id": 1}')
     {'id': 1}

@@ -238,7 +238,7 @@ def render_run_change(
 
 
 def _render_places(change: RunChange, width: int | None) -> Iterator[Line]:
-    """By where the kernel was launched from."""
+    """Render the change of each place that launches the kernel."""
     if not change.places:
         return
     yield text_line("  by place of launch")

@@ -382,7 +382,7 @@ class RuleEstimate(Struct, frozen=True, kw_only=True):
 
 
 def list_estimates(kernel: KernelReport) -> tuple[RuleEstimate, ...]:
-    """Those of the longest launch that has any; of the whole kernel first, then largest first."""
+    """Estimates of the profiler's rules for the longest launch that has any; of the whole kernel first, then largest first."""
     launches = sorted(kernel.launches, key=lambda launch: -(launch.duration_ns or 0.0))
     for launch in launches:
         notes = [note for note in dict.fromkeys(launch.rules) if note.speedup_percent]

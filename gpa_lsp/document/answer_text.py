@@ -325,7 +325,7 @@ def pair_with_advice(answer: Answer, advice: KernelAdvice | None) -> Table | Non
 
     Args:
         answer: of the analysis ``starlight``.
-        advice: of the same kernel; None where nobody was asked, and the names stay.
+        advice: of the same kernel; None where no optimizer was asked, and the names stay.
 
     Returns:
         None where the answer has no such table.
@@ -341,7 +341,7 @@ def pair_with_advice(answer: Answer, advice: KernelAdvice | None) -> Table | Non
 
 
 def list_answers(kernel: KernelReport) -> tuple[Answer, ...]:
-    """A kernel's answers as they are shown: Starlight's suggestions have our estimates beside them. Empty where nobody asked."""
+    """A kernel's answers as they are shown: Starlight's suggestions with our estimates. Empty where no question was asked."""
     if kernel.analyses is None:
         return ()
     return tuple(_pair(answer, kernel.advice) for answer in kernel.analyses.answers)

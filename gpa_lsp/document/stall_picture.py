@@ -230,7 +230,7 @@ class _Plane:
                 yield _write(x + 3 if is_last else x - 2, _HEIGHT - 2, run.commit.short, "end" if is_last else "start")
 
     def draw_line(self) -> str:
-        """From one time to the next."""
+        """Draw a line from one time to the next."""
         ends = [
             f"{self._x(position):.1f} {self._y(run.time):.1f}" for position, run in self.runs if run.time is not None
         ]

@@ -251,7 +251,7 @@ def _render_heading(kernel: KernelReport, name: str, places: PlaceNames, width: 
 
 
 def _abridge(name: str) -> str:
-    """Names of template libraries reach two thousand characters; nobody reads the second half."""
+    """Shorten names of template libraries, which reach two thousand characters."""
     if len(name) <= _NAME_CHARS:
         return name
     return f"{name[:_NAME_CHARS]}… ({format_count(len(name))} characters)"

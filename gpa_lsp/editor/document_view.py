@@ -453,6 +453,6 @@ def _mark_gaps(text: MeasuredText, line_map: LineMap, least_ratio: float, lines:
         before = () if measured is None else {line.strip() for line in measured[gap.old_start - 1 : gap.old_end - 1]}
         for line in standing:
             now = lines[line - 1].strip()
-            # A line that says what one of the lost lines said was not changed: there are several of it, and nobody can tell which one it is.
+            # A line that says what one of the lost lines said was not changed: there are several of it, and which one it is cannot be told.
             if now not in before and any(character.isalnum() for character in now):
                 yield line

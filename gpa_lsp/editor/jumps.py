@@ -158,7 +158,7 @@ def list_incoming(session: SessionView, data: object) -> list[ChainLink] | None:
 
 
 def list_outgoing(session: SessionView, data: object) -> list[ChainLink] | None:
-    """Who waits for an item's line or instruction, most samples first; None for an item that is none of ours or is not there any more."""
+    """Lines and instructions that wait for an item's, most samples first; None for an item that is none of ours or is not there any more."""
     found = of_instructions.list_outgoing(session, data)
     return of_lines.list_outgoing(session, data) if found is None else found
 

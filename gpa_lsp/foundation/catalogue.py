@@ -140,7 +140,7 @@ class OutsidePackage(Struct, frozen=True, kw_only=True):
     members: "Mapping[str, Mapping[str, EntryPoint]]"  # what it adds: group → name → entry point
 
     def list_modules(self) -> tuple[str, ...]:
-        """Its top-level modules that members come from."""
+        """Top-level modules that members come from."""
         points = (point for group in self.members.values() for point in group.values())
         return tuple(sorted({point.module.partition(".")[0] for point in points}))
 

@@ -85,7 +85,7 @@ class Remembered(Generic[Owner, Details, Found]):
     """Decorates what finds something of a function or module, and perhaps of further arguments, which are given by place.
 
     A launch is explored with hundreds of blocks: what does not depend on the launch is found once. Results belong to the very
-    object they were found of, whatever another one's content, and go with it. They are shared, so nobody may write into them.
+    object they were found of, whatever another one's content, and go with it. They are shared, and must not be written to.
     """
 
     def __init__(self, find: Callable[Concatenate[Owner, Details], Found]) -> None:

@@ -394,7 +394,7 @@ _REGISTERS = range(ResourceKind.REGISTER << 8, (ResourceKind.REGISTER + 1) << 8)
 
 
 def count_live_registers(code: KernelCode) -> npt.NDArray[np.int32]:
-    """int32[n], general registers that hold a value somebody reads at an instruction or behind it, and those it writes; -1 without code.
+    """int32[n], general registers that hold a value read at an instruction or behind it, and those it writes; -1 without code.
 
     A guarded write may not happen, so that what was there before stays alive above it.
 

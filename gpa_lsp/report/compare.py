@@ -55,7 +55,7 @@ class AdviceOutcome(Struct, frozen=True, kw_only=True):
     # what differs that tells, or would have to differ if it is still open; empty where nothing can tell
     signs: tuple[Difference, ...]
     before_ratio: float  # share of the samples before that it is about
-    # share of the samples after that the same optimizer's advice is about; None where there are no samples, or nobody counted because something else
+    # share of the samples after that the same optimizer's advice is about; None where there are no samples, or uncounted since something else
     # forbids the advice
     after_ratio: float | None
     estimate: float  # the speedup it promised
@@ -382,7 +382,7 @@ class _Likeness(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, before: KernelReport, after: KernelReport, code: float | None) -> "_Likeness":
-        """Of two kernels whose code is as alike as said."""
+        """Likeness of two kernels whose code is as alike as said."""
         threads = [_count_threads(kernel) for kernel in (before, after)]
         files = [_find_file(kernel) for kernel in (before, after)]
         names = [shorten_name(kernel.name).partition("<")[0] for kernel in (before, after)]

@@ -287,7 +287,7 @@ class ProfiledSources:
         return self._locator
 
     def reader_for(self, kernel: "Kernel") -> Callable[[str], str | None]:
-        """A function from a path as compiled to the text the kernel was compiled from, as far as anyone can tell; None when nobody has it."""
+        """A function from a path as compiled to the text the kernel was compiled from, as far as anyone can tell; None when it is not at hand."""
         embedded = kernel.module.sources if kernel.module is not None else {}
         measured = [launch.created_unix_s for launch in kernel.launches if launch.created_unix_s is not None]
         measured_unix_s = min(measured, default=None)
@@ -328,7 +328,7 @@ class ProfiledSources:
 
             try:
                 self._stamps[cubin.sha256] = read_source_stamps(cubin)
-            except InputError:  # whoever reads its lines has said so
+            except InputError:  # reading its lines has said so
                 self._stamps[cubin.sha256] = {}
         return self._stamps[cubin.sha256]
 

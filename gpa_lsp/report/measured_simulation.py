@@ -111,7 +111,7 @@ def _agrees(pairs: Mapping[_Key, SidePair]) -> bool:
 
 
 def _name_line(place: _Line) -> str:
-    """For people: the file's name and the line."""
+    """The file's name and the line, for people."""
     file, line = place
     return "code without lines" if file is None else f"{file.replace(chr(92), '/').rpartition('/')[2]}:{line}"
 

@@ -273,7 +273,7 @@ def list_causes(kernel: KernelReport, row: int) -> tuple[InstructionPair, ...]:
 
 
 def list_victims(kernel: KernelReport, row: int) -> tuple[InstructionPair, ...]:
-    """Who waits for an instruction, most samples first; nothing where nothing was blamed."""
+    """Instructions that wait for an instruction, most samples first; nothing where nothing was blamed."""
     if kernel.blame is None:
         return ()
     edges = kernel.blame.edges
@@ -309,7 +309,7 @@ def list_own(kernel: KernelReport, row: int) -> tuple[tuple[str, float], ...]:
 
 
 def count_unattributed(kernel: KernelReport, row: int) -> float:
-    """Samples of an instruction that nobody is blamed for."""
+    """Samples of an instruction that no cause was found for."""
     if kernel.blame is None:
         return 0.0
     lost = kernel.blame.unattributed

@@ -8,6 +8,7 @@ metrics (``name=number``), ``no source`` and ``no code``. Expected is::
     - region loop 4: samples 372, latency 271.5, active 150, hotspots 4<-1 5<-4
     - region hint: … words …       of the region before; also `hint`, `caveat`, `reason`, `note 3` of the hotspot that blames row 3
     - no caveat: words that none has; `no hint`, `no region hint` the same
+    - reasons 2    no more and no fewer of them; `caveats` the same
     - active 150   of the match; `relieves L1 L2`; `title` and `estimate` of the advice
     - low 1        of advice that looks at the launch; `high`, `uncapped` and `bound` with its reason the same
 
@@ -82,6 +83,8 @@ def test_what_the_optimizer_says(
             assert matched.scope.kind.value == rest[0]
         elif kind == "active":
             assert matched.active_samples == pytest.approx(float(rest[0]), abs=1e-3)
+        elif kind in ("reasons", "caveats"):
+            assert len(getattr(matched, kind)) == int(rest[0]), getattr(matched, kind)
         elif kind == "relieves":
             assert [one.name for one in matched.relieves] == rest
         else:

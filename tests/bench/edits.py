@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import tomli
 
@@ -32,13 +31,11 @@ class Version:
     """One version of a family's kernel.
 
     Attributes:
-        says: what it is, in a few words.
         edit: names of the optimizers that advise the edit leading here; empty where none should.
         before: the version it is made from; None of the first.
         block, grid: expressions of the size.
     """
 
-    says: str
     edit: tuple[str, ...]
     before: int | None
     block: tuple[str, ...]
@@ -50,7 +47,6 @@ class Family:
     """Versions of one kernel."""
 
     name: str
-    title: str
     kernel: str
     source: str
     sizes: tuple[dict[str, int], ...]
@@ -103,7 +99,6 @@ def _read_family(path: Path) -> Family:
     head = tomli.loads(text[text.index("/*") + 2 : text.index("*/")])
     versions = [
         Version(
-            says=one["says"],
             edit=tuple(one.get("edit", ())),
             before=one.get("from", index - 1) if index else None,
             block=tuple(one["block"]),
@@ -113,7 +108,6 @@ def _read_family(path: Path) -> Family:
     ]
     return Family(
         name=path.stem,
-        title=head["title"],
         kernel=head["kernel"],
         source=text,
         sizes=tuple({**head.get("values", {}), **size} for size in head["sizes"]),
@@ -211,6 +205,6 @@ def _evaluate(expression: str, size: dict[str, int]) -> int:
     return int(eval(expression.replace("/", "//"), {"__builtins__": {}}, dict(size)))
 
 
-def list_cases(families: Sequence[Family], machines: Sequence[str]) -> Iterator[tuple[Family, dict[str, Any], str]]:
+def list_cases(families: Sequence[Family], machines: Sequence[str]) -> Iterator[tuple[Family, dict[str, int], str]]:
     """Every family at every size on every GPU."""
     return ((family, size, machine) for family in families for machine in machines for size in family.sizes)

@@ -168,7 +168,7 @@ class MnemonicWords(Struct, frozen=True, kw_only=True):
     waits: str  # how its latency and its costs show in a profile; empty where there is nothing to say
     # the figure of an architecture's throughput table that says how often its unit takes one; None where none does
     rate: str | None
-    # (modifier, what it says) in the order of the mnemonic; those nobody is certain of are left out
+    # (modifier, what it says) in the order of the mnemonic; uncertain ones are left out
     modifiers: tuple[tuple[str, str], ...]
 
 
@@ -208,7 +208,7 @@ def _explain(modifier: str, vocabularies: tuple[Mapping[str, str], ...]) -> str:
 
 @lru_cache(maxsize=256)
 def describe_special_register(name: str) -> str:
-    """What a special register holds; empty where nobody is certain.
+    """What a special register holds; empty where that is uncertain.
 
     >>> describe_special_register("SR_TID.X")
     'index of the thread in its block, x'

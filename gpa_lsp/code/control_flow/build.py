@@ -55,7 +55,7 @@ def find_flow(function: Function, instructions: Instructions, starts: Iterable[i
 
     * A guarded instruction can also do nothing and fall through; so can a branch with a predicate operand, BRA.CONV and BRA.DIV.
     * Calls fall through; their callees are no jump targets. One exception: ptxas writes a conditional branch that is too far as a CALL to a
-      label inside the routine, whose return address nobody has set. A call to an address where no routine starts is therefore a jump that
+      label inside the routine, for which no return address is set. A call to an address where no routine starts is therefore a jump that
       can fall through.
     * BSSY, BSYNC, BREAK, WARPSYNC and YIELD fall through: the instruction after a BSYNC is the one its BSSY names.
     * BPT.TRAP falls through.

@@ -442,7 +442,7 @@ class FunctionHead(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def details(self) -> HeadDetails:
-        """Its parameters and limits, read when they are first looked at."""
+        """Parameters and limits, read on first use."""
         try:
             return read_head_details(self.text)
         except InputError as error:

@@ -312,7 +312,7 @@ class LaunchSize(Struct, frozen=True, kw_only=True):
 
     @property
     def threads(self) -> int:
-        """Of one block."""
+        """Threads of one block."""
         return self.block[0] * self.block[1] * self.block[2]
 
 

@@ -103,7 +103,7 @@ class NotedLaunches(Evaluation):
         return bound
 
     def _find_passed_type(self, node: "Node", scope: Scope) -> str | None:
-        """As a variable was declared; None for any other expression."""
+        """The declared type of a variable; None for any other expression."""
         declared = scope.read_type(read_name(strip_casts(node)))
         return None if declared is None else declared.removesuffix(OWN_ARRAY)
 
@@ -119,7 +119,7 @@ class NotedLaunches(Evaluation):
     def read_template_arguments(
         self, callee: "Node | None", name: str, scope: Scope, nodes: "Sequence[Node]"
     ) -> tuple[str | None, ...]:
-        """Of a launch, None for each that is not known."""
+        """Template arguments of a launch; None for each that is unknown."""
         given, kernel = list_given(callee), self._templates.get(name)
         if kernel is None:
             told = [self._resolve(text, scope) for text in given]

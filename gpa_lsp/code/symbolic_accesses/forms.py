@@ -424,7 +424,7 @@ class Arithmetic:
         return Form(symbol.terms, is_approximate=True)
 
     def _is_row_index(self, form: Form, divisor: int | None) -> bool:
-        """Its threads lie so close that a quotient is the same for most warps."""
+        """Whether threads lie so close that a quotient is the same for most warps."""
         if self.table.has_varying(form):
             return False
         if divisor is not None and divisor < WARP_LANES:

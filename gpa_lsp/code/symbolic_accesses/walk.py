@@ -443,7 +443,7 @@ class LoopSolver:
         return frozenset(found)
 
     def _substitute_all(self) -> None:
-        """By ascending number, so that what a symbol is made of is known before it: nothing here recurses deeply."""
+        """Substitute symbols by ascending number: what a symbol is made of is known before it, so nothing recurses deeply."""
         self._whole.clear()
         self._derived.clear()
         headers = {one.symbol: one for one in self._headers}

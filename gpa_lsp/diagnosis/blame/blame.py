@@ -287,7 +287,7 @@ def _count_grouped(
 def _find_alone(
     edges: BlameEdges, rows: _Pairs, block: npt.NDArray[np.int64], issue_counts: npt.NDArray[np.float64]
 ) -> float:
-    """Of a wait with several groups of causes (the edges ``rows``), the least share that has its most frequent group alone."""
+    """The least share of a wait with several groups of causes (the edges ``rows``) that has its most frequent group alone."""
     weights = weigh_groups(
         edges.group[rows].tolist(),
         block[edges.def_row[rows]].tolist(),

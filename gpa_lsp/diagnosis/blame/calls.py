@@ -177,7 +177,7 @@ class _Carrier:
         return causes
 
     def _find_held(self, caller: int) -> Mapping[int, tuple[Pending, ...]]:
-        """For all calls of a function, what may still hold a scoreboard then: what they would wait for if they waited for every one."""
+        """Instructions that may still hold a scoreboard at each call of a function: what they would wait for if they waited for every one."""
         rows = slice(self._starts[caller], self._starts[caller + 1])
         view = view_function(self._kernel, caller, self._counts[rows])
         if view is None:

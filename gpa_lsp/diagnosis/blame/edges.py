@@ -1,4 +1,4 @@
-"""From causes to edges: what connects a use with its def, and the columns of edges and of unattributed samples."""
+"""Edges from causes: what connects a use with its def, and the columns of edges and of unattributed samples."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -61,7 +61,7 @@ def find_lowest_shared(numbers: Iterable[int], others: Sequence[int]) -> int:
 
 
 class Causes(ColumnTable, frozen=True, kw_only=True):
-    """Who caused the samples of some rows, m pairs."""
+    """Causes of the samples of some rows, m pairs."""
 
     use_row: _Rows  # int64[m], sampled rows; one occurs as often as it has causes
     def_row: _Rows  # int64[m]

@@ -63,19 +63,19 @@ class Blocks:
         return self.last[block] - self.first[block] + 1
 
     def straight(self, first_row: int, last_row: int) -> Distance:
-        """From one instruction to a later one in address order, all between them executed; ``last_row`` may be one past the last."""
+        """Distance from one instruction to a later one in address order, all between them executed; ``last_row`` may be one past the last."""
         return Distance(self.cycles_before[last_row] - self.cycles_before[first_row], last_row - first_row)
 
     def across(self, block: int) -> Distance:
-        """From the first instruction of a block to whatever follows it."""
+        """Distance from the first instruction of a block to the one that follows the block."""
         return self.straight(self.first[block], self.last[block] + 1)
 
     def to_end(self, row: int) -> Distance:
-        """From an instruction to whatever follows its block."""
+        """Distance from an instruction to the one that follows its block."""
         return self.straight(row, self.last[self.block_of[row]] + 1)
 
     def from_start(self, row: int) -> Distance:
-        """From the first instruction of its block to an instruction."""
+        """Distance from the first instruction of its block to an instruction."""
         return self.straight(self.first[self.block_of[row]], row)
 
 

@@ -194,7 +194,7 @@ class _Rule(Struct, frozen=True, kw_only=True):
 
 
 class _NearestBefore:
-    """For any row of a function, the instructions of a kind that precede it nearest in flow.
+    """The instructions of a kind that precede a row of a function nearest in flow.
 
     Distances are in instructions, and of equally near ways the one with the fewest encoded cycles counts. A call is stepped over, and a local
     routine is entered from the calls in its section.
@@ -241,7 +241,7 @@ class _NearestBefore:
         return Causes.join([inside, found]), np.concatenate([rows[is_inside & ~is_near], missing])
 
     def _find_across(self, rows: _Rows) -> tuple[Causes, _Rows]:
-        """For rows with no candidate before them in their block."""
+        """Find causes of rows with no candidate before them in their block."""
         reaching = self._spread_from_blocks()
         blocks = self._block_of[rows]
         found = [(place, *one) for place, block in enumerate(blocks.tolist()) for one in reaching[block]]

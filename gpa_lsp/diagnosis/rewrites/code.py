@@ -304,7 +304,7 @@ class Division(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def is_assignment(self) -> bool:
-        """It changes the dividend."""
+        """Whether it changes the dividend."""
         return self.node.type == "assignment_expression"
 
     @property

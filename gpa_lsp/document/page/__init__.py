@@ -204,7 +204,7 @@ def render_page(
         template: ``package/file``; it extends ``gpa_lsp.document.page/frame.html.jinja`` and fills its blocks ``header``, ``main`` and ``data``.
         draws_charts: bring Vega along, with the looks of charts on both grounds, so that ``gpaPage.drawChart`` works.
     """
-    # its licence notices stand at its head, because whoever passes a page on passes the libraries on
+    # its licence notices stand at its head, because passing a page on passes the libraries on
     libraries = (read_asset(_CHARTS, "vega.js"),) if draws_charts else ()
     embedded = [embed_script(text) for text in (*libraries, read_asset(_SHELL, "page.js"), *scripts)]
     sheets = [Markup(text) for text in (read_asset(_SHELL, "page.css"), *styles)]

@@ -94,7 +94,7 @@ def _build_item(row: PlacedRow, before: PlacedRow | None, launches: int, is_show
 
 
 def _mean_time(row: PlacedRow) -> float:
-    """Of one launch: the two profiles may hold different numbers of them."""
+    """Mean time of one launch: the two profiles may hold different numbers of launches."""
     roofline = None if row.kernel.analyses is None else row.kernel.analyses.roofline
     count = 1 if roofline is None else len(roofline.launches) + roofline.left_out
     return row.roofline.duration_s / max(1, count)

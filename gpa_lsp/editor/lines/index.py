@@ -213,7 +213,7 @@ class CauseLine(Struct, frozen=True, kw_only=True):
 
     @property
     def caused_ratio(self) -> float:
-        """Of the kernel's samples, the stalls blamed on this line; without the estimate of what it calls."""
+        """Share of the kernel's samples that are stalls blamed on this line, without the estimate of what it calls."""
         total = self.shown.kernel.report.total_samples
         return min(1.0, self.causes.caused_samples / total) if total else 0.0
 

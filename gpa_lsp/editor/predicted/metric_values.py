@@ -158,7 +158,7 @@ def _make_hint(view: DocumentView, predicted: PlacedPredictions, line: int, choi
 
 
 def _choose_accesses(accesses: "tuple[LaunchFact[AccessLineFact], ...]") -> "Iterator[LaunchFact[AccessLineFact]]":
-    """Of global and of shared memory the worst of the line itself; what is called there stands at its own line."""
+    """The worst accesses of the line itself to global and to shared memory; what is called stands at its own line."""
     own = [one for one in accesses if not one.fact.is_nested]
     for is_shared in (False, True):
         found = [one for one in own if one.fact.is_shared is is_shared and one.fact.cost > 0]

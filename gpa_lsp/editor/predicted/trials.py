@@ -188,7 +188,7 @@ def _reads_as(launches: Sequence[LaunchDescription], number: int, text: str, blo
 def choose_machine(job: PredictedJob) -> str | None:
     """The GPU of the settings, else that of the workspace's reports if its figures are known; None for one of the architecture compiled for.
 
-    An architecture in the settings wins over the reports: somebody wants to know of another GPU.
+    An architecture in the settings wins over the reports.
     """
     if job.machine is not None or job.measured_on is None:
         return job.machine

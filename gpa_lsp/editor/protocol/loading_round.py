@@ -450,7 +450,7 @@ class IdenticalFiles:
 
 
 def _digest(path: Path, stamp: Stamp) -> bytes | None:
-    """Of what a file holds; None where it cannot be read or has changed."""
+    """Hash of what a file holds; None where it cannot be read or has changed."""
     try:
         stream, _ = open_regular_file(path)
         with stream:

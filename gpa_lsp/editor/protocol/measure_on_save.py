@@ -310,13 +310,13 @@ RUN = "Run once"  # The save or the wish that waits; a later one asks again
 
 ALWAYS = "Always in this workspace"  # Also next time
 
-NEVER = "Never"  # Not on save, for as long as the server lives; whoever asks for a measurement is asked again
+NEVER = "Never"  # Not on save, for as long as the server lives; an explicit measurement asks again
 
 ANSWERS = {"once": RUN, "always": ALWAYS, "never": NEVER}  # The answers by the words clients send
 
 
 class Asker(Protocol):
-    """Who can ask the user."""
+    """What can ask the user."""
 
     async def confirm(self, text: str, actions: tuple[str, ...], *, is_explicit: bool) -> str | None:
         """Ask the user, however long the answer takes; the action chosen, None when there was no answer or the client cannot ask."""
@@ -337,7 +337,7 @@ class Permission:
     Args:
         asker: asks the user.
         allowance: what was confirmed before; None for the user's own file.
-        word_question: (workspace, command before, command) → the question; None where nobody would read to its end.
+        word_question: (workspace, command before, command) → the question; None where it is too long to be read.
     """
 
     def __init__(
@@ -354,7 +354,7 @@ class Permission:
         self._refused: set[str] = set()
 
     async def is_given(self, workspace: Path, build: Command | None, profile: Command, *, is_explicit: bool) -> bool:
-        """Whether commands may run in a workspace; asks when nobody knows.
+        """Whether commands may run in a workspace; asks when that is unknown.
 
         Args:
             build: the command before; None when there is none.

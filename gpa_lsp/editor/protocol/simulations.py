@@ -245,12 +245,12 @@ def _word_remedy(failure: str) -> str:
     return failure.replace(_ON_COMMAND_LINE, _IN_EDITOR)
 
 
-# When described launches are simulated: when somebody asks for it, and on save where that is known to be quick, or is
+# When described launches are simulated: on request, and on save where that is known to be quick, or is
 # not known yet.
 #
 # Knows nothing of the protocol; the server is its :class:`SimulationAudience`.
 
-ASKED_S = 20.0  # For executing the blocks of a launch that somebody asked for
+ASKED_S = 20.0  # For executing the blocks of a requested launch
 
 _LONGEST_PAUSE = 16  # saves between two tries
 
@@ -289,7 +289,7 @@ class SimulationAudience(Protocol):
 
 
 class _Request(Struct, frozen=True, kw_only=True):
-    """What is to be simulated of a source: all that is described, or one kernel that somebody asked for."""
+    """What is to be simulated of a source: all that is described, or one requested kernel."""
 
     kernel: str | None = None
     is_asked: bool = False
@@ -308,7 +308,7 @@ class SimulationSchedule:
     """Keeps simulated profiles of open sources in step with what is saved.
 
     A source is simulated where it may be emulated. On save it is where its launches took no longer before than the user allows. Launches that turn
-    out to be slow are tried again after one save, then after two, four and more, or when somebody asks, or when they are described again.
+    out to be slow are tried again after one save, then after two, four and more, on request, or when they are described again.
 
     Args:
         audience: asks and is told.

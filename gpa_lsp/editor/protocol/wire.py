@@ -290,10 +290,10 @@ class IncomingPipe:
         self._stream = stream
         self._heard = io.BytesIO(heard)
         self.body = b""
-        """Of the last message."""
+        """Body of the last message."""
 
     def readline(self) -> bytes:
-        """The next header, in the one spelling pygls knows; empty at the end, and when nobody can tell where the next message begins."""
+        """The next header, in the one spelling pygls knows; empty at the end, and when the beginning of the next message cannot be told."""
         line = self._heard.readline() or self._stream.readline(_LONGEST_HEADER_BYTES)
         match = _LENGTH.search(line)
         if match is None:

@@ -110,7 +110,7 @@ def point_at(view: SassView, position: Position) -> PointedOperand | None:
 def find_definitions(view: SassView, row: int, value: OperandValue) -> list[Mention]:
     """Where the value of an operand comes from, in the order of rows; what an instruction writes comes from itself.
 
-    Empty where it comes from before the kernel, or nobody knows.
+    Empty where it comes from before the kernel, or is unknown.
     """
     if value.is_written and not value.is_read:
         return [Mention(row=row, start=value.start, end=value.end, is_written=True)]

@@ -211,7 +211,7 @@ def find_ties(session: SessionView, sass_uri: str, source_uri: str) -> list[Tie]
 
 
 def _place_chains(document: "SassDocument", source: "DocumentView") -> list[int | None]:
-    """For each inline chain the line of the source it belongs to now."""
+    """The current source line of each inline chain."""
     shown = document.shown
     files = {path: file for path, file in shown.profile.files.items() if file.local_path == source.local_path}
     known: dict[tuple[str, int], int | None] = {}

@@ -91,7 +91,7 @@ def _make_way(title: str, command: str, arguments: tuple[object, ...]) -> Action
 
 
 def list_simulation_actions(view: DocumentView, first: int, last: int) -> Iterator[Action]:
-    """For each kernel that some lines (1-based) belong to and whose launch is described, or said by host code beside it, a way to simulate it."""
+    """An action to simulate each kernel of some lines (1-based) whose launch is described, or said by host code in the same file."""
     predicted = view.predicted
     if predicted is None or not predicted.is_source:
         return

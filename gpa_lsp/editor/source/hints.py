@@ -333,7 +333,7 @@ def list_time_hints(view: DocumentView, first: int, last: int, find_room: Callab
 
 
 def _make_time_hint(view: DocumentView, line: int, anchors: Sequence[TimedAnchor], room: int) -> Hint:
-    """Of several launches the longest; the tooltip has all."""
+    """The time of the longest launch; the tooltip has all."""
     longest = max(anchors, key=lambda anchor: anchor.change.time.median_ns)
     forms = list(_list_forms(longest, len(anchors)))
     label = next((form for form in forms if len(form) <= room), forms[-1])

@@ -246,7 +246,7 @@ def _fill(declare: list[str], body: list[str], keep: list[str]) -> str:
 # CUDA C++ of the memory benchmarks: reads of 16 bytes per thread, in order, of working sets that fit one level of the
 # memory or not.
 #
-# Every word that is read is used: the compiler narrows reads whose words nobody needs. There are no writes: what a
+# Every word that is read is used: the compiler narrows reads of unused words. There are no writes: what a
 # level can be read with is the roof that reading kernels run into, and writes and mixtures stay below it.
 #
 # Source:

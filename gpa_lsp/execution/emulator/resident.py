@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, Space
 from gpa_lsp.code.ptx.static_instructions import list_reachable, list_static_instructions
 from gpa_lsp.execution.emulator.batches import Runner
-from gpa_lsp.execution.emulator.emulate import check_launch, count_executions
+from gpa_lsp.execution.emulator.emulate import check_launch
 from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE, Arena, Region
 from gpa_lsp.execution.emulator.engine.device_runtime import PREFIXES, DeviceRuntime
 from gpa_lsp.execution.emulator.engine.faults import FaultLog
@@ -395,12 +395,8 @@ class ResidentKernel:
         return next(fault.message for fault in self.list_faults() if fault.kind is FaultKind.TRAP)
 
     def list_faults(self) -> tuple[Fault, ...]:
-        """Of all its launches."""
+        """Faults of all its launches."""
         return self.faults.list_faults()
-
-    def count_warp_executions(self) -> npt.NDArray[np.int64]:
-        """Per static instruction, over all its launches."""
-        return count_executions(len(self._instructions), self._machine)[0]
 
 
 def _name(regions: Iterable[Region], names: Mapping[int, tuple[str, int]]) -> Iterator[Region]:

@@ -65,14 +65,14 @@ class _RecentlyUsed:
 
 
 class ArithmeticCost(Struct, frozen=True, kw_only=True):
-    """Of one class."""
+    """Cost of one class of arithmetic."""
 
     latency_cycles: float  # from one to the next that needs its result
     interval_cycles: float  # for which one holds the units of an SM
 
 
 class MemoryCost(Struct, frozen=True, kw_only=True):
-    """Of a memory."""
+    """Cost of one memory."""
 
     hit_cycles: float  # the whole latency of an access that hits its cache
     miss_cycles: float  # of one that does not

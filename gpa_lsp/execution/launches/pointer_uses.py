@@ -360,7 +360,7 @@ class GuessDependence:
         return slots
 
     def _is_guessed(self, one: PtxInstruction) -> bool:
-        """It reads a guess itself."""
+        """Whether it reads a guess itself."""
         if one.opcode not in _READING_DATA:
             return False
         if "param" not in one.suffixes:

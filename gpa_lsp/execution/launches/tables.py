@@ -279,7 +279,7 @@ class _Scanner:
             self._lines.setdefault(here, line)
 
     def _is_key(self, kind: str, token: str, line: int) -> bool:
-        """In an inline table, outside its values: keys are gathered until ``=``."""
+        """Whether a token is of a key in an inline table; keys are gathered until ``=``."""
         if kind in ("bare", "string"):
             if not self._key:
                 self._key_line = line

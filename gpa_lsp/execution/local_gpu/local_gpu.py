@@ -266,7 +266,7 @@ class PlacedLaunch:
         self._inputs = inputs
         self._kernel = gpu.find_kernel(module, function.name)
         self.addresses = tuple(gpu.allocate(one.data.nbytes) for one in inputs.buffers)
-        """Of each array, in the order of the inputs."""
+        """Address of each array, in the order of the inputs."""
         self.variables = {name: gpu.find_variable(module, name) for name in inputs.variables}
         """Address and bytes of each variable that is filled."""
         self._moved = self._find_moves()
@@ -299,7 +299,7 @@ class PlacedLaunch:
         }
 
     def _find_moves(self) -> MovedMemory:
-        """From where a description says that arrays lie, for others hold their addresses, to where the GPU has them."""
+        """Moves of arrays from their described addresses, which other arrays hold, to those on the GPU."""
         moves = {
             one.base_address: (one.data.nbytes, address)
             for address, one in zip(self.addresses, self._inputs.buffers, strict=True)

@@ -165,7 +165,7 @@ def _make_variable(
 
 
 def _read_variables(elf: ElfImage) -> dict[str, PtxVariable]:
-    """Those in global and in constant memory, by their symbols."""
+    """Variables in global and in constant memory, by their symbols."""
     symbols = Symbols.of(elf)
     objects = symbols.objects_by_section()
     found: dict[str, PtxVariable] = {}

@@ -213,7 +213,7 @@ def part_guessed(
 ) -> tuple[tuple[Fault, ...], tuple[Problem, ...]]:
     """Faults of the program, and notes in place of those that guesses explain.
 
-    What lies behind all arrays is explained by any guessed size: nobody knows whose end was passed. What lies in front of an array is a fault,
+    What lies behind all arrays is explained by any guessed size: whose end was passed is unknown. What lies in front of an array is a fault,
     however large the array is, unless the address, or whether it is accessed at all, depends on a guess.
 
     Args:

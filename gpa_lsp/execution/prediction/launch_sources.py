@@ -126,7 +126,7 @@ class MeasuredLaunch(Struct, frozen=True, kw_only=True):
 def list_measured_launches(
     profile: Profile, kernel: str | None, given: Sequence[LaunchDescription], problems: list[Problem]
 ) -> tuple[MeasuredLaunch, ...]:
-    """Of a report's launches that are alike in kernel, block, grid and shared memory the first.
+    """The first of a report's launches that are alike in kernel, block, grid and shared memory.
 
     Args:
         kernel: only the kernel of this name, or else those whose name contains it; None for all.

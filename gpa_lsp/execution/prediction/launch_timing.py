@@ -357,7 +357,7 @@ def _choose(launches: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _lay_over(sampled: dict[str, Any], timed: dict[str, Any]) -> dict[str, Any]:
-    """A sampled launch with its time; who launched it is nobody's concern, since it was us."""
+    """A sampled launch with its time; without who launched it, which was us."""
     found = {**sampled, "duration_ns": timed["duration_ns"]}
     found.pop("call_stack", None)
     return found

@@ -45,7 +45,7 @@ class CountPair(Struct, frozen=True, kw_only=True):
 
     @property
     def agrees(self) -> bool:
-        """They are the same, but for what counters differ by from run to run."""
+        """Whether they are the same, but for what counters differ by from run to run."""
         return abs(self.measured - self.emulated) <= AGREED_RATIO * max(self.measured, 1.0)
 
 
@@ -76,7 +76,7 @@ class ComparedAccess(Struct, frozen=True, kw_only=True):
 
     @property
     def is_executed_alike(self) -> bool:
-        """As often by warps, or by threads: the compiler may guard what PTX branches around, or the other way about."""
+        """Whether warps, or threads, executed it as often: the compiler may guard what PTX branches around, or the other way about."""
         return self.executions.agrees or (self.threads is not None and self.threads.agrees)
 
     @property

@@ -76,12 +76,12 @@ class LaunchSubject(Struct, frozen=True, kw_only=True):
 
     @property
     def registers(self) -> int | None:
-        """Of a thread; None when unknown."""
+        """Registers of a thread; None when unknown."""
         return None if self.statics is None else self.statics.registers
 
     @property
     def shared_bytes(self) -> int:
-        """Of a block, static and dynamic."""
+        """Shared memory of a block in bytes, static and dynamic."""
         static = 0 if self.statics is None else self.statics.shared_static_bytes
         return static + self.launch.shared_bytes
 

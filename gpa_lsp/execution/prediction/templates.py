@@ -500,7 +500,7 @@ def _read_launches(
     *,
     most_threads: int = USUAL_THREADS,
 ) -> tuple[HostLaunch, ...]:
-    """Of a text; lines of another one than the source are named by its file."""
+    """Launches of a text; lines of another one than the source are named by its file."""
     launches = find_assumed_launches(path, text, included, macros, most_threads=most_threads)
     return tuple(_name_file(one, file) for one in launches) if file else launches
 

@@ -120,7 +120,7 @@ class FloatingWork(Struct, frozen=True, kw_only=True):
 
     @property
     def total(self) -> float:
-        """Of both."""
+        """Sum of both."""
         return self.single + self.double
 
     @property

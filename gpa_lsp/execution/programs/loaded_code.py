@@ -168,7 +168,7 @@ def find_triton_ptx(cubin: bytes) -> bytes | None:
 
 
 def _list_triton_images(size_bytes: int) -> Iterator[Path]:
-    """Those of a size or a little more, for the end of an image that was loaded is a guess; newest folders first."""
+    """Images of a size or a little more, for the end of an image that was loaded is a guess; newest folders first."""
     named = os.environ.get(_TRITON_CACHE_VARIABLE)
     home = Path(os.environ.get(_TRITON_HOME_VARIABLE, "~")).expanduser()
     cache = Path(named) if named else home / ".triton" / "cache"

@@ -379,7 +379,7 @@ class RegisterPorts:
         return True
 
     def _find_cycles(self, reads: RegisterReads, warp: int) -> list[int]:
-        """Of each bank's port, for what the cache does not save."""
+        """Cycles of each bank's port, for what the cache does not save."""
         counts = [0] * BANKS
         for place in range(OPERANDS):
             for number in range(reads.first[place], reads.first[place] + reads.count[place]):

@@ -237,5 +237,5 @@ class GroupSums:
 
 
 def _sort_pairs(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Of values and counts, most frequent first."""
+    """Pairs of values and counts, most frequent first."""
     return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))

@@ -413,7 +413,7 @@ def _list_rows(trace: Trace, spaces: tuple[Space, ...]) -> tuple[Integers, Integ
 
 
 def _name_instructions(trace: Trace) -> Integers:
-    """int64[n], the instruction of each access, whoever called its function: the analyser's log knows no callers."""
+    """int64[n], the instruction of each access, whatever called its function: the analyser's log knows no callers."""
     numbers = [one.index if one.same_as is None else one.same_as for one in trace.instructions]
     return np.array(numbers, dtype=np.int64)[trace.accesses.instruction]
 

@@ -46,7 +46,7 @@ class SectorLists(ColumnRecord, frozen=True, kw_only=True):
         return np.cumsum(self.size) - self.size
 
     def choose(self, rows: Integers) -> "SectorLists":
-        """Those of some of the rows."""
+        """Sectors of some of the rows."""
         return SectorLists(number=self.number[rows], size=self.size, sector=self.sector)
 
     def mark_used(self) -> Marks:
@@ -82,7 +82,7 @@ class LineSets(ColumnRecord, frozen=True):
     sector_count: int
 
     def list_arguments(self) -> "tuple[np.ndarray[Any, Any] | int, ...]":
-        """For functions of the core."""
+        """Arguments for functions of the core."""
         return tuple(getattr(self, name) for name in self.__struct_fields__)
 
     def place_rows(self, numbers: Integers, rows: Integers | None = None, count: int = 0) -> "LineSets":
@@ -203,7 +203,7 @@ class PieceRows:
 # Lists of the sectors that rows of a trace refer to, equal ones once, and the sets of lines they make up: what
 # analyses of lines share.
 #
-# Rows of a loop refer to the same lines again and again: the compiled core moves a set of lines as one where nobody
+# Rows of a loop refer to the same lines again and again: the compiled core moves a set of lines as one where nothing
 # else took a line of it.
 
 _SETS, _LINES, _SECTORS = range(3)

@@ -409,7 +409,7 @@ def measure_distances(units: Integers, groups: Integers, erases: Marks | None = 
 
 
 def count_larger_before(permutation: Integers) -> Integers:
-    """For each element of a permutation of 0..m-1, how many larger ones stand before it.
+    """How many larger elements stand before each element of a permutation of 0..m-1.
 
     >>> count_larger_before(np.array([2, 0, 3, 1])).tolist()
     [0, 1, 0, 2]
@@ -461,7 +461,7 @@ def _divide(
 
 
 def _compare_all(values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """For each value the larger ones before it in its group of 16."""
+    """How many larger values stand before each value in its group of 16."""
     groups = np.ascontiguousarray(values.reshape(-1, _SMALL).T)
     counts = np.zeros(groups.shape, dtype=np.int8)
     for distance in range(1, _SMALL):

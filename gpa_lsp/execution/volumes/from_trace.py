@@ -383,7 +383,7 @@ def list_traced(trace: Trace) -> Integers:
 
 
 def find_region(lanes: RowLanes, trace: Trace) -> Activity:
-    """Who made an access, from who did among the traced threads.
+    """Threads that made an access, from those that did among the traced ones.
 
     A side of the box that coincides with the traced threads' own is taken as open: nothing beyond it was seen to be left out.
     """

@@ -212,7 +212,7 @@ MOST_LOOPS = 4
 
 
 def pick_examples(count: int) -> Integers:
-    """Of so many rows those to solve from: the first, the last, and others drawn at random, always the same ones."""
+    """Rows to solve from: the first, the last, and others drawn at random, always the same ones."""
     if count <= MOST_EXAMPLES:
         return np.arange(count, dtype=np.int64)
     return _draw_examples(count)

@@ -227,7 +227,7 @@ class VolumePrediction(ColumnRecord, frozen=True, kw_only=True):
 
 # What no prediction may say: :func:`find_contradictions`.
 #
-# A prediction that breaks one of these rules is wrong somewhere, and nobody knows where: it is a defect, which is
+# A prediction that breaks one of these rules is wrong in an unknown place: it is a defect, which is
 # shown as one in place of its numbers. The published model is kept as it was published, and not held to them.
 
 TOLERANCE_RATIO = 1e-6  # What sums of doubles may differ by

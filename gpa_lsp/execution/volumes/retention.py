@@ -242,7 +242,7 @@ def _find_first_touches(group: AccessGroup, block: Triple) -> tuple[Integers, In
 
 
 def _find_delay(sectors: Integers, first: Integers, step_bytes: int) -> float:
-    """Of a neighbour so far behind, as a part of the program; 0 where nothing is shared."""
+    """Delay of a neighbour so far behind, as a part of the program; 0 where nothing is shared."""
     own = sectors - step_bytes // SECTOR_BYTES
     place = np.minimum(np.searchsorted(sectors, own), len(sectors) - 1)
     is_shared = sectors[place] == own

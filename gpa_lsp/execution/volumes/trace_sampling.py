@@ -236,7 +236,7 @@ def continue_sampled(
 
 
 def _find_room(sampled: Sequence[SampledAccess], growths: Mapping[int, float], array: AccessedArray) -> float:
-    """Of what some accesses of one array would touch beside what they touch in the trace, the part that there is."""
+    """The part that exists of what accesses of one array would touch beyond what they touch in the trace."""
     if array.size_bytes is None:
         return 1.0
     share, most = 1.0, array.size_bytes / SECTOR_BYTES + 1

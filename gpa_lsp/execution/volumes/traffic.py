@@ -233,14 +233,14 @@ def _count_sectors(group: AccessGroup, block: Triple, parts: tuple[_Part, ...], 
     sectors = np.concatenate([np.where(warps, column, _NOBODY) for column in columns], axis=2)
     sectors.sort(axis=2)
     is_new = sectors[:, :, 1:] != sectors[:, :, :-1]
-    # What nobody asks for stands last: it is one more value where a lane is missing.
+    # What is not asked for stands last: it is one more value where a lane is missing.
     distinct = 1 + np.count_nonzero(is_new, axis=2) - (~warps).any(axis=1)
     summed: Integers = distinct.sum(axis=1)
     return summed
 
 
 class SampledCounts(Struct, frozen=True, kw_only=True):
-    """To be added to the counts of affine accesses; see :class:`~gpa_lsp.execution.volumes.model.Counts`."""
+    """Counts to be added to those of affine accesses; see :class:`~gpa_lsp.execution.volumes.model.Counts`."""
 
     cycles_per_warp: float
     block_line_bytes: float
@@ -306,7 +306,7 @@ def _find_written(access: SampledAccess) -> FirstTouched:
 
 
 def _find_all(access: SampledAccess) -> FirstTouched:
-    """Of an access by itself."""
+    """What an access touches first by itself."""
     return FirstTouched(
         block_sectors=access.block_sectors,
         block_lines=access.block_lines,
@@ -320,7 +320,7 @@ def _count_requests(access: SampledAccess, warps: int) -> float:
 
 
 def _list_rewrites(stores: Iterable[SampledAccess], warps: int) -> Iterator[Rewrites]:
-    """Of stores that come back to the sectors of their block; when is not known: as far apart as they can be."""
+    """Rewrites by stores that come back to the sectors of their block, taken as far apart as they can be."""
     for access in stores:
         stored, written = _count_requests(access, warps), access.block_sectors * SECTOR_BYTES
         if stored > written > 0:

@@ -233,7 +233,7 @@ def _leave_out_unknown(members: dict[str, Any]) -> dict[str, Any]:
 
 
 class KeptRoofs:
-    """Finds the roofs that were kept of a device, and reads each file once. What cannot be used becomes a problem: nobody named it.
+    """Finds the roofs that were kept of a device, and reads each file once. What cannot be used becomes a problem, since the user did not name it.
 
     Args:
         folder: where they are looked for; None for the user's data folder.

@@ -194,7 +194,7 @@ class RegisterWriters:
         return None if writer is None else _read_set_constant(self._instructions.texts[writer])
 
     def find_index_scale(self, register: int, row: int) -> int | None:
-        """By how many bytes an address in a register (pair) grows with the index it was computed from.
+        """Bytes by which an address in a register (pair) grows with the index it was computed from.
 
         Returns:
             The multiplier of the address computation before it; None when that is not a plain multiply-add or shift-add.

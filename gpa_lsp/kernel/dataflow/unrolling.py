@@ -83,7 +83,7 @@ def _section_of(kernel: KernelRows, scope: int) -> int:
 
 
 def find_counter_step(kernel: KernelRows, scope: int) -> int | None:
-    """By how much the counter of a loop advances each turn; None when it is not a constant, or no counter decides.
+    """Step of a loop's counter each turn; None when it is not a constant, or no counter decides.
 
     The counter is a register that the comparison before the jump back reads, and that the loop changes in one place only, by adding a
     constant to it. Negative steps come as positive ones.

@@ -103,7 +103,7 @@ def _is_marked(data: bytes) -> bool:
 
 
 def _cut(line: bytes) -> bytes:
-    """As much of a line as it takes to show it, also when more of it is still to come."""
+    """Cut a line to what is shown of it, also when more of it is still to come."""
     returns = line[len(line.rstrip(b"\r")) :]
     shown = line[line.rstrip(b"\r").rfind(b"\r") + 1 :]
     return shown if len(shown) <= _MAX_LINE_BYTES + 1 else shown[: _MAX_LINE_BYTES + 1] + returns[:1]
@@ -352,7 +352,7 @@ class MeasurementRun:
             take_lines=self._take_lines,
             environment=measurement.environment,
         )
-        if self._is_cancelled:  # by whoever was told of the phase
+        if self._is_cancelled:  # by what was told of the phase
             self._current.cancel()
         return await self._current.wait()
 
@@ -467,7 +467,7 @@ def _relay(source: IO[bytes], target: TextIO, lines: OutputLines, lock: threadin
 
 
 def _write(target: TextIO, text: str) -> bool:
-    """Whether anybody still listens; the command goes on when nobody does."""
+    """Whether the output is still open; the command goes on when it is not."""
     try:
         target.write(text)
         target.flush()

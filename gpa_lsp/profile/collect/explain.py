@@ -142,7 +142,7 @@ def _list_status_entries() -> Iterator[CatalogueEntry]:
     return (entry for entry in read_catalogue() if entry.printed is None)
 
 
-# A question with a longer command is not asked: nobody would read to the end of it, where the harm may be
+# A question with a longer command is not asked: it would not be read to its end, where the harm may be
 LONGEST_QUESTION = 2_000
 
 

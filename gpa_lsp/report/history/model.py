@@ -24,7 +24,7 @@ class Commit(Struct, frozen=True, kw_only=True):
 
     @property
     def short(self) -> str:
-        """As people write it.
+        """The short form that people write.
 
         >>> Commit(digest="8f3c2a91d0e4b7c6").short
         '8f3c2a91'

@@ -142,7 +142,7 @@ def find_courses(
 
 
 def _keep_notable_lines(change: RunChange) -> RunChange:
-    """The change without lines nobody would ask about: a server keeps it for every kernel."""
+    """The change without lines that are not worth a question: a server keeps it for every kernel."""
     notable = {
         place: line
         for place, line in change.lines.items()
@@ -203,7 +203,7 @@ class KernelMemory:
         return self._attempt(lambda: remember_kernels(history, kernels)) or nothing
 
     def find_source(self, local_path: str, measured_ns: int) -> tuple[str, ...] | None:
-        """What a file held when something was measured; None when nobody knows."""
+        """What a file held when something was measured; None when unknown."""
         history = self._history
         if history is None:
             return None
@@ -273,7 +273,7 @@ def compare_runs(before: Run, after: Run, before_content: RememberedLines, after
 def _compare_places(
     before: Sequence[RememberedPlace], after: Sequence[RememberedPlace]
 ) -> tuple[tuple[str, float | None, float | None], ...]:
-    """By name, and where a line has moved by the function it is in, if no other place is in that one."""
+    """Compare places by name, and where a line has moved by its function, if no other place is in that one."""
     if not before or not after:
         return ()
     old = {place.name: place for place in before}
@@ -337,7 +337,7 @@ def _list_costs(content: RememberedLines, identity: str, file: RememberedFile | 
 def _pair_lines(
     identity: str, old: RememberedFile | None, new: RememberedFile | None, wanted: Iterable[Place], *, same_code: bool
 ) -> Mapping[Place, int] | None:
-    """Line before → line after, without those that are gone; None where nobody can tell."""
+    """Line before → line after, without those that are gone; None where it cannot be told."""
     if old is None or new is None:
         return {}  # the kernel had, or has, no samples in that file
     if old.text is None or new.text is None:

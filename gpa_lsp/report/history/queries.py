@@ -300,7 +300,7 @@ def _list_before(connection: sqlite3.Connection, run: Run, most: int) -> tuple[R
 
 
 def _list_earlier(known: Sequence[Run], run: Run) -> tuple[Run, ...]:
-    """Of known runs of a run's kernel those of the latest session before it."""
+    """Known runs of a run's kernel in the latest session before it."""
     mine = run.measurement
     earlier = [
         one
@@ -344,7 +344,7 @@ def _list_latest_session(
 
 
 def _choose_variant(run: Run, variants: Sequence[Run]) -> Run | None:
-    """Of several variants of a kernel in one profile the one with the same code, else the one with the same launch."""
+    """The variant of a kernel in one profile with the same code, else the one with the same launch."""
     if len(variants) == 1:
         return variants[0]
     mine = run.measurement
@@ -364,7 +364,7 @@ def _is_only_member(connection: sqlite3.Connection, run: Run, family: KernelFami
 
 
 def _follow_line(connection: sqlite3.Connection, run: Run, line: int, relatives: Sequence[Run]) -> Run | None:
-    """Of kernels named by the lines of their directives the one whose line has become this one.
+    """The kernel, named by the line of its directive, whose line has become this one.
 
     Where the sources do not tell, the one of the same name, unless its line is known to be another one now.
     """
@@ -391,5 +391,5 @@ def _map_sources(connection: sqlite3.Connection, old_source: int, new_source: in
 
 
 def _find_current_line(table: Sequence[int], old_line: int | None) -> int | None:
-    """Where a line is now; None where nobody knows, or it was edited beyond recognition."""
+    """Where a line is now; None where that is unknown, or it was edited beyond recognition."""
     return (table[old_line - 1] or None) if old_line is not None and 0 < old_line <= len(table) else None

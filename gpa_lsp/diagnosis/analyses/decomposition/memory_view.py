@@ -57,7 +57,7 @@ class LoadTraffic(Struct, frozen=True, kw_only=True):
 
 
 class L2Traffic(Struct, frozen=True, kw_only=True):
-    """Who answers what L1 did not; the three shares add up to 1."""
+    """Which levels answer what L1 did not; the three shares add up to 1."""
 
     near_ratio: float  # the L2 partition the SM is at, or the only one
     far_ratio: float  # the other partition, through the fabric between them; 0 on chips without one
@@ -102,7 +102,7 @@ def count_lines_per_request(subject: Subject) -> float | None:
 
 
 def read_l2_traffic(subject: Subject) -> L2Traffic | None:
-    """Who answers the reads that reach L2; None when not collected.
+    """Which levels answer the reads that reach L2; None when not collected.
 
     Near hits are lookups that hit over lookups of reads from L1TEX. What misses comes from DRAM, but on chips with two partitions, where a miss
     is first asked of the other one: there the part from DRAM is at most the sectors DRAM delivered over the sectors L1TEX read, and the other
@@ -162,7 +162,7 @@ class UnloadedLatency(Struct, frozen=True, kw_only=True):
 
     @property
     def cycles(self) -> float:
-        """Of all parts."""
+        """Cycles of all parts."""
         return sum(part.cycles or 0.0 for part in self.parts)
 
 

@@ -178,7 +178,7 @@ _NAMES = ("warp", "instruction", "execution", "mask", "other", "bytes", "space",
 
 
 class _Column:
-    """A column that the core gathered; its memory is given back when nobody looks at it any more.
+    """A column that the core gathered; its memory is freed with its last reference.
 
     Args:
         core: whose memory it is.
@@ -233,7 +233,7 @@ class CoreRows:
 
     @property
     def held_bytes(self) -> int:
-        """Of all rows."""
+        """Bytes of all rows."""
         return int(self._machine.held_bytes)
 
     def append(
@@ -284,7 +284,7 @@ class CoreRows:
         return _build_accesses(batch, columns[0]), _build_branches(batch, columns[1]), _build_entries(batch, columns[2])
 
     def __del__(self) -> None:
-        """Rows that nobody took are freed."""
+        """Free the rows that were not taken."""
         self._core.call("free_rows", self._place)
 
 

@@ -129,7 +129,7 @@ class FrameLayout:
         return np.frombuffer(b"".join(self._constants).ljust(_SCRATCH_BYTES, b"\0"), np.uint8)
 
     def dtype(self, slot: int) -> "np.dtype[Any]":
-        """Of what a slot holds."""
+        """Type of the values in a slot."""
         return self._bound.dtypes[slot]
 
 

@@ -192,7 +192,7 @@ class Piece(Struct, frozen=True, kw_only=True):
 
     first: int  # number of the first one
     operations: tuple[Operation, ...]  # all of them
-    needed: frozenset[int]  # places written that somebody reads later
+    needed: frozenset[int]  # places written that are read later
     apart: tuple[tuple[int, int], ...]  # accesses, by number, that must go to different regions
 
     @property
@@ -316,7 +316,7 @@ class _Cutter:
             if is_shared != (before["space"] == Space.SHARED):
                 continue
             if is_shared or operation["region"] == before["region"] or min(operation["region"], before["region"]) < 0:
-                return False  # or nobody knows
+                return False  # or it is unknown
             apart.append((other, number))
         if len(self._apart) + len(apart) > _MOST_APART:
             return False

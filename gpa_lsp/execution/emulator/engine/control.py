@@ -153,7 +153,7 @@ Builtin = Callable[[Fragment, list[Value], int], Value]
 
 
 def assemble(registers: Registers, parts: Parts, offset_bytes: int, size_bytes: int) -> Value:
-    """A part of a parameter from the parts that were written, whatever their sizes; what nobody wrote is zero."""
+    """A part of a parameter from the parts that were written, whatever their sizes; what was not written is zero."""
     exact = parts.get((offset_bytes, size_bytes))
     dtype = np.dtype(f"u{size_bytes}")
     if exact is not None:

@@ -312,7 +312,7 @@ def encode(values: Any, name: str) -> Any:
 
 
 def _encode_small(values: Any, name: str) -> Any:
-    """Of at most eight bits, by a search among all magnitudes."""
+    """Encode values of at most eight bits by a search among all magnitudes."""
     magnitudes = decode_table(name)
     half = len(magnitudes) // 2
     known = magnitudes[:half]

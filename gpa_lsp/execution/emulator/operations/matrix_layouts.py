@@ -204,7 +204,7 @@ def find_shape(instruction: PtxInstruction) -> tuple[int, int, int] | None:
 
 
 def find_types(instruction: PtxInstruction) -> Types | None:
-    """Of D, A, B and C. ``wmma`` of halves names D and C alone."""
+    """Types of D, A, B and C. ``wmma`` of halves names D and C alone."""
     types = instruction.types
     if instruction.opcode == "wmma" and len(types) == 2:
         types = (types[0], S.F16, S.F16, types[1])
@@ -267,7 +267,7 @@ class MatrixPiece(ColumnRecord, frozen=True, kw_only=True):
 
 
 class MatrixRequest(ColumnRecord, frozen=True, kw_only=True):
-    """One access of a warp as the hardware makes it: which bytes of memory each lane asks for, whoever holds them afterwards."""
+    """One access of a warp as the hardware makes it: which bytes of memory each lane asks for, whichever lane holds them afterwards."""
 
     lanes: int  # that take part, from lane 0 on
     size_bytes: int  # per lane
@@ -415,7 +415,7 @@ def _list_requests(name: str, *, by_rows: bool, kind_bytes: int, extent: tuple[i
 def _list_row_requests(
     name: str, *, by_rows: bool, kind_bytes: int, extent: tuple[int, int]
 ) -> tuple[MatrixRequest, ...]:
-    """Of factors in shared memory: rows of 16 bytes at the lanes that give their addresses, up to four tiles of eight at once.
+    """Requests for factors in shared memory: rows of 16 bytes at the lanes that give their addresses, up to four tiles of eight at once.
 
     Where a lane would not take 4 bytes at once, they are taken as in global memory.
     """
@@ -435,7 +435,7 @@ def _list_row_requests(
 def _make_requests(
     places: list[tuple[Indexes, Indexes]], lanes: int, size_bytes: int, kind_bytes: int
 ) -> tuple[MatrixRequest, ...]:
-    """Of the element each lane begins at, along and across memory's rows."""
+    """Requests for the element each lane begins at, along and across memory's rows."""
     return tuple(
         MatrixRequest(
             lanes=lanes, size_bytes=size_bytes, offset_bytes=along * kind_bytes, stride_bits=across * kind_bytes * 8

@@ -99,7 +99,7 @@ _HERE_S = 1.5  # Most spaces are done before another process would have started
 
 
 class LocalWorkers:
-    """In processes of this machine.
+    """Workers in processes of this machine.
 
     Args:
         count: how many; None for as many as this process may use cores.
@@ -129,7 +129,7 @@ class LocalWorkers:
 
 
 class DaskWorkers:
-    """On a Dask cluster.
+    """Workers on a Dask cluster.
 
     Args:
         address: of its scheduler, e.g. ``tcp://127.0.0.1:8786``. Its workers need this package, in the same version.

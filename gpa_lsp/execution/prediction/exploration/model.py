@@ -90,7 +90,7 @@ def rank(found: "list[RankedConfiguration]") -> "tuple[RankedConfiguration, ...]
     return tuple(sorted(found, key=order))
 
 
-MOST_CONFIGURATIONS = 1_000_000  # Larger spaces are refused: nobody reads their table
+MOST_CONFIGURATIONS = 1_000_000  # Larger spaces are refused: their table is too long to read
 
 _MOST_THREADS = 1024
 _AXIS_LIMITS = (1024, 1024, 64)

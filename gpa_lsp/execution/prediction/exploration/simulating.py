@@ -221,7 +221,7 @@ def _digest(chosen: ChosenLaunch, launch_text: str, source: SourceVariants) -> s
 
 
 def find_simulated_limiter(one: DocumentLaunch) -> Limiter | None:
-    """The verdict; None where nobody can tell.
+    """The verdict; None where it cannot be told.
 
     Raises:
         GpaError: what was written cannot be read, which is a defect of ours.
@@ -355,7 +355,7 @@ def _find_definitions(tree: SourceTree, name: str, value: str) -> Iterable[tuple
 
 
 def _find_unroll(tree: SourceTree, path: Path, line: int, factor: int) -> tuple[int, int, bytes]:
-    """In place of the pragma on the line above, or before the loop on its own line."""
+    """Span of the pragma on the line above, or the place before the loop on its own line."""
     loops = [node.start_byte for node in walk(tree.root) if node.type in _LOOPS and node.start_point[0] == line - 1]
     if not loops:
         raise InputError(f"no loop begins on line {line}", path=path, place="--unroll", remedy=_UNROLL_REMEDY)

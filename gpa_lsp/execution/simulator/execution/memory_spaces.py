@@ -242,7 +242,7 @@ class OutsideError(Exception):
 
 
 class UnknownConstantError(Exception):
-    """A constant that nobody gave a value: the driver's own, or one beyond its bank."""
+    """A constant without a value: the driver's own, or one beyond its bank."""
 
 
 class Bank(ColumnRecord, frozen=True, kw_only=True):

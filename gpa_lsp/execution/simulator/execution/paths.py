@@ -185,7 +185,7 @@ def gather(mask: npt.NDArray[np.bool_]) -> Bits:
 
 
 class _Gathering(Struct):
-    """Who has come to one barrier of one block."""
+    """Warps that have come to one barrier of one block."""
 
     expected: int  # Lanes that it waits for; 0 for all that are alive
     waiting: list[tuple[int, Path]]

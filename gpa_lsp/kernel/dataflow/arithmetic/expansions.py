@@ -262,7 +262,7 @@ def _is_quotient(flow: FunctionFlow, row: int, values: set[int], division: _Divi
 
 
 def _is_correction(flow: FunctionFlow, row: int, reads: set[int], division: _Division) -> bool:
-    """It reads a quotient or remainder, and the divisor too; or is guarded by such a comparison; or changes the sign; or copies."""
+    """Whether it reads a quotient or remainder, and the divisor too; or is guarded by such a comparison; or changes the sign; or copies."""
     own = reads & division.of_quotient
     if not own:
         return False

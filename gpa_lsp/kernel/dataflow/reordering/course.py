@@ -172,7 +172,7 @@ def find_stored_spaces(instructions: Instructions) -> int:
 
 
 def _spread_stores(graph: FlowGraph, stores: npt.NDArray[np.int64], elsewhere: int) -> list[int]:
-    """For each block the spaces that may have been changed when it ends."""
+    """Spaces that may have been changed when each block ends."""
     own: npt.NDArray[np.int64] = np.full(graph.block_count, elsewhere, dtype=np.int64)
     np.bitwise_or.at(own, graph.block_of_instruction, stores)
     by_block: list[int] = own.tolist()
