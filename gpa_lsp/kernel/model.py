@@ -40,6 +40,9 @@ from gpa_lsp.profile.model import Device, Launch, Module, PlaceSamples
 OUTSIDE_MODULE = "<outside this module>"
 
 
+# Counters of :mod:`gpa_lsp.kernel.place` that say what code alone says of requests and branches
+REQUEST_COUNTERS = ("global_sectors", "shared_wavefronts", "thread_executions_true")
+
 # Counters taken in several passes can exceed 100 % of a peak by a little; what is far above it is damaged or made up
 _MOST_PERCENT = 200.0
 
@@ -290,6 +293,11 @@ class KernelRows(SharedFacts):
         sums = np.bincount(lines, weights=weights)
         inside = np.flatnonzero(sums[lines] == sums.max())
         return int(rows[inside[int(np.argmax(np.asarray(weights)[inside]))]])
+
+    @property
+    def counts_requests(self) -> bool:
+        """Whether all of :data:`REQUEST_COUNTERS` were collected."""
+        return all(name in self.counters for name in REQUEST_COUNTERS)
 
     def counter(self, name: str) -> npt.NDArray[np.int64] | None:
         """int64[n] of a counter, -1 where a row has none; None when it was not collected."""

@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from gpa_lsp.diagnosis.advice.model import LEAST_SPEEDUP, Advice, SilenceStage
 from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.foundation.figures import Spread, measure_weighted_spread
 from gpa_lsp.foundation.prose import Sentence, list_of, percent, say
 from gpa_lsp.kernel.names import list_named, shorten_name
 from gpa_lsp.report.changes import (
@@ -36,7 +35,7 @@ from gpa_lsp.report.changes import (
 from gpa_lsp.report.differences import Difference, Trait, compare_traits, count_opcodes
 from gpa_lsp.report.families import find_family
 from gpa_lsp.report.line_map import map_edited_lines, split_lines
-from gpa_lsp.report.model import KernelReport, LaunchReport, LineRow, Report
+from gpa_lsp.report.model import KernelReport, LineRow, Report, measure_launch_spread
 from gpa_lsp.report.taken import LOCAL_OPTIMIZERS, AdviceFate, judge_advice, judge_local_advice
 
 Pair = tuple[KernelReport, KernelReport]
@@ -191,16 +190,6 @@ def measure_work(kernel: KernelReport) -> MeasuredWork:
         total_samples=kernel.total_samples,
         by_reason=kernel.by_reason,
         is_simulated=kernel.is_simulated,
-    )
-
-
-def measure_launch_spread(
-    launches: Sequence[LaunchReport], read: Callable[[LaunchReport], float | None]
-) -> Spread | None:
-    """The spread of a number over launches, of which aggregates know the mean; None when none knows it."""
-    known = [(read(launch), launch.launch_count) for launch in launches]
-    return measure_weighted_spread(
-        [(value, count) for value, count in known if value is not None and count is not None]
     )
 
 

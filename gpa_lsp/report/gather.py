@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,6 @@ from msgspec.structs import replace
 from gpa_lsp.code.binary.line_table import read_source_stamps
 from gpa_lsp.code.binary.model import Cubin, SourceStamp
 from gpa_lsp.diagnosis.advice.model import KernelAdvice
-from gpa_lsp.diagnosis.advice.static_model import StaticFinding
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
 from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
 from gpa_lsp.diagnosis.blame.model import KernelBlame
@@ -26,7 +26,6 @@ from gpa_lsp.kernel.names import demangle, shorten_name
 from gpa_lsp.profile.launch_configuration import LaunchConfiguration
 from gpa_lsp.profile.model import Launch, RuleResult
 from gpa_lsp.report.columns import build_instruction_columns, build_kernel_code, list_loops
-from gpa_lsp.report.compare import measure_launch_spread
 from gpa_lsp.report.count import count_reasons, list_lines, number_routines, sum_all, sum_rows
 from gpa_lsp.report.model import (
     CodeFinding,
@@ -38,7 +37,11 @@ from gpa_lsp.report.model import (
     LaunchReport,
     Report,
     RuleNote,
+    measure_launch_spread,
 )
+
+if TYPE_CHECKING:
+    from gpa_lsp.diagnosis.advice.static_model import StaticFinding
 
 
 def list_functions(kernel: Kernel) -> tuple[FunctionRow, ...]:
@@ -98,7 +101,7 @@ class AnalysedKernel(Struct, frozen=True, kw_only=True):
     analyses: KernelAnalyses | None = None  # None where nobody asked
     limiter: Limiter | None = None  # what limits it; None where nobody asked, or the search failed
     # what its code alone says where nothing measured says it; None where it could not be followed
-    code_findings: tuple[StaticFinding, ...] | None = ()
+    code_findings: "tuple[StaticFinding, ...] | None" = ()
     contexts: tuple["AnalysedKernel", ...] = ()  # its launch contexts that were judged by themselves, heaviest first
 
 
@@ -208,7 +211,7 @@ def _gather_contexts(analysed: AnalysedKernel, launches: Sequence[LaunchReport])
         )
 
 
-def _keep_finding(finding: StaticFinding) -> CodeFinding:
+def _keep_finding(finding: "StaticFinding") -> CodeFinding:
     return CodeFinding(
         check=finding.check,
         file=finding.file,

@@ -4,7 +4,7 @@ A report is self-contained: it can be written as JSON (``gpa-lsp/report/3``), re
 rendered there. Rows per line and per function are objects; rows per instruction are columns, since there can be a hundred thousand.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
 from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
 from gpa_lsp.diagnosis.blame.model import KernelBlame
 from gpa_lsp.foundation.errors import Problem
-from gpa_lsp.foundation.figures import Share, Spread, measure_share, sum_known
+from gpa_lsp.foundation.figures import Share, Spread, measure_share, measure_weighted_spread, sum_known
 from gpa_lsp.foundation.locations import InlineChain, SourceLine
 from gpa_lsp.foundation.prose import Sentence
 from gpa_lsp.foundation.records import ColumnRecord, PartlyCompared
@@ -141,6 +141,16 @@ class LaunchReport(Struct, frozen=True, kw_only=True):
     def total_duration_ns(self) -> float:
         """Time of all it stands for; 0 when unknown."""
         return (self.duration_ns or 0.0) * (self.launch_count or 0)
+
+
+def measure_launch_spread(
+    launches: Sequence[LaunchReport], read: Callable[[LaunchReport], float | None]
+) -> Spread | None:
+    """The spread of a number over launches, of which aggregates know the mean; None when none knows it."""
+    known = [(read(launch), launch.launch_count) for launch in launches]
+    return measure_weighted_spread(
+        [(value, count) for value, count in known if value is not None and count is not None]
+    )
 
 
 class LaunchContext(Struct, frozen=True, kw_only=True):

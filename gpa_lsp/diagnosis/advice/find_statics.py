@@ -23,16 +23,12 @@ from gpa_lsp.foundation.locations import SourceLine
 from gpa_lsp.foundation.numbers import format_count_of
 from gpa_lsp.foundation.ownership import describe_stand_in
 from gpa_lsp.kernel.dataflow.local_accesses import measure_spills
-from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.kernel.model import REQUEST_COUNTERS, Kernel
 
 MOST_FINDINGS = 200  # Of one kernel, the weightiest; generated code can have thousands of divisions
 
 # Check of requests or branches → the counter that says the same as measured
-_COUNTERS = {
-    "uncoalesced-accesses": "global_sectors",
-    "bank-conflicts": "shared_wavefronts",
-    "divergent-branches": "thread_executions_true",
-}
+_COUNTERS = dict(zip(("uncoalesced-accesses", "bank-conflicts", "divergent-branches"), REQUEST_COUNTERS, strict=True))
 
 
 class KernelFindings(Struct, frozen=True, kw_only=True):

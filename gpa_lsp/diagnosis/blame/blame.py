@@ -12,7 +12,7 @@ import gpa_lsp.diagnosis.blame.blamers as catalogue
 from gpa_lsp.diagnosis.blame import DEFAULT_BLAMER
 from gpa_lsp.diagnosis.blame.blamers import Blamer
 from gpa_lsp.diagnosis.blame.calls import carry_to_callers
-from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD, SHORT_SCOREBOARD
+from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD, SHORT_SCOREBOARD, is_far_memory
 from gpa_lsp.diagnosis.blame.edges import join_edges
 from gpa_lsp.diagnosis.blame.issue_counts import check_wait, count_issues, number_blocks, weigh_groups
 from gpa_lsp.diagnosis.blame.model import (
@@ -23,7 +23,6 @@ from gpa_lsp.diagnosis.blame.model import (
     Unattributed,
     UnattributedCause,
 )
-from gpa_lsp.diagnosis.blame.pruning import is_far_memory
 from gpa_lsp.diagnosis.blame.view import read_latency, view_function
 from gpa_lsp.diagnosis.blame.work import WorkBudget
 from gpa_lsp.foundation.catalogue import list_members, load_member

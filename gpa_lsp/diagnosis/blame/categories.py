@@ -133,3 +133,26 @@ def _find_result_category(opcode: Opcode, reason: str) -> BlameCategory:
     if group is not None and reason in (LONG_SCOREBOARD, SHORT_SCOREBOARD):
         return BlameCategory.EXECUTION_SPECIAL
     return BlameCategory.EXECUTION_ARITHMETIC
+
+
+# Memories behind memory dependencies. Shared memory is an execution dependency, as Figure 5 has it.
+_FAR_MEMORY = frozenset(
+    {
+        MemorySpace.GLOBAL,
+        MemorySpace.GENERIC,
+        MemorySpace.LOCAL,
+        MemorySpace.CONSTANT,
+        MemorySpace.TEXTURE,
+        MemorySpace.SURFACE,
+    }
+)
+
+
+def is_far_memory(opcode: Opcode) -> bool:
+    """Whether an instruction accesses memory other than shared memory.
+
+    >>> from gpa_lsp.code.binary.opcodes import describe_mnemonic
+    >>> [is_far_memory(describe_mnemonic(name)) for name in ("LDG.E", "LDS", "SHFL.BFLY", "FFMA")]
+    [True, False, False, False]
+    """
+    return opcode.memory in _FAR_MEMORY

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from gpa_lsp.code.binary.model import ResourceKind
 from gpa_lsp.code.binary.opcodes import MemorySpace, Opcode, describe_mnemonic
+from gpa_lsp.diagnosis.blame.categories import is_far_memory
 from gpa_lsp.diagnosis.blame.def_use import DefUse, is_scoreboard
 from gpa_lsp.diagnosis.blame.paths import DominatorTree, ShortestPaths, find_components
 from gpa_lsp.diagnosis.blame.view import Distance, FunctionView
@@ -95,19 +96,6 @@ def _list_fixed(
     return (bounds for bounds in found if bounds is not None)
 
 
-# Memories behind memory dependencies. Shared memory is an execution dependency, as Figure 5 has it.
-FAR_MEMORY = frozenset(
-    {
-        MemorySpace.GLOBAL,
-        MemorySpace.GENERIC,
-        MemorySpace.LOCAL,
-        MemorySpace.CONSTANT,
-        MemorySpace.TEXTURE,
-        MemorySpace.SURFACE,
-    }
-)
-
-
 class StallClass(IntEnum):
     """The published classes of stalls that another instruction causes."""
 
@@ -134,16 +122,6 @@ def classify_reason(reason: str) -> StallClass | None:
     ('EXECUTION', True)
     """
     return _CLASS_OF_REASON.get(reason)
-
-
-def is_far_memory(opcode: Opcode) -> bool:
-    """Whether an instruction accesses memory other than shared memory.
-
-    >>> from gpa_lsp.code.binary.opcodes import describe_mnemonic
-    >>> [is_far_memory(describe_mnemonic(name)) for name in ("LDG.E", "LDS", "SHFL.BFLY", "FFMA")]
-    [True, False, False, False]
-    """
-    return opcode.memory in FAR_MEMORY
 
 
 class DependencyEdge(NamedTuple):

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.code.binary.containers import find_cubins, recognise_container
 from gpa_lsp.diagnosis.advice.advise import advise_kernel
-from gpa_lsp.diagnosis.advice.find_statics import find_access_findings
 from gpa_lsp.diagnosis.advice.launch_contexts import combine_advice
 from gpa_lsp.diagnosis.advice.model import KernelAdvice
 from gpa_lsp.diagnosis.analyses.analyse_kernel import analyse_kernel, judge_kernel
@@ -34,6 +34,9 @@ from gpa_lsp.report.measured_files import ProfiledSources, SourceQuestion
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.pipeline.way import Progress, TakeKernel, Way
 from gpa_lsp.report.saved.kept_reports import PackedKernels, pack_kernels
+
+if TYPE_CHECKING:
+    from gpa_lsp.diagnosis.advice.static_model import StaticFinding
 
 MOST_TOGETHER = 32  # Kernels of a profile that are read, joined and judged together
 
@@ -366,8 +369,7 @@ def _judge_kernel(
     analyses = analyse_kernel(subject) if way.answers else None
     limiter, doubts = judge_kernel(subject)
     problems.extend((*(analyses.problems if analyses is not None else ()), *doubts))
-    found, failed = ((), ()) if kernel.library else find_access_findings(kernel, read_source)
-    problems.extend(failed)
+    found = () if kernel.library or kernel.rows.counts_requests else _read_code(kernel, read_source, problems)
     if subject.blame is None:
         return AnalysedKernel(kernel=kernel, analyses=analyses, limiter=limiter, code_findings=found)
     problems.extend(subject.blame.problems)
@@ -381,6 +383,16 @@ def _judge_kernel(
         code_findings=found,
         contexts=judged,
     )
+
+
+def _read_code(
+    kernel: Kernel, read_source: SourceReader, problems: list[Problem]
+) -> "tuple[StaticFinding, ...] | None":
+    from gpa_lsp.diagnosis.advice.find_statics import find_access_findings  # most profiles count what it finds
+
+    found, failed = find_access_findings(kernel, read_source)
+    problems.extend(failed)
+    return found
 
 
 def _look_at_kernel(

@@ -21,7 +21,7 @@ import numpy as np
 
 from gpa_lsp.code.binary.opcodes import Synchronisation
 from gpa_lsp.diagnosis.blame.blamers import FunctionBlame
-from gpa_lsp.diagnosis.blame.categories import find_category
+from gpa_lsp.diagnosis.blame.categories import find_category, is_far_memory
 from gpa_lsp.diagnosis.blame.def_use import find_def_use, find_pairs, is_scoreboard, number_synchronisation
 from gpa_lsp.diagnosis.blame.edges import NO_RESOURCE, Connection, blame_themselves, connect, join_edges, lose_samples
 from gpa_lsp.diagnosis.blame.issue_counts import LEAST_ISSUES_SAMPLES
@@ -34,7 +34,6 @@ from gpa_lsp.diagnosis.blame.pruning import (
     build_edge,
     can_cause,
     classify_reason,
-    is_far_memory,
 )
 from gpa_lsp.diagnosis.blame.slicing import Slicer
 from gpa_lsp.diagnosis.blame.view import NOWHERE, Distance, FunctionView
