@@ -73,12 +73,12 @@ def _make_kernel(kernel: KernelFindings) -> Json:
         "occupancy": _make_occupancy(statics),
         "by_block": [
             {
-                "threads": one.threads,
-                "blocks_per_sm": one.occupancy.blocks_per_sm,
-                "warps_per_sm": one.occupancy.warps_per_sm,
-                "occupancy_ratio": one.occupancy.ratio,
+                "threads": threads,
+                "blocks_per_sm": one.blocks_per_sm,
+                "warps_per_sm": one.warps_per_sm,
+                "occupancy_ratio": one.ratio,
             }
-            for one in statics.by_block
+            for threads, one in statics.by_block
         ],
         "findings": [_make_finding(finding) for finding in kernel.findings],
         "requests": []

@@ -80,12 +80,11 @@ def _tabulate_blocks(statics: KernelStatics) -> Iterator[str]:
     yield ""
     yield "| threads per block | blocks per SM | warps per SM | occupancy | limited by |"
     yield "|---:|---:|---:|---:|---|"
-    for row in statics.by_block:
-        found = row.occupancy
-        mark = " ◀" if statics.block is not None and row.threads == statics.block.threads else ""
+    for threads, found in statics.by_block:
+        mark = " ◀" if statics.block is not None and threads == statics.block.threads else ""
         limits = ", ".join(limit.value for limit in found.limiters)
         yield (
-            f"| {format_count(row.threads)}{mark} | {found.blocks_per_sm} | {found.warps_per_sm} | {format_percent(found.ratio)} | {limits} |"
+            f"| {format_count(threads)}{mark} | {found.blocks_per_sm} | {found.warps_per_sm} | {format_percent(found.ratio)} | {limits} |"
         )
 
 

@@ -12,7 +12,6 @@ are named in the answer (``past_calls``).
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,29 +31,14 @@ from gpa_lsp.report.model import KernelCode
 UNGUARDED = -1
 
 
-class SeenWrites(NamedTuple):
-    """What a read sees."""
-
-    rows: list[int]  # writes of the block, the nearest first
-    is_open: bool  # a value from before the block may be read too
-
-
-class SeenReads(NamedTuple):
-    """Who sees a value."""
-
-    rows: list[int]  # reads of the block, ascending
-    is_open: bool  # the value may leave the block
-
-
-_NONE_WRITTEN = SeenWrites([], True)
-
-
-def scan_back(index: CodeIndex, resource: int, row: int, first: int, condition: int = UNGUARDED) -> SeenWrites:
-    """The writes of a resource that may be seen at a place of a block."""
+def scan_back(
+    index: CodeIndex, resource: int, row: int, first: int, condition: int = UNGUARDED
+) -> tuple[list[int], bool]:
+    """The writes of a resource that may be seen at a place of a block, nearest first, and whether a value from before the block may be, too."""
     writes = index.writes(resource)
     place = bisect_left(writes, row)
     if not place or writes[place - 1] < first:
-        return _NONE_WRITTEN
+        return [], True
     seen: list[int] = []
     # under these conditions nothing earlier is seen from these rows on
     covered = {} if condition == UNGUARDED else {condition ^ 1: row}
@@ -64,24 +48,26 @@ def scan_back(index: CodeIndex, resource: int, row: int, first: int, condition: 
         under = index.condition[write]
         if under == UNGUARDED:
             seen.append(write)
-            return SeenWrites(seen, False)
+            return seen, False
         guard = index.guard[write]
         behind, opposite = covered.get(under), covered.get(under ^ 1)
         if behind is None or not _is_kept(index, guard, write, behind):
             seen.append(write)
             if opposite is not None and _is_kept(index, guard, write, opposite):
-                return SeenWrites(seen, False)
+                return seen, False
         covered[under] = write
-    return SeenWrites(seen, True)
+    return seen, True
 
 
-def scan_on(index: CodeIndex, resource: int, start: int, last: int, condition: int = UNGUARDED) -> SeenReads:
-    """The reads of a block that may see a value, the opposite of :func:`scan_back`."""
+def scan_on(
+    index: CodeIndex, resource: int, start: int, last: int, condition: int = UNGUARDED
+) -> tuple[list[int], bool]:
+    """The reads of a block that may see a value, ascending, and whether it may leave the block: the opposite of :func:`scan_back`."""
     reads, writes = index.reads(resource), index.writes(resource)
     place, end = bisect_right(reads, start), bisect_right(reads, last)
     written, written_end = bisect_right(writes, start), bisect_right(writes, last)
     if written == written_end and condition == UNGUARDED:
-        return SeenReads(list(reads[place:end]), True)
+        return list(reads[place:end]), True
     seen: list[int] = []
     # under these conditions the value is not there, since these rows
     gone = {} if condition == UNGUARDED else {condition ^ 1: start}
@@ -92,13 +78,13 @@ def scan_on(index: CodeIndex, resource: int, start: int, last: int, condition: i
             place += 1
         under = index.condition[write]
         if under == UNGUARDED:
-            return SeenReads(seen, False)
+            return seen, False
         opposite = gone.get(under ^ 1)
         if opposite is not None and _is_kept(index, index.guard[write], opposite, write):
-            return SeenReads(seen, False)
+            return seen, False
         gone[under] = write
     seen.extend(read for read in reads[place:end] if _sees(index, read, gone))
-    return SeenReads(seen, True)
+    return seen, True
 
 
 def _sees(index: CodeIndex, read: int, gone: dict[int, int]) -> bool:
@@ -279,9 +265,9 @@ class _Backward(_Walk):
     def answer(self, row: int, block: int) -> FoundRows:
         """See :func:`find_defs`."""
         index = self.index
-        seen = scan_back(index, self.resource, row, index.first[block], index.condition[row])
-        self.rows.update(seen.rows)
-        if seen.is_open:
+        rows, is_open = scan_back(index, self.resource, row, index.first[block], index.condition[row])
+        self.rows.update(rows)
+        if is_open:
             self._enter(_TOP, block)
         return self.finish()
 
@@ -322,9 +308,9 @@ class _Backward(_Walk):
     def _pass_block(self, mode: int, block: int) -> None:
         """The value at the end of a block is wanted, before a call there."""
         index = self.index
-        seen = scan_back(index, self.resource, index.last[block] + 1, index.first[block])
-        self.rows.update(seen.rows)
-        if seen.is_open:
+        rows, is_open = scan_back(index, self.resource, index.last[block] + 1, index.first[block])
+        self.rows.update(rows)
+        if is_open:
             self._enter(mode, block)
 
     def _enter(self, mode: int, block: int) -> None:
@@ -337,9 +323,9 @@ class _Forward(_Walk):
     def answer(self, row: int, block: int) -> FoundRows:
         """See :func:`find_uses`."""
         index = self.index
-        seen = scan_on(index, self.resource, row, index.last[block], index.condition[row])
-        self.rows.update(seen.rows)
-        if seen.is_open:
+        rows, is_open = scan_on(index, self.resource, row, index.last[block], index.condition[row])
+        self.rows.update(rows)
+        if is_open:
             self._leave(_TOP, block)
         return self.finish()
 
@@ -370,9 +356,9 @@ class _Forward(_Walk):
         index = self.index
         if not self.begin(mode, block):
             return
-        seen = scan_on(index, self.resource, index.first[block] - 1, index.last[block])
-        self.rows.update(seen.rows)
-        if seen.is_open:
+        rows, is_open = scan_on(index, self.resource, index.first[block] - 1, index.last[block])
+        self.rows.update(rows)
+        if is_open:
             self._leave(mode, block)
 
     def _leave(self, mode: int, block: int) -> None:

@@ -10,7 +10,6 @@ from msgspec import Struct, field
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.foundation.locations import InlineChain
-from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.model import Kernel, number_lines
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.report.changes import ReasonCount, ReasonCounts
@@ -143,26 +142,21 @@ def _make_sums(reason_count: int) -> _Sums:
     return _Sums(self_all=zeros[0], self_latency=zeros[1], inclusive_all=zeros[2], inclusive_latency=zeros[3])
 
 
-class Routines(ColumnRecord, frozen=True, kw_only=True):
-    """Which function each instruction is in, local functions inside a section told apart."""
-
-    names: tuple[str, ...]  # mangled names
-    index: npt.NDArray[np.int32]  # int32[n] into ``names``
-
-
-def number_routines(kernel: Kernel) -> Routines:
-    """The routines of all functions of a kernel, in order."""
+def number_routines(kernel: Kernel) -> tuple[tuple[str, ...], npt.NDArray[np.int32]]:
+    """The routines of all functions of a kernel, local ones inside a section told apart: mangled names, and int32[n] into them."""
     names: list[str] = []
     index: list[npt.NDArray[np.int32]] = [np.zeros(0, dtype=np.int32)]
     for function in kernel.functions:
         index.append(function.routine_index + np.int32(len(names)))
         subs = function.function.sub_functions if function.function is not None else ()
         names += [function.name, *(sub.name for sub in subs)]
-    return Routines(names=tuple(names), index=np.concatenate(index))
+    return tuple(names), np.concatenate(index)
 
 
 def list_lines(
-    columns: InstructionColumns, called_samples: npt.NDArray[np.float64], routines: Routines
+    columns: InstructionColumns,
+    called_samples: npt.NDArray[np.float64],
+    routines: tuple[Sequence[str], npt.NDArray[np.int32]],
 ) -> tuple[LineRow, ...]:
     """One row per source line with samples, most inclusive samples first, and one per function for samples without a line.
 
@@ -171,6 +165,7 @@ def list_lines(
 
     Args:
         called_samples: float64[n], estimated samples of the functions each instruction calls; credited to every line of the call's chain.
+        routines: as of :func:`number_routines`.
     """
     size = len(columns.reasons)
     chain_count = len(columns.chains)
@@ -187,7 +182,7 @@ def list_lines(
         chain_samples = (all_by_chain[index], latency_by_chain[index], float(called_by_chain[index]))
         _add_chain(sums, columns.chains[index], chain_samples)
     rows = [_make_row(columns, place, line) for place, line in sums.items()]
-    rows.extend(_rows_without_line(columns, routines))
+    rows.extend(_rows_without_line(columns, *routines))
     rows.sort(key=lambda row: (-row.inclusive_samples, -row.samples, row.file or "", row.line or 0, row.function))
     return tuple(rows)
 
@@ -235,19 +230,20 @@ def _make_row(columns: InstructionColumns, place: tuple[str, int], line: _Sums) 
     )
 
 
-def _rows_without_line(columns: InstructionColumns, routines: Routines) -> list[LineRow]:
+def _rows_without_line(
+    columns: InstructionColumns, names: Sequence[str], routine_index: npt.NDArray[np.int32]
+) -> list[LineRow]:
     rows = []
-    lost_routines = routines.index[(columns.chain_index < 0) & columns.all_samples.any(axis=1)]
+    lost_routines = routine_index[(columns.chain_index < 0) & columns.all_samples.any(axis=1)]
     for index in find_distinct(lost_routines).tolist():
-        function = routines.names[index]
-        lost = (routines.index == index) & (columns.chain_index < 0)
+        lost = (routine_index == index) & (columns.chain_index < 0)
         every, latency = columns.all_samples[lost].sum(axis=0), sum_rows(columns.latency_samples, lost)
         counts = count_reasons(columns.reasons, every, latency)
         rows.append(
             LineRow(
                 file=None,
                 line=None,
-                function=function,
+                function=names[index],
                 samples=int(every.sum()),
                 latency_samples=sum_all(latency),
                 inclusive_samples=int(every.sum()),

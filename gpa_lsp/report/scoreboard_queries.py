@@ -143,7 +143,7 @@ def _read_traffic(kernel: KernelReport, code: KernelCode) -> _Traffic:
         for row in _list_dependency_barriers(code):
             operands = columns.texts[row].partition(_DEPENDENCY_BARRIER)[2].partition(" ")[2]
             mask, partial = parse_dependency_barrier(split_operands(operands))
-            partly[row] = mask if partial is None else mask | 1 << partial.scoreboard
+            partly[row] = mask if partial is None else mask | 1 << partial[0]
             if code.guard[row] < 0:
                 masks[row] |= mask
         found = _known[code] = _Traffic(

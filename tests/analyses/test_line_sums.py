@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS
 from gpa_lsp.diagnosis.analyses.line_sums import (
-    FrameChoice,
     LineIndex,
     LinePlace,
     count_waits,
@@ -43,16 +42,16 @@ def facts_of(text: str):
     return Subject(write_kernel(text), None, None)
 
 
-def sums_by_name(text: str, choice: FrameChoice) -> dict[str, float]:
+def sums_by_name(text: str, *, is_outermost: bool = False) -> dict[str, float]:
     facts = facts_of(text)
-    index = index_lines(facts, choice)
+    index = index_lines(facts, is_outermost=is_outermost)
     return dict(
         zip(map(str, index.places), index.sum_by_line(facts.rows.all_samples.sum(axis=1)).tolist(), strict=True)
     )
 
 
 def test_innermost_lines_of_all_functions():
-    assert sums_by_name(INLINED, FrameChoice.INNERMOST) == {
+    assert sums_by_name(INLINED) == {
         "k.cu:3": 33,
         "lib.h:7": 6,
         "lib.h:9": 8,
@@ -62,7 +61,7 @@ def test_innermost_lines_of_all_functions():
 
 
 def test_outermost_lines_gather_what_was_inlined_there():
-    assert sums_by_name(INLINED, FrameChoice.OUTERMOST) == {
+    assert sums_by_name(INLINED, is_outermost=True) == {
         "k.cu:3": 33,
         "k.cu:4": 10,
         "k.cu:5": 4,

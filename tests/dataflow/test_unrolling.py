@@ -106,12 +106,12 @@ def test_the_counters_step(text: str, step: int | None) -> None:
 
 @given(st.integers(2, 9), st.text("ABCDEFGH", min_size=4, max_size=12), st.text("XYZ", max_size=5))
 def test_a_repeated_stretch_is_found(copies: int, part: str, other: str) -> None:
-    found = find_repetition(other + part * copies + other)
-    assert found.length >= len(part) * copies - len(part)
-    assert found.copies >= 2
+    start, period, found = find_repetition(other + part * copies + other)
+    assert period * found >= len(part) * copies - len(part)
+    assert found >= 2
     text = other + part * copies + other
-    stretch = text[found.start : found.start + found.length]
-    assert stretch == stretch[: found.period] * found.copies
+    stretch = text[start : start + period * found]
+    assert stretch == stretch[:period] * found
 
 
 @given(st.lists(st.integers(1, 40), max_size=12))

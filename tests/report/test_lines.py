@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.foundation.locations import Frame
-from gpa_lsp.report.count import Routines, list_lines
+from gpa_lsp.report.count import list_lines
 from gpa_lsp.report.model import InstructionColumns
 
 
@@ -44,7 +44,7 @@ def make_columns(rows, functions=("kernel",)):
 
 
 def list_all(columns, called):
-    return list_lines(columns, called, Routines(names=columns.functions, index=columns.function_index))
+    return list_lines(columns, called, (columns.functions, columns.function_index))
 
 
 def by_place(rows):
@@ -99,6 +99,6 @@ def test_self_samples_add_up_and_inclusive_never_exceeds_the_kernel(rows):
 
 def test_samples_without_a_line_are_told_apart_by_local_function():
     columns = make_columns([(None, 3), (None, 5), ([("user.cu", 1)], 2), (None, 0)])
-    routines = Routines(names=("kernel", "$slow", "$never"), index=np.array([0, 1, 0, 2], dtype=np.int32))
+    routines = (("kernel", "$slow", "$never"), np.array([0, 1, 0, 2], dtype=np.int32))
     lost = [row for row in list_lines(columns, np.zeros(4), routines) if row.file is None]
     assert [(row.function, row.samples) for row in lost] == [("$slow", 5), ("kernel", 3)]

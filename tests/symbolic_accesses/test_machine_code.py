@@ -27,8 +27,9 @@ def follow(code: Instructions) -> SymbolicAccesses | None:
     lifted = lift_machine_code("k", code, lambda row: None, sm=SM)
     if lifted is None:
         return None
-    assert sum(lifted.sizes) == len(code)
-    return find_symbolic_accesses(lifted.module, "k", shape=(32, 4, 1), sizes=lifted.sizes)
+    module, sizes = lifted
+    assert sum(sizes) == len(code)
+    return find_symbolic_accesses(module, "k", shape=(32, 4, 1), sizes=sizes)
 
 
 def keep_everything(code: Instructions) -> tuple[MachineBlock, ...]:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, reduce
 
 import numpy as np
-from msgspec import Struct
 
 from gpa_lsp.code.binary.driver_constants import DriverConstants, find_driver_constants
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow, Instructions, ResourceKind, encode_resource
@@ -59,16 +58,9 @@ class _NotLiftedError(Exception):
     """What an operand says is not known here."""
 
 
-class LiftedCode(Struct, frozen=True, kw_only=True):
-    """Machine code as PTX."""
-
-    module: PtxModule  # holds one kernel
-    sizes: tuple[int, ...]  # of each of its basic blocks, in order, in machine instructions
-
-
 def lift_machine_code(
     name: str, instructions: Instructions, find_chain: Callable[[int], InlineChain | None], *, sm: int
-) -> LiftedCode | None:
+) -> tuple[PtxModule, tuple[int, ...]] | None:
     """A kernel's addresses and jumps, and what these depend on.
 
     Args:
@@ -78,7 +70,7 @@ def lift_machine_code(
         sm: of the architecture, e.g. 80.
 
     Returns:
-        None where the kernel cannot be followed.
+        A module with one kernel, and how many machine instructions each of its basic blocks has; None where the kernel cannot be followed.
     """
     count = len(instructions)
     if not 0 < count <= MOST_INSTRUCTIONS or any(Flow(one) in _NOT_FOLLOWED for one in set(instructions.flow.tolist())):
@@ -87,7 +79,7 @@ def lift_machine_code(
     lifter = _Lifter(instructions, find_driver_constants(sm))
     lifter.lift(blocks)
     sizes = tuple(block.last - block.first + 1 for block in blocks)
-    return LiftedCode(module=lifter.statements.finish(name, instructions.texts, find_chain), sizes=sizes)
+    return lifter.statements.finish(name, instructions.texts, find_chain), sizes
 
 
 @lru_cache(maxsize=1 << 12)

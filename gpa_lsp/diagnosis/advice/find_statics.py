@@ -10,7 +10,7 @@ from msgspec import Struct
 import gpa_lsp.diagnosis.advice.static_checks as catalogue
 from gpa_lsp.code.binary.cubin import CompiledLimits
 from gpa_lsp.code.ptx.model import PtxModule
-from gpa_lsp.code.symbolic_accesses.machine_code import LiftedCode, lift_machine_code
+from gpa_lsp.code.symbolic_accesses.machine_code import lift_machine_code
 from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
 from gpa_lsp.diagnosis.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.diagnosis.advice.warp_facts import WarpFacts, find_warp_facts
@@ -157,8 +157,7 @@ def _find_warp_facts(
     text = None if place is None else subject.read_text(place.file)
     try:
         lifted = _lift(subject.kernel) if ptx is None else None
-        sizes = None if lifted is None else lifted.sizes
-        module = ptx if lifted is None else lifted.module
+        module, sizes = (ptx, None) if lifted is None else lifted
         if module is None:
             return None
         return find_warp_facts(
@@ -178,7 +177,7 @@ def _find_warp_facts(
         return None
 
 
-def _lift(kernel: Kernel) -> LiftedCode | None:
+def _lift(kernel: Kernel) -> tuple[PtxModule, tuple[int, ...]] | None:
     """The address arithmetic of its machine code; None where that cannot be followed."""
     instructions = kernel.functions[0].instructions if kernel.functions else None
     if instructions is None or kernel.cubin is None:

@@ -4,7 +4,6 @@ Everything is a column operation: a kernel of 100,000 instructions takes millise
 """
 
 from collections.abc import Callable, Mapping
-from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
@@ -20,15 +19,6 @@ from gpa_lsp.foundation.prose import Code, Place, Sentence, list_of, percent, sa
 from gpa_lsp.foundation.records import ColumnRecord
 
 Column = npt.NDArray[np.float64] | npt.NDArray[np.int64]  # One number per instruction of the kernel
-
-
-class FrameChoice(StrEnum):
-    """Which line of an inline chain an instruction counts for."""
-
-    # The line the instruction was written on; where that is a library's, the user's line it was inlined into
-    INNERMOST = "innermost"
-    # The line of the function that was compiled: where the kernel's own code asked for what was inlined
-    OUTERMOST = "outermost"
 
 
 class LinePlace(Struct, frozen=True, kw_only=True):
@@ -86,12 +76,15 @@ class LineIndex(ColumnRecord, frozen=True, kw_only=True):
         return heaviest
 
 
-def index_lines(subject: Subject, choice: FrameChoice = FrameChoice.INNERMOST) -> LineIndex:
-    """The places of a kernel's instructions.
+def index_lines(subject: Subject, *, is_outermost: bool = False) -> LineIndex:
+    """The places of a kernel's instructions: the line each was written on or, where that is a library's, the user's line it was inlined into.
 
     A row whose line the compiler left out (no chain, or line 0) belongs to its function.
+
+    Args:
+        is_outermost: the line of the function that was compiled, where the kernel's own code asked for what was inlined.
     """
-    return subject.once(_index_innermost if choice is FrameChoice.INNERMOST else _index_outermost)
+    return subject.once(_index_outermost if is_outermost else _index_innermost)
 
 
 def _index_innermost(subject: Subject) -> LineIndex:
@@ -186,7 +179,7 @@ class InlinedRows(ColumnRecord, frozen=True, kw_only=True):
 
 def find_inlined(subject: Subject, inner: LineIndex) -> InlinedRows:
     """The inlined instructions of a kernel whose innermost lines are known."""
-    outer = index_lines(subject, FrameChoice.OUTERMOST)
+    outer = index_lines(subject, is_outermost=True)
     files = {place.file: number for number, place in enumerate((*inner.places, *outer.places))}
     of_inner, of_outer = (np.array([files[place.file] for place in index.places]) for index in (inner, outer))
     return InlinedRows(inner=inner, outer=outer, is_inlined=of_inner[inner.line_of] != of_outer[outer.line_of])

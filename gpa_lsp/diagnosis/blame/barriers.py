@@ -83,18 +83,13 @@ def list_classes(bits: int) -> list[int]:
     return found
 
 
-class PartialWait(NamedTuple):
-    """A DEPBAR that lets some stay pending: ``DEPBAR.LE SB0, 0x2``."""
-
-    scoreboard: int  # which
-    allowed: int  # how many of its newest setters may stay pending; the operations behind it complete in order
-
-
 class DependencyBarrier(NamedTuple):
     """What a DEPBAR waits for, besides its own wait mask."""
 
     mask: int  # scoreboards that must be at zero
-    partial: PartialWait | None  # None without a count, or with the count 0 (then it is in the mask)
+    # of ``DEPBAR.LE SB0, 0x2``: a scoreboard, and how many of its newest setters may stay pending, behind which operations complete in order;
+    # None without a count, or with the count 0 (then it is in the mask)
+    partial: tuple[int, int] | None
     is_guarded: bool  # it may not wait at all
 
 
@@ -130,7 +125,7 @@ def read_barriers(view: FunctionView) -> Barriers:
         setters=setters,
         dependency_barriers=dependency_barriers,
         oldest=tuple(
-            max((wait.allowed for wait in partial if wait.scoreboard == scoreboard), default=0)
+            max((allowed for waited, allowed in partial if waited == scoreboard), default=0)
             for scoreboard in range(SCOREBOARD_COUNT)
         ),
     )
@@ -162,7 +157,7 @@ def find_dependency_barriers(view: FunctionView) -> dict[int, DependencyBarrier]
     return found
 
 
-def parse_dependency_barrier(operands: tuple[str, ...]) -> tuple[int, PartialWait | None]:
+def parse_dependency_barrier(operands: tuple[str, ...]) -> tuple[int, tuple[int, int] | None]:
     """The operands of a DEPBAR: ``SB0, 0x1``, ``SB0, 0x0, {2,1}`` or ``{5,4,3,2,1,0}``.
 
     Source: every operand bit of the encoding tried in nvdisasm 13.
@@ -179,7 +174,7 @@ def parse_dependency_barrier(operands: tuple[str, ...]) -> tuple[int, PartialWai
         return mask, None
     if allowed == 0:
         return mask | 1 << scoreboard, None
-    return mask, PartialWait(scoreboard, allowed)
+    return mask, (scoreboard, allowed)
 
 
 class Wait(NamedTuple):
@@ -231,7 +226,7 @@ class BlockScan(Struct):
         self.pending.setdefault(setter.release_class, []).append((self.passed[scoreboard], setter))
         self.passed[scoreboard] += 1
 
-    def _record(self, row: int, wait: PartialWait, *, is_dependency_barrier: bool) -> None:
+    def _record(self, row: int, wait: tuple[int, int], *, is_dependency_barrier: bool) -> None:
         scoreboard, allowed = wait
         behind = CLASSES_BEHIND[1 << scoreboard]
         passed = self.passed[scoreboard]
@@ -249,7 +244,7 @@ class BlockScan(Struct):
 
     def _record_mask(self, row: int, mask: int, *, is_dependency_barrier: bool = False) -> None:
         for scoreboard in SCOREBOARDS_OF[mask]:
-            self._record(row, PartialWait(scoreboard, 0), is_dependency_barrier=is_dependency_barrier)
+            self._record(row, (scoreboard, 0), is_dependency_barrier=is_dependency_barrier)
 
     def _release(self, mask: int) -> None:
         released = CLASSES_RELEASED[mask]

@@ -139,7 +139,7 @@ def _list_uses(view: FunctionView) -> list[tuple[int, ...]]:
     ]
     masks = view.control.wait_mask.tolist()
     for row, barrier in find_dependency_barriers(view).items():
-        masks[row] |= barrier.mask if barrier.partial is None else barrier.mask | 1 << barrier.partial.scoreboard
+        masks[row] |= barrier.mask if barrier.partial is None else barrier.mask | 1 << barrier.partial[0]
     reads = instructions.reads
     kept = reads.numbers >> 8 != ResourceKind.CONVERGENCE_BARRIER
     starts = np.concatenate([[0], np.cumsum(kept)])[reads.starts]

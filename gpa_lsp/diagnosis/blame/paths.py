@@ -17,8 +17,6 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from heapq import heappop, heappush
 from typing import TypeVar
 
-from msgspec import Struct, field
-
 from gpa_lsp.code.control_flow.model import FlowGraph
 from gpa_lsp.diagnosis.blame.view import Blocks, Distance
 from gpa_lsp.diagnosis.blame.work import STEPS_PER_BLOCK, WorkBudget
@@ -77,15 +75,6 @@ def find_components(
                     yield component
 
 
-class _Search(Struct):
-    """A search from the end of one block, kept so that it can go on for a use farther away."""
-
-    # (instructions, cycles, block, block before it) of blocks seen from the end of the first one, up to their first instruction
-    heap: list[tuple[int, int, int, int]] = field(default_factory=list)
-    # block → (instructions, cycles, block before it)
-    settled: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-
-
 class ShortestPaths:
     """Shortest paths of one function: fewest instructions, and of those fewest encoded cycles.
 
@@ -95,7 +84,10 @@ class ShortestPaths:
     def __init__(self, blocks: Blocks, budget: WorkBudget) -> None:
         self._blocks = blocks
         self._budget = budget
-        self._searches: dict[int, _Search] = {}
+        # Searches from the end of a block, kept so that they go on for a use farther away: a heap of (instructions, cycles, block, block before it),
+        # seen from there up to their first instruction, and block → (instructions, cycles, block before it) of those that are settled
+        self._heaps: dict[int, list[tuple[int, int, int, int]]] = {}
+        self._settled: dict[int, dict[int, tuple[int, int, int]]] = {}
 
     def find(self, def_row: int, use_row: int, limit: float = float("inf")) -> Distance | None:
         """The shortest path from a def to a use, which may be the same instruction one turn of a loop later.
@@ -126,7 +118,7 @@ class ShortestPaths:
         source, target = self._blocks.block_of[def_row], self._blocks.block_of[use_row]
         if source == target and def_row < use_row:
             return []
-        settled = self._searches[source].settled
+        settled = self._settled[source]
         passed: list[int] = []
         block = settled[target][2]
         while block != source:
@@ -136,35 +128,36 @@ class ShortestPaths:
         return passed[::-1]
 
     def _settle(self, source: int, target: int, limit: float) -> tuple[int, int, int] | None:
-        search = self._searches.get(source)
-        if search is None:
-            search = self._searches[source] = _Search()
+        heap, settled = self._heaps.setdefault(source, []), self._settled.get(source)
+        if settled is None:
+            settled = self._settled[source] = {}
             for block in self._blocks.successors[source]:
-                heappush(search.heap, (0, 0, block, source))
-        found = search.settled.get(target)
+                heappush(heap, (0, 0, block, source))
+        found = settled.get(target)
         if found is not None:
             return found if found[0] <= limit else None
-        while search.heap and search.heap[0][0] <= limit:
-            self._budget.charge(STEPS_PER_BLOCK + len(self._blocks.successors[search.heap[0][2]]))
-            instructions, cycles, block, before = heappop(search.heap)
-            if block in search.settled:
+        while heap and heap[0][0] <= limit:
+            self._budget.charge(STEPS_PER_BLOCK + len(self._blocks.successors[heap[0][2]]))
+            instructions, cycles, block, before = heappop(heap)
+            if block in settled:
                 continue
-            search.settled[block] = (instructions, cycles, before)
-            self._expand(search, source, block)
+            settled[block] = (instructions, cycles, before)
+            self._expand(source, block)
             if block == target:
-                return search.settled[block]
+                return settled[block]
         return None
 
-    def _expand(self, search: _Search, source: int, block: int) -> None:
+    def _expand(self, source: int, block: int) -> None:
         """Paths that come back to the first block end there: going through it again leads nowhere new."""
         if block == source:
             return
-        instructions, cycles, _ = search.settled[block]
+        heap, settled = self._heaps[source], self._settled[source]
+        instructions, cycles, _ = settled[block]
         across = self._blocks.across(block)
         instructions, cycles = instructions + across.instructions, cycles + across.cycles
         for successor in self._blocks.successors[block]:
-            if successor not in search.settled:
-                heappush(search.heap, (instructions, cycles, successor, block))
+            if successor not in settled:
+                heappush(heap, (instructions, cycles, successor, block))
 
 
 class DominatorTree:

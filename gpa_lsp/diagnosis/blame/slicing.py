@@ -57,14 +57,6 @@ class _Node(NamedTuple):
         return self.condition == UNCONDITIONAL and not self.covered
 
 
-class _Places(NamedTuple):
-    """Where the defs of a resource are."""
-
-    last_def: Mapping[int, int]  # block → its last def
-    joins: frozenset[int]  # blocks where different defs can meet
-    stops: frozenset[int]  # both
-
-
 _NOTHING: frozenset[int] = frozenset()
 
 
@@ -143,7 +135,7 @@ class Slicer:
         self._find_reach = find_reach
         self._budget = budget
         self._above: dict[int, dict[_Node, frozenset[int]]] = {}
-        self._places: dict[int, _Places] = {}
+        self._places: dict[int, tuple[Mapping[int, int], frozenset[int], frozenset[int]]] = {}
         self._ways_up: dict[int, dict[int, list[tuple[int, int, int]]]] = {}
         self._writes_predicates = [False] * len(self._blocks.first)
         for resource, rows in def_use.definitions.items():
@@ -237,7 +229,7 @@ class Slicer:
     def _pass_block(self, resource: int, node: _Node) -> tuple[list[int], _Node | None]:
         """From the end of a block up to the first one where the search has to be split."""
         block = node.block
-        if block not in self._find_places(resource).last_def and not self._writes_predicates[block]:
+        if block not in self._find_places(resource)[0] and not self._writes_predicates[block]:
             return [], node
         found, left = self._scan(resource, self._blocks.last[block] + 1, node)
         if left is None:
@@ -247,37 +239,38 @@ class Slicer:
 
     def _pass_up(self, resource: int, node: _Node) -> tuple[list[int], _Node | None]:
         """From the start of a block up to the first one where the search has to be split: the defs on the way, and what is left to do."""
-        if not node.is_plain or node.block in self._find_places(resource).joins:
+        if not node.is_plain or node.block in self._find_places(resource)[1]:
             return [], node
         return self._pass_dominators(resource, self._dominators.parent[node.block])
 
     def _pass_dominators(self, resource: int, block: int) -> tuple[list[int], _Node | None]:
         """The same from the end of a block (-1: an entry), for a search that asks for all cases and has met nothing."""
-        places = self._find_places(resource)
+        last_defs, joins, stops = self._find_places(resource)
         found: list[int] = []
         while block >= 0:
-            block = self._dominators.find_nearest(resource, block, places.stops)
+            block = self._dominators.find_nearest(resource, block, stops)
             if block < 0:
                 break
-            last_def = places.last_def.get(block)
+            last_def = last_defs.get(block)
             if last_def is not None and resource not in self._def_use.guarded:
                 return [*found, last_def], None
             left: _Node | None = _Node(block, UNCONDITIONAL, _NOTHING)
             if last_def is not None:
                 local, left = self._scan(resource, self._blocks.last[block] + 1, _Node(block, UNCONDITIONAL, _NOTHING))
                 found += local
-            if left is None or not left.is_plain or block in places.joins:
+            if left is None or not left.is_plain or block in joins:
                 return found, left
             block = self._dominators.parent[block]
         return found, None
 
-    def _find_places(self, resource: int) -> _Places:
+    def _find_places(self, resource: int) -> tuple[Mapping[int, int], frozenset[int], frozenset[int]]:
+        """Where the defs of a resource are: block → its last def, the blocks where different defs can meet, and both."""
         places = self._places.get(resource)
         if places is None:
             rows = self._def_use.definitions[resource]
             last_def = {self._blocks.block_of[row]: row for row in rows}
             joins = self._joins.find(last_def)
-            places = self._places[resource] = _Places(last_def, joins, joins.union(last_def))
+            places = self._places[resource] = (last_def, joins, joins.union(last_def))
             self._budget.charge(len(rows) + len(joins))  # paid behind, so that it is not done again for nothing
         return places
 
@@ -285,7 +278,7 @@ class Slicer:
         """The defs within reach of an instruction, nearest blocks first."""
         reach = self._find_reach(row, resource)
         blocks = self._blocks
-        last_def, writes_predicates = self._find_places(resource).last_def, self._writes_predicates
+        last_def, writes_predicates = self._find_places(resource)[0], self._writes_predicates
         found: set[int] = set()
         seen: set[int | tuple[int, int, frozenset[int]]] = set()
         heap = [(0, row, *start)]  # instructions passed, the end of what is to be looked at, and the node
@@ -325,7 +318,7 @@ class Slicer:
         if block not in ways:
             before = self._blocks.predecessors[block]
             self._budget.charge(STEPS_PER_BLOCK + len(before))
-            stops = self._find_places(resource).stops
+            stops = self._find_places(resource)[2]
             found = [(one, self._dominators.find_nearest(resource, one, stops)) for one in before]
             ways[block] = [
                 (above, self._blocks.last[above] + 1, self._distances.measure(one, above))

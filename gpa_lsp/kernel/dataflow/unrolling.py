@@ -268,7 +268,7 @@ def _confirm(kernel: KernelRows, rows: Sequence[int], copies: int) -> tuple[int,
     spaced = gcd(copies, _count_even_offsets(kernel, rows))
     if spaced > 1:
         return spaced, Evidence.OFFSETS
-    repeated = gcd(copies, find_repetition([kernel.mnemonic(row) for row in rows]).copies)
+    repeated = gcd(copies, find_repetition([kernel.mnemonic(row) for row in rows])[2])
     if repeated > 1:
         return repeated, Evidence.SEQUENCE
     return (copies, Evidence.LINES) if copies >= _TELLING_COPIES else (1, Evidence.NONE)
@@ -357,37 +357,26 @@ def _is_even(offsets: Sequence[int]) -> bool:
     return len(set(np.diff(offsets).tolist())) <= 1
 
 
-class Repetition(Struct, frozen=True, kw_only=True):
-    """A part of a sequence that repeats at once."""
+def find_repetition(sequence: Sequence[str]) -> tuple[int, int, int]:
+    """The longest stretch of a sequence that consists of equal parts of at least four elements: its start, the length of a part, the whole copies.
 
-    start: int  # where it begins
-    period: int  # length of what repeats; 0 when nothing does
-    copies: int  # how often it is there, whole ones; 1 when nothing repeats
-
-    @property
-    def length(self) -> int:
-        """Of all copies."""
-        return self.period * self.copies
-
-
-def find_repetition(sequence: Sequence[str]) -> Repetition:
-    """The longest stretch of a sequence that consists of equal parts of at least four elements.
+    The length is 0, and there is one copy, when nothing repeats.
 
     Time is linear: periods are proposed by the distances between equal runs of four, and only the most frequent distances are tried.
 
-    >>> find_repetition("LLFF LLFF LLFF B".replace(" ", "")).copies
-    3
+    >>> find_repetition("LLFF LLFF LLFF B".replace(" ", ""))
+    (0, 4, 3)
     >>> find_repetition("ABCDEFGHIJ")
-    Repetition(start=0, period=0, copies=1)
+    (0, 0, 1)
     """
     numbers = {element: number for number, element in enumerate(dict.fromkeys(sequence))}
     elements = np.array([numbers[element] for element in sequence], dtype=np.int64)
-    best = Repetition(start=0, period=0, copies=1)
+    best = (0, 0, 1)
     for period in _propose_periods(elements):
         start, equal = _find_longest_run(elements[period:] == elements[:-period])
         copies = equal // period + 1
-        if copies > 1 and copies * period > best.length:
-            best = Repetition(start=start, period=period, copies=copies)
+        if copies > 1 and copies * period > best[1] * best[2]:
+            best = (start, period, copies)
     return best
 
 

@@ -137,12 +137,12 @@ def _analyse_file(
         return all(_ask(question, path, sources, means.roofs) == answer for question, answer in seen.items())
 
     before = _look_at(path)
-    keys = _make_keys(path, means)
-    for key in keys.holding:
+    holding, without_answers = _make_keys(path, means)
+    for key in holding:
         found = load_kept(means.kept, key, still_holds)
         if found is not None:
             return found.rename(path)
-    lacking = None if keys.lacking is None else load_kept(means.kept, keys.lacking, still_holds)
+    lacking = None if without_answers is None else load_kept(means.kept, without_answers, still_holds)
     from gpa_lsp.report.pipeline.judge import judge_file  # brings the readers, the analyses and the optimizers
 
     try:
@@ -160,16 +160,16 @@ def _analyse_file(
         return Report(problems=(problem,), kernels=())
     report = judged.report
     is_whole = not any(problem.is_passing for problem in report.problems)
-    if keys.holding and is_whole and before == _look_at(path):
+    if holding and is_whole and before == _look_at(path):
         names = {kernel.device.name for kernel in report.kernels} if means.roofs is not None else set()
         questions: list[tuple[Any, ...]] = [("file", name) for name in judged.other_files]
         questions.extend(("roofs", name) for name in names)
         seen = dict(lacking.seen) if lacking is not None else {}
         seen |= {question: _ask(question, path, sources, means.roofs) for question in questions}
         seen |= {("source", *question): answer for question, answer in sources.answers.items()}
-        store_kept(means.kept, keys.holding[0], KeptReport(path=path, seen=seen, report=report), judged.packed)
-        if lacking is not None and keys.lacking is not None:
-            means.kept.remove(keys.lacking)
+        store_kept(means.kept, holding[0], KeptReport(path=path, seen=seen, report=report), judged.packed)
+        if lacking is not None and without_answers is not None:
+            means.kept.remove(without_answers)
         means.kept.trim()
     return report
 
@@ -204,19 +204,15 @@ def _look_at(path: Path) -> tuple[int, int] | None:
     return found.st_size, found.st_mtime_ns
 
 
-class _Keys(Struct, frozen=True, kw_only=True):
-    """Where the report of a file is kept."""
+def _make_keys(path: Path, means: _Means) -> tuple[tuple[str, ...], str | None]:
+    """Where the report of a file is kept: under its own name or, behind it, with more than is asked for; and one without the analyses asked for.
 
-    # under its own name, or, behind it, with more than is asked for; empty where the file cannot be read, or this program cannot be told from another
-    holding: tuple[str, ...] = ()
-    lacking: str | None = None  # where one without analyses is, when they are asked for
-
-
-def _make_keys(path: Path, means: _Means) -> _Keys:
+    Nothing where the file cannot be read, or this program cannot be told from another.
+    """
     content = _digest_file(path)
     program = identify_program()
     if content is None or program is None:
-        return _Keys()
+        return (), None
     way = means.way
     parts: list[object] = [
         _KEPT_FORMAT,
@@ -230,7 +226,7 @@ def _make_keys(path: Path, means: _Means) -> _Keys:
     without, complete = (
         hashlib.sha256(json.dumps([*parts, answers]).encode()).hexdigest() for answers in (False, True)
     )
-    return _Keys(holding=(complete,), lacking=without) if way.answers else _Keys(holding=(without, complete))
+    return ((complete,), without) if way.answers else ((without, complete), None)
 
 
 def _digest_file(path: Path) -> str | None:

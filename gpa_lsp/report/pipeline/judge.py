@@ -185,8 +185,8 @@ def judge_apart(task: _Task) -> _Result | None:
         return None
     return _Result(
         numbers=tuple(judge.judged),
-        packed=pack_kernels(one.report for one in judge.judged.values()),
-        problems=tuple(one.problems for one in judge.judged.values()),
+        packed=pack_kernels(report for report, _ in judge.judged.values()),
+        problems=tuple(problems for _, problems in judge.judged.values()),
         answers=sources.answers,
     )
 
@@ -243,11 +243,6 @@ def _divide(launches: Sequence[LaunchOutline], *, shrinks: bool = False) -> list
     return parts
 
 
-class _Judged(Struct, frozen=True, kw_only=True):
-    report: KernelReport
-    problems: tuple[Problem, ...]
-
-
 class _Judge:
     """Judges kernels, each once.
 
@@ -278,7 +273,7 @@ class _Judge:
         self._take = take
         self._gatherer = KernelGatherer()
         self._known = {one.launches[0].index: one for one in known if one.launches}
-        self.judged: dict[int, _Judged] = {}
+        self.judged: dict[int, tuple[KernelReport, tuple[Problem, ...]]] = {}
         self.packed: list[PackedKernels] = []
 
     @property
@@ -308,13 +303,13 @@ class _Judge:
         packed = PackedKernels.unpack(result.packed)
         self.packed.append(packed)
         for number, report, problems in zip(result.numbers, packed.kernels, result.problems, strict=True):
-            self.judged[number] = _Judged(report=report, problems=problems)
+            self.judged[number] = (report, problems)
             if self._roofs is not None:
                 self._roofs.find(report.device.name)  # what is wrong with them is told by who looked here
             if self._take is not None:
                 self._take(report)
 
-    def judge(self, kernel: Kernel) -> _Judged:
+    def judge(self, kernel: Kernel) -> tuple[KernelReport, tuple[Problem, ...]]:
         """The report of a kernel, and the problems met; a kernel is known by its first launch."""
         number = kernel.launches[0].index if kernel.launches else None
         before = None if number is None else self.judged.get(number)
@@ -327,16 +322,16 @@ class _Judge:
         else:
             report = _complete(known, kernel, self.way, self._roofs, problems)
         kernel.rows.forget()
-        found = _Judged(report=report, problems=tuple(problems))
+        found = report, tuple(problems)
         if number is not None:
             self.judged[number] = found
         if self._take is not None:
-            self._take(found.report)
+            self._take(report)
         return found
 
     def report(self, kernels: Sequence[Kernel], problems: Sequence[Problem], progress: Progress | None) -> Report:
         """The report of all kernels of a file, in order of their first launches; the longest are judged first."""
-        judged: dict[int, _Judged] = {}
+        judged = {}
         for done, number in enumerate(sorted(range(len(kernels)), key=lambda one: -_measure(kernels[one]))):
             if progress is not None:
                 progress("finding causes", done, len(kernels))
@@ -348,9 +343,9 @@ class _Judge:
         return _assemble([self.judged[number] for number in sorted(self.judged)], ())
 
 
-def _assemble(judged: Sequence[_Judged], problems: Sequence[Problem]) -> Report:
-    met = [problem for one in judged for problem in one.problems]
-    return assemble_report([one.report for one in judged], [*problems, *met])
+def _assemble(judged: Sequence[tuple[KernelReport, Sequence[Problem]]], problems: Sequence[Problem]) -> Report:
+    met = [problem for _, found in judged for problem in found]
+    return assemble_report([report for report, _ in judged], [*problems, *met])
 
 
 def _measure(kernel: Kernel) -> float:

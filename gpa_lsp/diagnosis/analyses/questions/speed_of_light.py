@@ -309,11 +309,12 @@ def _tensor(basis: Basis) -> float | None:
         tensor = count_tensor_operations(mnemonic)
         if tensor is None:
             continue
-        peak = basis.machine.find_peak(tensor.kind)
+        kind, operations = tensor
+        peak = basis.machine.find_peak(kind)
         is_halved = "F32" in mnemonic.split(".") and basis.architecture.compute_capability in _HALVED_IN_FP32
         if peak is None or not peak.ops_per_cycle or basis.span.elapsed_cycles is None or is_halved:
             return None
-        share += tensor.operations * warps / (peak.ops_per_cycle * basis.span.elapsed_cycles)
+        share += operations * warps / (peak.ops_per_cycle * basis.span.elapsed_cycles)
     return share
 
 

@@ -115,7 +115,7 @@ def _tell_halvings(decision: Decision) -> list[Finding]:
 
 def _tell_checks(decision: Decision, limiter: Limiter) -> list[Finding]:
     """Checks that are poor, with the remedies that the limiter leaves open."""
-    ratios = {result.check.title: result.ratio for result in decision.results}
+    ratios = {check.title: ratio for check, ratio in decision.results}
     return [
         Finding(
             text=capitalize(say("{title}: {ratio}.", title=check.title, ratio=percent(ratios[check.title]))),
@@ -274,12 +274,12 @@ def build_checks(decision: Decision) -> Table:
         ),
         rows=tuple(
             (
-                result.check.title,
-                result.ratio,
-                result.check.least_ratio,
-                "" if result.ratio is None else "poor" if result.is_poor else "enough",
+                check.title,
+                ratio,
+                check.least_ratio,
+                "" if ratio is None else "poor" if check.is_poor(ratio) else "enough",
             )
-            for result in decision.results
+            for check, ratio in decision.results
         ),
         note=NOTHING
         if decision.asks_checks

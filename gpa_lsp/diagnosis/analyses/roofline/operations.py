@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from msgspec import Struct
-
 from gpa_lsp.diagnosis.analyses.roofline.counts import Executions, Span, Total, read_total, sum_totals
 from gpa_lsp.diagnosis.analyses.roofline_model import OperationCount
 from gpa_lsp.foundation.numbers import format_number
@@ -61,24 +59,19 @@ _INTEGER_BYTES = frozenset({"S8", "U8"})
 DESCRIPTOR_SHAPED = frozenset({"UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA"})
 
 
-class TensorOperations(Struct, frozen=True, kw_only=True):
-    """What one warp's execution of a tensor instruction does."""
-
-    kind: OperationKind  # type of its inputs
-    operations: float  # dense ones, a multiply-add being two
-
-
 @lru_cache(maxsize=1024)
-def count_tensor_operations(mnemonic: str) -> TensorOperations | None:
-    """Operations of one warp's execution; None for other instructions, and for those whose shape or type is none we know.
+def count_tensor_operations(mnemonic: str) -> tuple[OperationKind, float] | None:
+    """Type of the inputs and operations of one warp's execution, dense ones, a multiply-add being two.
+
+    None for other instructions, and for those whose shape or type is unknown.
 
     >>> count_tensor_operations("HMMA.16816.F32.BF16")
-    TensorOperations(kind=<OperationKind.TENSOR_BF16: 'BF16 tensor'>, operations=4096.0)
-    >>> count_tensor_operations("HGMMA.64x128x16.F32").operations
+    (<OperationKind.TENSOR_BF16: 'BF16 tensor'>, 4096.0)
+    >>> count_tensor_operations("HGMMA.64x128x16.F32")[1]
     65536.0
-    >>> count_tensor_operations("HMMA.SP.16832.F32").operations
+    >>> count_tensor_operations("HMMA.SP.16832.F32")[1]
     4096.0
-    >>> count_tensor_operations("HMMA.884.F32.F32.STEP2").operations
+    >>> count_tensor_operations("HMMA.884.F32.F32.STEP2")[1]
     512.0
     """
     opcode, *modifiers = mnemonic.split(".")
@@ -87,9 +80,7 @@ def count_tensor_operations(mnemonic: str) -> TensorOperations | None:
         return None
     kind = next((_OTHER_INPUTS[one] for one in modifiers if one in _OTHER_INPUTS), kind)
     if any(one.startswith("STEP") for one in modifiers):
-        return TensorOperations(
-            kind=kind, operations=float(VOLTA_STEP_OPERATIONS["F32" if "F32" in modifiers else "F16"])
-        )
+        return kind, float(VOLTA_STEP_OPERATIONS["F32" if "F32" in modifiers else "F16"])
     shape = _find_shape(modifiers)
     if shape is None:
         return None
@@ -99,7 +90,7 @@ def count_tensor_operations(mnemonic: str) -> TensorOperations | None:
         operations /= 2
     if opcode in _GROUP_KINDS:
         operations /= _WARPS_OF_GROUP
-    return TensorOperations(kind=kind, operations=operations)
+    return kind, operations
 
 
 def _find_shape(modifiers: list[str]) -> tuple[int, int, int] | None:
@@ -125,14 +116,6 @@ def _find_shape(modifiers: list[str]) -> tuple[int, int, int] | None:
 
 _FP64, _FP32, _FP16 = OperationKind.FP64, OperationKind.FP32, OperationKind.FP16
 _INT32, _SPECIAL = OperationKind.INT32, OperationKind.SPECIAL
-
-
-class ThreadOperations(Struct, frozen=True, kw_only=True):
-    """What an instruction does for each thread whose guard holds."""
-
-    kind: OperationKind  # the type
-    operations: int  # how many
-    reason: str  # why so many, a few words
 
 
 # Opcode → type, operations of one thread, why
@@ -191,14 +174,14 @@ _MODIFIED: dict[tuple[str, str], tuple[int, str]] = {
 
 
 @lru_cache(maxsize=4096)
-def count_thread_operations(mnemonic: str) -> ThreadOperations | None:
-    """What an instruction does for one thread; None when that is no operation that is counted.
+def count_thread_operations(mnemonic: str) -> tuple[OperationKind, int, str] | None:
+    """What an instruction does for each thread whose guard holds (type, operations, why so many); None when that is no operation that is counted.
 
     >>> count_thread_operations("FFMA.FTZ")
-    ThreadOperations(kind=<OperationKind.FP32: 'FP32'>, operations=2, reason='a multiply-add')
-    >>> count_thread_operations("HFMA2.MMA").operations
+    (<OperationKind.FP32: 'FP32'>, 2, 'a multiply-add')
+    >>> count_thread_operations("HFMA2.MMA")[1]
     4
-    >>> count_thread_operations("IMAD.MOV.U32") is None, count_thread_operations("IMAD.WIDE.U32").operations
+    >>> count_thread_operations("IMAD.MOV.U32") is None, count_thread_operations("IMAD.WIDE.U32")[1]
     (True, 2)
     """
     opcode, *modifiers = mnemonic.split(".")
@@ -208,7 +191,7 @@ def count_thread_operations(mnemonic: str) -> ThreadOperations | None:
     kind, operations, reason = entry
     if modifiers and (opcode, modifiers[0]) in _MODIFIED:
         operations, reason = _MODIFIED[(opcode, modifiers[0])]
-    return ThreadOperations(kind=kind, operations=operations, reason=reason) if operations else None
+    return (kind, operations, reason) if operations else None
 
 
 _Terms = tuple[tuple[tuple[str, ...], float], ...]
@@ -303,12 +286,12 @@ def _count_executed(executions: Executions) -> dict[OperationKind, OperationCoun
     sums = dict.fromkeys(_list_countable(executions), 0.0)
     for mnemonic, threads in executions.threads.items():
         rule = count_thread_operations(mnemonic)
-        if rule is not None and rule.kind in sums:
-            sums[rule.kind] += rule.operations * threads
+        if rule is not None and rule[0] in sums:
+            sums[rule[0]] += rule[1] * threads
     for mnemonic, warps in executions.warps.items():
         tensor = count_tensor_operations(mnemonic)
-        if tensor is not None and tensor.kind in sums:
-            sums[tensor.kind] += tensor.operations * warps
+        if tensor is not None and tensor[0] in sums:
+            sums[tensor[0]] += tensor[1] * warps
     return {
         kind: OperationCount(
             kind=kind,

@@ -41,6 +41,10 @@ class Check(Struct, frozen=True, kw_only=True):
     # where the metric itself is missing: active cycles, and behind them names of the cycles in all
     of_cycles: tuple[str, ...] = ()
 
+    def is_poor(self, ratio: float | None) -> bool:
+        """Measured, and below what is taken as enough."""
+        return ratio is not None and ratio < self.least_ratio
+
 
 # In the order of the tree
 CHECKS = (
@@ -84,26 +88,15 @@ CHECKS = (
 )
 
 
-class CheckResult(Struct, frozen=True, kw_only=True):
-    """A check and what was measured: the share, 0..1, None where it was not collected."""
-
-    check: Check
-    ratio: float | None
-
-    @property
-    def is_poor(self) -> bool:
-        """Measured, and below what is taken as enough."""
-        return self.ratio is not None and self.ratio < self.check.least_ratio
-
-
 class Decision(Struct, frozen=True, kw_only=True):
     """What the tree says of a kernel."""
 
     position: Position | None  # where it stands on the chart; None when unknown
     is_memory_bound: bool | None  # left of the ridge point; None when unknown
     is_far: bool | None  # far below what is attainable; None when unknown
-    # of the checks, asked in every case: their numbers are of use, though only a compute-bound kernel far from its ceiling acts on them
-    results: tuple[CheckResult, ...]
+    # the checks, asked in every case, each with the share that was measured, 0..1, None where it was not collected; only a compute-bound kernel far
+    # from its ceiling acts on them
+    results: tuple[tuple[Check, float | None], ...]
     verdict: Sentence  # a clause
     missing: tuple[Missing, ...]  # what the tree could not ask
 
@@ -115,18 +108,14 @@ class Decision(Struct, frozen=True, kw_only=True):
     @property
     def poor(self) -> tuple[Check, ...]:
         """Checks the tree acts on."""
-        return tuple(result.check for result in self.results if result.is_poor) if self.asks_checks else ()
+        return tuple(check for check, ratio in self.results if check.is_poor(ratio)) if self.asks_checks else ()
 
 
 def decide(subject: Subject) -> Decision:
     """Walk the tree."""
     position = find_position(subject.roofline)
-    results = tuple(CheckResult(check=check, ratio=_measure(subject, check)) for check in CHECKS)
-    missing = [
-        lack(result.check.title, result.check.metric, section=result.check.section)
-        for result in results
-        if result.ratio is None
-    ]
+    results = tuple((check, _measure(subject, check)) for check in CHECKS)
+    missing = [lack(check.title, check.metric, section=check.section) for check, ratio in results if ratio is None]
     is_memory_bound = _is_memory_bound(subject, position)
     if position is None or is_memory_bound is None:
         why = say("no operations or no bytes of this kernel are known")

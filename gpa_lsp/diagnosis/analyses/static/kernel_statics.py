@@ -6,10 +6,10 @@ from gpa_lsp.code.binary.cubin import CompiledLimits
 from gpa_lsp.diagnosis.analyses.answers import Weight
 from gpa_lsp.diagnosis.analyses.occupancy.launch import read_code_shape
 from gpa_lsp.diagnosis.analyses.occupancy.tables import BLOCK_SIZES, describe_steps_up
-from gpa_lsp.diagnosis.analyses.static.model import BlockOccupancy, BlockOrigin, KernelStatics, KnownBlock
+from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin, KernelStatics, KnownBlock
 from gpa_lsp.foundation.prose import NOTHING, Sentence
 from gpa_lsp.gpu.arch.model import Architecture
-from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
+from gpa_lsp.gpu.arch.occupancy import BlockShape, Occupancy, find_occupancy
 from gpa_lsp.kernel.model import Kernel
 
 _ORIGINS = tuple(BlockOrigin)
@@ -98,7 +98,7 @@ def _find_step(architecture: Architecture, block: BlockShape, is_block_required:
 
 def _list_by_block(
     architecture: Architecture, shape: BlockShape, limits: CompiledLimits, block: KnownBlock | None
-) -> tuple[BlockOccupancy, ...]:
+) -> tuple[tuple[int, Occupancy], ...]:
     most = limits.most_threads or architecture.occupancy.max_threads_per_block.value
     sizes = {size for size in BLOCK_SIZES if _FEWEST_THREADS <= size <= most}
     if limits.is_block_required:
@@ -111,5 +111,5 @@ def _list_by_block(
         known = KnownBlock(threads=threads, origin=BlockOrigin.SOURCE, dynamic_shared_bytes=dynamic)
         whole = _put_block(shape, known)
         if whole is not None:
-            found.append(BlockOccupancy(threads=threads, occupancy=find_occupancy(architecture, whole)))
+            found.append((threads, find_occupancy(architecture, whole)))
     return tuple(found)

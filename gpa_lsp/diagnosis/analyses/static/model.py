@@ -28,13 +28,6 @@ class KnownBlock(Struct, frozen=True, kw_only=True):
     shape: tuple[int, int, int] | None = None  # threads in x, y, z; None where only their number is known
 
 
-class BlockOccupancy(Struct, frozen=True, kw_only=True):
-    """What one SM holds of a kernel for one size of block."""
-
-    threads: int  # of a block
-    occupancy: Occupancy  # for that size
-
-
 class KernelStatics(Struct, frozen=True, kw_only=True):
     """The resources of a kernel as compiled, and the occupancy they allow."""
 
@@ -52,8 +45,8 @@ class KernelStatics(Struct, frozen=True, kw_only=True):
     # the smallest change with which more warps fit, a sentence; empty when there is none or no occupancy
     next_step: Sentence
     next_step_remedy: Sentence  # how that is done and what it may cost; empty where ``next_step`` is
-    # occupancy over the size of a block, ascending, up to ``most_threads``; empty without a table of the architecture
-    by_block: tuple[BlockOccupancy, ...]
+    # (threads of a block, what one SM holds of blocks of that size), ascending, up to ``most_threads``; empty without a table of the architecture
+    by_block: tuple[tuple[int, Occupancy], ...]
 
 
 _ORIGIN_WORDS = {
@@ -80,9 +73,10 @@ def describe_resources(statics: KernelStatics) -> Sentence:
     if statics.occupancy is not None:
         parts.append(_say_occupancy(statics.occupancy, "occupancy {ratio}{limits}", "no block fits{limits}"))
     elif statics.by_block:
-        best = max(statics.by_block, key=lambda one: (one.occupancy.ratio, -one.threads))
-        ratio, threads = percent(best.occupancy.ratio), count(best.threads)
-        parts.append(say("occupancy up to {ratio} (blocks of {threads})", ratio=ratio, threads=threads))
+        threads, best = max(statics.by_block, key=lambda one: (one[1].ratio, -one[0]))
+        parts.append(
+            say("occupancy up to {ratio} (blocks of {threads})", ratio=percent(best.ratio), threads=count(threads))
+        )
     return join(parts, " · ")
 
 

@@ -29,7 +29,6 @@ GPA section IV, "Attribute stalls".
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -122,27 +121,22 @@ _KIND_OF_REASON = {LONG_SCOREBOARD: ScoreboardKind.LONG, SHORT_SCOREBOARD: Score
 Groups = dict[int, dict[int, Pending]]  # Scoreboard → producer's row → how it holds the scoreboard
 
 
-class ScoreboardBlame(NamedTuple):
-    """What was found for the scoreboard samples of a function."""
-
-    edges: BlameEdges  # groups count from 0
-    unattributed: Unattributed  # samples without a cause
-    # (use, def) rows: whatever sampled instructions wait for, before any is ruled out; unique
-    pending_pairs: list[tuple[int, int]]
-
-
-def blame_scoreboards(view: FunctionView, budget: WorkBudget) -> ScoreboardBlame:
+def blame_scoreboards(view: FunctionView, budget: WorkBudget) -> tuple[BlameEdges, Unattributed, list[tuple[int, int]]]:
     """The causes of long- and short-scoreboard samples.
 
     Candidates that the reason cannot mean on this architecture are ruled out. Where that leaves none, all stay: 112 of 4.1 million samples
     contradict the table, and the instruction waits for nothing else.
+
+    Returns:
+        Edges, whose groups count from 0; samples without a cause; and unique (use, def) rows of all that sampled instructions wait for, before
+        any is ruled out.
     """
     pending = find_pending(view, view.is_sampled, budget)
     found = _Function(view, pending, CopyGroups(view, budget))
     for row in np.flatnonzero(view.is_sampled).tolist():
         found.blame_row(row)
     edges = BlameEdges.from_rows(found.edges).sort()
-    return ScoreboardBlame(edges, lose_samples(view, found.lost), found.pending_pairs)
+    return edges, lose_samples(view, found.lost), found.pending_pairs
 
 
 class _Function:
@@ -292,13 +286,13 @@ class ScoreboardBlamer:
         """
         waits = find_wait_causes(view, budget)
         others, lost = find_other_causes(view, budget)
-        scoreboards = blame_scoreboards(view, budget)
-        after = np.concatenate([_list_moved(scoreboards.edges), _list_moved(waits)])
+        scoreboard_edges, unattributed, pending_pairs = blame_scoreboards(view, budget)
+        after = np.concatenate([_list_moved(scoreboard_edges), _list_moved(waits)])
         fixed = find_fixed_latency_defs(view, view.is_sampled)
-        before = [np.array(pairs, np.int64).reshape(-1, 2) for pairs in (scoreboards.pending_pairs, fixed)]
+        before = [np.array(pairs, np.int64).reshape(-1, 2) for pairs in (pending_pairs, fixed)]
         return FunctionBlame(
-            edges=join_edges((one, 0) for one in (scoreboards.edges, waits, others)).sort(),
-            unattributed=Unattributed.join([scoreboards.unattributed, lost]).sort_by("row", "reason"),
+            edges=join_edges((one, 0) for one in (scoreboard_edges, waits, others)).sort(),
+            unattributed=Unattributed.join([unattributed, lost]).sort_by("row", "reason"),
             before=find_distinct_rows(np.concatenate([*before, after])),
             after=find_distinct_rows(after),
         )

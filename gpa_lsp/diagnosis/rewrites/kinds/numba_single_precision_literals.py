@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from gpa_lsp.code.sources.cuda_declarations import read_number
 from gpa_lsp.code.sources.trees import read_text, read_tree, walk, walk_lines
@@ -158,13 +158,6 @@ _COMPOUND = frozenset({"+=", "-=", "*=", "/="})
 _HIGHEST = 40
 
 
-class _Operands(Struct, kw_only=True):
-    """What an expression computes with."""
-
-    literals: list["Node"] = field(default_factory=list)  # its literals, of double precision as they stand
-    others: int = 0  # how many operands are single precision
-
-
 def _propose(site: Site) -> Iterator[Rewrite]:
     seen: set[int] = set()
     kernels: dict[int, SinglePrecision] = {}
@@ -179,9 +172,9 @@ def _propose(site: Site) -> Iterator[Rewrite]:
         if function.node.id not in kernels:
             kernels[function.node.id] = read_single_precision(function)
         known, constructor = kernels[function.node.id], find_constructor(function)
-        operands = _find_operands(known, root)
-        if operands is not None and constructor is not None and _becomes_single(known, root):
-            yield _describe(site, operands, constructor)
+        literals = _find_literals(known, root)
+        if literals is not None and constructor is not None and _becomes_single(known, root):
+            yield _describe(site, literals, constructor)
 
 
 def _find_root(literal: "Node") -> "Node":
@@ -199,23 +192,23 @@ def _is_arithmetic(node: "Node") -> bool:
     return node.type in ("parenthesized_expression", "unary_operator")
 
 
-def _find_operands(known: SinglePrecision, root: "Node") -> _Operands | None:
-    """The literals; None where an operand is not certainly single precision. With integers Numba computes in double precision."""
-    found = _Operands()
+def _find_literals(known: SinglePrecision, root: "Node") -> "list[Node] | None":
+    """The literals of double precision; None where an operand is not certainly single precision. With integers Numba computes in double precision."""
+    found: list[Node] = []
+    others = int(root.parent is not None and root.parent.type == "augmented_assignment")
     stack = [root]
     while stack:
         node = stack.pop()
         if _is_arithmetic(node):
             stack.extend(reversed(node.named_children))
         elif node.type == "float":
-            found.literals.append(node)
+            found.append(node)
         elif known.holds(node):
-            found.others += 1
+            others += 1
         else:
             return None
-    found.others += root.parent is not None and root.parent.type == "augmented_assignment"
-    fit = all(read_number(read_text(one)).fits_float for one in found.literals)
-    return found if found.others and fit else None
+    fit = all(read_number(read_text(one)).fits_float for one in found)
+    return found if others and fit else None
 
 
 def _becomes_single(known: SinglePrecision, root: "Node") -> bool:
@@ -235,20 +228,20 @@ def _becomes_single(known: SinglePrecision, root: "Node") -> bool:
     return known.function.find_meaning(call.child_by_field_name("function")) in SINGLE
 
 
-def _describe(site: Site, operands: _Operands, constructor: str) -> Rewrite:
-    literals = [read_text(one) for one in operands.literals]
-    is_rounded = any(not read_number(text).is_exact_in_float for text in literals)
+def _describe(site: Site, literals: "Sequence[Node]", constructor: str) -> Rewrite:
+    texts = [read_text(one) for one in literals]
+    is_rounded = any(not read_number(text).is_exact_in_float for text in texts)
     return Rewrite(
         title=say(
             "Write {literals}{rounds}",
-            literals=join_code([f"{constructor}({text})" for text in literals]),
+            literals=join_code([f"{constructor}({text})" for text in texts]),
             rounds=" (rounds to float)" if is_rounded else "",
         ),
         explanation=say(
             "The literal makes Numba compute in FP64, although the other operands and the result are FP32. In FP32 intermediate values keep 24 "
             "bits instead of 53, so the last bits of the result can differ."
         ),
-        edits=tuple(replace_node(site.tree, node, f"{constructor}({read_text(node)})") for node in operands.literals),
+        edits=tuple(replace_node(site.tree, node, f"{constructor}({read_text(node)})") for node in literals),
         changes_results=True,
     )
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import Struct, field
 
 from gpa_lsp.code.sources.cuda_declarations import NumberLiteral, read_descriptor, read_number
 from gpa_lsp.code.sources.trees import read_text, walk_lines
@@ -23,14 +22,6 @@ _COMPOUND = frozenset({"+=", "-=", "*=", "/="})
 _MOST_NAMED = 3
 
 
-class _Arithmetic(Struct, kw_only=True):
-    """An expression that a change of its literals makes single precision."""
-
-    literals: list["Node"] = field(default_factory=list)  # its double literals
-    other_operands: int = 0  # how many single precision operands it has besides
-    is_comparison: bool = False  # it compares, so that nothing of it is stored
-
-
 def _propose(site: Site) -> Iterator[Rewrite]:
     seen = set()
     for node in walk_lines(site.tree.root, site.lines):
@@ -43,7 +34,7 @@ def _propose(site: Site) -> Iterator[Rewrite]:
         seen.add(root.id)
         arithmetic = _find_arithmetic(code, root)
         if arithmetic is not None:
-            yield _describe(site, arithmetic)
+            yield _describe(site, *arithmetic, is_comparison=_is_comparison(root))
 
 
 def _is_double(node: "Node") -> bool:
@@ -84,25 +75,26 @@ def _is_overloaded(code: Code, call: "Node") -> bool:
     return code.types.read_called_name(call) in load_known_functions().overloaded
 
 
-def _find_arithmetic(code: Code, root: "Node") -> _Arithmetic | None:
-    """The expression's literals, where everything else in it is single precision and so is what becomes of it."""
-    found = _Arithmetic(is_comparison=_is_comparison(root))
-    stack = root.named_children[::-1] if found.is_comparison else [root]
+def _find_arithmetic(code: Code, root: "Node") -> "tuple[list[Node], int] | None":
+    """Double literals of an expression and the number of its other operands; None where one of these, or the result, is not single precision."""
+    literals: list[Node] = []
+    others = int(_is_compound_operand(root))
+    is_comparison = _is_comparison(root)
+    stack = root.named_children[::-1] if is_comparison else [root]
     while stack:
         node = stack.pop()
         operands = _list_operands(code, node)
         if operands:
             stack.extend(reversed(operands))
         elif _is_double(node):
-            found.literals.append(node)
+            literals.append(node)
         elif code.types.find(node).is_float:
-            found.other_operands += 1
+            others += 1
         elif not _is_exact_integer(node):
             return None
-    found.other_operands += _is_compound_operand(root)
-    if not found.other_operands or not all(read_number(read_text(one)).fits_float for one in found.literals):
+    if not others or not all(read_number(read_text(one)).fits_float for one in literals):
         return None
-    return found if found.is_comparison or _is_narrowed(code, root) else None
+    return (literals, others) if is_comparison or _is_narrowed(code, root) else None
 
 
 def _is_comparison(node: "Node") -> bool:
@@ -157,18 +149,18 @@ def _takes_float(code: Code, call: "Node") -> bool:
     return is_cast or code.types.read_called_name(call) in known.single
 
 
-def _describe(site: Site, arithmetic: _Arithmetic) -> Rewrite:
-    literals = [read_text(one) for one in arithmetic.literals]
-    rounded = [text for text in dict.fromkeys(literals) if not read_number(text).is_exact_in_float]
-    changes = bool(rounded) or not (arithmetic.is_comparison and arithmetic.other_operands == len(literals) == 1)
+def _describe(site: Site, literals: "Sequence[Node]", others: int, *, is_comparison: bool) -> Rewrite:
+    texts = [read_text(one) for one in literals]
+    rounded = [text for text in dict.fromkeys(texts) if not read_number(text).is_exact_in_float]
+    changes = bool(rounded) or not (is_comparison and others == len(literals) == 1)
     return Rewrite(
         title=say(
             "Write {literals}{rounds}",
-            literals=join_code([f"{text}f" for text in literals]),
+            literals=join_code([f"{text}f" for text in texts]),
             rounds=" (rounds to float)" if rounded else "",
         ),
-        explanation=_explain(rounded, changes_results=changes, is_comparison=arithmetic.is_comparison),
-        edits=tuple(insert_behind(site.tree, node, "f") for node in arithmetic.literals),
+        explanation=_explain(rounded, changes_results=changes, is_comparison=is_comparison),
+        edits=tuple(insert_behind(site.tree, node, "f") for node in literals),
         changes_results=changes,
         is_preferred=not changes,
     )
