@@ -8,6 +8,7 @@ from html import escape
 
 from msgspec import Struct
 
+from gpa_lsp.diagnosis.advice.model import UnitUse
 from gpa_lsp.document.time_course_words import choose_named_ticks, choose_span, write_time
 from gpa_lsp.foundation.numbers import format_percent
 from gpa_lsp.foundation.visible_text import make_visible
@@ -55,15 +56,7 @@ class StallPart(Struct, frozen=True, kw_only=True):
     ratio: float  # of the kernel's samples, 0 to 1
 
 
-class RoofBar(Struct, frozen=True, kw_only=True):
-    """How busy one unit is."""
-
-    name: str  # of the unit
-    achieved_ratio: float  # of its peak
-    ceiling_ratio: float  # of its peak, what it sustains; marked by a tick
-
-
-def draw_stall_picture(parts: Sequence[StallPart], roofs: Sequence[RoofBar]) -> str:
+def draw_stall_picture(parts: Sequence[StallPart], roofs: Sequence[UnitUse]) -> str:
     """The picture as SVG: a stacked bar of the stall reasons with its legend, then a bar for each unit.
 
     Args:
@@ -82,10 +75,10 @@ def draw_stall_picture(parts: Sequence[StallPart], roofs: Sequence[RoofBar]) -> 
     )
 
 
-def describe_picture(parts: Sequence[StallPart], roofs: Sequence[RoofBar]) -> str:
+def describe_picture(parts: Sequence[StallPart], roofs: Sequence[UnitUse]) -> str:
     """What the picture shows, for those who do not see it.
 
-    >>> describe_picture([StallPart(reason="wait", ratio=0.8)], [RoofBar(name="DRAM", achieved_ratio=0.5, ceiling_ratio=0.85)])
+    >>> describe_picture([StallPart(reason="wait", ratio=0.8)], [UnitUse(name="DRAM", achieved_ratio=0.5, ceiling_ratio=0.85)])
     "stalls of the line, of the kernel's samples: wait 80 %; of their peak: DRAM 50 %"
     """
     stalls = ", ".join(f"{_shorten(part.reason)} {format_percent(part.ratio)}" for part in _join_small(parts))
@@ -130,7 +123,7 @@ def _draw_legend(parts: Sequence[StallPart], top: int) -> list[str]:
     return rows
 
 
-def _draw_roof(roof: RoofBar, top: int) -> list[str]:
+def _draw_roof(roof: UnitUse, top: int) -> list[str]:
     """A frame as wide as the peak, filled as far as was achieved, with a tick at what can be sustained."""
     width = _WIDTH - _LABEL_WIDTH - _FIGURE_WIDTH
     achieved = width * min(max(roof.achieved_ratio, 0.0), 1.0)

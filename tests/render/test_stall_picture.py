@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpa_lsp.diagnosis.advice.model import UnitUse
 from gpa_lsp.document.markdown_text import embed_picture
 from gpa_lsp.document.stall_picture import (
     COLOURS,
     TEXT_COLOUR,
-    RoofBar,
     StallPart,
     describe_picture,
     draw_stall_picture,
@@ -20,8 +20,8 @@ from gpa_lsp.document.stall_picture import (
 SVG = "{http://www.w3.org/2000/svg}"
 PARTS = [StallPart(reason="long_scoreboard", ratio=0.75), StallPart(reason="wait", ratio=0.25)]
 ROOFS = [
-    RoofBar(name="DRAM", achieved_ratio=0.87, ceiling_ratio=0.85),
-    RoofBar(name="SM", achieved_ratio=0.31, ceiling_ratio=1.0),
+    UnitUse(name="DRAM", achieved_ratio=0.87, ceiling_ratio=0.85),
+    UnitUse(name="SM", achieved_ratio=0.31, ceiling_ratio=1.0),
 ]
 LIGHT, DARK = "#ffffff", "#1e1e1e"
 MOST_BYTES = 4096
@@ -50,7 +50,7 @@ def test_it_names_what_it_shows() -> None:
 def test_bars_are_as_long_as_what_they_stand_for() -> None:
     (_, long), (_, short), *_ = read_boxes(draw_stall_picture(PARTS, []))
     assert long / short == pytest.approx(3, rel=0.02)
-    half, whole = (RoofBar(name="L2", achieved_ratio=ratio, ceiling_ratio=1.0) for ratio in (0.5, 1.0))
+    half, whole = (UnitUse(name="L2", achieved_ratio=ratio, ceiling_ratio=1.0) for ratio in (0.5, 1.0))
     widths = [width for _, width in read_boxes(draw_stall_picture([], [half, whole]))]
     assert widths[1] == pytest.approx(2 * widths[0])
 
@@ -94,9 +94,9 @@ ratios = st.floats(0, 1.5)
 
 @given(
     parts=st.lists(st.builds(StallPart, reason=names, ratio=ratios), max_size=25),
-    roofs=st.lists(st.builds(RoofBar, name=names, achieved_ratio=ratios, ceiling_ratio=ratios), max_size=8),
+    roofs=st.lists(st.builds(UnitUse, name=names, achieved_ratio=ratios, ceiling_ratio=ratios), max_size=8),
 )
-def test_whatever_a_profile_says_is_a_small_well_formed_picture(parts: list[StallPart], roofs: list[RoofBar]) -> None:
+def test_whatever_a_profile_says_is_a_small_well_formed_picture(parts: list[StallPart], roofs: list[UnitUse]) -> None:
     svg = draw_stall_picture(parts, roofs)
     image = embed_picture(svg, describe_picture(parts, roofs))
     assert len(image.encode()) < MOST_BYTES

@@ -31,14 +31,14 @@ class Deed(Enum):
     ASSEMBLED = "assembled"  # It is an operand of inline assembly
 
 
-class Use(Struct, frozen=True, kw_only=True):
+class Use(Struct, kw_only=True):
     """One place where a name stands."""
 
     node: "Node"  # the identifier
-    deed: Deed  # what happens there
-    is_element: bool  # to what the variable points to, not to the variable itself
-    is_cast: bool  # it went through a cast on the way
-    through: "Node"  # the node at which the way up ended: an assignment, a call, a declaration
+    deed: Deed = Deed.BOUND  # what happens there
+    is_element: bool = False  # to what the variable points to, not to the variable itself
+    is_cast: bool = False  # it went through a cast on the way
+    through: "Node"  # the node that the way up has come to, and ends at: an assignment, a call, a declaration
 
 
 def find_uses(names: Names, declaration: Declaration) -> Iterator[Use]:
@@ -63,119 +63,112 @@ def classify_use(name: "Node") -> Use:
     >>> [classify(text) for text in ("y = p[i] * 2", "*(p + i) = 3", "f(p + 1)", "int *q = &p[1]", "p += n")]
     [('read', True), ('written', True), ('passed', False), ('copied', False), ('written', False)]
     """
-    way = _Way(node=name)
+    use = Use(node=name, through=name)
     for _ in range(_HIGHEST):
-        parent = way.node.parent
+        parent = use.through.parent
         if parent is None:
             break
-        deed = _RULES.get(parent.type, _read)(way, parent)
+        deed = _RULES.get(parent.type, _read)(use, parent)
+        use.through = parent
         if deed is not None:
-            return Use(node=name, deed=deed, is_element=way.is_element, is_cast=way.is_cast, through=parent)
-        way.node = parent
-    return Use(node=name, deed=Deed.BOUND, is_element=way.is_element, is_cast=way.is_cast, through=way.node)
+            use.deed = deed
+            break
+    return use
 
 
-class _Way(Struct, kw_only=True):
-    """How far the way up from a name has come."""
-
-    node: "Node"  # here
-    is_element: bool = False  # ``node`` is what the variable points to
-    is_cast: bool = False  # a cast was passed
-
-
-def _hand_on(_way: _Way, _parent: "Node") -> None:
+def _hand_on(_use: Use, _parent: "Node") -> None:
     """The node's value is the parent's."""
 
 
-def _read(_way: _Way, _parent: "Node") -> Deed:
+def _read(_use: Use, _parent: "Node") -> Deed:
     return Deed.READ
 
 
-def _judge_subscript(way: _Way, parent: "Node") -> Deed | None:
-    if parent.child_by_field_name("argument") != way.node:
+def _judge_subscript(use: Use, parent: "Node") -> Deed | None:
+    if parent.child_by_field_name("argument") != use.through:
         return Deed.READ
-    way.is_element = True
+    use.is_element = True
     return None
 
 
-def _judge_pointer(way: _Way, parent: "Node") -> Deed | None:
+def _judge_pointer(use: Use, parent: "Node") -> Deed | None:
     if read_text(parent.child_by_field_name("operator")) == "*":
-        way.is_element = True
+        use.is_element = True
         return None
     # The address of an element is a pointer like the variable; that of the variable itself lets everything happen to it.
-    if not way.is_element:
+    if not use.is_element:
         return Deed.BOUND
-    way.is_element = False
+    use.is_element = False
     return None
 
 
-def _judge_field(way: _Way, parent: "Node") -> Deed | None:
+def _judge_field(use: Use, parent: "Node") -> Deed | None:
     outer = parent.parent
     if outer is not None and outer.type == "call_expression" and outer.child_by_field_name("function") == parent:
         return Deed.BOUND
-    way.is_element = way.is_element or read_text(parent.child_by_field_name("operator")) == "->"
+    use.is_element = use.is_element or read_text(parent.child_by_field_name("operator")) == "->"
     return None
 
 
-def _judge_assignment(way: _Way, parent: "Node") -> Deed:
-    return Deed.WRITTEN if parent.child_by_field_name("left") == way.node else _judge_value(way, parent)
+def _judge_assignment(use: Use, parent: "Node") -> Deed:
+    return Deed.WRITTEN if parent.child_by_field_name("left") == use.through else _judge_value(use, parent)
 
 
-def _judge_comma(way: _Way, parent: "Node") -> Deed | None:
-    return None if parent.child_by_field_name("right") == way.node else Deed.READ
+def _judge_comma(use: Use, parent: "Node") -> Deed | None:
+    return None if parent.child_by_field_name("right") == use.through else Deed.READ
 
 
-def _judge_choice(way: _Way, parent: "Node") -> Deed | None:
-    return Deed.READ if parent.child_by_field_name("condition") == way.node else None
+def _judge_choice(use: Use, parent: "Node") -> Deed | None:
+    return Deed.READ if parent.child_by_field_name("condition") == use.through else None
 
 
-def _judge_cast(way: _Way, _parent: "Node") -> None:
-    way.is_cast = True
+def _judge_cast(use: Use, _parent: "Node") -> None:
+    use.is_cast = True
 
 
-def _judge_call(way: _Way, _parent: "Node") -> Deed | None:
+def _judge_call(use: Use, _parent: "Node") -> Deed | None:
     """Of a call only the argument of a cast comes up to here; the others were judged below."""
-    return None if way.node.type == "argument_list" else Deed.READ
+    return None if use.through.type == "argument_list" else Deed.READ
 
 
-def _judge_value(way: _Way, _parent: "Node") -> Deed:
+def _judge_value(use: Use, _parent: "Node") -> Deed:
     """A value goes somewhere: copies of elements and numbers are harmless, copies of pointers are not."""
-    return Deed.READ if way.is_element else Deed.COPIED
+    return Deed.READ if use.is_element else Deed.COPIED
 
 
-def _judge_initialiser(way: _Way, parent: "Node") -> Deed:
+def _judge_initialiser(use: Use, parent: "Node") -> Deed:
     declarator = parent.child_by_field_name("declarator")
     while declarator is not None and declarator.type != "reference_declarator":
         declarator = declarator.child_by_field_name("declarator")
-    return Deed.BOUND if declarator is not None else _judge_value(way, parent)
+    return Deed.BOUND if declarator is not None else _judge_value(use, parent)
 
 
-def _judge_operation(way: _Way, parent: "Node") -> Deed | None:
+def _judge_operation(use: Use, parent: "Node") -> Deed | None:
     operator = read_text(parent.child_by_field_name("operator"))
     if operator in _COMPARISONS:
-        return Deed.READ if way.is_element else Deed.COMPARED
+        return Deed.READ if use.is_element else Deed.COMPARED
     # A sum with a pointer points to the same memory; whether this is a pointer the caller knows.
-    return None if operator in ("+", "-") and not way.is_element else Deed.READ
+    return None if operator in ("+", "-") and not use.is_element else Deed.READ
 
 
-def _judge_argument(way: _Way, arguments: "Node") -> Deed | None:
+def _judge_argument(use: Use, arguments: "Node") -> Deed | None:
     call = arguments.parent
     function = None if call is None else call.child_by_field_name("function")
     if function is not None and function.type == "primitive_type":
         return Deed.READ
     if function is not None and read_text(function.child_by_field_name("name")) in _CASTS:
-        way.is_cast = True
+        use.is_cast = True
         return None
     return Deed.PASSED
 
 
-def _judge_capture(way: _Way, parent: "Node") -> Deed:
-    before = way.node.prev_sibling
-    return Deed.BOUND if before is not None and before.type == "&" else _judge_value(way, parent)
+def _judge_capture(use: Use, parent: "Node") -> Deed:
+    before = use.through.prev_sibling
+    return Deed.BOUND if before is not None and before.type == "&" else _judge_value(use, parent)
 
 
 # Node type → what such a parent makes of a name's value: a deed, or None where it hands it on. All others only read it.
-_RULES: "Mapping[str, Callable[[_Way, Node], Deed | None]]" = {
+_RULES: "Mapping[str, Callable[[Use, Node], Deed | None]]" = {
     "parenthesized_expression": _hand_on,
     "comma_expression": _judge_comma,
     "conditional_expression": _judge_choice,
@@ -183,7 +176,7 @@ _RULES: "Mapping[str, Callable[[_Way, Node], Deed | None]]" = {
     "pointer_expression": _judge_pointer,
     "field_expression": _judge_field,
     "assignment_expression": _judge_assignment,
-    "update_expression": lambda _way, _parent: Deed.WRITTEN,
+    "update_expression": lambda _use, _parent: Deed.WRITTEN,
     "init_declarator": _judge_initialiser,
     "optional_parameter_declaration": _judge_initialiser,
     "declaration": _judge_initialiser,
@@ -195,9 +188,9 @@ _RULES: "Mapping[str, Callable[[_Way, Node], Deed | None]]" = {
     "initializer_list": _judge_value,
     "lambda_capture_initializer": _judge_value,
     "lambda_capture_specifier": _judge_capture,
-    "for_range_loop": lambda _way, _parent: Deed.BOUND,
-    "gnu_asm_output_operand": lambda _way, _parent: Deed.ASSEMBLED,
-    "gnu_asm_input_operand": lambda _way, _parent: Deed.ASSEMBLED,
+    "for_range_loop": lambda _use, _parent: Deed.BOUND,
+    "gnu_asm_output_operand": lambda _use, _parent: Deed.ASSEMBLED,
+    "gnu_asm_input_operand": lambda _use, _parent: Deed.ASSEMBLED,
 }
 
 

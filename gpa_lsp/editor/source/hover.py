@@ -87,13 +87,10 @@ def draw_picture(hot: HotLine | None, shown: VisibleKernel) -> str:
         hot: the line; None for one without samples of its own.
     """
     from gpa_lsp.document.markdown_text import embed_picture
-    from gpa_lsp.document.stall_picture import RoofBar, describe_picture, draw_stall_picture
+    from gpa_lsp.document.stall_picture import describe_picture, draw_stall_picture
 
     advice = shown.kernel.report.advice
-    roofs = [
-        RoofBar(name=unit.name, achieved_ratio=unit.achieved_ratio, ceiling_ratio=unit.ceiling_ratio)
-        for unit in (() if advice is None else advice.units)
-    ]
+    roofs = () if advice is None else advice.units
     parts = [] if hot is None else _list_parts(hot)
     if not parts and not roofs:
         return ""

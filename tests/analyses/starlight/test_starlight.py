@@ -147,7 +147,7 @@ def test_compute_bound_and_far_from_the_peak_means_warps_and_then_branches():
     facts = gather(write_kernel(KERNEL, metrics=LOW), COMPUTE_BOUND)
     decision = decide(facts)
     assert (decision.is_memory_bound, decision.is_far) == (False, True)
-    assert [result.ratio for result in decision.results] == [0.2, 0.95, 0.7, 0.5]
+    assert [ratio for _, ratio in decision.results] == [0.2, 0.95, 0.7, 0.5]
     assert [check.title for check in decision.poor] == [CHECKS[0].title, CHECKS[2].title, CHECKS[3].title]
     answer = answer_starlight(facts)
     low_intensity = [row for row in answer.tables[0].rows if row[0] == "Low operational intensity"]
@@ -157,13 +157,13 @@ def test_compute_bound_and_far_from_the_peak_means_warps_and_then_branches():
 def test_a_memory_bound_kernel_does_not_act_on_occupancy():
     decision = decide(gather(write_kernel(KERNEL, metrics=LOW), MEMORY_BOUND))
     assert decision.poor == ()
-    assert [result.is_poor for result in decision.results] == [True, False, True, True]
+    assert [check.is_poor(ratio) for check, ratio in decision.results] == [True, False, True, True]
 
 
 def test_sm_efficiency_from_cycles_where_its_own_metric_is_missing():
     metrics = {"sm__cycles_active.avg": 300.0, "gpc__cycles_elapsed.max": 1200.0}
     decision = decide(gather(write_kernel(KERNEL, metrics=metrics)))
-    assert decision.results[1].ratio == pytest.approx(0.25)
+    assert decision.results[1][1] == pytest.approx(0.25)
     assert [missing.metrics for missing in decision.missing[1:]] == [(CHECKS[at].metric,) for at in (0, 2, 3)]
 
 

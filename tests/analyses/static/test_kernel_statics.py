@@ -74,7 +74,7 @@ def test_without_a_block_size_there_is_a_table_and_no_single_answer() -> None:
     assert (statics.block, statics.occupancy, statics.next_step) == (None, None, "")
     assert describe_occupancy(statics) == ""
     assert describe_resources(statics) == "22 registers · occupancy up to 100 % (blocks of 64)"
-    ratios = {one.threads: one.occupancy.ratio for one in statics.by_block}
+    ratios = {threads: one.ratio for threads, one in statics.by_block}
     assert ratios[32] == 0.5  # 32 blocks of one warp are the most
     assert ratios[1024] == 1.0
     assert list(ratios) == sorted(ratios)
@@ -93,7 +93,7 @@ def test_the_surest_origin_of_a_block_counts() -> None:
     kernel, limits = read(name)
     required = find_kernel_statics(kernel, limits=replace(limits, is_block_required=True), blocks=(measured,))
     assert required.block == KnownBlock(threads=256, origin=BlockOrigin.REQUIRED)
-    assert [one.threads for one in required.by_block] == [256]
+    assert [threads for threads, _ in required.by_block] == [256]
     assert "Blocks of" not in required.next_step
 
 

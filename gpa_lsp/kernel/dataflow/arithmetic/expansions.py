@@ -7,7 +7,7 @@ product with the scaled reciprocal, then corrected by comparisons of the remaind
 Widened arithmetic is what a double literal does to float code: values of single precision are widened, worked on, and narrowed again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 
 from msgspec import Struct, field
@@ -37,20 +37,23 @@ class Divisor(Struct, frozen=True, kw_only=True):
     text: str = ""  # a number or constant operand as the listing writes it; empty for registers
 
 
-class Expansion(Struct, frozen=True, kw_only=True):
-    """The code of one operation in one function. Rows are instruction numbers of the function."""
+class ArithmeticSequence(Struct, frozen=True, kw_only=True):
+    """The code of one operation. Rows are the kernel's."""
 
     operation: Operation  # what it computes
     anchor: int  # the instruction whose line is the operation's line
-    inlined: frozenset[int]  # rows of the chain, its constants, and the test that decides about the slow path
-    call_block: frozenset[int] = frozenset()  # rows that prepare the call, call, and take the result
-    site: int | None = None  # the call; None where nothing is called
+    # rows of the chain, its constants, and the test that decides about the slow path; ascending
+    inlined: tuple[int, ...]
+    call_block: tuple[int, ...] = ()  # rows that prepare the call, call, and take the result; ascending
+    site: int | None = None  # row of the call; None where nothing is called
+    # rows of the called routine; empty where nothing is called, or the routine is not in the profile. Several sequences can share one.
+    callee: range = range(0)
     divisor: Divisor | None = None  # None where nothing is divided
 
-    @property
-    def rows(self) -> frozenset[int]:
-        """All rows in the function."""
-        return self.inlined | self.call_block
+
+def lift_rows(flow: FunctionFlow, rows: Iterable[int]) -> tuple[int, ...]:
+    """Rows of a function as those of the kernel, ascending."""
+    return tuple(sorted(flow.first_row + row for row in rows))
 
 
 def accept(flow: FunctionFlow, chain: Chain) -> Callable[[int], bool]:
@@ -142,20 +145,20 @@ class _Division(Struct):
         self.constants -= writes
 
 
-def find_integer_divisions(flow: FunctionFlow, rows: Sequence[int], taken: set[int]) -> list[Expansion]:
+def find_integer_divisions(flow: FunctionFlow, rows: Sequence[int], taken: set[int]) -> list[ArithmeticSequence]:
     """The inlined divisions whose reciprocal is in some rows, one per reciprocal."""
     found = []
     for row in rows:
         if row in taken or find_longest_entry(_SEED, flow.mnemonic(row)) is None:
             continue
-        expansion = _match_reciprocal(flow, row, taken)
-        if expansion is not None:
-            taken |= expansion.inlined
-            found.append(expansion)
+        sequence = _match_reciprocal(flow, row, taken)
+        if sequence is not None:
+            taken.update(one - flow.first_row for one in sequence.inlined)
+            found.append(sequence)
     return found
 
 
-def _match_reciprocal(flow: FunctionFlow, seed: int, taken: set[int]) -> Expansion | None:
+def _match_reciprocal(flow: FunctionFlow, seed: int, taken: set[int]) -> ArithmeticSequence | None:
     conversion = find_conversion(flow, seed)
     if conversion is None:
         return None
@@ -178,10 +181,10 @@ def _match_reciprocal(flow: FunctionFlow, seed: int, taken: set[int]) -> Expansi
     ]
     feeders = flow.find_feeders(division.rows, window, lambda row: _is_feeder(flow, row, sources))
     first = min(division.quotients)
-    return Expansion(
+    return ArithmeticSequence(
         operation=load_patterns().operations["integer_division"],
-        anchor=first,
-        inlined=frozenset(division.rows | feeders),
+        anchor=flow.first_row + first,
+        inlined=lift_rows(flow, division.rows | feeders),
         divisor=find_divisor(flow, divisor, conversion, first),
     )
 

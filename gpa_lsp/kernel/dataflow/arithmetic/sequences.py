@@ -10,7 +10,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
 
 from gpa_lsp.code.binary.model import Flow, ResourceKind
 from gpa_lsp.code.binary.opcodes import MemorySpace, Pipe
@@ -19,20 +18,20 @@ from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.gpu.arch.hazards import find_longest_entry
 from gpa_lsp.kernel.calls import find_callee
 from gpa_lsp.kernel.dataflow.arithmetic.expansions import (
+    ArithmeticSequence,
     Constancy,
     Divisor,
-    Expansion,
     accept,
     find_conversion,
     find_divisor,
     find_integer_divisions,
     find_widened_arithmetic,
     is_constant_set_up,
+    lift_rows,
 )
 from gpa_lsp.kernel.dataflow.arithmetic.patterns import (
     Chain,
     Family,
-    Operation,
     Routine,
     Signature,
     load_patterns,
@@ -61,17 +60,20 @@ _CALLS = (Flow.CALL, Flow.INDIRECT_CALL)
 _NEWTON_STEPS = 2  # A chain without an approximation of its own (a constant's reciprocal) needs so many steps to count
 
 
-def find_guarded_operation(flow: FunctionFlow, site: int, routine: Routine, taken: set[int]) -> Expansion:
+def find_guarded_operation(
+    flow: FunctionFlow, site: int, routine: Routine, callee: range, taken: set[int]
+) -> ArithmeticSequence:
     """The code around one call of a compiler's routine."""
     block = flow.block_of(site)
     guard = _find_guard(flow, block)
     if guard is None:
-        return Expansion(
+        return ArithmeticSequence(
             operation=routine.operation,
-            anchor=site,
-            inlined=frozenset(),
-            call_block=_find_arguments(flow, site),
-            site=site,
+            anchor=flow.first_row + site,
+            inlined=(),
+            call_block=lift_rows(flow, _find_arguments(flow, site)),
+            site=flow.first_row + site,
+            callee=callee,
         )
     call_block, join, fast_path = _find_paths(flow, block, guard)
     inlined = {guard, *fast_path, *_find_synchronisation(flow, guard, join)}
@@ -90,12 +92,13 @@ def find_guarded_operation(flow: FunctionFlow, site: int, routine: Routine, take
         before[-_LONGEST_SET_UP:],
         lambda row: row in prepares or _is_own_constant(flow, row, site),
     )
-    return Expansion(
+    return ArithmeticSequence(
         operation=routine.operation,
-        anchor=site,
-        inlined=frozenset(inlined - taken),
-        call_block=frozenset(call_block - taken),
-        site=site,
+        anchor=flow.first_row + site,
+        inlined=lift_rows(flow, inlined - taken),
+        call_block=lift_rows(flow, call_block - taken),
+        site=flow.first_row + site,
+        callee=callee,
         divisor=_find_divisor(flow, routine, seed, test, guard),
     )
 
@@ -282,7 +285,7 @@ _CONTROL = (Flow.BRANCH, Flow.BARRIER_SET, Flow.BARRIER_WAIT)
 _SET_UP_ROWS = 24  # Instructions before the constant that may belong to the function
 
 
-def find_inlined_functions(flow: FunctionFlow, taken: set[int]) -> list[Expansion]:
+def find_inlined_functions(flow: FunctionFlow, taken: set[int]) -> list[ArithmeticSequence]:
     """The functions inlined in a section, in address order.
 
     With lines known, a function is what its line does from the constant on, arithmetic and branches, up to the last instruction that depends
@@ -303,7 +306,9 @@ def find_inlined_functions(flow: FunctionFlow, taken: set[int]) -> list[Expansio
             continue
         rows = _find_rows(flow, row, named[0]) - taken
         taken |= rows
-        found.append(Expansion(operation=named[0].operation, anchor=row, inlined=frozenset(rows)))
+        found.append(
+            ArithmeticSequence(operation=named[0].operation, anchor=flow.first_row + row, inlined=lift_rows(flow, rows))
+        )
     return found
 
 
@@ -339,20 +344,6 @@ __all__ = ["ArithmeticSequence", "ArithmeticSequences", "Constancy", "Divisor", 
 _LONGEST_ROUTINE = 300  # Instructions of a routine that may be recognised by its structure
 
 
-class ArithmeticSequence(Struct, frozen=True, kw_only=True):
-    """The code of one operation. Rows are the kernel's."""
-
-    operation: Operation  # what it computes
-    anchor: int  # the instruction whose line is the operation's line
-    # rows of the chain, its constants, and the test that decides about the slow path; ascending
-    inlined: tuple[int, ...]
-    call_block: tuple[int, ...] = ()  # rows that prepare the call, call, and take the result; ascending
-    site: int | None = None  # row of the call; None where nothing is called
-    # rows of the called routine; empty where nothing is called, or the routine is not in the profile. Several sequences can share one.
-    callee: range = range(0)
-    divisor: Divisor | None = None  # None where nothing is divided
-
-
 class ArithmeticSequences(ColumnRecord, frozen=True, kw_only=True):
     """Everything found in a kernel. No row of the callers is in two sequences or chains."""
 
@@ -382,33 +373,17 @@ def _find_all(kernel: KernelRows) -> ArithmeticSequences:
         taken = set(np.flatnonzero(routine_rows[flow.first_row : flow.first_row + len(flow)]).tolist())
         for caller, site, routine, callee in calls:
             if caller is flow and site not in taken:
-                expansion = find_guarded_operation(flow, site, routine, taken)
-                taken |= expansion.rows
-                sequences.append(_lift(flow, expansion, callee))
+                found = find_guarded_operation(flow, site, routine, callee, taken)
+                taken.update(row - flow.first_row for row in (*found.inlined, *found.call_block))
+                sequences.append(found)
         rows = range(len(flow))
-        inlined = [*find_integer_divisions(flow, rows, taken), *find_inlined_functions(flow, taken)]
-        sequences.extend(_lift(flow, expansion) for expansion in inlined)
+        sequences += [*find_integer_divisions(flow, rows, taken), *find_inlined_functions(flow, taken)]
         chains = find_widened_arithmetic(flow, rows, taken)
         widened.extend(tuple(sorted(flow.first_row + row for row in chain)) for chain in chains)
     return ArithmeticSequences(
         sequences=tuple(sorted(sequences, key=lambda one: one.anchor)),
         widened=tuple(widened),
         routine_rows=routine_rows,
-    )
-
-
-def _lift(flow: FunctionFlow, expansion: Expansion, callee: range = range(0)) -> ArithmeticSequence:
-    def lift(rows: frozenset[int]) -> tuple[int, ...]:
-        return tuple(sorted(flow.first_row + row for row in rows))
-
-    return ArithmeticSequence(
-        operation=expansion.operation,
-        anchor=flow.first_row + expansion.anchor,
-        inlined=lift(expansion.inlined),
-        call_block=lift(expansion.call_block),
-        site=None if expansion.site is None else flow.first_row + expansion.site,
-        callee=callee,
-        divisor=expansion.divisor,
     )
 
 
