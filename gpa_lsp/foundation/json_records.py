@@ -75,13 +75,6 @@ class RowsOf(Struct, frozen=True, eq=False):
 WRITTEN_ONLY = object()  # A field that repeats what stands elsewhere: not read back
 
 
-class Derived(Struct, frozen=True, kw_only=True, eq=False):
-    """A property that no field holds, computed from the object and its kernel for whoever reads the JSON; not read back."""
-
-    hint: Any
-    make: Callable[[Any, Any], Any]
-
-
 class Layout(Struct, frozen=True, kw_only=True, eq=False):
     """What hints do not say about a struct. Its whole numbers are counts, from 0 on, unless they are marked otherwise."""
 
@@ -89,8 +82,9 @@ class Layout(Struct, frozen=True, kw_only=True, eq=False):
     # properties stand among those of this one
     names: Mapping[str, str] = field(default_factory=dict)
     hints: Mapping[str, Any] = field(default_factory=dict)  # field → its type, where it says more than the field's own
-    # property → what it is; an object is merged into the inner object of that name
-    derived: Mapping[str, Derived] = field(default_factory=dict)
+    # property that no field holds → its type, and what computes it from the object and its kernel for whoever reads the JSON; not read back. An
+    # object is merged into the inner object of that name.
+    derived: Mapping[str, tuple[Any, Callable[[Any, Any], Any]]] = field(default_factory=dict)
     scoped: Sequence[str] = ()  # fields that are read before the others, and held in scope for them
     # field → the field, or number in scope, that it does not exceed; counts per reason all together
     at_most: Mapping[str, str] = field(default_factory=dict)
@@ -346,9 +340,9 @@ class Codecs:
                 is_required=is_required,
             )
             groups.setdefault(group if slash else f"/{key or name}", []).append(made)
-        for key, derived in layout.derived.items():
+        for key, (hint, make) in layout.derived.items():
             inner, name = (key, "") if key in groups else (f"/{key}", key)
-            made = Property(key=name, codec=self.find(derived.hint), make=derived.make, is_read=False)
+            made = Property(key=name, codec=self.find(hint), make=make, is_read=False)
             groups.setdefault(inner, []).append(made)
         return RecordCodec(kind, layout, [_join_parts(group, parts) for group, parts in groups.items()])
 

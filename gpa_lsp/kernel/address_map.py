@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct, field
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Cubin
 from gpa_lsp.foundation.errors import MismatchError
@@ -51,26 +50,22 @@ def build_address_map(launch: Launch, module: Module | None, cubin: Cubin | None
     _refuse_foreign_cubin(launch, cubin)
     if module is None or not module.functions:
         return _build(_name_addresses(launch, cubin), cubin)
-    loaded = module.once(_list_loaded)
-    if loaded.has_namesakes:
+    has_namesakes, maps = module.once(_list_loaded)
+    if has_namesakes:
         return _build(_name_loaded(module.functions, cubin, launch.function_addresses), cubin)
     key = None if cubin is None else cubin.sha256
-    if key not in loaded.maps:
-        loaded.maps[key] = _build(_name_loaded(module.functions, cubin, ()), cubin)
-    return loaded.maps[key]
+    if key not in maps:
+        maps[key] = _build(_name_loaded(module.functions, cubin, ()), cubin)
+    return maps[key]
 
 
-class _Loaded(Struct, kw_only=True):
-    """What all launches of a module share."""
+def _list_loaded(module: Module) -> tuple[bool, dict[str | None, AddressMap]]:
+    """What all launches of a module share.
 
-    has_namesakes: bool  # some name has several addresses, and each launch says which ones are its own
-    # digest of the cubin → where its functions are, where that is the same in all launches
-    maps: dict[str | None, AddressMap] = field(default_factory=dict)
-
-
-def _list_loaded(module: Module) -> _Loaded:
+    Whether some name has several addresses, so that each launch says which ones are its own, else digest of the cubin → where its functions are.
+    """
     names = {function.name for function in module.functions}
-    return _Loaded(has_namesakes=len(names) < len(module.functions))
+    return len(names) < len(module.functions), {}
 
 
 def _name_loaded(
@@ -159,9 +154,9 @@ def list_reachable_functions(cubin: Cubin, kernel: str) -> list[str]:
     callees: dict[str, set[str]] = {}
     for caller, callee in cubin.calls:
         callees.setdefault(caller, set()).add(callee)
-    for prototype in cubin.indirect_calls:
-        for caller in prototype.callers:
-            callees.setdefault(caller, set()).update(prototype.callees)
+    for callers, reachable in cubin.indirect_calls:
+        for caller in callers:
+            callees.setdefault(caller, set()).update(reachable)
     for name, function in cubin.functions.items():
         callees.setdefault(name, set()).update(function.call_symbols.values())
     reached, frontier = {kernel}, [kernel]

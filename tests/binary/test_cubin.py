@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.code.binary.cubin import read_cubin
-from gpa_lsp.code.binary.model import IndirectCalls, SubFunction
+from gpa_lsp.code.binary.model import SubFunction
 from gpa_lsp.code.binary.tool_location import find_tool
 from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 from tests.binary.elf_builder import (
@@ -110,7 +110,7 @@ def test_call_table() -> None:
     builder.add(".nv.callgraph", data, kind=NV_CALLGRAPH)
     cubin = read_cubin(builder.build())
     assert cubin.calls == (("k", "f"), ("k", "vprintf"))
-    assert cubin.indirect_calls == (IndirectCalls(callers=("k",), callees=("f",)),)
+    assert cubin.indirect_calls == ((("k",), ("f",)),)
 
 
 def test_images_before_volta() -> None:

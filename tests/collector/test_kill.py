@@ -26,8 +26,8 @@ def test_killed_at_every_write(tmp_path: Path, kept_bytes: int) -> None:
         assert not process.is_complete or kept_bytes > 200  # the last write may have been whole
         launches.append(len(process.launches))
         samples.append(len(process.samples))
-        for batch in process.read_batches():
-            assert len(batch.rows) > 0
+        for _, _, rows in process.read_batches():
+            assert len(rows) > 0
     assert found.process.is_complete
     assert launches == sorted(launches)
     assert launches[-1] == _LAUNCHES

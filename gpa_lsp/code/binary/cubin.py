@@ -34,7 +34,7 @@ from gpa_lsp.code.binary.elf import (
     read_symbol_attributes,
     walk_records,
 )
-from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Cubin, Function, IndirectCalls, SubFunction
+from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Cubin, Function, SubFunction
 from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.foundation.errors import UnsupportedInputError
 from gpa_lsp.foundation.records import ColumnRecord
@@ -63,7 +63,7 @@ _PAIR_BYTES = 8
 
 def read_call_table(
     data: bytes, name_symbol: Callable[[int], str | None]
-) -> tuple[tuple[tuple[str, str], ...], tuple[IndirectCalls, ...]]:
+) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]]:
     """Read ``.nv.callgraph``.
 
     Args:
@@ -75,7 +75,7 @@ def read_call_table(
     >>> direct
     (('k', 'f'),)
     >>> indirect
-    (IndirectCalls(callers=('k',), callees=('g',)),)
+    ((('k',), ('g',)),)
     """
     words = np.frombuffer(data, dtype="<i4", count=len(data) // _PAIR_BYTES * 2).reshape(-1, 2)
     direct = tuple(
@@ -85,10 +85,7 @@ def read_call_table(
     )
     callers = _group_by_prototype(_find_part(words, _CALLS_POINTER), name_symbol)
     callees = _group_by_prototype(_find_part(words, _ADDRESS_TAKEN), name_symbol)
-    indirect = tuple(
-        IndirectCalls(callers=tuple(names), callees=tuple(callees.get(prototype, ())))
-        for prototype, names in callers.items()
-    )
+    indirect = tuple((tuple(names), tuple(callees.get(prototype, ()))) for prototype, names in callers.items())
     return direct, indirect
 
 

@@ -172,13 +172,6 @@ class Function(Struct, frozen=True, kw_only=True):
         return self.image[self.code_start : self.code_start + self.size_bytes]
 
 
-class IndirectCalls(Struct, frozen=True, kw_only=True):
-    """Calls through pointers to functions of one prototype: any of the callers may reach any of the callees."""
-
-    callers: tuple[str, ...]  # mangled names of the functions that call through such a pointer
-    callees: tuple[str, ...]  # mangled names of the functions of that prototype whose address is taken
-
-
 class Cubin(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, weakref=True):
     """A device image for one architecture."""
 
@@ -190,7 +183,9 @@ class Cubin(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, weakref=T
     functions: Mapping[str, Function]  # mangled name → function, in section order
     # (caller, callee) pairs of names of direct calls from ``.nv.callgraph``; callees may be outside the image, and sub-functions are not in it
     calls: tuple[tuple[str, str], ...]
-    indirect_calls: tuple[IndirectCalls, ...] = ()  # who may call whom through pointers, one entry per prototype
+    # mangled names, one pair per prototype: functions that call through a pointer to one of it, and those of it whose address is taken. Any of the
+    # former may reach any of the latter.
+    indirect_calls: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
     has_lines: bool  # there is a ``.debug_line``
     has_ptx_lines: bool  # there is a ``.nv_debug_line_sass`` with its PTX
     # mangled names of those compiled for a debugger (nvcc -G): without optimization

@@ -59,14 +59,6 @@ class RegisterGroup(NamedTuple):
     width: int | None  # registers in the group, when the text says; None when the opcode does
 
 
-class NamedRegister(NamedTuple):
-    """A register and where its name stands."""
-
-    start: int  # characters before its name, in the operand
-    end: int  # characters before what follows its name (``.64``, ``.reuse``)
-    group: RegisterGroup  # what it names
-
-
 class Operand(NamedTuple):
     """One operand."""
 
@@ -111,28 +103,28 @@ def parse_operand(token: str) -> Operand:
     >>> parse_operand("!PT").kind
     <OperandKind.PREDICATE: 'p'>
     """
-    return Operand(_find_kind(token), tuple(named.group for named in find_registers(token)), {})
+    return Operand(_find_kind(token), tuple(group for _, _, group in find_registers(token)), {})
 
 
-def find_registers(token: str) -> tuple[NamedRegister, ...]:
-    """Where the registers of one operand stand in it; zero registers and always-true predicates are none.
+def find_registers(token: str) -> tuple[tuple[int, int, RegisterGroup], ...]:
+    """Where register names begin and end in an operand, suffixes left out, and what they name.
 
-    >>> [(named.start, named.end, named.group.first, named.group.width) for named in find_registers("[R2.64+UR14]")]
+    Zero registers and always-true predicates are none.
+
+    >>> [(start, end, group.first, group.width) for start, end, group in find_registers("[R2.64+UR14]")]
     [(1, 3, 2, 2), (7, 11, 14, None)]
     """
     if token.startswith(_LABEL_PREFIX):
         return ()
     found = [
-        NamedRegister(
-            match.start(1), match.end(2), RegisterGroup(_KIND_OF_PREFIX[match[1]], int(match[2]), _find_width(match[3]))
-        )
+        (match.start(1), match.end(2), RegisterGroup(_KIND_OF_PREFIX[match[1]], int(match[2]), _find_width(match[3])))
         for match in _RESOURCE.finditer(token)
         if int(match[2]) < FILE_SIZES[_KIND_OF_PREFIX[match[1]]]
     ]
     if found and token.lstrip(_SIGNS).startswith(_PAIR_PREFIXES):
-        first = found[0].group
+        start, end, first = found[0]
         if first.kind == ResourceKind.UNIFORM_REGISTER:
-            found[0] = found[0]._replace(group=first._replace(width=2))
+            found[0] = (start, end, first._replace(width=2))
     return tuple(found)
 
 

@@ -135,7 +135,7 @@ def _find_longest(architecture: Architecture | None) -> int:
         architecture.uniform_predicate_latency,
     )
     rows = [row.value for matrix in matrices for row in matrix.rows.values() if isinstance(row, Figure)]
-    return max([LONGEST_STALL_CYCLES, *(cycles for row in rows for cycles in row.high_cycles if cycles is not None)])
+    return max([LONGEST_STALL_CYCLES, *(cycles for row in rows for cycles in row[1] if cycles is not None)])
 
 
 # Resources from here on are not waited for by time

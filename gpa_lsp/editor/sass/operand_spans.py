@@ -142,8 +142,8 @@ def scan_operand(token: str) -> tuple[OperandSpan, ...]:
     ['c[0x0]', 'R4', '0x10']
     """
     spans = [
-        OperandSpan(named.start, named.end, _KIND_OF_FILE[named.group.kind], _expand(named.group))
-        for named in find_registers(token)
+        OperandSpan(start, end, _KIND_OF_FILE[group.kind], _expand(group))
+        for start, end, group in find_registers(token)
     ]
     spans.extend(
         OperandSpan(match.start(), match.end(), _OTHERS[(match.lastindex or 1) - 1][0], ())
@@ -240,9 +240,8 @@ def _find_resources(token: str, start: int, role: OperandRole) -> tuple[int, ...
     whole = _WHOLE_FILES.get(token.strip())
     if whole is not None:
         return tuple(encode_resource(whole, index) for index in range(_PREDICATE_COUNT))
-    for named in find_registers(token):
-        if named.start == start:
-            group = named.group
+    for first, _, group in find_registers(token):
+        if first == start:
             end = min(group.first + (group.width or role.width), FILE_SIZES[group.kind])
             return tuple(encode_resource(group.kind, index) for index in range(group.first, end))
     return ()

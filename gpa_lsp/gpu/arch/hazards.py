@@ -57,25 +57,21 @@ class CycleBounds(Struct, frozen=True, kw_only=True):
     high_cycles: int  # at most this many
 
 
-class HazardRow(Struct, frozen=True, kw_only=True):
-    """What one writer asks of every reader; None where the sources give no number."""
-
-    low_cycles: tuple[int | None, ...]  # lower bounds, in the order of the matrix's ``readers``
-    high_cycles: tuple[int | None, ...]  # upper bounds, in the same order
+HazardRow = tuple[tuple[int | None, ...], tuple[int | None, ...]]
 
 
 class HazardMatrix(Struct, frozen=True, kw_only=True):
     """Writer class × reader class → cycles from the writer's issue to the earliest issue of the reader."""
 
     readers: tuple[str, ...]  # names of the columns
-    rows: Mapping[str, Figure[HazardRow] | Unknown]  # writer → its row, or why there is none
+    # writer → the least and the most that it asks of every reader, None where the sources give no number; or why there is none
+    rows: Mapping[str, Figure[HazardRow] | Unknown]
 
     def find_bounds(self, writer: str, reader: str) -> CycleBounds | None:
         """The distance between a writer and a reader; None when the table has no number for the pair.
 
-        >>> row = HazardRow(low_cycles=(4, None), high_cycles=(5, None))
         >>> from gpa_lsp.gpu.arch.sections import Status
-        >>> figure = Figure(value=row, sources=("sheet",), status=Status.DOCUMENTED)
+        >>> figure = Figure(value=((4, None), (5, None)), sources=("sheet",), status=Status.DOCUMENTED)
         >>> matrix = HazardMatrix(readers=("alu", "fp64"), rows={"alu": figure})
         >>> matrix.find_bounds("alu", "alu")
         CycleBounds(low_cycles=4, high_cycles=5)
@@ -86,7 +82,7 @@ class HazardMatrix(Struct, frozen=True, kw_only=True):
         if not isinstance(figure, Figure) or reader not in self.readers:
             return None
         column = self.readers.index(reader)
-        low_cycles, high_cycles = figure.value.low_cycles[column], figure.value.high_cycles[column]
+        low_cycles, high_cycles = (row[column] for row in figure.value)
         if low_cycles is None or high_cycles is None:
             return None
         return CycleBounds(low_cycles=low_cycles, high_cycles=high_cycles)

@@ -24,7 +24,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import fields
 
 from gpa_lsp.foundation.errors import CatalogueError, UnknownArchitectureError
-from gpa_lsp.gpu.arch.hazards import HazardMatrix, HazardRow, LatencyClass, OpcodeClasses, ProducerGroup
+from gpa_lsp.gpu.arch.hazards import HazardMatrix, LatencyClass, OpcodeClasses, ProducerGroup
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.sections import Figure, Producer, Status, Unknown, parse_compute_capability
 
@@ -219,9 +219,7 @@ class _Reader:
             if (least == "?") != (most == "?") or (least != "?" and least > most):
                 raise self._error(place, f"{most} is not an upper bound of {least}")
         bounds = ([None if cycles == "?" else cycles for cycles in row] for row in (low, high))
-        low_cycles, high_cycles = map(tuple, bounds)
-        row = HazardRow(low_cycles=low_cycles, high_cycles=high_cycles)
-        return Figure(value=row, sources=figure.sources, status=figure.status, note=figure.note)
+        return Figure(value=tuple(map(tuple, bounds)), sources=figure.sources, status=figure.status, note=figure.note)
 
     def _error(self, place: str, message: str) -> CatalogueError:
         return CatalogueError(f"{self._file}: {place}: {message}")

@@ -235,11 +235,11 @@ def add_up(process: CollectedProcess, correlations: Collection[int] | None) -> S
         correlations: of the launches that are wanted; None for all, whatever launch they are of.
     """
     adder = _Adder(process, correlations)
-    for batch in process.read_batches():
-        adder.dropped += batch.dropped
-        adder.foreign += batch.foreign
-        adder.total += batch.total
-        adder.take(batch.rows, process.reasons.get(batch.context, {}))
+    for context, (total, dropped, foreign), rows in process.read_batches():
+        adder.dropped += dropped
+        adder.foreign += foreign
+        adder.total += total
+        adder.take(rows, process.reasons.get(context, {}))
     return adder.finish()
 
 

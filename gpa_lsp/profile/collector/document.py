@@ -21,7 +21,6 @@ from gpa_lsp.profile.collector.host_lines import find_places
 from gpa_lsp.profile.collector.records import (
     NAME,
     CollectedContext,
-    CollectedFunction,
     CollectedPath,
     CollectedProcess,
     Mode,
@@ -309,11 +308,14 @@ class _LaunchMaker:
     def _find_kernel(self, number: int, by_kernel: dict[str, list[TimedLaunch]]) -> str:
         """The kernel that a function's samples belong to: itself, or the only one of its module that was launched."""
         function = self._process.functions.get(number)
-        if function is None or function.name in by_kernel:
-            return "" if function is None else function.name
-        module = self._modules.find(function.module)
+        if function is None:
+            return ""
+        own, image = function
+        if own in by_kernel:
+            return own
+        module = self._modules.find(image)
         callers = [name for name in by_kernel if module is not None and name in module.sizes]
-        return callers[0] if len(callers) == 1 else function.name
+        return callers[0] if len(callers) == 1 else own
 
     def _write_aggregate(self, name: str, launches: list[TimedLaunch], rows: npt.NDArray[np.void]) -> dict[str, Any]:
         holder, samples = self._write_samples(rows)
@@ -349,8 +351,8 @@ class _LaunchMaker:
     def _write_samples(self, rows: npt.NDArray[np.void]) -> tuple[LoadedModule | None, list[dict[str, Any]]]:
         """The module that most of the rows are of, and the rows as a profile has them."""
         found = list(self.totals.list_places(rows, are_apart=self._are_apart))
-        functions = [self._find_function(number) for (number, _), _ in found]
-        holders = [None if one is None else self._modules.find(one.module) for one in functions]
+        functions = [self._process.functions.get(number) for (number, _), _ in found]
+        holders = [None if one is None else self._modules.find(one[1]) for one in functions]
         known = [holder for holder in holders if holder is not None]
         own = max(known, key=known.count, default=None)
         samples = []
@@ -358,17 +360,14 @@ class _LaunchMaker:
             if function is None or holder is None:
                 self.left_out += sum(counts["all"] for counts in by_reason.values())
                 continue
-            if holder.sizes and offset >= holder.sizes.get(function.name, 0):
+            if holder.sizes and offset >= holder.sizes.get(function[0], 0):
                 self.left_out += sum(counts["all"] for counts in by_reason.values())
                 continue
-            row: dict[str, Any] = {"function": function.name, "pc_offset": offset, "by_reason": by_reason}
+            row: dict[str, Any] = {"function": function[0], "pc_offset": offset, "by_reason": by_reason}
             if holder is not own:
                 row["module"] = holder.number
             samples.append(row)
         return own, samples
-
-    def _find_function(self, number: int) -> CollectedFunction | None:
-        return self._process.functions.get(number)
 
     def _write_launch(
         self, launch: TimedLaunch, module: LoadedModule | None, samples: list[dict[str, Any]]

@@ -18,7 +18,6 @@ from msgspec import Struct, field
 
 from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity
 from gpa_lsp.foundation.numbers import format_bytes, format_count_of
-from gpa_lsp.foundation.records import ColumnRecord
 
 NAME = "gpa_lsp_collector.so"  # of the library that is injected
 MAGIC = b"GPAROWS1"
@@ -115,29 +114,12 @@ class CollectedContext(Struct, frozen=True, kw_only=True):
     device: str  # name of the GPU
 
 
-class CollectedFunction(Struct, frozen=True, kw_only=True):
-    """A device function in which samples were taken."""
-
-    name: str  # mangled
-    module: int  # hash of its cubin
-
-
 class CollectedPath(Struct, frozen=True, kw_only=True):
     """A calling context, innermost frame first."""
 
     # image and offset of each return address; the image is empty where nobody knows
     native: tuple[tuple[str, int], ...] = ()
     python: tuple[tuple[str, str, int], ...] = ()  # file, function and line of each Python frame of the thread
-
-
-class SampleBatch(ColumnRecord, frozen=True, kw_only=True):
-    """What one visit fetched."""
-
-    context: int  # number of the context
-    total: int  # the collector's own count
-    dropped: int  # lost in the GPU
-    foreign: int  # of code that is not the user's
-    rows: npt.NDArray[np.void]  # of :data:`SAMPLE_ROW`
 
 
 class CollectedProcess(Struct):
@@ -154,15 +136,19 @@ class CollectedProcess(Struct):
     contexts: dict[int, CollectedContext] = field(default_factory=dict)
     reasons: dict[int, dict[int, str]] = field(default_factory=dict)
     modules: dict[int, int] = field(default_factory=dict)
-    functions: dict[int, CollectedFunction] = field(default_factory=dict)
+    # mangled name of each device function in which samples were taken, and hash of its cubin
+    functions: dict[int, tuple[str, int]] = field(default_factory=dict)
     paths: dict[int, CollectedPath] = field(default_factory=dict)
     troubles: list[Trouble] = field(default_factory=list)
     samples: list[tuple[int, int]] = field(default_factory=list)  # place and length of each batch in the file
     launches: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, LAUNCH_ROW))
     kernels: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, KERNEL_ROW))
 
-    def read_batches(self) -> Iterator[SampleBatch]:
-        """The samples, batch by batch; no more than one is in memory."""
+    def read_batches(self) -> Iterator[tuple[int, tuple[int, int, int], npt.NDArray[np.void]]]:
+        """The samples, batch by batch; no more than one is in memory.
+
+        A context's number; the collector's own count, what was lost in the GPU and what is of code that is not the user's; and :data:`SAMPLE_ROW`.
+        """
         if not self.samples:
             return
         with _map_file(self.path) as content:
@@ -171,7 +157,7 @@ class CollectedProcess(Struct):
                 held = min(count, (size - _SAMPLES.size) // SAMPLE_ROW.itemsize)
                 begin = start + _SAMPLES.size
                 rows = np.frombuffer(bytes(content[begin : begin + held * SAMPLE_ROW.itemsize]), SAMPLE_ROW)
-                yield SampleBatch(context=context, total=total, dropped=dropped, foreign=foreign, rows=rows)
+                yield context, (total, dropped, foreign), rows
 
 
 def read_processes(folder: Path) -> list[CollectedProcess]:
@@ -276,7 +262,7 @@ class _Reader:
     def take_function(self, content: bytes) -> None:
         number, _, module = _FUNCTION.unpack_from(content)
         name = _decode(content[_FUNCTION.size :])
-        self._process.functions[number] = CollectedFunction(name=name, module=module)
+        self._process.functions[number] = (name, module)
 
     def take_path(self, content: bytes) -> None:
         number, native_count, python_count = _PATH.unpack_from(content)

@@ -24,7 +24,7 @@ from gpa_lsp.diagnosis.blame.model import (
     WaitCheck,
 )
 from gpa_lsp.foundation.figures import sum_known
-from gpa_lsp.foundation.json_records import Derived, Layout, RowsOf, StandIn
+from gpa_lsp.foundation.json_records import Layout, RowsOf, StandIn
 from gpa_lsp.foundation.json_values import InScope, MisfitError, NameIn, Number, Position, Spelled, Whole
 from gpa_lsp.foundation.numbers import format_file_value
 from gpa_lsp.report.model import KernelReport
@@ -206,7 +206,7 @@ BLAME_LAYOUTS: Mapping[Any, Layout | StandIn] = {
     WaitCheck: Layout(hints={"predicted_samples": Amount}),
     KernelBlame: Layout(
         names={"coverage": "single_dependency_coverage", "unattributed": "unattributed_rows"},
-        derived={"unattributed": Derived(hint=Mapping[str, UnattributedSum], make=_sum_unattributed)},
+        derived={"unattributed": (Mapping[str, UnattributedSum], _sum_unattributed)},
         check=_check_blame,
     ),
 }

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from gpa_lsp.diagnosis.advice.model import Advice, Hotspot, KernelAdvice, Refusal, Region, Silence, Speedup, UnitUse
 from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.figures import Share, Spread
-from gpa_lsp.foundation.json_records import WRITTEN_ONLY, Codecs, Derived, Layout, RowsOf, StandIn
+from gpa_lsp.foundation.json_records import WRITTEN_ONLY, Codecs, Layout, RowsOf, StandIn
 from gpa_lsp.foundation.json_values import MAX_COUNT, InScope, MisfitError, Number, Position, Spelled, Whole
 from gpa_lsp.foundation.locations import Frame
 from gpa_lsp.foundation.prose import Part, Sentence
@@ -249,8 +249,8 @@ _ROW_LAYOUTS: Mapping[Any, Layout | StandIn] = {
     LineRow: Layout(
         hints={"file": File | None, "function": Function, "called_samples": Amount},
         derived={
-            "share": Derived(hint=Share, make=lambda line, kernel: kernel.share_of(line.samples)),
-            "inclusive_share": Derived(hint=Share, make=lambda line, kernel: kernel.share_of(line.inclusive_samples)),
+            "share": (Share, lambda line, kernel: kernel.share_of(line.samples)),
+            "inclusive_share": (Share, lambda line, kernel: kernel.share_of(line.inclusive_samples)),
         },
         at_most={
             "inclusive_samples": "total_samples",
@@ -280,7 +280,7 @@ _ADVICE_LAYOUTS: Mapping[Any, Layout | StandIn] = {
             "row": Annotated[int, Position("instructions", may_be_empty=True)],
             "file": File | None,
         },
-        derived={"pc_offset": Derived(hint=int | None, make=_find_offset)},
+        derived={"pc_offset": (int | None, _find_offset)},
     ),
     Hotspot: Layout(
         names={
@@ -299,18 +299,14 @@ _ADVICE_LAYOUTS: Mapping[Any, Layout | StandIn] = {
             "resource": Resource | None,
         },
         derived={
-            "def": Derived(
-                hint=InstructionPlace, make=lambda hotspot, kernel: place_instruction(hotspot.def_row, kernel)
-            ),
-            "use": Derived(
-                hint=InstructionPlace | None, make=lambda hotspot, kernel: place_instruction(hotspot.use_row, kernel)
-            ),
+            "def": (InstructionPlace, lambda hotspot, kernel: place_instruction(hotspot.def_row, kernel)),
+            "use": (InstructionPlace | None, lambda hotspot, kernel: place_instruction(hotspot.use_row, kernel)),
         },
     ),
     Region: Layout(hints={"matched_samples": Amount, "matched_latency_samples": Amount | None, "density": Ratio}),
     Advice: Layout(
         hints={"matched_samples": Amount, "matched_latency_samples": Amount | None},
-        derived={"hotspots": Derived(hint=tuple[Hotspot, ...], make=lambda advice, kernel: advice.hotspots)},
+        derived={"hotspots": (tuple[Hotspot, ...], lambda advice, kernel: advice.hotspots)},
     ),
     KernelAdvice: Layout(
         names={
