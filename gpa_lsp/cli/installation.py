@@ -47,6 +47,7 @@ _PACKAGES = {
     "rich": "colours and progress bars in a terminal",
     "jinja2": "HTML pages",
     "msgspec": "records of reports and messages",
+    "numba": "loops over traces and the simulated SM",
     "networkx": "the graph of causes (gpa-lsp graph)",
     "pyelftools": "lines of host code (profile --sampler cupti)",
     "pycxxfilt": "readable names of C++ functions",

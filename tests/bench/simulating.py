@@ -1,5 +1,5 @@
 """How long it takes from a source to simulated lines, for the fixtures' kernels at their own grids; and warp instructions a second of the
-simulated SM, compiled and in Python, beside what simulators publish.
+simulated SM, beside what simulators publish.
 
 Usage: ``python -m tests.bench.simulating [--kernel NAME] [--machine GPU] [--times N]``; needs NVRTC or nvcc. Seconds are processor time of this one
 process, the least of several runs; the first one of each kernel, which compiles it, is shown apart.
@@ -9,7 +9,7 @@ import argparse
 import time
 from pathlib import Path
 
-from gpa_lsp.execution.simulator.streaming_multiprocessor import run_compiled, simulate_sm_plainly
+from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
 from gpa_lsp.execution.simulator.streams import BlockStream
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.native.shared_library import find_core
@@ -49,16 +49,14 @@ def measure_sm() -> None:
         ),
     }
     slowest = dict(PUBLISHED)["Accel-Sim, traces"]
-    print("\none SM, warp instructions/s         Python   compiled   times Accel-Sim's")
+    print("\none SM, warp instructions/s                times Accel-Sim's")
     for name, program in cases.items():
         blocks: list[BlockStream] = [make_block(program, warps=8, first=number << 12) for number in range(240)]
-        rates = []
-        for engine in (simulate_sm_plainly, run_compiled):
-            begin = time.process_time()
-            run = engine(program, make_model(), blocks, 6, _MOST)
-            taken = time.process_time() - begin
-            rates.append(run.issued / taken if run is not None else float("nan"))
-        print(f"{name:30} {rates[0]:11,.0f} {rates[1]:11,.0f} {rates[1] / slowest:10,.0f}")
+        simulate_sm(program, make_model(), blocks, 6, 1)
+        begin = time.process_time()
+        run = simulate_sm(program, make_model(), blocks, 6, _MOST)
+        rate = run.issued / (time.process_time() - begin)
+        print(f"{name:30} {rate:11,.0f} {rate / slowest:10,.0f}")
 
 
 def main() -> None:

@@ -16,7 +16,6 @@ from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS, SmRun
 from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
 from gpa_lsp.execution.simulator.traffic import find_traffic
 from gpa_lsp.execution.simulator.warp_walk import KernelWalk, WarpWalk
-from gpa_lsp.foundation.native.shared_library import VARIABLE, find_core
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 from tests.simulator.sm_notation import ALU, EXIT, STORE, make_block, make_model, make_program, read_cycles
@@ -25,15 +24,6 @@ FIXTURES = Path(__file__).parents[2] / "fixtures"
 REDUCTION = OpcodeCourse(kind=Kind.REDUCTION, unit=0, interval=3.0, is_lg=True, is_long=True, latency=33.0)
 ATOMIC = replace(REDUCTION, kind=Kind.ATOMIC, uses_l1=False)
 BLOCKS, WARPS = 40, 8
-
-
-@pytest.fixture(params=["compiled", "plain"])
-def in_both(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test with and without the compiled core."""
-    if request.param == "plain":
-        monkeypatch.setenv(VARIABLE, "0")
-    elif find_core() is None:
-        pytest.skip("there is no C compiler")
 
 
 def simulate(course: OpcodeCourse, *, lanes: int, is_one: bool, **changes: float) -> SmRun:
@@ -54,7 +44,6 @@ def find_share(run: SmRun, reason: str) -> float:
     return float(cycles[REASONS.index(reason) :: REASON_COUNT].sum() / cycles.sum())
 
 
-@pytest.mark.usefixtures("in_both")
 @pytest.mark.parametrize("course", [REDUCTION, ATOMIC])
 def test_one_address_is_served_one_after_the_other(course: OpcodeCourse) -> None:
     operations = BLOCKS * WARPS * 32
@@ -64,14 +53,12 @@ def test_one_address_is_served_one_after_the_other(course: OpcodeCourse) -> None
     assert shared.moments[-1].time == pytest.approx(20.0 * 3.0 * operations, rel=0.02)
 
 
-@pytest.mark.usefixtures("in_both")
 @pytest.mark.parametrize("course", [REDUCTION, ATOMIC])
 def test_addresses_that_nothing_meets_at_do_not_wait(course: OpcodeCourse) -> None:
     apart = [simulate(course, lanes=1, is_one=False, atomic_cycles=one) for one in (1.0, 1000.0)]
     assert apart[0].moments[-1].time == apart[1].moments[-1].time < 10_000
 
 
-@pytest.mark.usefixtures("in_both")
 def test_reductions_wait_as_stores_do_and_what_returns_something_as_loads_do() -> None:
     reduced, returned = (simulate(course, lanes=32, is_one=True) for course in (REDUCTION, ATOMIC))
     program = make_program((REDUCTION, {}), (EXIT, {"stall": 5}))

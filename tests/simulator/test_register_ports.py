@@ -3,10 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.execution.simulator.program import NO_READS, RegisterPorts, RegisterReads, find_register_reads
+from gpa_lsp.execution.simulator.program import NO_READS, RegisterReads, find_register_reads
 from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS
-from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
-from gpa_lsp.foundation.native.shared_library import VARIABLE, find_core
+from gpa_lsp.execution.simulator.sm_state import Sm, open_sm
+from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm, try_read_operands
+from gpa_lsp.foundation.native.compiled_loops import compiled
 from tests.simulator.sm_notation import EXIT, FMA, make_block, make_model, make_program
 
 EVEN = RegisterReads(first=(2, 4, 6), count=(1, 1, 1))
@@ -25,15 +26,6 @@ def count_cycles(reads: RegisterReads, instructions: int, warps: int = 1, **chan
     return run.moments[-1].time, held
 
 
-@pytest.fixture(autouse=True, params=["compiled", "plain"])
-def in_both(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test with and without the compiled core."""
-    if request.param == "plain":
-        monkeypatch.setenv(VARIABLE, "0")
-    elif find_core() is None:
-        pytest.skip("there is no C compiler")
-
-
 def test_three_registers_of_one_bank_take_its_port_three_cycles() -> None:
     slow, held = count_cycles(EVEN, 100)
     fast, free = count_cycles(RegisterReads(first=(2, 3, -1), count=(1, 1, 0)), 100)
@@ -46,21 +38,37 @@ def test_what_is_kept_needs_no_port() -> None:
     assert count_cycles(KEPT, 100)[1] == 0
 
 
+@compiled
+def read_operands(sm: Sm, slot: int, time: float) -> bool:
+    """What a sub-core does before it issues."""
+    return try_read_operands(sm, slot, time)
+
+
+def open_ports(reads: RegisterReads) -> Sm:
+    """An SM whose first two warps are of one sub-core, in front of the same instruction."""
+    program = replace(make_program((FMA, {})), register_reads=[reads])
+    sm = open_sm(program, make_model(), [make_block(program, warps=2)], 1, 100)
+    sm.warps["number"] = [0, 1]
+    return sm
+
+
 def test_what_another_warp_reads_is_not_kept() -> None:
-    ports = RegisterPorts(make_model())
-    assert ports.try_read(KEPT, 0, 0.0)
-    assert ports.free == [3.0, 0.0]
-    assert ports.try_read(KEPT, 0, 3.0)
-    assert ports.free == [4.0, 0.0]
-    assert ports.try_read(KEPT, 1, 4.0)
-    assert ports.free == [7.0, 0.0]
+    sm = open_ports(KEPT)
+    free = sm.cores["port_free"][0]
+    assert read_operands(sm, 0, 0.0)
+    assert free.tolist() == [3.0, 0.0]
+    assert read_operands(sm, 0, 3.0)
+    assert free.tolist() == [4.0, 0.0]
+    assert read_operands(sm, 1, 4.0)
+    assert free.tolist() == [7.0, 0.0]
 
 
 def test_what_cannot_be_read_in_time_leaves_the_ports_as_they_are() -> None:
-    ports = RegisterPorts(make_model())
-    assert ports.try_read(EVEN, 0, 0.0)
-    assert not ports.try_read(KEPT, 1, 0.0)
-    assert (ports.free, set(ports.kept)) == ([3.0, 0.0], {-1})
+    sm = open_ports(EVEN)
+    assert read_operands(sm, 0, 0.0)
+    assert not read_operands(sm, 1, 0.0)
+    assert sm.cores["port_free"][0].tolist() == [3.0, 0.0]
+    assert set(sm.cores["kept"][0].tolist()) == {-1}
 
 
 def test_wide_banks_give_two_at_a_time() -> None:

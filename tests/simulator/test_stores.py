@@ -4,21 +4,11 @@ import pytest
 
 from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS, SmRun
 from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
-from gpa_lsp.foundation.native.shared_library import VARIABLE, find_core
 from tests.simulator.sm_notation import ALU, EXIT, STORE, make_block, make_model, make_program, read_cycles
 
 BLOCKS, WARPS, SECTORS = 200, 8, 4
 BYTES = BLOCKS * WARPS * SECTORS * 32
 FREELY = 1_000_000
-
-
-@pytest.fixture(autouse=True, params=["compiled", "plain"])
-def in_both(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test with and without the compiled core."""
-    if request.param == "plain":
-        monkeypatch.setenv(VARIABLE, "0")
-    elif find_core() is None:
-        pytest.skip("there is no C compiler")
 
 
 def simulate(*, stores: int = 1, blocks: int = BLOCKS, warps: int = WARPS, **changes: float) -> SmRun:

@@ -10,7 +10,6 @@ from gpa_lsp.execution.simulator.simulate import GridShape, simulate_grid
 from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
 from gpa_lsp.execution.simulator.streams import Reduction, Streams
 from gpa_lsp.execution.simulator.warp_walk import LOCAL_BASE
-from gpa_lsp.foundation.native.shared_library import VARIABLE, find_core
 from tests.simulator.sm_notation import (
     ALU,
     BARRIER,
@@ -26,15 +25,6 @@ from tests.simulator.sm_notation import (
 )
 
 MOST = 100_000
-
-
-@pytest.fixture(autouse=True, params=["compiled", "plain"])
-def in_both(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test with and without the compiled core."""
-    if request.param == "plain":
-        monkeypatch.setenv(VARIABLE, "0")
-    elif find_core() is None:
-        pytest.skip("there is no C compiler")
 
 
 def total(run: SmRun, reason: str) -> float:
@@ -116,7 +106,8 @@ def test_a_barrier_is_waited_for_at_the_instruction_behind_it() -> None:
 def test_a_barrier_opens_for_those_that_are_left() -> None:
     program = make_program((BARRIER, {"stall": 6}), (EXIT, {"stall": 5}))
     whole = make_block(program, warps=2)
-    block = replace(whole, rows=np.array([0, 1, 1], np.int32), starts=np.array([0, 2, 3]))
+    columns = {name: getattr(whole, name)[1:] for name in ("passes", "lines", "first_sector", "last_sector", "weights")}
+    block = replace(whole, rows=np.array([0, 1, 1], np.int32), starts=np.array([0, 2, 3]), **columns)
     alone = make_block(make_program((EXIT, {"stall": 5})), warps=1)
     run = simulate_sm(program, make_model(), [block, alone], 2, MOST)
     assert run.moments[-1].blocks_done == 2

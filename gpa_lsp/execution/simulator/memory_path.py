@@ -1,4 +1,5 @@
-"""What instructions of variable latency go through: queues of the sub-cores, L1, and the SM's share of L2 and DRAM: :class:`MemoryPath`.
+"""What instructions of variable latency go through: queues of the sub-cores, L1, and the SM's share of L2 and DRAM, and what brings instructions
+and constants.
 
 All servers are first come, first served, so that the end of an instruction is known when it enters.
 
@@ -17,282 +18,354 @@ If stores ended in DRAM, kernels that load and store would take as long as they 
 two percent; if nothing pushed back, kernels that only store would take a tenth of their time.
 """
 
-from collections import OrderedDict, deque
-
-from gpa_lsp.execution.simulator.machine import SmModel
-from gpa_lsp.execution.simulator.program import LSU, UNITS, Kind, SassProgram
+from gpa_lsp.execution.simulator.program import LSU, Kind
 from gpa_lsp.execution.simulator.reasons import LG_THROTTLE
-from gpa_lsp.execution.simulator.streams import Executions
+from gpa_lsp.execution.simulator.sm_state import LG, Array, Row, Sm
 from gpa_lsp.execution.simulator.warp_walk import LINE_SECTORS, LOCAL_SECTOR
 from gpa_lsp.execution.volumes.block_volumes import FREE_TAGS, TAGS_PER_CYCLE
+from gpa_lsp.foundation.native.compiled_loops import part
 from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES
 
 # When an instruction's result is there, when its sources have been read, and when what it stores has left
 Passage = tuple[float, float, float]
 
+_MIX = -7046029254386353131  # Odd, with bits as if drawn by lot
+_PAGE_BITS = 3  # Lines that follow each other have heads that do
 
-class MemoryPath:
-    """See the module.
 
-    Attributes:
-        l2_bytes: asked of L2.
-        dram_bytes: to and from DRAM.
-        tag_cycles: in which the tags of L1 were looked up.
-        data_cycles: in which shared memory was accessed.
+@part
+def find_room(sm: Sm, sub_core: int, row: Row, time: float) -> tuple[int, float]:
+    """Why a queue does not take an instruction, and until when; -1 where it does."""
+    model, core, unit = sm.model, sm.cores[sub_core], row.unit
+    if row.is_lg:
+        _drop_until(sm, sub_core, LG, time)
+        if core.count[LG] >= model.lg_queue_instructions:
+            return LG_THROTTLE, sm.queues[sub_core, LG, core.first[LG]]
+    _drop_until(sm, sub_core, unit, time)
+    if core.count[unit] >= model.mio_queue_instructions:
+        return row.throttle, sm.queues[sub_core, unit, core.first[unit]]
+    return -1, time
+
+
+@part
+def _drop_until(sm: Sm, sub_core: int, queue: int, time: float) -> None:
+    core, values = sm.cores[sub_core], sm.queues[sub_core, queue]
+    while core.count[queue] > 0 and values[core.first[queue]] <= time:
+        core.first[queue] = (core.first[queue] + 1) % len(values)
+        core.count[queue] -= 1
+
+
+@part
+def _enter_queue(sm: Sm, sub_core: int, queue: int, begin: float) -> None:
+    """Append to a queue that :func:`find_room` found room in."""
+    core, values = sm.cores[sub_core], sm.queues[sub_core, queue]
+    values[(core.first[queue] + core.count[queue]) % len(values)] = begin
+    core.count[queue] += 1
+
+
+@part
+def enter_memory(sm: Sm, row: Row, execution: Row, warp: Row, time: float) -> Passage:
+    """Put an instruction that was issued at ``time`` into its queue."""
+    model, state, sub_core = sm.model, sm.state, warp.sub_core
+    core = sm.cores[sub_core]
+    kind, unit, passes = row.kind, row.unit, execution.passes
+    begin = max(time + model.queue_cycles, core.entered[unit] + 1.0)
+    if kind == Kind.SPECIAL or passes == 0:  # or no lane is active
+        again = 0.0
+        if kind == Kind.SPECIAL:
+            free = state.shared_free if row.is_shared_unit else core.unit_free
+            begin = max(begin, free[unit])
+            again = max(passes - 1, 0) * row.interval
+            free[unit] = begin + row.interval + again
+        core.entered[unit] = begin
+        _enter_queue(sm, sub_core, unit, begin)
+        return begin + row.latency + again, begin + model.read_cycles, 0.0
+    begin = max(begin, state.accept_free, core.unit_free[LSU])
+    if kind == Kind.SHARED:
+        return _access_shared(sm, row, passes, sub_core, begin)
+    if kind in (Kind.STORE, Kind.REDUCTION):
+        return _store(sm, row, execution, warp, begin)
+    return _load(sm, row, execution, warp, begin)
+
+
+@part
+def _leave_queue(sm: Sm, sub_core: int, begin: float, is_lg: bool) -> None:
+    model, core = sm.model, sm.cores[sub_core]
+    sm.state.accept_free = begin + model.accept_cycles
+    core.unit_free[LSU] = begin + model.address_cycles
+    core.entered[LSU] = begin
+    _enter_queue(sm, sub_core, LSU, begin)
+    if is_lg:
+        _enter_queue(sm, sub_core, LG, begin)
+
+
+@part
+def _access_shared(sm: Sm, row: Row, passes: int, sub_core: int, begin: float) -> Passage:
+    model, state = sm.model, sm.state
+    begin = max(begin, state.data_free - model.data_queue_cycles)
+    start = max(begin, state.data_free)
+    state.data_free = start + passes
+    state.data_cycles += passes
+    _leave_queue(sm, sub_core, begin, False)
+    return start + passes - 1 + row.latency, begin + model.read_cycles + passes, 0.0
+
+
+@part
+def _store(sm: Sm, row: Row, execution: Row, warp: Row, begin: float) -> Passage:
+    model, state, passes = sm.model, sm.state, execution.passes
+    is_reduction = row.kind == Kind.REDUCTION
+    while state.leaving_first < state.leaving_end and sm.leaving[state.leaving_first] <= begin:
+        state.leaving_first += 1
+    most = int(model.store_queue_instructions)
+    if state.leaving_end - state.leaving_first >= most:
+        begin = max(begin, sm.leaving[state.leaving_end - most])
+    start = max(begin, state.tag_free)
+    busy = max(execution.lines, passes)
+    state.tag_free = start + busy
+    state.tag_cycles += busy
+    _leave_queue(sm, warp.sub_core, begin, True)
+    if not is_reduction and len(sm.l1) > 0:
+        _keep_stored(sm, execution, warp.shift, start + busy)
+    written = (execution.last_sector - execution.first_sector) * SECTOR_BYTES
+    sent = written * _count_repeats(execution) if is_reduction else float(written)
+    state.l2_bytes += sent
+    departs = max(state.store_free, start + passes) + sent / model.store_bytes_per_cycle
+    back = written * model.written_back_ratio
+    if back != 0.0:
+        departs = _write_back(sm, back, departs)
+    state.store_free = departs
+    if is_reduction:
+        departs = _meet(sm, row, execution, warp.shift, departs)
+    sm.leaving[state.leaving_end] = departs
+    state.leaving_end += 1
+    done = departs + model.store_retire_cycles
+    return done, start + model.read_cycles + passes, done
+
+
+@part
+def _count_repeats(execution: Row) -> float:
+    """Lanes that name the same address, of each line."""
+    return execution.passes / max(execution.lines, 1)
+
+
+@part
+def _meet(sm: Sm, row: Row, execution: Row, shift: int, time: float) -> float:
+    """When L2 has done the last of a warp's atomic operations that come at a time. The first waits only for what came before it."""
+    repeats = _count_repeats(execution)
+    cycles = row.interval * sm.model.atomic_cycles
+    latest = time
+    for place in range(execution.first_sector, execution.last_sector):
+        sector = _find_sector(sm, place, shift)
+        held = sm.atomics[_find_line(sm, sector // LINE_SECTORS)]
+        start = max(time, held[sector % LINE_SECTORS])
+        held[sector % LINE_SECTORS] = start + repeats * cycles
+        latest = max(latest, start + (repeats - 1.0) * cycles)
+    return latest
+
+
+@part
+def _find_sector(sm: Sm, place: int, shift: int) -> int:
+    """The number of a sector.
+
+    Args:
+        shift: what is added to the sectors that the block alone touches.
     """
+    coded = sm.sectors[place]
+    return (coded >> 1) + (coded & 1) * shift
 
-    def __init__(self, program: SassProgram, model: SmModel, executions: Executions, sub_cores: int) -> None:
-        self._program, self._model, self._executions = program, model, executions
-        self._queues: list[list[deque[float]]] = [[deque() for _ in range(UNITS)] for _ in range(sub_cores)]
-        self._lg_queues: list[deque[float]] = [deque() for _ in range(sub_cores)]
-        self._last = [[0.0] * UNITS for _ in range(sub_cores)]
-        self._unit_free = [[0.0] * UNITS for _ in range(sub_cores)]
-        self._shared_free = [0.0] * UNITS
-        self._accept_free = self._data_free = self._tag_free = 0.0
-        self._store_free = self._write_back_free = 0.0
-        self._l2_free = self._dram_free = self._reads_until = 0.0
-        self._hits_due = 0.0
-        self._leaving: deque[float] = deque()
-        self._misses: deque[float] = deque()
-        self._l1: OrderedDict[int, dict[int, float]] = OrderedDict()
-        self._l2_seen: set[int] = set()
-        self._held: dict[int, float] = {}
-        self.l2_bytes = self.dram_bytes = self.tag_cycles = self.data_cycles = 0.0
 
-    def find_room(self, sub_core: int, row: int, time: float) -> tuple[int, float]:
-        """Why a queue does not take an instruction, and until when; -1 where it does."""
-        program, model = self._program, self._model
-        if program.is_lg[row]:
-            queue = self._lg_queues[sub_core]
-            while queue and queue[0] <= time:
-                queue.popleft()
-            if len(queue) >= model.lg_queue_instructions:
-                return LG_THROTTLE, queue[0]
-        queue = self._queues[sub_core][program.unit[row]]
-        while queue and queue[0] <= time:
-            queue.popleft()
-        if len(queue) >= model.mio_queue_instructions:
-            return program.throttle[row], queue[0]
-        return -1, time
+@part
+def _find_line(sm: Sm, key: int) -> int:
+    """The place of a line of memory in ``lines``."""
+    state, heads, lines = sm.state, sm.heads, sm.lines
+    place = find_head(heads, lines, key)
+    if heads[place] < 0:
+        heads[place] = state.lines
+        lines[state.lines].key = key
+        lines[state.lines].slot = -1
+        state.lines += 1
+    return heads[place]
 
-    def enter(self, row: int, position: int, sub_core: int, time: float) -> Passage:
-        """Put an instruction that was issued at ``time`` into its queue."""
-        program, model = self._program, self._model
-        kind, unit = program.kind[row], program.unit[row]
-        begin = max(time + model.queue_cycles, self._last[sub_core][unit] + 1.0)
-        passes = self._executions.passes[position]
-        if kind == Kind.SPECIAL or passes == 0:  # or no lane is active
-            again = 0.0
-            if kind == Kind.SPECIAL:
-                free = self._shared_free if program.is_shared_unit[row] else self._unit_free[sub_core]
-                begin = max(begin, free[unit])
-                again = max(passes - 1, 0) * program.interval[row]
-                free[unit] = begin + program.interval[row] + again
-            self._last[sub_core][unit] = begin
-            self._queues[sub_core][unit].append(begin)
-            return begin + program.latency[row] + again, begin + model.read_cycles, 0.0
-        begin = max(begin, self._accept_free, self._unit_free[sub_core][LSU])
-        if kind == Kind.SHARED:
-            return self._access_shared(row, passes, sub_core, begin)
-        if kind in (Kind.STORE, Kind.REDUCTION):
-            return self._store(row, position, sub_core, begin)
-        return self._load(row, position, sub_core, begin)
 
-    def _leave_queue(self, sub_core: int, begin: float, *, is_lg: bool) -> None:
-        model = self._model
-        self._accept_free = begin + model.accept_cycles
-        self._unit_free[sub_core][LSU] = begin + model.address_cycles
-        self._last[sub_core][LSU] = begin
-        self._queues[sub_core][LSU].append(begin)
-        if is_lg:
-            self._lg_queues[sub_core].append(begin)
+@part
+def find_head(heads: Array, lines: Array, key: int) -> int:
+    """Where the head of a line is, or where it belongs."""
+    mixed = (key >> _PAGE_BITS) * _MIX
+    place = ((mixed ^ (mixed >> 32)) << _PAGE_BITS | key & ((1 << _PAGE_BITS) - 1)) & (len(heads) - 1)
+    while heads[place] >= 0 and lines[heads[place]].key != key:
+        place = (place + 1) & (len(heads) - 1)
+    return place
 
-    def _access_shared(self, row: int, passes: int, sub_core: int, begin: float) -> Passage:
-        model = self._model
-        begin = max(begin, self._data_free - model.data_queue_cycles)
-        start = max(begin, self._data_free)
-        self._data_free = start + passes
-        self.data_cycles += passes
-        self._leave_queue(sub_core, begin, is_lg=False)
-        return start + passes - 1 + self._program.latency[row], begin + model.read_cycles + passes, 0.0
 
-    def _store(self, row: int, position: int, sub_core: int, begin: float) -> Passage:
-        model, executions = self._model, self._executions
-        is_reduction = self._program.kind[row] == Kind.REDUCTION
-        leaving = self._leaving
-        while leaving and leaving[0] <= begin:
-            leaving.popleft()
-        if len(leaving) >= model.store_queue_instructions:
-            begin = max(begin, leaving[len(leaving) - model.store_queue_instructions])
-        passes = executions.passes[position]
-        start = max(begin, self._tag_free)
-        busy = max(executions.lines[position], passes)
-        self._tag_free = start + busy
-        self.tag_cycles += busy
-        self._leave_queue(sub_core, begin, is_lg=True)
-        if not is_reduction and model.l1_lines > 0:
-            self._keep_stored(position, start + busy)
-        written = (executions.last_sector[position] - executions.first_sector[position]) * SECTOR_BYTES
-        sent = written * self._count_repeats(position) if is_reduction else written
-        self.l2_bytes += sent
-        departs = max(self._store_free, start + passes) + sent / model.store_bytes_per_cycle
-        back = written * model.written_back_ratio
-        if back:
-            departs = self._write_back(back, departs)
-        self._store_free = departs
-        if is_reduction:
-            departs = self._meet(row, position, departs)
-        leaving.append(departs)
-        done = departs + model.store_retire_cycles
-        return done, start + model.read_cycles + passes, done
+@part
+def append(links: Array, number: int) -> None:
+    """Make a number the newest of those that are linked from the oldest to the newest, in a ring that the last place closes."""
+    ring = links.shape[1] - 1
+    newest = links[0, ring]
+    links[0, number], links[1, number] = newest, ring
+    links[1, newest] = links[0, ring] = number
 
-    def _count_repeats(self, position: int) -> float:
-        """Lanes that name the same address, of each line."""
-        executions = self._executions
-        return executions.passes[position] / max(executions.lines[position], 1)
 
-    def _meet(self, row: int, position: int, time: float) -> float:
-        """When L2 has done the last of a warp's atomic operations that come at a time. The first waits only for what came before it."""
-        executions = self._executions
-        repeats = self._count_repeats(position)
-        cycles = self._program.interval[row] * self._model.atomic_cycles
-        latest = time
-        for sector in executions.sectors[executions.first_sector[position] : executions.last_sector[position]]:
-            start = max(time, self._held.get(sector, 0.0))
-            self._held[sector] = start + repeats * cycles
-            latest = max(latest, start + (repeats - 1.0) * cycles)
-        return latest
+@part
+def forget(links: Array, number: int) -> None:
+    """Unlink a number."""
+    before, after = links[0, number], links[1, number]
+    links[1, before], links[0, after] = after, before
 
-    def _keep_stored(self, position: int, time: float) -> None:
-        """Stores take lines of L1; what they leave there is read again only in local memory, where no other SM can have written since."""
-        executions = self._executions
-        for sector in executions.sectors[executions.first_sector[position] : executions.last_sector[position]]:
-            entry = self._take_line(sector // LINE_SECTORS)
-            if sector & LOCAL_SECTOR:  # a bit: what later blocks alone touch is told apart by higher ones
-                entry.setdefault(sector, time)
 
-    def _take_line(self, line: int) -> dict[int, float]:
-        """A line of L1, as the one used last."""
-        l1 = self._l1
-        entry = l1.get(line)
-        if entry is not None:
-            l1.move_to_end(line)
-            return entry
-        entry = l1[line] = {}
-        if len(l1) > self._model.l1_lines:
-            l1.popitem(last=False)
-        return entry
+@part
+def _keep_stored(sm: Sm, execution: Row, shift: int, time: float) -> None:
+    """Stores take lines of L1; what they leave there is read again only in local memory, where no other SM can have written since."""
+    for place in range(execution.first_sector, execution.last_sector):
+        sector = _find_sector(sm, place, shift)
+        entry = sm.l1[_take_line(sm, _find_line(sm, sector // LINE_SECTORS))]
+        part = sector % LINE_SECTORS
+        if sector & LOCAL_SECTOR and not entry.known >> part & 1:  # what later blocks alone touch has higher bits
+            entry.ready[part] = time
+            entry.known |= 1 << part
 
-    def _write_back(self, written: float, departs: float) -> float:
-        """What a store displaces goes to DRAM; where too much of that is due, the store waits."""
-        model = self._model
-        self.dram_bytes += written
-        cost = written / model.dram_bytes_per_cycle
-        if self._reads_until > departs + model.read_backlog_cycles:
-            self._write_back_free += cost  # reads want the other half
-        self._write_back_free = max(self._write_back_free, departs) + cost
-        self._dram_free = max(self._dram_free, departs) + cost
-        return max(departs, self._write_back_free - model.write_buffer_cycles)
 
-    def _load(self, row: int, position: int, sub_core: int, begin: float) -> Passage:
-        """A load, or an atomic operation that returns something: tags, then what they miss from L2 and DRAM."""
-        model, program, executions = self._model, self._program, self._executions
-        misses = self._misses
-        while misses and misses[0] <= begin:
-            misses.popleft()
-        if len(misses) >= model.miss_queue_instructions:
-            begin = max(begin, misses[len(misses) - model.miss_queue_instructions])
-        begin = max(begin, self._tag_free - model.tag_queue_cycles)
-        start = max(begin, self._tag_free)
-        passes = self._count_passes(executions.passes[position], executions.lines[position])
-        self._tag_free = start + passes
-        self.tag_cycles += passes
-        self._leave_queue(sub_core, begin, is_lg=True)
-        hit = start + passes - 1 + program.latency[row]
-        latest = self._look_up(position, start + passes, uses_l1=program.uses_l1[row] and model.l1_lines > 0)
-        if program.kind[row] == Kind.ATOMIC and latest > 0:
-            latest = max(latest, self._meet(row, position, start + passes) + model.l2_cycles)
-        if latest > 0:
-            misses.append(max(latest, hit))
-        return max(latest, hit), begin + model.read_cycles, 0.0
+@part
+def _take_line(sm: Sm, line: int) -> int:
+    """The slot of a line in L1, as the one used last."""
+    state, slot = sm.state, sm.lines[line].slot
+    if slot >= 0:
+        forget(sm.l1_links, slot)
+        append(sm.l1_links, slot)
+        return slot
+    if state.l1_lines < len(sm.l1):
+        slot = state.l1_lines
+        state.l1_lines += 1
+    else:
+        slot = sm.l1_links[1, len(sm.l1)]
+        forget(sm.l1_links, slot)
+        sm.lines[sm.l1[slot].line].slot = -1
+    append(sm.l1_links, slot)
+    sm.l1[slot].line = line
+    sm.l1[slot].known = 0
+    sm.lines[line].slot = slot
+    return slot
 
-    def _count_passes(self, passes: int, lines: int) -> float:
-        """Cycles in which L1 has the lines of a load looked up and its data handed over."""
-        at_once = self._model.l1_tags_per_cycle
-        if at_once:
-            return passes + lines / at_once
-        return max(passes, -(-(lines + FREE_TAGS) // TAGS_PER_CYCLE))
 
-    def _look_up(self, position: int, time: float, *, uses_l1: bool) -> float:
-        """When the last sector that L1 had not is there; 0 where it had all. Those under way are waited for."""
-        executions = self._executions
-        latest = 0.0
-        for sector in executions.sectors[executions.first_sector[position] : executions.last_sector[position]]:
-            entry = self._take_line(sector // LINE_SECTORS) if uses_l1 else {}
-            ready = entry.get(sector)
-            if ready is None:
-                ready = entry[sector] = self._fetch(sector, time)
-            elif ready <= time:
+@part
+def _write_back(sm: Sm, written: float, departs: float) -> float:
+    """What a store displaces goes to DRAM; where too much of that is due, the store waits."""
+    model, state = sm.model, sm.state
+    state.dram_bytes += written
+    cost = written / model.dram_bytes_per_cycle
+    if state.reads_until > departs + model.read_backlog_cycles:
+        state.write_back_free += cost  # reads want the other half
+    state.write_back_free = max(state.write_back_free, departs) + cost
+    state.dram_free = max(state.dram_free, departs) + cost
+    return max(departs, state.write_back_free - model.write_buffer_cycles)
+
+
+@part
+def _load(sm: Sm, row: Row, execution: Row, warp: Row, begin: float) -> Passage:
+    """A load, or an atomic operation that returns something: tags, then what they miss from L2 and DRAM."""
+    model, state = sm.model, sm.state
+    while state.misses_first < state.misses_end and sm.misses[state.misses_first] <= begin:
+        state.misses_first += 1
+    most = int(model.miss_queue_instructions)
+    if state.misses_end - state.misses_first >= most:
+        begin = max(begin, sm.misses[state.misses_end - most])
+    begin = max(begin, state.tag_free - model.tag_queue_cycles)
+    start = max(begin, state.tag_free)
+    passes = _count_passes(model.l1_tags_per_cycle, execution.passes, execution.lines)
+    state.tag_free = start + passes
+    state.tag_cycles += passes
+    _leave_queue(sm, warp.sub_core, begin, True)
+    hit = start + passes - 1 + row.latency
+    latest = _look_up(sm, execution, warp.shift, start + passes, row.uses_l1 and len(sm.l1) > 0)
+    if row.kind == Kind.ATOMIC and latest > 0:
+        latest = max(latest, _meet(sm, row, execution, warp.shift, start + passes) + model.l2_cycles)
+    if latest > 0:
+        sm.misses[state.misses_end] = max(latest, hit)
+        state.misses_end += 1
+    return max(latest, hit), begin + model.read_cycles, 0.0
+
+
+@part
+def _count_passes(at_once: float, passes: int, lines: int) -> float:
+    """Cycles in which L1 has the lines of a load looked up and its data handed over."""
+    if at_once:
+        return passes + lines / at_once
+    return float(max(passes, -(-(lines + FREE_TAGS) // TAGS_PER_CYCLE)))
+
+
+@part
+def _look_up(sm: Sm, execution: Row, shift: int, time: float, uses_l1: bool) -> float:
+    """When the last sector that L1 had not is there; 0 where it had all. Those under way are waited for."""
+    latest = 0.0
+    for place in range(execution.first_sector, execution.last_sector):
+        sector = _find_sector(sm, place, shift)
+        line, part = _find_line(sm, sector // LINE_SECTORS), sector % LINE_SECTORS
+        if uses_l1:
+            entry = sm.l1[_take_line(sm, line)]
+            if not entry.known >> part & 1:
+                entry.known |= 1 << part
+                entry.ready[part] = _fetch(sm, line, part, time)
+            elif entry.ready[part] <= time:
                 continue
-            latest = max(latest, ready)
-        return latest
-
-    def _fetch(self, sector: int, time: float) -> float:
-        """When a sector that L1 has not arrives."""
-        model = self._model
-        self.l2_bytes += SECTOR_BYTES
-        self._l2_free = max(self._l2_free, time) + SECTOR_BYTES / model.l2_bytes_per_cycle
-        arrives = self._l2_free + model.l2_cycles
-        if sector in self._l2_seen:
-            return arrives
-        self._l2_seen.add(sector)
-        self._hits_due += model.l2_hit_ratio
-        if self._hits_due >= 1.0:
-            self._hits_due -= 1.0
-            return arrives
-        self.dram_bytes += SECTOR_BYTES
-        self._dram_free = max(self._dram_free, self._l2_free) + SECTOR_BYTES / model.dram_bytes_per_cycle
-        self._reads_until = self._dram_free
-        return max(arrives, self._dram_free + model.dram_cycles)
+            latest = max(latest, entry.ready[part])
+        else:
+            latest = max(latest, _fetch(sm, line, part, time))
+    return latest
 
 
-FAR_LINES = 4  # Lines of the constant cache that come from further away together
+@part
+def _fetch(sm: Sm, line: int, part: int, time: float) -> float:
+    """When a sector that L1 has not arrives."""
+    model, state, entry = sm.model, sm.state, sm.lines[line]
+    state.l2_bytes += SECTOR_BYTES
+    state.l2_free = max(state.l2_free, time) + SECTOR_BYTES / model.l2_bytes_per_cycle
+    arrives = state.l2_free + model.l2_cycles
+    if entry.seen >> part & 1:
+        return arrives
+    entry.seen |= 1 << part
+    state.hits_due += model.l2_hit_ratio
+    if state.hits_due >= 1.0:
+        state.hits_due -= 1.0
+        return arrives
+    state.dram_bytes += SECTOR_BYTES
+    state.dram_free = max(state.dram_free, state.l2_free) + SECTOR_BYTES / model.dram_bytes_per_cycle
+    state.reads_until = state.dram_free
+    return max(arrives, state.dram_free + model.dram_cycles)
 
 
-class InstructionSupply:
-    """Each sub-core's instruction cache, what the SM holds behind them, and its constants. A stream of lines is fetched ahead of a miss."""
+@part
+def fetch_code(sm: Sm, sub_core: int, line: int, time: float) -> float:
+    """When the instructions of a line are in a sub-core's own cache. What the SM holds behind these fetches a stream of lines ahead of a miss."""
+    model, core, near, links = sm.model, sm.cores[sub_core], sm.near[sub_core], sm.near_links[sub_core]
+    if near[line] >= 0:
+        forget(links, line)
+        append(links, line)
+        return near[line]
+    if sm.code[line] < 0:
+        sm.code[line] = time + (model.code_cold_cycles if sm.state.has_code else model.code_first_cycles)
+        sm.state.has_code = 1
+        for ahead in range(1, int(model.code_prefetch_lines) + 1):
+            if sm.code[line + ahead] < 0:
+                sm.code[line + ahead] = sm.code[line] + ahead * model.code_stream_cycles
+    follows = line > 0 and near[line - 1] >= 0
+    ready = max(time + (model.code_stream_cycles if follows else model.code_near_cycles), sm.code[line])
+    near[line] = ready
+    append(links, line)
+    core.near_lines += 1
+    if core.near_lines > model.code_cache_lines:
+        oldest = links[1, len(near)]
+        near[oldest] = -1.0
+        forget(links, oldest)
+        core.near_lines -= 1
+    return ready
 
-    def __init__(self, model: SmModel, sub_cores: int) -> None:
-        self._model = model
-        self._near: list[OrderedDict[int, float]] = [OrderedDict() for _ in range(sub_cores)]
-        self._shared: dict[int, float] = {}
-        self._constants: dict[int, float] = {}
-        self._far_constants: dict[int, float] = {}
 
-    def fetch(self, sub_core: int, line: int, time: float) -> float:
-        """When the instructions of a line are in a sub-core's own cache."""
-        model, near = self._model, self._near[sub_core]
-        ready = near.get(line)
-        if ready is not None:
-            near.move_to_end(line)
-            return ready
-        shared = self._shared.get(line)
-        if shared is None:
-            shared = time + (model.code_cold_cycles if self._shared else model.code_first_cycles)
-            self._shared[line] = shared
-            for ahead in range(1, model.code_prefetch_lines + 1):
-                self._shared.setdefault(line + ahead, shared + ahead * model.code_stream_cycles)
-        follows = line - 1 in near
-        ready = max(time + (model.code_stream_cycles if follows else model.code_near_cycles), shared)
-        near[line] = ready
-        if len(near) > model.code_cache_lines:
-            near.popitem(last=False)
-        return ready
-
-    def read_constant(self, line: int, time: float) -> float:
-        """When a line of constants is in the SM."""
-        ready = self._constants.get(line)
-        if ready is None:
-            far = self._far_constants.setdefault(line // FAR_LINES, time + self._model.constant_cold_cycles)
-            ready = self._constants[line] = max(far, time + self._model.constant_near_cycles)
-        return ready
+@part
+def read_constant(sm: Sm, row: Row, time: float) -> float:
+    """When the line of an instruction's constants is in the SM."""
+    model, (near, far) = sm.model, sm.constants
+    if near[row.constant] < 0:
+        if far[row.far_constant] < 0:
+            far[row.far_constant] = time + model.constant_cold_cycles
+        near[row.constant] = max(far[row.far_constant], time + model.constant_near_cycles)
+    return near[row.constant]

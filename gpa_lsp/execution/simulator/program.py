@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import lru_cache
-from math import ceil
 
 from msgspec import Struct
 
@@ -13,7 +12,6 @@ from gpa_lsp.code.binary.opcodes import describe_mnemonic
 from gpa_lsp.code.binary.sass import read_mnemonic, read_operands
 from gpa_lsp.code.binary.uses import OperandKind, find_roles, parse_operand
 from gpa_lsp.diagnosis.analyses.mix import find_pipe
-from gpa_lsp.execution.simulator.machine import SmModel
 from gpa_lsp.execution.simulator.reasons import MIO_THROTTLE, TEX_THROTTLE
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.kernel.model import KernelRows
@@ -290,17 +288,8 @@ def _find_arithmetic_course(name: str, modifiers: list[str], pipe: str, architec
     return OpcodeCourse(pipe=number, interval=1.0 / rate)
 
 
-# How a sub-core reads registers: two banks with one port each, and a cache that the compiler steers:
-# :class:`RegisterPorts`.
-#
-# An instruction of fixed latency has a few cycles behind its issue to read its operands. Where a bank cannot give them
-# by then, because instructions before it have theirs read, the sub-core issues nothing. The last register that was
-# read for each place of an operand is kept, one of each bank, where the instruction says so (``.reuse``), until
-# another is read there; to read it again takes no port.
-
 BANKS = 2
 OPERANDS = 3  # Places of operands that registers are read for
-_MOST_KEPT = 2  # Registers of an operand that are kept: one of each bank
 REGISTERS = 256
 _MOST_REGISTERS = 4  # Of an operand: what is wider is read while the instruction is executed
 _LONE_PLACE = 1  # Of the only operand of an instruction
@@ -344,50 +333,3 @@ def _find_places(mnemonic: str, sources: int) -> Sequence[int]:
     if sources == 1:
         return (_LONE_PLACE,)
     return _PLACES.get(mnemonic.partition(".")[0], range(OPERANDS))
-
-
-class RegisterPorts:
-    """The ports of a sub-core.
-
-    Args:
-        model: the SM.
-
-    Attributes:
-        free: of each bank, when its port has read what was asked of it.
-        kept: by place and bank, warp and register; -1 for none.
-    """
-
-    __slots__ = ("_rate", "_window", "free", "kept")
-
-    def __init__(self, model: SmModel) -> None:
-        self._window, self._rate = model.operand_window_cycles, model.bank_registers_per_cycle
-        self.free = [0.0] * BANKS
-        self.kept = [-1] * (OPERANDS * BANKS)
-
-    def try_read(self, reads: RegisterReads, warp: int, time: float) -> bool:
-        """Read the operands of an instruction that is to be issued, if they are there in time; those that take longer have to begin at once."""
-        needed = self._find_cycles(reads, warp)
-        ends = [max(free, time) + cycles for free, cycles in zip(self.free, needed, strict=True)]
-        for end, cycles in zip(ends, needed, strict=True):
-            if cycles and end > time + max(self._window, cycles):
-                return False
-        for bank, cycles in enumerate(needed):
-            if cycles:
-                self.free[bank] = ends[bank]
-        for place in range(OPERANDS):
-            self._keep(reads, place, warp)
-        return True
-
-    def _find_cycles(self, reads: RegisterReads, warp: int) -> list[int]:
-        """Cycles of each bank's port, for what the cache does not save."""
-        counts = [0] * BANKS
-        for place in range(OPERANDS):
-            for number in range(reads.first[place], reads.first[place] + reads.count[place]):
-                if self.kept[place * BANKS + (number & 1)] != warp * REGISTERS + number:
-                    counts[number & 1] += 1
-        return [ceil(count / self._rate) for count in counts]
-
-    def _keep(self, reads: RegisterReads, place: int, warp: int) -> None:
-        is_kept = reads.kept[place] and reads.count[place] <= _MOST_KEPT
-        for number in range(reads.first[place], reads.first[place] + reads.count[place]):
-            self.kept[place * BANKS + (number & 1)] = warp * REGISTERS + number if is_kept else -1

@@ -1,4 +1,4 @@
-"""What a warp of the simulator can be waiting for, by number, with the profiler's names; and how long each waited: :class:`StallAccounts`."""
+"""What a warp of the simulator can be waiting for, by number, with the profiler's names; and how long each waited: :class:`SmRun`."""
 
 import numpy as np
 import numpy.typing as npt
@@ -67,30 +67,3 @@ class SmRun(Struct, frozen=True, kw_only=True):
     dilation: float  # warp cycles with those of the turns that were left out, over those simulated
     issued: int  # warp instructions that were simulated
     is_cut: bool  # the budget ended it
-
-
-class StallAccounts:
-    """Warp cycles by row and reason. What stands for several executions counts several times.
-
-    Attributes:
-        weighted: all of them.
-        plain: all of them, each counted once.
-    """
-
-    def __init__(self, rows: int) -> None:
-        self.all_cycles = [0.0] * (rows * REASON_COUNT)
-        self.idle_cycles = [0.0] * (rows * REASON_COUNT)
-        self.weighted = self.plain = 0.0
-
-    def add(self, index: int, cycles: float, weight: float, idle_share: float) -> None:
-        """Add cycles.
-
-        Args:
-            cycles: one execution's.
-            idle_share: of the cycles, those in which the scheduler issued nothing.
-        """
-        counted = cycles * weight
-        self.all_cycles[index] += counted
-        self.idle_cycles[index] += counted * idle_share
-        self.weighted += counted
-        self.plain += cycles

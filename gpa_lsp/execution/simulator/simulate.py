@@ -11,12 +11,10 @@ from msgspec.structs import replace
 from gpa_lsp.execution.simulator.machine import MemoryFacts, SmModel, Traffic, build_model, find_unchecked
 from gpa_lsp.execution.simulator.program import LSU, PIPE_NAMES, SUB_CORES, XU, SassProgram, read_program
 from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS, Moment, SmRun
-from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
 from gpa_lsp.execution.simulator.streams import Streams, build_streams
 from gpa_lsp.execution.simulator.traffic import find_traffic
 from gpa_lsp.execution.simulator.warp_walk import KernelWalk
 from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.foundation.native.shared_library import find_core
 from gpa_lsp.foundation.numbers import format_bytes, format_count
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.gpu.arch.model import Architecture
@@ -109,6 +107,8 @@ def simulate_grid(
     blocks = [replace(streams.blocks[place], repetition=number) for number, place in enumerate(places)]
     executions = sum(len(one.rows) for one in blocks)
     most = max(2 * most_issues, min(executions, _MOST_WHOLE))
+    from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm  # numba takes .3 s to import
+
     run = simulate_sm(program, model, blocks, resident, most)
     total = _extrapolate(run, executions, count, shape.most_per_sm - count)
     mean, issued = total * shape.mean_load, run.issued
@@ -258,9 +258,9 @@ def _list_held(program: SassProgram, walk: KernelWalk) -> dict[str, float]:
 # The shortest period the profiler samples at: what is simulated is known exactly, so that no more is rounded than need be
 PERIOD_CYCLES = 32
 
-# In the compiled core, and without one: half a second, and a second. Where loops are shortened much, what is left of blocks is their beginnings and
-# ends, which meet in the queues of memory more often than they would.
-_MOST_ISSUES, _MOST_PLAIN_ISSUES = 2_000_000, 150_000
+# Half a second. Where loops are shortened much, what is left of blocks is their beginnings and ends, which meet in the queues of memory more often
+# than they would.
+_MOST_ISSUES = 2_000_000
 
 
 class SimulatedLaunch(ColumnRecord, frozen=True, kw_only=True):
@@ -369,7 +369,7 @@ def _set_up(
     own = find_places(walk.grid, [one for one in walk.sampled_blocks if one in own_blocks] or walk.sampled_blocks)
     walks = [one for one in walk.walks if one.block in own]
     if most_issues is None:
-        most_issues = _MOST_PLAIN_ISSUES if find_core() is None else _MOST_ISSUES
+        most_issues = _MOST_ISSUES
     count = count_simulated(shape, sum(map(len, walks)) // len(own), most_issues)
     widths = kernel.rows.spread_by_mnemonic(count_access_bytes, unknown=0)
     concurrent = shape.resident * shape.sm_count

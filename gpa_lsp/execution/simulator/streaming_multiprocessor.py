@@ -1,21 +1,15 @@
 """One SM, event by event: :func:`simulate_sm`.
 
 When an instruction ends is known when it is issued (:mod:`~gpa_lsp.execution.simulator.memory_path`). So the only events are warps that become
-ready, and
-blocks that begin. A sub-core issues of the warp it issued of last, else of the youngest that can.
+ready, and blocks that begin. A sub-core issues of the warp it issued of last, else of the youngest that can.
 """
 
 from collections.abc import Sequence
-from heapq import heappop, heappush
-from math import inf
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from math import ceil, inf
 
 from gpa_lsp.execution.simulator.machine import SmModel
-from gpa_lsp.execution.simulator.memory_path import FAR_LINES, InstructionSupply, MemoryPath
-from gpa_lsp.execution.simulator.program import OPERANDS, PIPES, SUB_CORES, Kind, RegisterPorts, SassProgram
+from gpa_lsp.execution.simulator.memory_path import enter_memory, fetch_code, find_head, find_room, read_constant
+from gpa_lsp.execution.simulator.program import BANKS, OPERANDS, REGISTERS, SUB_CORES, Kind, SassProgram
 from gpa_lsp.execution.simulator.reasons import (
     BARRIER,
     BRANCH_RESOLVING,
@@ -33,539 +27,530 @@ from gpa_lsp.execution.simulator.reasons import (
     WAIT,
     Moment,
     SmRun,
-    StallAccounts,
 )
-from gpa_lsp.execution.simulator.streams import BlockStream, Executions
-from gpa_lsp.foundation.native.shared_library import find_core
+from gpa_lsp.execution.simulator.sm_state import SCOREBOARDS, Array, Row, Sm, open_sm, widen
+from gpa_lsp.execution.simulator.streams import BlockStream
+from gpa_lsp.foundation.native.compiled_loops import compiled, part
 
-_SCOREBOARDS = 6
 _VISIBLE_CYCLES = 2.0  # From setting a scoreboard to waiting for it
-
-Segment = tuple[int, float]  # A reason, and until when a warp waits for it
-
-
-class _Warp:
-    """A warp that has begun."""
-
-    __slots__ = (
-        "async_done",
-        "block",
-        "boards",
-        "fetched_line",
-        "issued_at",
-        "issues_seen",
-        "long_boards",
-        "number",
-        "outstanding",
-        "position",
-        "segments",
-        "stop",
-        "store_done",
-        "sub_core",
-    )
-
-    def __init__(self, number: int, block: int, sub_core: int, position: int, stop: int) -> None:
-        self.number, self.block, self.sub_core, self.position, self.stop = number, block, sub_core, position, stop
-        self.boards = [0.0] * _SCOREBOARDS
-        self.long_boards = [False] * _SCOREBOARDS
-        self.outstanding: list[list[float]] = [[] for _ in range(_SCOREBOARDS)]
-        self.segments: list[Segment] = []
-        self.store_done = self.async_done = self.issued_at = 0.0
-        self.fetched_line = -1
-        self.issues_seen = 0
-
-
-class _Block:
-    """A block that has begun."""
-
-    __slots__ = ("arrived", "end", "left")
-
-    def __init__(self, warps: int, time: float) -> None:
-        self.left, self.end = warps, time
-        self.arrived: list[tuple[_Warp, float]] = []
-
-
-class _SubCore:
-    """A scheduler with its pipes."""
-
-    __slots__ = ("eligible", "issues", "last", "pipe_free", "ports", "waiting")
-
-    def __init__(self, model: SmModel) -> None:
-        self.waiting: list[tuple[float, int]] = []
-        self.eligible: list[_Warp] = []
-        self.pipe_free = [0.0] * PIPES
-        self.ports = RegisterPorts(model)
-        self.issues = 0
-        self.last = -1
-
-
-class _Sm:
-    """The state of one SM."""
-
-    def __init__(self, program: SassProgram, model: SmModel, blocks: Sequence[BlockStream], resident: int) -> None:
-        self.program, self.model, self.streams = program, model, blocks
-        self.accounts = StallAccounts(len(program.kind) + 1)
-        self.executions = Executions()
-        self.supply = InstructionSupply(model, SUB_CORES)
-        self.memory = MemoryPath(program, model, self.executions, SUB_CORES)
-        self.sub_cores = [_SubCore(model) for _ in range(SUB_CORES)]
-        self.warps: list[_Warp] = []
-        self.blocks: list[_Block] = []
-        self.blocks_done = 0
-        self.starts: list[float] = []
-        self.last_start = (resident - 1) * model.block_interval_cycles
-        self.issued = 0
-        self.next_sub_core = 0
-
-    def begin_block(self, time: float) -> None:
-        """Give the next block's warps to the sub-cores, in turn."""
-        stream = self.streams[len(self.blocks)]
-        base = self.executions.append(stream)
-        starts: list[int] = stream.starts.tolist()
-        count = len(starts) - 1
-        for index in range(count):
-            warp = _Warp(
-                number=len(self.warps),
-                block=len(self.blocks),
-                sub_core=(self.next_sub_core + index) % SUB_CORES,
-                position=base + starts[index],
-                stop=base + starts[index + 1],
-            )
-            self.warps.append(warp)
-            start = time + self.model.warp_launch_cycles * (index // SUB_CORES)
-            warp.issued_at = start
-            warp.issues_seen = self.sub_cores[warp.sub_core].issues
-            self.schedule(warp, start, [], starts=True)
-        self.blocks.append(_Block(count, time))
-        self.next_sub_core = (self.next_sub_core + count) % SUB_CORES
-
-    def schedule(self, warp: _Warp, now: float, segments: list[Segment], *, starts: bool = False) -> None:
-        """Work out when a warp can issue its next instruction, and what it waits for until then."""
-        program = self.program
-        row = self.executions.rows[warp.position]
-        line = program.fetch_line[row]
-        if line != warp.fetched_line:
-            warp.fetched_line = line
-            ready = self.supply.fetch(warp.sub_core, line, now)
-            if starts:
-                ready = max(ready, now + self.model.warp_start_cycles)
-            if ready > now:
-                segments.append((NO_INSTRUCTIONS, ready))
-                now = ready
-        mask = program.wait_mask[row]
-        if mask:
-            latest, is_long = self._find_scoreboard(warp, mask)
-            if latest > now:
-                segments.append((LONG_SCOREBOARD if is_long else SHORT_SCOREBOARD, latest))
-                now = latest
-        constant = program.constant_line[row]
-        if constant >= 0:
-            ready = self.supply.read_constant(constant, now)
-            if ready > now:
-                segments.append((IMC_MISS, ready))
-                now = ready
-        warp.segments = segments
-        heappush(self.sub_cores[warp.sub_core].waiting, (now, warp.number))
-
-    @staticmethod
-    def _find_scoreboard(warp: _Warp, mask: int) -> tuple[float, bool]:
-        """When the last of some scoreboards is released, and whether L1TEX releases it."""
-        latest, is_long = 0.0, False
-        for number in range(_SCOREBOARDS):
-            if mask >> number & 1 and warp.boards[number] > latest:
-                latest, is_long = warp.boards[number], warp.long_boards[number]
-        return latest, is_long
-
-    def settle(self, warp: _Warp) -> None:
-        """Add up what a warp waited for since it issued."""
-        segments = warp.segments
-        if not segments:
-            return
-        begin = warp.issued_at
-        length = segments[-1][1] - begin
-        busy = self.sub_cores[warp.sub_core].issues - warp.issues_seen
-        idle = max(0.0, 1.0 - busy / length) if length > 0 else 0.0
-        weight = self.executions.weights[warp.position]
-        base = self.executions.rows[warp.position] * REASON_COUNT
-        for reason, until in segments:
-            if until > begin:
-                self.accounts.add(base + reason, until - begin, weight, idle)
-                begin = until
-        warp.segments = []
-
-    def add(self, warp: _Warp, reason: int, cycles: float, idle_share: float) -> None:
-        """Add cycles that a warp spent in front of its next instruction."""
-        position = warp.position
-        self.accounts.add(
-            self.executions.rows[position] * REASON_COUNT + reason,
-            cycles,
-            self.executions.weights[position],
-            idle_share,
-        )
-
-    def issue(self, warp: _Warp, sub_core: _SubCore, time: float) -> None:
-        """Issue a warp's next instruction."""
-        program = self.program
-        position = warp.position
-        row = self.executions.rows[position]
-        self.add(warp, SELECTED, 1.0, 0.0)
-        sub_core.issues += 1
-        sub_core.last = warp.number
-        self.issued += 1
-        self._execute(warp, sub_core, row, time)
-        warp.issued_at = time + 1.0
-        warp.issues_seen = sub_core.issues
-        free = time + program.stall[row]
-        if position + 1 >= warp.stop:
-            self.leave(warp, row, time, free)
-            return
-        warp.position = position + 1
-        if program.kind[row] == Kind.BARRIER:
-            self.blocks[warp.block].arrived.append((warp, free))
-            self.open_barrier(warp.block, time)
-            return
-        segments: list[Segment] = [(WAIT, free)]
-        if self.executions.rows[position + 1] != row + 1:
-            segments = self._jump(warp, row, time)
-            free = segments[-1][1]
-        self.schedule(warp, self._hold(warp, row, free, segments), segments)
-
-    def _execute(self, warp: _Warp, sub_core: _SubCore, row: int, time: float) -> None:
-        """Give an instruction to what executes it, and set its scoreboards."""
-        program = self.program
-        kind = program.kind[row]
-        result = read = 0.0
-        if kind == Kind.FIXED:
-            sub_core.pipe_free[program.pipe[row]] = time + program.interval[row]
-            result = time + program.latency[row]
-        elif kind == Kind.ASYNC_FENCE:
-            result = max(time + program.latency[row], warp.async_done)
-        elif program.unit[row] >= 0:
-            result, read, left = self.memory.enter(row, warp.position, warp.sub_core, time)
-            warp.store_done = max(warp.store_done, left)
-            if program.is_async[row]:
-                warp.async_done = max(warp.async_done, result)
-        visible = time + _VISIBLE_CYCLES
-        for number, until in (
-            (program.write_board[row], max(result, visible)),
-            (program.read_board[row], max(read or result, visible)),
-        ):
-            if number < 0:
-                continue
-            if until >= warp.boards[number]:
-                warp.boards[number] = until
-                warp.long_boards[number] = program.is_long[row]
-            if program.has_depbar:
-                warp.outstanding[number].append(until)
-
-    def _hold(self, warp: _Warp, row: int, free: float, segments: list[Segment]) -> float:
-        """Until when an instruction holds its warp beyond its stall count; what for is added to the segments."""
-        kind, left = self.program.kind[row], self.program.depbar_left[row]
-        if kind == Kind.CONVERGE:
-            free += self.model.converge_cycles
-            segments.append((BRANCH_RESOLVING, free))
-        elif kind == Kind.MEMBAR:
-            free = max(free + self.model.membar_cycles, warp.store_done)
-            segments.append((MEMBAR, free))
-        elif left >= 0:
-            outstanding = sorted(warp.outstanding[self.program.depbar_board[row]])
-            if len(outstanding) > left and outstanding[-1 - left] > free:
-                free = outstanding[-1 - left]
-                segments.append((LONG_SCOREBOARD, free))
-        return free
-
-    def _jump(self, warp: _Warp, row: int, time: float) -> list[Segment]:
-        """What a warp waits for that goes on elsewhere. Until it is on its way there it is counted at the row behind the jump."""
-        program, model = self.program, self.model
-        is_return = program.kind[row] == Kind.RETURN
-        free = time + program.stall[row]
-        leaves = free + (model.return_resolve_cycles if is_return else 0.0)
-        weight = self.executions.weights[warp.position - 1]
-        idle = self._find_idle_share(warp, time)
-        base = (row + 1) * REASON_COUNT
-        self.accounts.add(base + WAIT, free - time - 1.0, weight, idle)
-        self.accounts.add(base + BRANCH_RESOLVING, leaves - free, weight, idle)
-        warp.issued_at = leaves
-        warp.fetched_line = -1
-        resolved = leaves + (0.0 if is_return else model.branch_resolve_cycles)
-        return [(BRANCH_RESOLVING, resolved), (NO_INSTRUCTIONS, resolved + model.jump_fetch_cycles)]
-
-    def _find_idle_share(self, warp: _Warp, time: float) -> float:
-        """Of all cycles until now, those in which a warp's scheduler issued nothing."""
-        return max(0.0, 1.0 - self.sub_cores[warp.sub_core].issues / time) if time > 0 else 1.0
-
-    def open_barrier(self, number: int, time: float) -> None:
-        """Let a block's warps go on where all that are left have come."""
-        block = self.blocks[number]
-        if not block.arrived or len(block.arrived) < block.left:
-            return
-        open_at = time + self.model.barrier_open_cycles
-        arrived, block.arrived = block.arrived, []
-        for warp, free in arrived:
-            until = max(free, open_at)
-            self.schedule(warp, until, [(WAIT, free), (BARRIER, until)])
-
-    def leave(self, warp: _Warp, row: int, time: float, free: float) -> None:
-        """The end of a warp: what it stored has to leave first. Samples of that time fall on the row behind its last one."""
-        resolved = max(free, time + self.model.exit_resolve_cycles)
-        done = max(resolved, warp.store_done)
-        weight = self.executions.weights[warp.position]
-        idle = self._find_idle_share(warp, time)
-        base = (row + 1) * REASON_COUNT
-        begin = time + 1.0
-        for reason, until in ((WAIT, free), (BRANCH_RESOLVING, resolved), (DRAIN, done)):
-            if until > begin:
-                self.accounts.add(base + reason, until - begin, weight, idle)
-                begin = until
-        block = self.blocks[warp.block]
-        block.left -= 1
-        block.end = max(block.end, done)
-        if block.left == 0:
-            self.blocks_done += 1
-            model = self.model
-            self.last_start = max(self.last_start + model.block_interval_cycles, block.end + model.block_launch_cycles)
-            heappush(self.starts, self.last_start)
-        else:
-            self.open_barrier(warp.block, time)
-
-    def step(self, number: int, time: float) -> float:
-        """What a sub-core does at a time; when it has to be asked again."""
-        sub_core = self.sub_cores[number]
-        waiting, eligible = sub_core.waiting, sub_core.eligible
-        while waiting and waiting[0][0] <= time:
-            warp = self.warps[heappop(waiting)[1]]
-            self.settle(warp)
-            eligible.append(warp)
-        soonest = waiting[0][0] if waiting else inf
-        if not eligible:
-            return soonest
-        free, blocked, opens = self._sort_out(number, time)
-        if not free:
-            soonest = max(min(soonest, opens), time + 1.0)
-            for warp, reason in blocked:
-                self.add(warp, reason, soonest - time, 1.0)
-            return soonest
-        return self._dispatch(sub_core, free, blocked, time)
-
-    def _dispatch(self, sub_core: _SubCore, free: list[_Warp], blocked: list[tuple[_Warp, int]], time: float) -> float:
-        """Issue of one of the warps that can, unless its registers cannot be read in time; when to ask again."""
-        chosen = _choose(free, sub_core.last)
-        reads = self.program.register_reads[self.executions.rows[chosen.position]]
-        is_held = not sub_core.ports.try_read(reads, chosen.number, time)
-        for warp, reason in blocked:
-            self.add(warp, reason, 1.0, 1.0 if is_held else 0.0)
-        if is_held:
-            sub_core.last = chosen.number
-            for warp in free:
-                self.add(warp, DISPATCH_STALL, 1.0, 1.0)
-            return time + 1.0
-        for warp in free:
-            if warp is not chosen:
-                self.add(warp, NOT_SELECTED, 1.0, 0.0)
-        sub_core.eligible.remove(chosen)
-        self.issue(chosen, sub_core, time)
-        return time + 1.0
-
-    def _sort_out(self, number: int, time: float) -> tuple[list[_Warp], list[tuple[_Warp, int]], float]:
-        """Of the warps whose operands are there: those that can issue, the others with what they lack, and when the first of that is there."""
-        sub_core, program, rows = self.sub_cores[number], self.program, self.executions.rows
-        free: list[_Warp] = []
-        blocked: list[tuple[_Warp, int]] = []
-        opens = inf
-        gates: dict[int, tuple[int, float]] = {}
-        for warp in sub_core.eligible:
-            row = rows[warp.position]
-            gate = program.gate[row]
-            found = gates.get(gate)
-            if found is None:
-                if program.unit[row] >= 0:
-                    found = self.memory.find_room(number, row, time)
-                else:
-                    until = sub_core.pipe_free[program.pipe[row]]
-                    found = (MATH_PIPE_THROTTLE, until) if until > time else (-1, time)
-                gates[gate] = found
-            if found[0] < 0:
-                free.append(warp)
-            else:
-                blocked.append((warp, found[0]))
-                opens = min(opens, found[1])
-        return free, blocked, opens
-
-    def mark(self, time: float) -> Moment:
-        """What was added up until now."""
-        memory = self.memory
-        return Moment(
-            time=time,
-            blocks_done=self.blocks_done,
-            all_cycles=np.array(self.accounts.all_cycles),
-            idle_cycles=np.array(self.accounts.idle_cycles),
-            moved=(memory.dram_bytes, memory.l2_bytes, memory.tag_cycles, memory.data_cycles, float(self.issued)),
-        )
-
-
-def _choose(warps: list[_Warp], last: int) -> _Warp:
-    """The warp that issued last, else the youngest."""
-    chosen = warps[0]
-    for warp in warps:
-        if warp.number == last:
-            return warp
-        if warp.number > chosen.number:
-            chosen = warp
-    return chosen
+_BEHIND = REASON_COUNT  # Added to a reason, where it counts at the row behind an instruction
+_MOST_KEPT = 2  # Registers of an operand that are kept: one of each bank
 
 
 def simulate_sm(
     program: SassProgram, model: SmModel, blocks: Sequence[BlockStream], resident: int, most_issues: int
 ) -> SmRun:
-    """Run blocks on one SM until all have ended, in the compiled core where there is one.
+    """Run blocks on one SM until all have ended.
 
     Args:
         most_issues: warp instructions to simulate at most; blocks that have begun are given up there.
     """
-    found = run_compiled(program, model, blocks, resident, most_issues)
-    return found if found is not None else simulate_sm_plainly(program, model, blocks, resident, most_issues)
-
-
-def simulate_sm_plainly(
-    program: SassProgram, model: SmModel, blocks: Sequence[BlockStream], resident: int, most_issues: int
-) -> SmRun:
-    """The same as :func:`simulate_sm`, in Python."""
-    sm = _Sm(program, model, blocks, resident)
-    for number in range(min(resident, len(blocks))):
-        sm.begin_block(number * model.block_interval_cycles)
-    following = [0.0] * SUB_CORES
-    moments: list[Moment] = []
-    last = 0.0
-    while sm.issued < most_issues:
-        time = min(following)
-        if sm.starts and len(sm.blocks) < len(blocks) and sm.starts[0] <= time:
-            time = heappop(sm.starts)
-            if sm.blocks_done >= resident and not moments:
-                moments.append(sm.mark(time))
-            sm.begin_block(time)
-            if len(sm.blocks) == len(blocks) and moments:
-                moments.append(sm.mark(time))
-        elif time == inf:
-            break
-        else:
-            last = time
-            for number in range(SUB_CORES):
-                if following[number] <= time:
-                    following[number] = sm.step(number, time)
-        _wake(sm, following, time)
-    end = max([last, *(block.end for block in sm.blocks)])
-    moments.append(sm.mark(end))
-    accounts = sm.accounts
-    return SmRun(
-        moments=tuple(moments),
-        dilation=accounts.weighted / accounts.plain if accounts.plain else 1.0,
-        issued=sm.issued,
-        is_cut=sm.blocks_done < len(blocks),
-    )
-
-
-def _wake(sm: _Sm, following: list[float], time: float) -> None:
-    """A block that began, or a barrier that opened, may have made warps of other sub-cores ready."""
-    for number, sub_core in enumerate(sm.sub_cores):
-        if sub_core.waiting and sub_core.waiting[0][0] < following[number]:
-            following[number] = max(sub_core.waiting[0][0], time)
-
-
-_SAME = (
-    "kind", "pipe", "unit", "is_lg", "throttle", "is_long", "uses_l1", "is_shared_unit", "is_async",
-)  # fmt: skip
-_CODES = ("write_board", "read_board", "wait_mask", "depbar_board", "depbar_left", "fetch_line")
-_READS = ("first", "count", "kept")
-# A row of a program as the core reads it: columns of :class:`~gpa_lsp.execution.simulator.program.SassProgram`, lines and gates numbered from 0
-ROW = np.dtype(
-    [
-        *((name, np.float64) for name in ("interval", "latency", "stall")),
-        *((name, np.int32) for name in (*_SAME, "gate", *_CODES, "constant", "far_constant")),
-        *((name, np.int32, OPERANDS) for name in _READS),
-    ],
-    align=True,
-)
-MODEL = SmModel.__struct_fields__  # What the core is told of an SM, all of it as float64
-
-_MOST_MOMENTS, _MOVED = 3, 5
-_COLUMNS = {
-    "rows": np.int32, "passes": np.int32, "lines": np.int32, "first_sector": np.int64, "last_sector": np.int64, "weights": np.float64,
-    "sectors": np.int64, "is_private": np.bool_,
-}  # fmt: skip
-
-
-def run_compiled(
-    program: SassProgram, model: SmModel, blocks: Sequence[BlockStream], resident: int, most_issues: int
-) -> SmRun | None:
-    """What :func:`~gpa_lsp.execution.simulator.streaming_multiprocessor.simulate_sm` gives; None where there is no core, or it cannot do it."""
-    core = find_core()
-    if core is None or not blocks:
-        return None
-    rows = _tabulate(program)
-    figures = np.array([getattr(model, name) for name in MODEL], dtype=np.float64)
-    table, starts, columns = _join_streams(blocks)
-    counts = (len(rows), len(columns[0]), len(columns[6]), len(starts) - 1, len(blocks), min(resident, len(blocks)))
-    sizes = np.array([*counts, most_issues, ROW.itemsize, figures.nbytes], dtype=np.int64)
-    totals = np.zeros(4)
-    sums = np.zeros((_MOST_MOMENTS, 2 + _MOVED))
-    cycles = np.zeros((_MOST_MOMENTS, 2, (len(rows) + 1) * REASON_COUNT))
-    marked = core.call("simulate_blocks", sizes, rows, figures, table, starts, *columns, totals, sums, cycles)
-    if marked < 0:
-        return None
-    weighted, plain, issued, done = totals.tolist()
+    sm = open_sm(program, model, blocks, min(resident, len(blocks)), most_issues)
+    while not _advance(sm, most_issues):
+        sm = widen(sm)
+        _fill_heads(sm.heads, sm.lines, int(sm.state["lines"]))
+    state = sm.state
+    count = int(state["moments"])
     return SmRun(
         moments=tuple(
             Moment(time=time, blocks_done=int(ended), all_cycles=every, idle_cycles=idle, moved=tuple(moved))
-            for (time, ended, *moved), (every, idle) in zip(sums[:marked].tolist(), cycles, strict=False)
+            for (time, ended, *moved), (every, idle) in zip(sm.sums[:count].tolist(), sm.marked, strict=False)
         ),
-        dilation=weighted / plain if plain else 1.0,
-        issued=int(issued),
-        is_cut=done < len(blocks),
+        dilation=float(state["weighted"] / state["plain"]) if state["plain"] else 1.0,
+        issued=int(state["issued"]),
+        is_cut=bool(state["done"] < len(blocks)),
     )
 
 
-def _tabulate(program: SassProgram) -> "npt.NDArray[np.void]":
-    """The program as rows of :data:`ROW`."""
-    table = np.zeros(len(program.kind), ROW)
-    for name in ("interval", "latency", "stall", *_SAME, *_CODES):
-        table[name] = getattr(program, name)
-    table["gate"] = np.unique(program.gate, return_inverse=True)[1]
-    for name in _READS:
-        table[name] = [getattr(one, name) for one in program.register_reads]
-    lines = np.array(program.constant_line, dtype=np.int64)
-    table["constant"] = _number_lines(lines)
-    table["far_constant"] = _number_lines(np.where(lines < 0, -1, lines // FAR_LINES))
-    return table
+@compiled
+def _fill_heads(heads: Array, lines: Array, count: int) -> None:
+    for number in range(count):
+        heads[find_head(heads, lines, lines[number].key)] = number
 
 
-def _number_lines(lines: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Lines numbered from 0; -1 stays what it is."""
-    known, numbers = np.unique(lines, return_inverse=True)
-    found: npt.NDArray[np.int64] = numbers - (1 if len(known) and known[0] < 0 else 0)
+@compiled
+def _advance(sm: Sm, most_issues: int) -> bool:
+    """Go on until all blocks have ended or enough was issued; False where memory needs room for more lines."""
+    model, state, following = sm.model, sm.state, sm.state.following
+    resident = len(sm.held)
+    if state.begun == 0:
+        for place in range(resident):
+            sm.free_places[place] = place
+        state.free_places = resident
+        state.last_start = (resident - 1) * model.block_interval_cycles
+        for number in range(resident):
+            _begin_block(sm, number * model.block_interval_cycles)
+    while state.issued < most_issues:
+        if state.lines + sm.most_new > len(sm.lines):
+            return False
+        time = min(following[0], following[1], following[2], following[3])
+        is_behind = state.begun < len(sm.blocks) and state.starts > 0
+        if is_behind and sm.block_starts[state.starts - 1] <= time:
+            state.starts -= 1
+            time = sm.block_starts[state.starts]
+            if state.done >= resident and state.moments == 0:
+                _mark(sm, time)
+            _begin_block(sm, time)
+            if state.begun == len(sm.blocks) and state.moments > 0:
+                _mark(sm, time)
+        elif time == inf:
+            break
+        else:
+            state.last = time
+            for number in range(SUB_CORES):
+                if following[number] <= time:
+                    following[number] = _step(sm, number, time)
+        _wake(sm, time)
+    _mark(sm, max(state.last, state.latest_end))
+    return True
+
+
+@part
+def _wake(sm: Sm, time: float) -> None:
+    """A block that began, or a barrier that opened, may have made warps of other sub-cores ready."""
+    following = sm.state.following
+    for number in range(SUB_CORES):
+        ready = _find_soonest(sm, number)
+        if ready < following[number]:
+            following[number] = max(ready, time)
+
+
+@part
+def _find_soonest(sm: Sm, number: int) -> float:
+    """When the first warp of a sub-core that waits is ready."""
+    count = sm.cores[number].waiting
+    return sm.warps[sm.waiting[number, count - 1]].ready if count > 0 else inf
+
+
+@part
+def _mark(sm: Sm, time: float) -> None:
+    """Keep what was added up until now."""
+    state = sm.state
+    sums = sm.sums[state.moments]
+    sums[0], sums[1], sums[2], sums[3] = time, state.done, state.dram_bytes, state.l2_bytes
+    sums[4], sums[5], sums[6] = state.tag_cycles, state.data_cycles, state.issued
+    marked = sm.marked[state.moments]
+    for index in range(marked.shape[1]):
+        marked[0, index], marked[1, index] = sm.cycles[0, index], sm.cycles[1, index]
+    state.moments += 1
+
+
+@part
+def _account(sm: Sm, execution: Row, reason: int, cycles: float, idle_share: float) -> None:
+    """Add cycles of an execution, and those that it stands for.
+
+    Args:
+        idle_share: of the cycles, those in which the scheduler issued nothing.
+    """
+    counted, index, state = cycles * execution.weight, execution.row * REASON_COUNT + reason, sm.state
+    sm.cycles[0, index] += counted
+    sm.cycles[1, index] += counted * idle_share
+    state.weighted += counted
+    state.plain += cycles
+
+
+@part
+def _account_next(sm: Sm, warp: Row, reason: int, cycles: float, idle_share: float) -> None:
+    """Add cycles that a warp spent in front of its next instruction."""
+    _account(sm, sm.executions[warp.position], reason, cycles, idle_share)
+
+
+@part
+def _begin_block(sm: Sm, time: float) -> None:
+    """Give the next block's warps to the sub-cores, in turn."""
+    model, state, block = sm.model, sm.state, sm.blocks[sm.state.begun]
+    state.free_places -= 1
+    place = sm.free_places[state.free_places]
+    held, first_slot = sm.held[place], place * sm.arrived.shape[1]
+    held.left, held.end, held.arrived = block.warps, time, 0
+    state.latest_end = max(state.latest_end, time)
+    for index in range(block.warps):
+        slot = first_slot + index
+        warp = sm.warps[slot]
+        warp.number, warp.place, warp.shift = state.warps, place, block.shift
+        warp.sub_core = (state.next_sub_core + index) % SUB_CORES
+        warp.position, warp.stop = sm.starts[block.first_warp + index], sm.starts[block.first_warp + index + 1]
+        warp.fetched_line, warp.segments = -1, 0
+        warp.boards[:], warp.is_long[:], warp.outstanding[:] = 0.0, 0, 0
+        warp.store_done = warp.async_done = 0.0
+        warp.issued_at = time + model.warp_launch_cycles * (index // SUB_CORES)
+        warp.issues_seen = sm.cores[warp.sub_core].issues
+        state.warps += 1
+        _schedule(sm, slot, warp.issued_at, True)
+    state.begun += 1
+    state.next_sub_core = (state.next_sub_core + block.warps) % SUB_CORES
+
+
+@part
+def _wait_for(warp: Row, reason: int, until: float) -> None:
+    warp.reason[warp.segments] = reason
+    warp.until[warp.segments] = until
+    warp.segments += 1
+
+
+@part
+def _schedule(sm: Sm, slot: int, now: float, starts: bool) -> None:
+    """Work out when a warp can issue its next instruction, and what it waits for until then."""
+    warp = sm.warps[slot]
+    row = sm.rows[sm.executions[warp.position].row]
+    if row.fetch_line != warp.fetched_line:
+        warp.fetched_line = row.fetch_line
+        ready = fetch_code(sm, warp.sub_core, row.fetch_line, now)
+        if starts:
+            ready = max(ready, now + sm.model.warp_start_cycles)
+        if ready > now:
+            _wait_for(warp, NO_INSTRUCTIONS, ready)
+            now = ready
+    if row.wait_mask:
+        latest, is_long = _find_scoreboard(warp, row.wait_mask)
+        if latest > now:
+            _wait_for(warp, LONG_SCOREBOARD if is_long else SHORT_SCOREBOARD, latest)
+            now = latest
+    if row.constant >= 0:
+        ready = read_constant(sm, row, now)
+        if ready > now:
+            _wait_for(warp, IMC_MISS, ready)
+            now = ready
+    warp.ready = now
+    _insert(sm, slot)
+
+
+@part
+def _insert(sm: Sm, slot: int) -> None:
+    """Let a warp wait until it is ready."""
+    warp, core = sm.warps[slot], sm.cores[sm.warps[slot].sub_core]
+    waiting, place = sm.waiting[warp.sub_core], core.waiting
+    while place > 0:
+        other = sm.warps[waiting[place - 1]]
+        if other.ready > warp.ready or (other.ready == warp.ready and other.number > warp.number):
+            break
+        waiting[place] = waiting[place - 1]
+        place -= 1
+    waiting[place] = slot
+    core.waiting += 1
+
+
+@part
+def _find_scoreboard(warp: Row, mask: int) -> tuple[float, int]:
+    """When the last of some scoreboards is released, and whether L1TEX releases it."""
+    latest, is_long = 0.0, 0
+    for number in range(SCOREBOARDS):
+        if mask >> number & 1 and warp.boards[number] > latest:
+            latest, is_long = warp.boards[number], warp.is_long[number]
+    return latest, is_long
+
+
+@part
+def _settle(sm: Sm, warp: Row) -> None:
+    """Add up what a warp waited for since it issued."""
+    if warp.segments == 0:
+        return
+    begin = warp.issued_at
+    length = warp.until[warp.segments - 1] - begin
+    busy = sm.cores[warp.sub_core].issues - warp.issues_seen
+    idle = max(0.0, 1.0 - busy / length) if length > 0 else 0.0
+    for number in range(warp.segments):
+        until = warp.until[number]
+        if until > begin:
+            _account_next(sm, warp, warp.reason[number], until - begin, idle)
+            begin = until
+    warp.segments = 0
+
+
+@part
+def _issue(sm: Sm, slot: int, time: float) -> None:
+    """Issue a warp's next instruction."""
+    warp = sm.warps[slot]
+    state, core, position = sm.state, sm.cores[warp.sub_core], warp.position
+    execution = sm.executions[position]
+    row = sm.rows[execution.row]
+    _account_next(sm, warp, SELECTED, 1.0, 0.0)
+    core.issues += 1
+    core.last = warp.number
+    state.issued += 1
+    _execute(sm, slot, row, execution, time)
+    warp.issued_at = time + 1.0
+    warp.issues_seen = core.issues
+    free = time + row.stall
+    if position + 1 >= warp.stop:
+        _leave(sm, warp, execution, time, free)
+        return
+    warp.position = position + 1
+    if row.kind == Kind.BARRIER:
+        held = sm.held[warp.place]
+        warp.arrived = free
+        sm.arrived[warp.place, held.arrived] = slot
+        held.arrived += 1
+        _open_barrier(sm, warp.place, time)
+        return
+    if sm.executions[position + 1].row != execution.row + 1:
+        free = _jump(sm, warp, execution, time)
+    else:
+        _wait_for(warp, WAIT, free)
+    _schedule(sm, slot, _hold(sm, slot, row, free), False)
+
+
+@part
+def _execute(sm: Sm, slot: int, row: Row, execution: Row, time: float) -> None:
+    """Give an instruction to what executes it, and set its scoreboards."""
+    warp = sm.warps[slot]
+    result = read = 0.0
+    if row.kind == Kind.FIXED:
+        sm.cores[warp.sub_core].pipe_free[row.pipe] = time + row.interval
+        result = time + row.latency
+    elif row.kind == Kind.ASYNC_FENCE:
+        result = max(time + row.latency, warp.async_done)
+    elif row.unit >= 0:
+        result, read, left = enter_memory(sm, row, execution, warp, time)
+        warp.store_done = max(warp.store_done, left)
+        if row.is_async:
+            warp.async_done = max(warp.async_done, result)
+    visible = time + _VISIBLE_CYCLES
+    _set_board(sm, slot, row.write_board, max(result, visible), row.is_long)
+    _set_board(sm, slot, row.read_board, max(read if read != 0.0 else result, visible), row.is_long)
+
+
+@part
+def _set_board(sm: Sm, slot: int, number: int, until: float, is_long: int) -> None:
+    """Let a scoreboard be released; of what is outstanding at it, the latest are kept, ascending."""
+    if number < 0:
+        return
+    warp = sm.warps[slot]
+    if until >= warp.boards[number]:
+        warp.boards[number] = until
+        warp.is_long[number] = is_long
+    if len(sm.outstanding) == 0:
+        return
+    kept, place = sm.outstanding[slot, number], warp.outstanding[number]
+    if place == len(kept):
+        if until <= kept[0]:
+            return
+        place -= 1
+        for index in range(place):
+            kept[index] = kept[index + 1]
+    else:
+        warp.outstanding[number] += 1
+    while place > 0 and kept[place - 1] > until:
+        kept[place] = kept[place - 1]
+        place -= 1
+    kept[place] = until
+
+
+@part
+def _hold(sm: Sm, slot: int, row: Row, free: float) -> float:
+    """Until when an instruction holds its warp beyond its stall count; what for is added to the segments."""
+    model, warp, left = sm.model, sm.warps[slot], row.depbar_left
+    if row.kind == Kind.CONVERGE:
+        free += model.converge_cycles
+        _wait_for(warp, BRANCH_RESOLVING, free)
+    elif row.kind == Kind.MEMBAR:
+        free = max(free + model.membar_cycles, warp.store_done)
+        _wait_for(warp, MEMBAR, free)
+    elif left >= 0:
+        kept, count = sm.outstanding[slot, row.depbar_board], warp.outstanding[row.depbar_board]
+        if count > left and kept[count - 1 - left] > free:
+            free = kept[count - 1 - left]
+            _wait_for(warp, LONG_SCOREBOARD, free)
+    return free
+
+
+@part
+def _jump(sm: Sm, warp: Row, execution: Row, time: float) -> float:
+    """Until when a warp waits that goes on elsewhere. Until it is on its way there it is counted at the row behind the jump."""
+    model, row = sm.model, sm.rows[execution.row]
+    is_return = row.kind == Kind.RETURN
+    free = time + row.stall
+    leaves = free + (model.return_resolve_cycles if is_return else 0.0)
+    idle = _find_idle_share(sm, warp, time)
+    _account(sm, execution, _BEHIND + WAIT, free - time - 1.0, idle)
+    _account(sm, execution, _BEHIND + BRANCH_RESOLVING, leaves - free, idle)
+    warp.issued_at = leaves
+    warp.fetched_line = -1
+    resolved = leaves + (0.0 if is_return else model.branch_resolve_cycles)
+    _wait_for(warp, BRANCH_RESOLVING, resolved)
+    _wait_for(warp, NO_INSTRUCTIONS, resolved + model.jump_fetch_cycles)
+    return resolved + model.jump_fetch_cycles
+
+
+@part
+def _find_idle_share(sm: Sm, warp: Row, time: float) -> float:
+    """Of all cycles until now, those in which a warp's scheduler issued nothing."""
+    return max(0.0, 1.0 - sm.cores[warp.sub_core].issues / time) if time > 0 else 1.0
+
+
+@part
+def _open_barrier(sm: Sm, place: int, time: float) -> None:
+    """Let a block's warps go on where all that are left have come."""
+    held = sm.held[place]
+    if held.arrived == 0 or held.arrived < held.left:
+        return
+    open_at = time + sm.model.barrier_open_cycles
+    count = held.arrived
+    held.arrived = 0
+    for number in range(count):
+        slot = sm.arrived[place, number]
+        warp = sm.warps[slot]
+        until = max(warp.arrived, open_at)
+        _wait_for(warp, WAIT, warp.arrived)
+        _wait_for(warp, BARRIER, until)
+        _schedule(sm, slot, until, False)
+
+
+@part
+def _leave(sm: Sm, warp: Row, execution: Row, time: float, free: float) -> None:
+    """The end of a warp: what it stored has to leave first. Samples of that time fall on the row behind its last one."""
+    model, state, held = sm.model, sm.state, sm.held[warp.place]
+    resolved = max(free, time + model.exit_resolve_cycles)
+    done = max(resolved, warp.store_done)
+    idle = _find_idle_share(sm, warp, time)
+    begin = time + 1.0
+    for reason, until in ((WAIT, free), (BRANCH_RESOLVING, resolved), (DRAIN, done)):
+        if until > begin:
+            _account(sm, execution, _BEHIND + reason, until - begin, idle)
+            begin = until
+    held.left -= 1
+    held.end = max(held.end, done)
+    state.latest_end = max(state.latest_end, held.end)
+    if held.left > 0:
+        _open_barrier(sm, warp.place, time)
+        return
+    state.done += 1
+    state.last_start = max(state.last_start + model.block_interval_cycles, held.end + model.block_launch_cycles)
+    sm.free_places[state.free_places] = warp.place
+    state.free_places += 1
+    place = state.starts
+    while place > 0 and sm.block_starts[place - 1] < state.last_start:
+        sm.block_starts[place] = sm.block_starts[place - 1]
+        place -= 1
+    sm.block_starts[place] = state.last_start
+    state.starts += 1
+
+
+@part
+def _step(sm: Sm, number: int, time: float) -> float:
+    """What a sub-core does at a time; when it has to be asked again."""
+    core, eligible = sm.cores[number], sm.eligible[number]
+    while _find_soonest(sm, number) <= time:
+        core.waiting -= 1
+        slot = sm.waiting[number, core.waiting]
+        _settle(sm, sm.warps[slot])
+        eligible[core.eligible] = slot
+        core.eligible += 1
+    soonest = _find_soonest(sm, number)
+    if core.eligible == 0:
+        return soonest
+    chosen, opens = _sort_out(sm, number, time)
+    if chosen < 0:
+        soonest = max(min(soonest, opens), time + 1.0)
+        _account_blocked(sm, number, soonest - time, 1.0)
+        return soonest
+    is_held = not try_read_operands(sm, chosen, time)
+    _account_blocked(sm, number, 1.0, 1.0 if is_held else 0.0)
+    _account_free(sm, number, chosen, is_held)
+    if is_held:
+        core.last = sm.warps[chosen].number
+        return time + 1.0
+    place = 0
+    while eligible[place] != chosen:
+        place += 1
+    core.eligible -= 1
+    for behind in range(place, core.eligible):
+        eligible[behind] = eligible[behind + 1]
+    _issue(sm, chosen, time)
+    return time + 1.0
+
+
+@part
+def _account_blocked(sm: Sm, number: int, cycles: float, idle_share: float) -> None:
+    """Add cycles of the warps of a sub-core whose operands are there and that lack something else."""
+    for place in range(sm.cores[number].eligible):
+        warp = sm.warps[sm.eligible[number, place]]
+        reason = _find_gate(sm, warp).reason
+        if reason >= 0:
+            _account_next(sm, warp, reason, cycles, idle_share)
+
+
+@part
+def _account_free(sm: Sm, number: int, chosen: int, is_held: bool) -> None:
+    """Add a cycle of the warps that lack nothing, while one is chosen, and of that one where it cannot read its registers."""
+    for place in range(sm.cores[number].eligible):
+        slot = sm.eligible[number, place]
+        warp = sm.warps[slot]
+        if _find_gate(sm, warp).reason < 0:
+            if is_held:
+                _account_next(sm, warp, DISPATCH_STALL, 1.0, 1.0)
+            elif slot != chosen:
+                _account_next(sm, warp, NOT_SELECTED, 1.0, 0.0)
+
+
+@part
+def _find_gate(sm: Sm, warp: Row) -> Row:
+    """What a warp's next instruction goes through with all that wait for the same pipe or queue."""
+    return sm.gates[sm.rows[sm.executions[warp.position].row].gate]
+
+
+@part
+def _sort_out(sm: Sm, number: int, time: float) -> tuple[int, float]:
+    """Of the warps whose operands are there, the one to issue of, -1 for none, and when the first that cannot lacks nothing any more.
+
+    The reason of a gate says what those behind it lack, -1 for nothing.
+    """
+    core, state = sm.cores[number], sm.state
+    chosen, opens = -1, inf
+    state.steps += 1
+    for place in range(core.eligible):
+        slot = sm.eligible[number, place]
+        warp = sm.warps[slot]
+        row = sm.rows[sm.executions[warp.position].row]
+        gate = sm.gates[row.gate]
+        if gate.step != state.steps:
+            gate.step, gate.reason, gate.until = state.steps, -1, time
+            if row.unit >= 0:
+                gate.reason, gate.until = find_room(sm, number, row, time)
+            elif core.pipe_free[row.pipe] > time:
+                gate.reason, gate.until = MATH_PIPE_THROTTLE, core.pipe_free[row.pipe]
+        if gate.reason >= 0:
+            opens = min(opens, gate.until)
+        elif chosen < 0 or (
+            sm.warps[chosen].number != core.last and (warp.number == core.last or warp.number > sm.warps[chosen].number)
+        ):
+            chosen = slot
+    return chosen, opens
+
+
+@part
+def try_read_operands(sm: Sm, slot: int, time: float) -> bool:
+    """Read the registers of a warp's next instruction, if they are there in time; those that take longer have to begin at once.
+
+    There are two banks with one port each, and a cache that the compiler steers. An instruction of fixed latency has a few cycles behind its issue to
+    read its operands. Where a bank cannot give them by then, because instructions before it have theirs read, the sub-core issues nothing. The last
+    register that was read for each place of an operand is kept, one of each bank, where the instruction says so (``.reuse``), until another is read
+    there; to read it again takes no port.
+    """
+    model, warp = sm.model, sm.warps[slot]
+    core, row = sm.cores[warp.sub_core], sm.rows[sm.executions[warp.position].row]
+    first, count = row.first, row.count
+    needed = (_count_reads(core, row, warp.number, 0), _count_reads(core, row, warp.number, 1))
+    cycles = (ceil(needed[0] / model.bank_registers_per_cycle), ceil(needed[1] / model.bank_registers_per_cycle))
+    for bank in range(BANKS):
+        end = max(core.port_free[bank], time) + cycles[bank]
+        if cycles[bank] > 0 and end > time + max(model.operand_window_cycles, float(cycles[bank])):
+            return False
+    for bank in range(BANKS):
+        if cycles[bank] > 0:
+            core.port_free[bank] = max(core.port_free[bank], time) + cycles[bank]
+    for place in range(OPERANDS):
+        is_kept = row.kept[place] and count[place] <= _MOST_KEPT
+        for number in range(first[place], first[place] + count[place]):
+            core.kept[place * BANKS + (number & 1)] = warp.number * REGISTERS + number if is_kept else -1
+    return True
+
+
+@part
+def _count_reads(core: Row, row: Row, warp: int, bank: int) -> int:
+    """Registers that an instruction reads from a bank, without those that are kept."""
+    found = 0
+    for place in range(OPERANDS):
+        for number in range(row.first[place], row.first[place] + row.count[place]):
+            found += number & 1 == bank and core.kept[place * BANKS + bank] != warp * REGISTERS + number
     return found
-
-
-def _join_streams(
-    blocks: Sequence[BlockStream],
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], list[npt.NDArray[Any]]]:
-    """What blocks execute, each stream once: int64[blocks, 3] with the first warp, warps and shift of each; where warps begin; and the columns."""
-    streams = {id(one.rows): one for one in blocks}
-    table = np.zeros((len(blocks), 3), np.int64)
-    starts, parts = [], []
-    placed: dict[int, int] = {}
-    executions = sectors = warps = 0
-    for key, one in streams.items():
-        placed[key] = warps
-        starts.append(one.starts + executions)
-        moved = {"first_sector": one.first_sector + sectors, "last_sector": one.last_sector + sectors}
-        parts.append([moved.get(name, getattr(one, name)) for name in _COLUMNS])
-        warps += len(one.starts)
-        executions += len(one.rows)
-        sectors += len(one.sectors)
-    for number, one in enumerate(blocks):
-        table[number] = placed[id(one.rows)], len(one.starts) - 1, one.shift
-    columns: list[npt.NDArray[Any]] = [
-        np.concatenate(column).astype(dtype, copy=False)
-        for column, dtype in zip(zip(*parts, strict=True), _COLUMNS.values(), strict=True)
-    ]
-    return table, np.concatenate(starts).astype(np.int64, copy=False), columns

@@ -1,1 +1,1 @@
-"""COMPILE and call what of us is written in C: optional, and equal to the numpy code it stands in for."""
+"""COMPILE machine code of ours: C, which is optional and equal to the numpy code it stands in for, and loops of Python."""
