@@ -10,12 +10,15 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from gpa_lsp.code.binary.tool_location import find_tool
+from tests.patience import set_limits
 
 ROOT = Path(__file__).resolve().parent.parent
 
 os.environ.pop(
     "COLUMNS", None
 )  # whoever runs the tests may say how wide the screen is; what is printed elsewhere has no width
+
+os.environ.update(set_limits())
 
 # ignored where a shell runs the tests in its background, and then by programs that they start and interrupt
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

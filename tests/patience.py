@@ -6,6 +6,7 @@ things on purpose. What must be ended rather than waited for sleeps for an hour.
 """
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +17,21 @@ PATIENCE = float(os.environ.get("GPA_LSP_TEST_PATIENCE", "1"))
 LIMIT_S = 600.0 * PATIENCE
 CPU_LIMIT_S = 20.0 * PATIENCE
 
+# What servers that tests start keep to instead of the limits for users: they look often, and have the time that a busy machine needs.
+_LIMITS = {
+    "poll_seconds": 0.1,
+    "debounce_s": 0.05,
+    "emulation_s": LIMIT_S,
+    "simulation_s": LIMIT_S,
+    "exploration_s": 0,
+}
+
 _Found = TypeVar("_Found")
+
+
+def set_limits(**changed: float) -> dict[str, str]:
+    """The environment of a server with other limits than tests usually give it."""
+    return {"GPA_LSP_LIMITS": json.dumps({**_LIMITS, **changed})}
 
 
 @contextmanager

@@ -65,11 +65,6 @@ def between(least: float, most: float, *, unit: str) -> Kind[float]:
     return Kind({"type": "number", "minimum": _shorten(least), "maximum": _shorten(most)}, read)
 
 
-def seconds(least: float, most: float) -> Kind[float]:
-    """A time."""
-    return between(least, most, unit="seconds")
-
-
 def _shorten(number: float) -> float:
     return int(number) if number == int(number) else number
 
@@ -93,25 +88,6 @@ _PERCENT = between(0, 100, unit="percent")
 PERCENT = Kind(_PERCENT.schema, _read_percent)  # 0 to 100, as a ratio
 
 
-def _read_count(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError("a whole number, 0 or more")
-    return value
-
-
-COUNT = Kind({"type": "integer", "minimum": 0}, _read_count)  # A whole number, 0 or more
-
-
-def _read_mebibytes(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 16 <= value <= 1 << 20:
-        raise ValueError("a whole number of MiB between 16 and 1048576")
-    return value << 20
-
-
-# A whole number of MiB, as bytes
-MEBIBYTES = Kind({"type": "integer", "minimum": 16, "maximum": 1 << 20}, _read_mebibytes)
-
-
 def _read_flag(value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError("true or false")
@@ -132,17 +108,6 @@ def one_of(choices: type[Choice]) -> Kind[Choice]:
             raise ValueError("one of " + ", ".join(names)) from None
 
     return Kind({"enum": names}, read)
-
-
-def one_name_of(names: Sequence[str]) -> Kind[str]:
-    """One of some names."""
-
-    def read(value: object) -> str:
-        if value not in names:
-            raise ValueError("one of " + ", ".join(names))
-        return str(value)
-
-    return Kind({"enum": list(names)}, read)
 
 
 def _read_mappings(value: object) -> tuple[tuple[str, str], ...]:

@@ -1,5 +1,7 @@
 """The options an editor can set, each said once: :class:`Settings`; and what a client says of them, where values may make no sense."""
 
+import json
+import os
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any
@@ -7,26 +9,19 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.blame import DEFAULT_BLAMER
 from gpa_lsp.editor.metrics import USUAL, LineMetric
 from gpa_lsp.editor.option import (
     ARCHITECTURE,
-    COUNT,
     FLAG,
     GLOBS,
-    MEBIBYTES,
     NAME,
     PATH_MAPPINGS,
     PERCENT,
     Kind,
     list_options,
-    one_name_of,
     one_of,
     option,
-    seconds,
 )
-from gpa_lsp.foundation.catalogue import list_members
-from gpa_lsp.profile.collect.model import PATIENCE_S
 from gpa_lsp.profile.collect.variables import Command, parse_command_setting
 
 
@@ -36,13 +31,6 @@ class Severity(Enum):
     INFORMATION = "information"
     HINT = "hint"
     WARNING = "warning"
-
-
-class HintChoice(Enum):
-    """Which lines get a hint of what was emulated, in the words of the settings."""
-
-    EXCESS = "excess"  # Those that move more than they must, or diverge
-    ALL = "all"
     OFF = "off"
 
 
@@ -75,25 +63,16 @@ class Settings(Struct, frozen=True, kw_only=True):
         "Percent of a kernel's samples that a line needs at least to get a hint or to stand among the problems.",
     )
     show_inlay_hints: bool = option(
-        "inlayHints.enable", True, FLAG, "Show shares, and times of launches, at the ends of lines."
-    )
-    most_hints_on_screen: int = option(
-        "inlayHints.onScreen",
-        12,
-        COUNT,
-        "Most hints of measured lines in any 40 lines, hottest first; the three hottest lines of a kernel always have one. 0 shows all.",
-    )
-    show_diagnostics: bool = option(
-        "diagnostics.enable", True, FLAG, "List the lines that cause stalls among the problems."
+        "inlayHints.enable",
+        True,
+        FLAG,
+        "Show shares, times of launches and emulated memory traffic at the ends of lines.",
     )
     diagnostic_severity: Severity = option(
-        "diagnostics.severity", "information", one_of(Severity), "Severity of these problems."
-    )
-    max_diagnostics_per_file: int = option(  # VS Code itself cuts at 1,000
-        "maxDiagnosticsPerFile", 200, COUNT, "Most lines of a file among the problems, costliest first."
-    )
-    show_symbols: bool = option(
-        "symbols.enable", True, FLAG, "List kernels with their times among the symbols of a source."
+        "diagnostics.severity",
+        "information",
+        one_of(Severity),
+        "Severity of the lines that cause stalls among the problems; `off` lists no finding, only what the compiler says.",
     )
     serves_definition: bool = option(
         "definition.enable",
@@ -109,12 +88,6 @@ class Settings(Struct, frozen=True, kw_only=True):
         "Numbers in a source that was saved after it was measured, without a copy of what was measured: shown with a `?` where the measured lines "
         "fit the source (`fitting`), in `all` such sources although they may stand on wrong lines, or not at all (`none`).",
     )
-    blamer: str = option(
-        "blamer",
-        DEFAULT_BLAMER,
-        one_name_of(list_members("gpa_lsp.diagnosis.blame.blamers")),
-        "How causes are found: by what the hardware waits for (`scoreboard`), or by registers only, as the paper on GPA does (`paper`).",
-    )
     path_mappings: tuple[tuple[str, str], ...] = option(
         "pathMappings",
         {},
@@ -128,9 +101,6 @@ class Settings(Struct, frozen=True, kw_only=True):
         GLOBS,
         "Which files are profiles; a pattern that starts with `/` or `~` is looked for outside the workspace.",
         is_restricted=True,
-    )
-    poll_seconds: float = option(
-        "pollSeconds", 1.0, seconds(0.05, 3600), "Time between two looks for changed profiles and sources."
     )
     keeps_history: bool = option(
         "history.enable",
@@ -158,44 +128,20 @@ class Settings(Struct, frozen=True, kw_only=True):
     profiles_on_save: bool = option(
         "profile.onSave", True, FLAG, "Measure when a source with kernels is saved.", is_restricted=True
     )
-    debounce_s: float = option(
-        "profile.debounceSeconds", 1.0, seconds(0, 3600), "Time without another save before measuring begins."
-    )
-    profile_timeout_s: float = option(
-        "profile.timeoutSeconds", PATIENCE_S, seconds(1, 86400), "Measuring is ended after this time."
-    )
     compiles_sources: bool = option(
         "static.enable",
         True,
         FLAG,
-        "Compile a CUDA source when it is opened and saved, and show registers, shared memory, occupancy and what its code says, without any "
-        "profile. Only our own compiler runs, with flags from a list, on the text and its headers; nothing of the project is run, and nothing "
-        "at all in a workspace that is not trusted.",
-    )
-    compiles_on_change: bool = option(
-        "static.onChange", False, FLAG, "Compile a CUDA source while it is edited, too, as it stands in the editor."
-    )
-    static_pause_s: float = option(
-        "static.debounceSeconds", 0.5, seconds(0, 3600), "Time without another edit before a source is compiled."
-    )
-    shows_compiler_messages: bool = option(
-        "static.compilerMessages", True, FLAG, "List errors and warnings of the compiler among the problems."
+        "Compile a CUDA source when it is opened and saved, and show registers, shared memory, occupancy, the compiler's messages and what the "
+        "code says, without any profile. Fixes that are offered are compiled, too, to say what the compiler makes of them. Only our own compiler "
+        "runs, with flags from a list, on the text and its headers; nothing of the project is run, and nothing at all in a workspace that is not "
+        "trusted.",
     )
     static_architecture: tuple[int, int] | None = option(
         "static.architecture",
         None,
         ARCHITECTURE,
         "Architecture to compile for, such as `sm_86`; if empty, the newest that the source's compile command names.",
-    )
-    static_timeout_s: float = option(
-        "static.timeoutSeconds", 60.0, seconds(1, 3600), "The compiler is ended after this much processor time."
-    )
-    compiles_fixes: bool = option(
-        "static.fixes",
-        True,
-        FLAG,
-        "Compile the fixes offered at the cursor in the background, to say beforehand what the compiler makes of them. Only where "
-        "`static.enable` lets sources be compiled.",
     )
     emulates: bool = option(
         "emulation.enable",
@@ -205,38 +151,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         "memory, where warps diverge, what goes wrong, and predicted data volumes, without a GPU. No host code is run, and nothing at all in a "
         "workspace that is not trusted.",
     )
-    emulation_s: float = option(
-        "emulation.seconds",
-        5.0,
-        seconds(0.1, 600),
-        "Processor time for emulating one launch; all launches of a source together may take twice as long. What was executed until then counts.",
-    )
-    emulation_memory_bytes: int = option(
-        "emulation.memoryMiB", 1024, MEBIBYTES, "Memory for one launch: arrays, registers and traces together."
-    )
     emulation_machine: str | None = option(
         "emulation.machine",
         None,
         NAME,
         "GPU to predict for, such as `A100`; if empty, that of the newest report here, else one of the architecture that is compiled for.",
-    )
-    emulation_hints: HintChoice = option(
-        "emulation.inlayHints",
-        "excess",
-        one_of(HintChoice),
-        "Show sectors, wavefronts and divergence at the ends of lines: where there are more than necessary, on all lines, or not at all.",
-    )
-    shows_emulation_diagnostics: bool = option(
-        "emulation.diagnostics",
-        True,
-        FLAG,
-        "List uncoalesced, conflicting, divergent and faulty lines among the problems.",
-    )
-    exploration_s: float = option(
-        "emulation.exploreSeconds",
-        3.0,
-        seconds(0, 600),
-        "Time spent after each prediction on searching for a block that is predicted to be faster; 0 searches for none.",
     )
     simulates_on_save: bool = option(
         "simulation.onSave",
@@ -244,12 +163,6 @@ class Settings(Struct, frozen=True, kw_only=True):
         FLAG,
         "Simulate the described launches of a source when it or their description is saved, and show the stalls that a profiler would have "
         "sampled, marked as simulated, where nothing was measured. It needs `emulation.enable`; a code action on the kernel simulates at any time.",
-    )
-    simulation_s: float = option(
-        "simulation.seconds",
-        2.0,
-        seconds(0.1, 600),
-        "Processor time. Launches that take longer are simulated with fewer and fewer saves, until their description changes; a lens says so.",
     )
     times_on_save: bool = option(
         "timing.onSave",
@@ -264,8 +177,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         None,
         _COMMAND,
         "The program whose launches are recorded by **Record Launches by Running…**: a command line, or a list of its arguments, with the "
-        "variables of `profile.command`; no shell is involved. It runs in the workspace folder, and its kernels in the emulator; "
-        "`profile.timeoutSeconds` ends it. It is run only after you agreed to it, once or always in this workspace.",
+        "variables of `profile.command`; no shell is involved. It runs in the workspace folder, and its kernels in the emulator. "
+        "It is run only after you agreed to it, once or always in this workspace.",
         is_restricted=True,
     )
     record_build_command: Command | None = option(
@@ -276,10 +189,24 @@ class Settings(Struct, frozen=True, kw_only=True):
         "library, PTX and line numbers.",
         is_restricted=True,
     )
-    recorded_launch: int = option(
-        "emulation.recordLaunch", 0, COUNT, "Which launch of each kernel is recorded, from 1; 0 is the heaviest."
+    # no options, but chosen by commands
+    metric: LineMetric = USUAL  # what is shown on lines
+    shows_all_hints: bool = (
+        False  # a hint on every line that has something to say, not only on as many as a screen bears
     )
-    metric: LineMetric = USUAL  # what is shown on lines; no option, but chosen by a command
+
+    # no options: the limits the program keeps to. The command line has options for those that a user may want to raise; tests, and
+    # machines much slower than usual, change them by GPA_LSP_LIMITS, an object of these names.
+    most_hints_on_screen: int = 12  # in any 40 lines, hottest first; 0 for no limit
+    max_diagnostics_per_file: int = 200  # costliest first; VS Code itself cuts at 1,000
+    poll_seconds: float = 1.0  # between two looks for changed profiles and sources
+    debounce_s: float = 1.0  # without another save before measuring begins
+    profile_timeout_s: float = 3600.0  # of the command that measures; it can be cancelled before
+    static_timeout_s: float = 60.0  # processor time of a compiler
+    emulation_s: float = 5.0  # processor time of one launch; all launches of a source together may take twice as long
+    emulation_memory_bytes: int = 1 << 30  # of one launch: arrays, registers and traces together
+    exploration_s: float = 3.0  # on the search for a faster block after each prediction
+    simulation_s: float = 2.0  # processor time; launches that take longer are simulated with fewer and fewer saves
 
     @property
     def least_share_ratio(self) -> float:
@@ -293,6 +220,31 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 OPTIONS = list_options(Settings)  # The editor's name of an option → what it is
 
+# former options → where what they chose is now
+_GONE = {
+    "inlayHints.onScreen": "at most 12 hints in any 40 lines are shown; the command Show All Hints shows every one",
+    "diagnostics.enable": "set `diagnostics.severity` to `off`",
+    "maxDiagnosticsPerFile": "at most 200 lines of a file are listed",
+    "symbols.enable": "kernels are always listed among the symbols",
+    "blamer": "`gpa-lsp advise --blamer paper` attributes as the paper does",
+    "pollSeconds": "changed files are looked for every second",
+    "profile.debounceSeconds": "measuring begins one second after the last save",
+    "profile.timeoutSeconds": "a measurement ends after an hour, or when it is cancelled",
+    "static.onChange": "sources are compiled when they are opened and saved",
+    "static.debounceSeconds": "sources are compiled when they are opened and saved",
+    "static.compilerMessages": "they are listed wherever `static.enable` compiles",
+    "static.timeoutSeconds": "a compiler is ended after 60 s of processor time",
+    "static.fixes": "fixes are compiled wherever `static.enable` compiles",
+    "emulation.seconds": "`gpa-lsp emulate --seconds` emulates longer",
+    "emulation.memoryMiB": "`gpa-lsp emulate --memory` gives a launch more",
+    "emulation.inlayHints": "`inlayHints.enable` and the command Show All Hints decide",
+    "emulation.diagnostics": "set `diagnostics.severity` to `off`",
+    "emulation.exploreSeconds": "`gpa-lsp predict --explore --seconds` searches longer",
+    "emulation.recordLaunch": "`gpa-lsp emulate --record-launch` chooses the launch",
+    "sass.colours": "source and SASS are tied by colours wherever `sass.syncCursor` links them",
+    "simulation.seconds": "`gpa-lsp predict --stalls --seconds` simulates longer",
+}
+
 
 class HeldSettings:
     """The settings as they came to be: what the client said at the start and since.
@@ -300,13 +252,12 @@ class HeldSettings:
     Attributes:
         current: what holds now.
         is_trusted: the user trusts the workspace; where not, options that start programs or widen what is read keep their defaults.
-        shows_all_hints: the user wants every hint for now.
     """
 
     def __init__(self) -> None:
-        self.current = self._said = self._first = Settings()
+        self.current = self._said = self._first = replace(Settings(), **_read_limits())
         self.is_trusted = False
-        self.shows_all_hints = False
+        self._shows_all_hints = False
         self._chosen = UnverifiedChoice.FITTING
         self._metric = USUAL
 
@@ -335,7 +286,7 @@ class HeldSettings:
 
     def show_all_hints(self, is_wanted: bool) -> None:
         """Every hint for now, or no more than a screen bears."""
-        self.shows_all_hints = is_wanted
+        self._shows_all_hints = is_wanted
         self._apply()
 
     def choose_metric(self, metric: LineMetric) -> None:
@@ -354,7 +305,19 @@ class HeldSettings:
         current = replace(
             current, metric=self._metric, unverified_lines=self._chosen if is_open else current.unverified_lines
         )
-        self.current = replace(current, most_hints_on_screen=0) if self.shows_all_hints else current
+        self.current = (
+            replace(current, shows_all_hints=True, most_hints_on_screen=0) if self._shows_all_hints else current
+        )
+
+
+def _read_limits() -> dict[str, Any]:
+    """The limits that the environment changes; none where it says something else."""
+    try:
+        said = json.loads(os.environ.get("GPA_LSP_LIMITS", "{}"))
+    except ValueError:
+        return {}
+    fields = {field for field in Settings.__struct_fields__ if field not in {one.field for one in OPTIONS.values()}}
+    return {name: value for name, value in said.items() if name in fields} if isinstance(said, dict) else {}
 
 
 def drop_restricted(settings: Settings) -> Settings:
@@ -379,6 +342,9 @@ def read_settings(raw: object, base: Settings, *, known: Settings | None = None)
     changes: dict[str, Any] = {}
     complaints: list[str] = []
     for name, value in _walk_options(raw, ""):
+        if name in _GONE:
+            complaints.append(f"gpaLsp.{name} is no option any more: {_GONE[name]}")
+            continue
         found = OPTIONS[name]
         try:
             changes[found.field] = found.kind.read(value)
@@ -389,14 +355,15 @@ def read_settings(raw: object, base: Settings, *, known: Settings | None = None)
 
 
 def _walk_options(raw: object, prefix: str) -> Iterator[tuple[str, object]]:
-    """The options among ``raw`` with their full names; null means "not set", which takes back what has no other default."""
+    """The present and former options among ``raw`` with their full names; null means "not set", which takes back what has no other default."""
     if not isinstance(raw, Mapping):
         return
     for key, value in raw.items():
         name = f"{prefix}{key}"
-        if name in OPTIONS and (value is not None or OPTIONS[name].default is None):
+        is_said = value is not None or (name in OPTIONS and OPTIONS[name].default is None)
+        if is_said and (name in OPTIONS or name in _GONE):
             yield name, value
-        elif any(known.startswith(f"{name}.") for known in OPTIONS):
+        elif any(known.startswith(f"{name}.") for known in (*OPTIONS, *_GONE)):
             yield from _walk_options(value, f"{name}.")
 
 

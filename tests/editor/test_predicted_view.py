@@ -16,7 +16,7 @@ from gpa_lsp.editor.model import Action, ActionKind, CommandCall, DiagnosticSeve
 from gpa_lsp.editor.predicted.results import PredictedProblem, PredictedResult
 from gpa_lsp.editor.predicted.view import make_state
 from gpa_lsp.editor.protocol.safe_markdown import defuse
-from gpa_lsp.editor.settings import HintChoice
+from gpa_lsp.editor.settings import Severity
 from gpa_lsp.editor.source.actions import list_actions
 from gpa_lsp.editor.source.diagnostics import list_diagnostics
 from gpa_lsp.editor.source.hints import list_hints
@@ -133,9 +133,9 @@ def test_hints_stand_where_there_is_more_than_need_be() -> None:
         (4, "16 sectors/req · 50 % diverge · emulated"),
         (5, "4 wavefronts/req · emulated"),
     ]
-    everything = hints(view(emulation_hints=HintChoice.ALL))
+    everything = hints(view(shows_all_hints=True))
     assert (5, "4 sectors/req · 4 wavefronts/req · emulated") in everything
-    assert hints(view(emulation_hints=HintChoice.OFF)) == []
+    assert hints(view(show_inlay_hints=False)) == []
     calm = replace(RESULT, accesses=(FINE,), branches=(change(BRANCH, divergent=0),))
     assert hints(view(calm)) == []
 
@@ -192,7 +192,7 @@ def test_what_costs_little_is_no_diagnostic() -> None:
 
 def test_the_settings_bound_and_silence_diagnostics() -> None:
     assert len(list_diagnostics(view(max_diagnostics_per_file=2))) == 2
-    assert codes(view(shows_emulation_diagnostics=False)) == []
+    assert codes(view(diagnostic_severity=Severity.OFF)) == []
 
 
 def test_lines_follow_edits_and_edited_lines_are_silent() -> None:

@@ -71,10 +71,6 @@ def test_a_symbol_shrinks_to_what_is_left_of_its_body() -> None:
     assert kernel.children == ()
 
 
-def test_the_user_may_not_want_them() -> None:
-    assert symbols(show_symbols=False) == []
-
-
 def test_instantiations_are_listed_up_to_a_limit() -> None:
     found = symbols(count=30)
     assert len(found) == 20

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.editor.document_view import DocumentView, OpenDocument, build_view
 from gpa_lsp.editor.model import DiagnosticSeverity
-from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.settings import Settings, Severity
 from gpa_lsp.editor.snapshot import Snapshot
 from gpa_lsp.editor.source.diagnostics import list_diagnostics
 from gpa_lsp.editor.source.hover import describe_hover
@@ -160,7 +160,6 @@ def test_errors_stand_at_their_place_and_name_the_compiler() -> None:
     assert error.severity == DiagnosticSeverity.ERROR
     assert error.code == "NVRTC 13.0 20"
     assert (error.range.start.line, error.range.start.character, error.range.end.character) == (4, 8, 9)
-    assert list_diagnostics(view(take_result(None, result), shows_compiler_messages=False)) == ()
 
 
 def test_what_is_known_of_the_code_stays_while_it_does_not_compile() -> None:
@@ -259,7 +258,7 @@ def test_as_many_findings_as_the_user_allows_and_columns_in_the_clients_units() 
     marks = tuple(make_mark(5, message=f"Finding {number}.") for number in range(50))
     state = take_result(None, make_result(marks=marks))
     assert len(list_diagnostics(view(state, max_diagnostics_per_file=7))) == 7
-    assert list_diagnostics(view(state, show_diagnostics=False)) == ()
+    assert list_diagnostics(view(state, diagnostic_severity=Severity.OFF)) == ()
     text = "/* 𝄞 */ int a = b;\n"
     broken = make_result(text, has_failed=True, kernels=(), marks=(), messages=(make_message(1, column=17),))
     (error,) = list_diagnostics(view(take_result(None, broken), text))

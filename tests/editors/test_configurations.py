@@ -117,3 +117,12 @@ def test_a_page_that_was_not_tried_says_so() -> None:
         text = (EDITORS / f"{page}.md").read_text(encoding="utf-8")
         assert "not run" in text or "not compiled or run" in text, page
     assert all((ROOT / "tests" / "editors" / f"test_{page}.py").exists() for page in tried)
+
+
+def test_there_are_few_doors() -> None:
+    """Each setting and each command has a reason to exist; what a person rarely wants is behind the status bar, or an option of the command line."""
+    manifest = json.loads((EDITORS / "vscode" / "package.json").read_text(encoding="utf-8"))["contributes"]
+    assert len(manifest["commands"]) <= 22
+    assert sum(len(section["properties"]) for section in manifest["configuration"]) <= 25
+    words = (EDITORS / "neovim" / "lua" / "gpa_lsp" / "commands.lua").read_text(encoding="utf-8")
+    assert words.count("\n    run = function") <= 22

@@ -201,7 +201,6 @@ def test_no_server_and_no_worker_runs_what_lies_in_the_workspace(hostile: Hostil
         module=f'run_in_folder {log_path} ["PATH","PYTHONPATH","LD_LIBRARY_PATH"] []',
         environment={**environment, "PYTHONPATH": str(runner.parent)},
         cwd=hostile.path,
-        settings={"pollSeconds": 0.1},
     )
     try:
         options = {

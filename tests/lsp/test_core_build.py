@@ -10,7 +10,7 @@ import pytest
 from gpa_lsp.foundation.native.c_compiler import find_c_compiler, obtain_library
 from gpa_lsp.foundation.native.shared_library import describe_library
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
-from tests.patience import LIMIT_S, wait_until
+from tests.patience import wait_until
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 pytestmark = pytest.mark.skipif(find_c_compiler() is None, reason="there is no C compiler")
@@ -82,9 +82,8 @@ def test_saves_show_registers_at_once_and_never_end_the_build(workspace: Workspa
     try:
         options = {
             "static": {"enable": True},
-            "emulation": {"enable": True, "seconds": LIMIT_S, "exploreSeconds": 0},
-            "simulation": {"onSave": True, "seconds": LIMIT_S},
-            "pollSeconds": 0.1,
+            "emulation": {"enable": True},
+            "simulation": {"onSave": True},
         }
         client.initialize(workspace.source.parent, ALL_CAPABILITIES, initializationOptions=options)
         uri = client.open(workspace.source)

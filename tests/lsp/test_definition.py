@@ -52,7 +52,7 @@ def test_it_is_offered_when_the_user_wants_it() -> None:
 
 def test_the_setting_registers_it_for_sources_and_takes_it_back(start_client: StartClient, workspace: Path) -> None:
     write_profile(workspace / "saxpy.ncu-rep", LISTING, "name saxpy")
-    client = start_client(settings={"pollSeconds": 0.05})
+    client = start_client()
     client.initialize(workspace)
     uri = client.open(workspace / "saxpy.cu")
     client.wait_for_diagnostics(uri)

@@ -21,7 +21,7 @@ from gpa_lsp.editor.protocol.features import gpa_heat, text_document_publish_dia
 from gpa_lsp.editor.protocol.features.text_document_code_lens import answer_code_lens
 from gpa_lsp.editor.protocol.features.text_document_hover import answer_hover
 from gpa_lsp.editor.protocol.features.text_document_inlay_hint import answer_inlay_hint
-from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.settings import Settings, Severity
 from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
 from tests.conftest import IS_NIGHTLY
 from tests.editor.edits import ENCODINGS, Typist, apply_slowly, make_units, split_slowly
@@ -29,6 +29,7 @@ from tests.editor.test_text_changes import read_changes
 from tests.editor.views import make_profile
 from tests.lsp.conftest import LISTINGS, write_profile
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
+from tests.patience import set_limits
 from tests.report_builder import build_kernel
 
 SEQUENCES = 20_000 if IS_NIGHTLY else 400
@@ -247,7 +248,9 @@ class Desk:
             most_hints_on_screen=0,
             min_share_ratio=self.chance.choice((0.0, 0.0, 0.045, 0.5)),
             show_inlay_hints=self.chance.random() < 0.8,
-            show_diagnostics=self.chance.random() < 0.8,
+            diagnostic_severity=self.chance.choice(
+                (Severity.INFORMATION, Severity.HINT, Severity.WARNING, Severity.OFF)
+            ),
             max_diagnostics_per_file=self.chance.choice((200, 3)),
         )
         self.documents.take(self.snapshot, self.settings)
@@ -266,8 +269,9 @@ class Desk:
         heat = self.read_heat()
         self.oracle.check(heat, shares)
         diagnostics = self.read_diagnostics()
-        assert len(diagnostics) <= self.settings.max_diagnostics_per_file * self.settings.show_diagnostics
-        if self.settings.show_diagnostics:
+        are_wanted = self.settings.diagnostic_severity is not Severity.OFF
+        assert len(diagnostics) <= self.settings.max_diagnostics_per_file * are_wanted
+        if are_wanted:
             is_full = len(diagnostics) == self.settings.max_diagnostics_per_file
             self.oracle.check(
                 diagnostics, {share for share in loud if not is_full or share >= min(diagnostics.values())}
@@ -366,7 +370,7 @@ def test_the_same_through_the_whole_server(encoding: str, tmp_path: Path) -> Non
     for number, one in enumerate(oracle.measurements.values()):
         write_profile(tmp_path / f"{number}.ncu-rep", one.write_listing(), f"name {one.kernel}", "source k.cu")
     client = RawClient(
-        environment=LISTINGS, settings={"pollSeconds": 3600.0, "minShare": 0, "inlayHints": {"onScreen": 0}}
+        environment={**LISTINGS, **set_limits(poll_seconds=3600.0, most_hints_on_screen=0)}, settings={"minShare": 0}
     )
     try:
         capabilities = {**ALL_CAPABILITIES, "general": {"positionEncodings": [encoding]}}

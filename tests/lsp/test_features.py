@@ -180,7 +180,7 @@ def test_related_code_of_the_same_document_is_where_the_edits_moved_it() -> None
 def test_diagnostics_are_capped_thresholded_and_can_be_quiet() -> None:
     assert len(list_diagnostics(view(max_diagnostics_per_file=1))) == 1
     assert len(list_diagnostics(view(min_share_ratio=0.6))) == 1
-    assert list_diagnostics(view(show_diagnostics=False)) == ()
+    assert list_diagnostics(view(diagnostic_severity=Severity.OFF)) == ()
     hint = list_diagnostics(view(diagnostic_severity=Severity.HINT))[0]
     assert hint.severity is DiagnosticSeverity.HINT
 

@@ -63,9 +63,8 @@ class Editor:
 
     def start(self, **settings: Any) -> None:
         options = {
-            "emulation": {"enable": True, "exploreSeconds": 0},
+            "emulation": {"enable": True},
             "simulation": {"onSave": False},
-            "pollSeconds": 0.1,
             "client": {"status": True, "questions": True},
             **settings,
         }

@@ -34,14 +34,14 @@ class Session:
 
     def __init__(self, workspace: Path, command: Any, *, answer: str | None = "Run once", **options: Any) -> None:
         self.folder = workspace
-        profile = {"command": command, "debounceSeconds": 0.05}
+        profile = {"command": command}
         self.client = RawClient(
             environment={
                 **LISTINGS,
                 "GPA_LSP_CACHE_DIR": str(workspace.parent / "cache"),
                 "GPA_LSP_MARK": str(workspace),
             },
-            settings={"pollSeconds": 0.05, "profile": profile},
+            settings={"profile": profile},
         )
         self.client.replies["window/showMessageRequest"] = lambda params: (
             {"title": answer} if answer is not None else None
@@ -256,7 +256,7 @@ def test_settings_of_the_workspace_start_nothing_by_themselves(start_client: Sta
     (project / "gpa_lsp").mkdir()
     (project / "gpa_lsp" / "__init__.py").write_text(f"open({str(project / 'ran')!r}, 'w')")
     (project / "numpy.py").write_text(f"open({str(project / 'ran')!r}, 'w')")
-    client = start_client(settings={"pollSeconds": 0.05, "profile": {"command": trap}}, cwd=project)
+    client = start_client(settings={"profile": {"command": trap}}, cwd=project)
     client.initialize(project, initializationOptions={"client": {"status": False}})
     uri = client.open(project / "saxpy.cu")
     client.wait_for_diagnostics(uri)

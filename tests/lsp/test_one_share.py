@@ -42,7 +42,7 @@ def list_caused(profile: Path, line: int) -> str:
 
 
 def test_a_cause_has_one_share_in_every_view(client: RawClient, workspace: Workspace) -> None:
-    options = {"pollSeconds": 0.1, "static": {"enable": False}, "client": {"heat": True}}
+    options = {"static": {"enable": False}, "client": {"heat": True}}
     client.initialize(workspace.folder, ALL_CAPABILITIES, initializationOptions=options)
     uri, cause = client.open(workspace.source), workspace.find_line(CAUSE)
     found = client.wait_for_diagnostics(uri, lambda all_found: any(is_on(one, cause) for one in all_found))
@@ -67,7 +67,7 @@ def test_a_cause_has_one_share_in_every_view(client: RawClient, workspace: Works
 
 
 def test_a_stalled_line_has_one_share_in_every_view(client: RawClient, workspace: Workspace) -> None:
-    options = {"pollSeconds": 0.1, "static": {"enable": False}}
+    options = {"static": {"enable": False}}
     client.initialize(workspace.folder, ALL_CAPABILITIES, initializationOptions=options)
     uri, victim, loop = client.open(workspace.source), workspace.find_line(VICTIM), workspace.find_line(LOOP)
     client.wait_for_diagnostics(uri)

@@ -20,7 +20,6 @@ def run(client: RawClient, command: str, *arguments: object) -> object:
 
 
 def ready(client: RawClient, workspace: Path, **more: object) -> str:
-    client.settings = {"pollSeconds": 0.1}
     client.initialize(workspace, **more)
     uri = client.open(workspace / "saxpy.cu")
     client.wait_for_diagnostics(uri)

@@ -17,7 +17,6 @@ from tests.lsp.raw_client import RawClient
 from tests.patience import wait_until
 
 NAME = "name saxpy(float*, float*)"
-QUICK = {"pollSeconds": 0.05}
 
 
 def read_lens(client: RawClient, uri: str) -> str:
@@ -39,7 +38,7 @@ def wait_for_lens(client: RawClient, uri: str, words: str) -> str:
 
 
 def start(start_client: StartClient, workspace: Path, **options: Any) -> tuple[RawClient, str]:
-    client = start_client(settings=QUICK, **options)
+    client = start_client(**options)
     client.initialize(workspace)
     uri = client.open(workspace / "saxpy.cu")
     client.wait_for_diagnostics(uri)
@@ -91,13 +90,13 @@ def test_the_saved_copy_of_a_source_maps_its_lines(start_client: StartClient, wo
     write_profile(workspace / "saxpy.ncu-rep", LISTING, NAME, "measured 2000")
     from tests.lsp.conftest import LISTINGS
 
-    first = RawClient(environment={**LISTINGS, **home}, settings=QUICK)
+    first = RawClient(environment={**LISTINGS, **home})
     first.initialize(workspace)
     first.wait_for_diagnostics(first.open(workspace / "saxpy.cu"))
     first.shut_down()
     first.kill()
     (workspace / "saxpy.cu").write_text("// one more line\n" + SOURCE)  # edited and saved while nobody looked
-    second = RawClient(environment={**LISTINGS, **home}, settings=QUICK)
+    second = RawClient(environment={**LISTINGS, **home})
     try:
         second.initialize(workspace)
         uri = second.open(workspace / "saxpy.cu")
@@ -114,7 +113,7 @@ def test_two_windows_on_one_workspace_share_their_past(workspace: Path, tmp_path
 
     home = {"GPA_LSP_DATA_DIR": str(tmp_path / "data"), "GPA_LSP_CACHE_DIR": str(tmp_path / "cache")}
     write_profile(workspace / "saxpy.ncu-rep", LISTING, NAME, "time 200000", "measured 2000")
-    windows = [RawClient(environment={**LISTINGS, **home}, settings=QUICK) for _ in range(2)]
+    windows = [RawClient(environment={**LISTINGS, **home}) for _ in range(2)]
     try:
         for window in windows:
             window.initialize(workspace)
@@ -137,7 +136,7 @@ def test_without_memory_nothing_is_kept(workspace: Path, tmp_path: Path) -> None
     from tests.lsp.conftest import LISTINGS
 
     home = {"GPA_LSP_DATA_DIR": str(tmp_path / "data")}
-    client = RawClient(environment={**LISTINGS, **home}, settings={**QUICK, "history": {"enable": False}})
+    client = RawClient(environment={**LISTINGS, **home}, settings={"history": {"enable": False}})
     try:
         make_ancient(workspace / "saxpy.cu")
         client.initialize(workspace)

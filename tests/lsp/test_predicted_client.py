@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
-from tests.patience import LIMIT_S, wait_until
+from tests.patience import LIMIT_S, set_limits, wait_until
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 
@@ -32,14 +32,13 @@ arguments = [
 """
 OPTIONS = {
     "static": {"enable": True},
-    "emulation": {"enable": True, "seconds": LIMIT_S, "exploreSeconds": LIMIT_S},
-    "pollSeconds": 0.1,
+    "emulation": {"enable": True},
 }
 
 
 @pytest.fixture
-def client() -> Iterator[RawClient]:
-    made = RawClient()
+def client(request: pytest.FixtureRequest) -> Iterator[RawClient]:
+    made = RawClient(environment=set_limits(**{"exploration_s": LIMIT_S, **getattr(request, "param", {})}))
     yield made
     made.kill()
 
@@ -150,6 +149,7 @@ BUDGET_S = 5.0
 """Of the editor; work that grows with the square of 65,536 may take longer, and is then described smaller."""
 
 
+@pytest.mark.parametrize("client", [{"emulation_s": BUDGET_S, "exploration_s": 0}], indirect=True)
 def test_a_launch_that_is_described_runs_within_the_budget_on_the_gpu_of_the_workspace(
     client: RawClient, source: Path
 ) -> None:
@@ -171,8 +171,7 @@ def test_a_launch_that_is_described_runs_within_the_budget_on_the_gpu_of_the_wor
         ],
     }
     (source.parent / "run.gpa-profile.json").write_text(json.dumps(report))
-    emulation = {"enable": True, "seconds": BUDGET_S, "exploreSeconds": 0}
-    uri = start(client, source, options={"emulation": emulation})
+    uri = start(client, source)
     wait_until(lambda: list_lenses(client, uri), client.messages)
     client.replies["workspace/applyEdit"] = lambda params: {"applied": True}
     text = run(client, "gpaLsp.describeLaunch", uri, "_Z6forcesPKfPfi")

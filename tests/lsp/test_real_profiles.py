@@ -45,7 +45,7 @@ def make_document(samples: dict[int, dict[str, int]] = SAMPLES) -> dict[str, Any
 @pytest.fixture
 def client(request: pytest.FixtureRequest) -> Iterator[RawClient]:
     # The sources in these tests stand in for those that were measured.
-    settings = {"pollSeconds": 0.1, "unverifiedLines": "all"}
+    settings = {"unverifiedLines": "all"}
     found = RawClient(settings=settings, **getattr(request, "param", {}))
     yield found
     found.kill()

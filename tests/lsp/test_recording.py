@@ -10,7 +10,7 @@ import pytest
 
 from gpa_lsp.editor.protocol.launch_recording import read_recorded
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
-from tests.patience import LIMIT_S, wait_until
+from tests.patience import wait_until
 from tests.programs.built import SOURCES, require_compiler
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
@@ -31,8 +31,7 @@ class Editor:
             {"title": answer} if answer is not None else None
         )
         options = {
-            "emulation": {"seconds": LIMIT_S, "exploreSeconds": 0, **emulation},
-            "profile": {"timeoutSeconds": 300},
+            "emulation": emulation,
             "client": {"status": True, "output": True, "questions": True, **says},
         }
         self.client.initialize(folder, ALL_CAPABILITIES, initializationOptions=options)

@@ -61,7 +61,7 @@ def schemes(filters: list[dict[str, str]]) -> list[str]:
 
 def test_there_is_something_to_register() -> None:
     methods = {feature.method for feature in CONDITIONAL}
-    assert {DEFINITION, "textDocument/semanticTokens/full", "textDocument/documentSymbol"} <= methods
+    assert {DEFINITION, "textDocument/semanticTokens/full"} <= methods
     assert "textDocument/hover" not in methods
 
 
@@ -70,7 +70,6 @@ async def test_what_others_own_in_sources_is_for_sass_alone() -> None:
     await make(editor).update(Settings(), Abilities())
     found = editor.list_filters()
     assert schemes(found[DEFINITION]) == ["gpa-sass"]
-    assert schemes(found["textDocument/documentSymbol"]) == ["gpa-sass", "file"]
     assert schemes(found["textDocument/prepareCallHierarchy"]) == ["gpa-sass", "file"]
     assert "textDocument/semanticTokens" in found and "textDocument/semanticTokens/full" not in found
     (tokens,) = [one for one in editor.registered.values() if one.method == "textDocument/semanticTokens"]
@@ -79,10 +78,9 @@ async def test_what_others_own_in_sources_is_for_sass_alone() -> None:
 
 async def test_settings_and_abilities_decide() -> None:
     editor = FakeEditor()
-    await make(editor).update(Settings(serves_definition=True, show_symbols=False), Abilities(call_hierarchy_tree=True))
+    await make(editor).update(Settings(serves_definition=True), Abilities(call_hierarchy_tree=True))
     found = editor.list_filters()
     assert schemes(found[DEFINITION]) == ["gpa-sass", "file"]
-    assert schemes(found["textDocument/documentSymbol"]) == ["gpa-sass"]
     assert schemes(found["textDocument/prepareCallHierarchy"]) == ["gpa-sass"]
 
 
@@ -101,11 +99,10 @@ async def test_nothing_is_said_twice() -> None:
 async def test_the_last_settings_count_however_slow_the_client_is(turns: list[int]) -> None:
     editor = FakeEditor(turns=turns)
     registrations = make(editor)
-    wanted = [Settings(serves_definition=bool(number % 2), show_symbols=bool(number % 3)) for number in range(8)]
+    wanted = [Settings(serves_definition=bool(number % 2)) for number in range(8)]
     await asyncio.gather(*(registrations.update(settings, Abilities()) for settings in wanted))
     found = editor.list_filters()
     assert schemes(found[DEFINITION]) == ["gpa-sass", "file"]
-    assert schemes(found["textDocument/documentSymbol"]) == ["gpa-sass", "file"]
 
 
 async def test_a_client_that_cannot_be_told_late_is_told_nothing() -> None:

@@ -33,7 +33,7 @@ from tests.lsp.hostile_params import (
     nest,
 )
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
-from tests.patience import LIMIT_S, wait_until
+from tests.patience import LIMIT_S, set_limits, wait_until
 
 KERNELS = ("short_def_use", "inline_chain")
 
@@ -97,7 +97,7 @@ class Session:
     """A client with sources and SASS documents of a project open."""
 
     def __init__(self, folder: Path, encoding: str = "utf-16") -> None:
-        self.client = CountingClient(settings={"pollSeconds": 3600.0})
+        self.client = CountingClient(environment=set_limits(poll_seconds=3600.0))
         capabilities = {**ALL_CAPABILITIES, "general": {"positionEncodings": [encoding]}}
         asked = {"client": {"heat": True, "status": True, "output": True, "images": True}}
         result = self.client.initialize(folder, capabilities, initializationOptions=asked)

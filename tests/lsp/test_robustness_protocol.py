@@ -13,8 +13,6 @@ from tests.lsp.hostile_params import URIS, nest
 from tests.lsp.raw_client import RawClient
 from tests.patience import LIMIT_S
 
-QUICK = {"pollSeconds": 0.1}
-
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
@@ -26,7 +24,6 @@ NOWHERE = {"textDocument": {"uri": "file:///x"}, "position": {"line": 0, "charac
 
 
 def ready(client: RawClient, workspace: Path) -> str:
-    client.settings = QUICK
     client.initialize(workspace)
     uri = client.open(workspace / "saxpy.cu")
     client.wait_for_diagnostics(uri)
@@ -146,9 +143,7 @@ def test_senseless_folders_and_options_do_not_keep_the_server_from_starting(
     start_client: StartClient, workspace: Path
 ) -> None:
     options = {"minShare": nest(900), "client": nest(300), "profileGlobs": ["[z-a]", "[", "**" * 99]}
-    client = start_client(
-        settings={**QUICK, "profileGlobs": ["[", "[z-a].x", "~nobody/*.x", "*a" * 99, "**/*.ncu-rep"]}
-    )
+    client = start_client(settings={"profileGlobs": ["[", "[z-a].x", "~nobody/*.x", "*a" * 99, "**/*.ncu-rep"]})
     folders = [{"uri": uri, "name": "x"} for uri in URIS] + [{"uri": workspace.as_uri(), "name": "work"}]
     client.initialize(None, rootUri="file://[", rootPath="//x", workspaceFolders=folders, initializationOptions=options)
     uri = client.open(workspace / "saxpy.cu")
@@ -159,7 +154,7 @@ def test_senseless_folders_and_options_do_not_keep_the_server_from_starting(
 
 def test_cancelling_what_cannot_be_cancelled(start_client: StartClient, workspace: Path) -> None:
     client = start_client(answers=False)
-    client.initialize(workspace, initializationOptions=QUICK)
+    client.initialize(workspace)
     client.wait_for_request("workspace/configuration")
     question = client.requests[0]["id"]
     for one in (question, 1, 999, "x", -1, None, 1.5, [], {}):
@@ -171,7 +166,7 @@ def test_cancelling_what_cannot_be_cancelled(start_client: StartClient, workspac
 
 def test_answers_to_nothing_and_answers_that_come_late(start_client: StartClient, workspace: Path) -> None:
     client = start_client(answers=False)
-    client.initialize(workspace, {"workspace": {"configuration": True}}, initializationOptions=QUICK)
+    client.initialize(workspace, {"workspace": {"configuration": True}})
     client.wait_for_request("workspace/configuration")
     uri = client.open(workspace / "saxpy.cu")
     client.wait_for_diagnostics(uri)  # the server has stopped waiting
@@ -352,15 +347,15 @@ SENSELESS_SETTINGS = [
         {"profile.command": nest(900)},
         {"pathMappings": {"\0": "\0", "/a": "\ud800"}},
     ),
-    *({"pathMappings": {"": "/", "a": ""}}, {"profileGlobs": ["\0", "\ud800", "/" * 4000, "~/*"]}, {"pollSeconds": -1}),
+    *({"pathMappings": {"": "/", "a": ""}}, {"profileGlobs": ["\0", "\ud800", "/" * 4000, "~/*"]}, {"minShare": -1}),
     *(
-        {"pollSeconds": 1e308},
+        {"minShare": 1e308},
         {"minShare": 10**400},
-        {"maxDiagnosticsPerFile": 2**70},
-        {"blamer": {}},
+        {"minShare": 2**70},
+        {"unverifiedLines": {}},
         {"diagnostics": "x"},
     ),
-    {"profileGlobs": ["**/*.ncu-rep"], "pathMappings": {}, "pollSeconds": 0.1, "maxDiagnosticsPerFile": 200},
+    {"profileGlobs": ["**/*.ncu-rep"], "pathMappings": {}},
 ]
 """The last ones make good what was taken of the others."""
 

@@ -54,7 +54,7 @@ def start(project: Path) -> Iterator[Callable[..., StallingClient]]:
 
     def begin(**settings: Any) -> StallingClient:
         mark = {"GPA_LSP_MARK": str(project), "GPA_LSP_CACHE_DIR": str(project.parent / "cache")}
-        clients.append(StallingClient(environment={**LISTINGS, **mark}, settings={"pollSeconds": 0.1, **settings}))
+        clients.append(StallingClient(environment={**LISTINGS, **mark}, settings=settings))
         clients[-1].initialize(project, initializationOptions={"client": {"status": True, "output": True}})
         return clients[-1]
 

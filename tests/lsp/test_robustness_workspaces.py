@@ -54,7 +54,7 @@ def test_twenty_folders_come_and_go(tmp_path: Path) -> None:
     folders = [make_folder(tmp_path, number) for number in range(FOLDERS)]
     items = [{"uri": folder.as_uri(), "name": folder.name} for folder in folders]
     there = set(range(FOLDERS))
-    client = RawClient(environment=LISTINGS, settings={"pollSeconds": 0.1})
+    client = RawClient(environment=LISTINGS)
     try:
         client.initialize(None, workspaceFolders=items)
         uris = [client.open(folder / "saxpy.cu") for folder in folders]
@@ -209,7 +209,7 @@ def test_a_look_at_everything(tmp_path: Path) -> None:
     for number in range(50):
         (tmp_path / f"{number}.ncu-rep").mkdir()
     (tmp_path / "x.ncu-rep").symlink_to(tmp_path / "x.ncu-rep")
-    client: Any = RawClient(environment=LISTINGS, settings={"pollSeconds": 0.05})
+    client: Any = RawClient(environment=LISTINGS)
     try:
         client.initialize(tmp_path, initializationOptions={"client": {"status": True}})
         let_look_twice(client, tmp_path)

@@ -218,7 +218,7 @@ def test_a_strange_repository_is_read_and_nothing_else(
     repository.write_evil_profile()
     recorder = Recorder(tmp_path / "recorder", is_traced)
     environment = recorder.start(monkeypatch, repository.environment)
-    client = RawClient(environment=environment, settings={"pollSeconds": 0.1}, cwd=repository.work)
+    client = RawClient(environment=environment, cwd=repository.work)
     try:
         client.initialize(
             repository.work, initializationOptions={"client": {"images": True, "heat": True, "status": True}}
@@ -291,7 +291,7 @@ def test_profiles_that_mean_harm_cost_little_and_are_named(tmp_path: Path) -> No
     (work / "outdir").symlink_to(outside, target_is_directory=True)
     bombs = write_bombs(work, outside)
     environment = {"GPA_LSP_CACHE_DIR": str(tmp_path / "cache"), "TMPDIR": str(tmp_path)}
-    client = RawClient(environment=environment, settings={"pollSeconds": 0.1})
+    client = RawClient(environment=environment)
     peaks: dict[int, int] = {}
 
     def is_done() -> bool:

@@ -9,7 +9,6 @@ from urllib.parse import unquote, urlparse
 import pytest
 
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
-from tests.patience import LIMIT_S
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 
@@ -59,9 +58,8 @@ def source(tmp_path: Path) -> Path:
 def start(client: RawClient, source: Path, *, on_save: bool = True, **client_says: Any) -> str:
     options = {
         "static": {"enable": True},
-        "emulation": {"enable": True, "seconds": LIMIT_S, "exploreSeconds": 0},
-        "simulation": {"onSave": on_save, "seconds": LIMIT_S},
-        "pollSeconds": 0.1,
+        "emulation": {"enable": True},
+        "simulation": {"onSave": on_save},
         "client": {"heat": True, **client_says},
     }
     client.initialize(source.parent, ALL_CAPABILITIES, initializationOptions=options)

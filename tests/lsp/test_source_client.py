@@ -38,7 +38,6 @@ def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RawClient, 
 
 def start(start_client: StartClient, project: Path, **abilities: bool) -> tuple[RawClient, str]:
     client: RawClient = start_client()
-    client.settings = {"pollSeconds": 0.1}
     client.initialize(project, initializationOptions={"client": abilities})
     uri = client.open(project / "saxpy.cu")
     client.wait_for_diagnostics(uri)
@@ -151,7 +150,6 @@ def test_columns_are_counted_as_agreed_in_files_that_are_not_open(start_client: 
     source.write_text(SOURCE.replace("2 * x[i] + y[i];", "2 * x[i] + y[i];  // 𝛼"))
     make_ancient(source)
     client: RawClient = start_client()
-    client.settings = {"pollSeconds": 0.1}
     client.initialize(project, {**ALL_CAPABILITIES, "general": {"positionEncodings": ["utf-8"]}})
     client.wait_until_read()
     ranges = {spot["range"]["start"]["line"]: spot["range"] for spot in execute(client, "listHotSpots")}

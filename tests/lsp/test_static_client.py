@@ -100,18 +100,6 @@ def test_a_source_without_any_profile_from_opening_to_errors(client: RawClient, 
     assert client.shut_down() == 0
 
 
-def test_an_unsaved_buffer_is_compiled_where_the_user_wants_that(client: RawClient, source: Path) -> None:
-    uri = start(client, source, {"static": {"enable": True, "onChange": True, "debounceSeconds": 0.05}})
-    find_line(client, uri, 4)
-    client.forget()
-    client.change(uri, 2, SOURCE.replace("* 0.7 + 0.1", "* 0.5f / float(n)"))
-    found = client.wait_for_diagnostics(
-        uri, lambda found: any(one["code"] == "static accurate-arithmetic" for one in found)
-    )
-    assert "FP32 division" in next(one["message"] for one in found if one["code"] == "static accurate-arithmetic")
-    assert source.read_text() == SOURCE
-
-
 def test_nothing_is_compiled_until_the_user_trusts_the_workspace(client: RawClient, source: Path) -> None:
     uri = start(client, source, {**STATIC, "client": {"trusted": False}})
     client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})

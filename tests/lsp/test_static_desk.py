@@ -62,7 +62,7 @@ class Setting:
         self.folder = folder
         self.host, self.process = Host(), Process()
         self.desk = CompileSchedule(self.host, self.process)
-        self.settings = Settings(static_pause_s=0.02)
+        self.settings = Settings()
         self.path = self.edit("one")
         self.configure()
 
@@ -106,20 +106,6 @@ async def test_a_text_that_was_compiled_is_not_compiled_again(setting: Setting) 
     assert setting.process.jobs[-1].architecture == (9, 0)
 
 
-async def test_editing_compiles_only_where_the_user_wants_it_and_after_a_pause(setting: Setting) -> None:
-    setting.edit("two")
-    setting.desk.changed(setting.path)
-    await settle()
-    assert setting.told == ["one"]
-    setting.configure(compiles_on_change=True)
-    await wait_until(lambda: setting.told == ["one", "two"])  # other settings are a reason to look again
-    for text in ("a", "ab", "abc"):
-        setting.edit(text)
-        setting.desk.changed(setting.path)
-    await wait_until(lambda: setting.told[-1] == "abc")
-    assert setting.told == ["one", "two", "abc"]
-
-
 async def test_the_latest_text_counts(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is being compiled may end within some time; after that it is given up."""
     monkeypatch.setattr(compile_schedule, "_PATIENCE_S", 0.01)
@@ -155,7 +141,6 @@ async def test_without_trust_nothing_runs_and_what_runs_ends(setting: Setting) -
     await wait_until(lambda: setting.process.cancelled == ["two"])
     setting.process.may_answer.set()
     setting.desk.opened(setting.path)
-    setting.desk.changed(setting.path)
     await settle()
     assert setting.told == ["one"] and len(setting.process.jobs) == 2
     setting.configure(is_trusted=True)

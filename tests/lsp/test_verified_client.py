@@ -147,7 +147,6 @@ def test_a_changed_text_has_other_fixes(client: RawClient, workspace: Workspace)
     [
         {**COMPILING, "client": {"trusted": False}},
         {"static": {"enable": False}},
-        {"static": {"enable": True, "fixes": False}},
     ],
 )
 def test_nothing_is_compiled_that_nobody_agreed_to(client: RawClient, workspace: Workspace, options: Any) -> None:

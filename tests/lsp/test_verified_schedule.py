@@ -178,7 +178,7 @@ async def test_an_edit_takes_everything_back(setting: Setting) -> None:
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("conditions", [{"is_trusted": False}, {"compiles_sources": False}, {"compiles_fixes": False}])
+@pytest.mark.parametrize("conditions", [{"is_trusted": False}, {"compiles_sources": False}])
 async def test_nothing_runs_that_nobody_agreed_to(setting: Setting, conditions: dict[str, bool]) -> None:
     setting.configure(**conditions)
     assert set(setting.look(3)) == {UNKNOWN} and set(setting.find_keys(3)) == {""}

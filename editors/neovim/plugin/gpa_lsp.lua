@@ -24,7 +24,6 @@ local keys = {
   ['next'] = 'next',
   ['previous'] = 'previous',
   ['hotspots'] = 'hotspots',
-  ['instructions'] = 'instructions',
   ['columns'] = 'columns',
   ['show'] = 'show',
   ['chain'] = 'chain',

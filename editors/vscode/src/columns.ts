@@ -2,9 +2,8 @@
 
 import { type QuickPickItem, type TextEditor, ThemeIcon, window } from "vscode";
 import type { Connection } from "./client";
-import type { JumpMemory } from "./jumpMemory";
 import { pickWithPreview } from "./lists";
-import { isSass, placeOf, showPlace, toProtocol } from "./placement";
+import { isSass, showPlace, toProtocol } from "./placement";
 import type { Column, Instruction } from "./protocol";
 
 const USUAL_BUTTON = { iconPath: new ThemeIcon("discard"), tooltip: "The usual columns" };
@@ -60,7 +59,7 @@ export async function chooseColumns(connection: Connection): Promise<void> {
 }
 
 /** The instructions of the SASS, hottest first; the one that is chosen is jumped to. `by` is the column they are sorted by. */
-export async function listInstructions(connection: Connection, memory: JumpMemory, by = "share"): Promise<void> {
+export async function listInstructions(connection: Connection, by = "share"): Promise<void> {
   const editor = findSass();
   if (editor === undefined) {
     window.setStatusBarMessage("$(info) Open the SASS of a line first (GPU: Toggle Source / SASS)", 4_000);
@@ -77,26 +76,19 @@ export async function listInstructions(connection: Connection, memory: JumpMemor
     window.setStatusBarMessage(`$(info) Nothing is known of: ${title}`, 4_000);
     return;
   }
-  const origin = placeOf(editor); // before the list is open: it moves the cursor to show its rows
   let wantsOrder = false;
   const chosen = await pickWithPreview(`Instructions by ${title}, largest first`, items, (item) => item.instruction, () => (wantsOrder = true));
   if (wantsOrder) {
-    await chooseOrder(connection, memory, columns);
+    await chooseOrder(connection, columns);
   } else if (chosen !== undefined) {
-    memory.leave(origin);
     await showPlace(chosen.instruction);
   }
 }
 
-/** Choose the column first. */
-export async function listInstructionsBy(connection: Connection, memory: JumpMemory): Promise<void> {
-  await chooseOrder(connection, memory, await listColumns(connection, findSass()));
-}
-
-async function chooseOrder(connection: Connection, memory: JumpMemory, columns: readonly Column[]): Promise<void> {
+async function chooseOrder(connection: Connection, columns: readonly Column[]): Promise<void> {
   const items: ColumnItem[] = columns.filter(({ isNumber }) => isNumber).map((column) => ({ label: column.title, description: column.detail, column }));
   const chosen = items.length === 0 ? undefined : await window.showQuickPick(items, { title: "Sort the instructions by", matchOnDescription: true });
   if (chosen !== undefined) {
-    await listInstructions(connection, memory, chosen.column.name);
+    await listInstructions(connection, chosen.column.name);
   }
 }

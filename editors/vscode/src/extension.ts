@@ -3,24 +3,24 @@
 import { commands, ConfigurationTarget, type ExtensionContext, type TextDocument, type Uri, window, workspace } from "vscode";
 import { ChainTree, openLink } from "./chain";
 import { Connection } from "./client";
-import { chooseColumns, listInstructions, listInstructionsBy } from "./columns";
+import { chooseColumns, listInstructions } from "./columns";
 import { HeatView } from "./heat";
 import { LANGUAGES, mayHoldKernels } from "./concern";
 import { EnvironmentMaker } from "./environment";
 import { findPythonEnvironments } from "./interpreters";
 import { JumpMemory } from "./jumpMemory";
-import { chooseCause, goBack, goToHotLine, jump } from "./jumps";
-import { listHotSpots, listKernels, showKernel } from "./lists";
+import { goToHotLine, jump } from "./jumps";
+import { listHotSpots, listKernels } from "./lists";
 import { answerMeasuring, chooseMetric } from "./metrics";
 import { MeasuringOutput } from "./output";
 import { ReportPanel } from "./page";
-import { toProtocol } from "./placement";
+import { isSass, toProtocol } from "./placement";
 import { type HeatMark, SASS_SCHEME, type Status } from "./protocol";
 import { recordLaunches } from "./recording";
 import { CursorSync, toggleSass } from "./sass";
-import { areTiesShown, isHeatEnabled, readInterpreter, readPath, SECTION, SERVER_SETTINGS } from "./settings";
+import { isHeatEnabled, readInterpreter, readPath, SECTION, SERVER_SETTINGS } from "./settings";
 import { SetUp } from "./setUp";
-import { showMenu, StatusItem } from "./status";
+import { chooseBaseline, showMenu, StatusItem } from "./status";
 import { TieView } from "./ties";
 
 /** What other extensions, and the tests, can see. */
@@ -40,7 +40,7 @@ export interface Api {
 let connection: Connection | undefined;
 
 /** Commands that ask the server nothing. All others start it, and show why where they cannot. */
-const WITHOUT_SERVER = ["gpa.setUp", "gpa.createEnvironment", "gpa.restart", "gpa.showOutput", "gpa.back", "gpa.openLink", "gpa.toggleHeat", "gpa.toggleTies"];
+const WITHOUT_SERVER = ["gpa.setUp", "gpa.createEnvironment", "gpa.restart", "gpa.showOutput", "gpa.openLink", "gpa.toggleHeat"];
 
 /** What the server reads besides sources. */
 const PROFILES = "**/*.{ncu-rep,ncu-repz,gpa-profile.json,launch.toml}";
@@ -65,29 +65,21 @@ export function activate(context: ExtensionContext): Api {
   connection = server;
 
   const forward = (command: string) => () => server.run(command);
+  // Those that package.json does not list are behind the status bar and in pages of ours
   const handlers: Readonly<Record<string, (...args: never[]) => unknown>> = {
     "gpa.goToCause": () => jump(server, memory, "gpaLsp.findCauses"),
     "gpa.goToVictim": () => jump(server, memory, "gpaLsp.findVictims"),
-    "gpa.chooseCause": () => chooseCause(server, memory),
     "gpa.toggleSass": () => toggleSass(server, memory),
-    "gpa.back": () => goBack(memory),
     "gpa.nextHotLine": () => goToHotLine(server, heat, 1),
     "gpa.previousHotLine": () => goToHotLine(server, heat, -1),
-    "gpa.listHotSpots": () => listHotSpots(server),
-    "gpa.listKernels": () => listKernels(server),
-    "gpa.listInstructions": () => listInstructions(server, memory),
-    "gpa.listInstructionsBy": () => listInstructionsBy(server, memory),
+    "gpa.listHotSpots": () => (window.activeTextEditor !== undefined && isSass(window.activeTextEditor.document.uri) ? listInstructions(server) : listHotSpots(server)),
+    "gpa.listKernels": () => listKernels(server, (mangled) => report.show(mangled)),
     "gpa.chooseColumns": () => chooseColumns(server),
     "gpa.chooseMetric": () => chooseMetric(server),
     "gpa.answerMeasuring": () => answerMeasuring(server, () => commands.executeCommand("notifications.showList")),
-    "gpa.toggleTies": () => workspace.getConfiguration(SECTION).update("sass.colours", !areTiesShown(), ConfigurationTarget.Global),
     "gpa.showChain": () => chain.showChain(),
-    "gpa.refreshChain": () => chain.showChain(),
     "gpa.openLink": openLink,
-    "gpa.showKernel": () => showKernel(server),
-    "gpa.showReport": forward("gpaLsp.showReport"),
     "gpa.showPage": () => report.show(),
-    "gpa.showKernelPage": () => showKernel(server, (mangled) => report.show(mangled)),
     "gpa.exportPage": (target?: Uri) => report.export(target),
     "gpa.showPrediction": () => showPrediction(report),
     "gpa.showHistory": forward("gpaLsp.showHistory"),
@@ -96,15 +88,13 @@ export function activate(context: ExtensionContext): Api {
     "gpa.compareSimulated": () => report.showComparison(),
     "gpa.recordLaunches": () => recordLaunches(server, context.workspaceState),
     "gpa.cancelMeasuring": forward("gpaLsp.cancelMeasuring"),
-    "gpa.pinBaseline": forward("gpaLsp.pinBaseline"),
-    "gpa.unpinBaseline": forward("gpaLsp.unpinBaseline"),
+    "gpa.pinBaseline": () => chooseBaseline(server),
     "gpa.toggleHeat": () => workspace.getConfiguration(SECTION).update("heat.enable", !isHeatEnabled(), ConfigurationTarget.Global),
     "gpa.showAllHints": async () => {
       const areAll = await server.run<boolean>("gpaLsp.showAllHints");
       window.setStatusBarMessage(`$(info) ${areAll === true ? "Every line above the threshold has its hint" : "As many hints as a screen bears"}`, 4_000);
     },
     "gpa.chooseSources": forward("gpaLsp.chooseSources"),
-    "gpa.reload": forward("gpaLsp.reload"),
     "gpa.restart": () => server.restart(),
     "gpa.showOutput": () => (["measuring", "recording"].includes(status.present?.state ?? "") || output.text !== "" ? output.show() : log.show(true)),
     "gpa.menu": () => showMenu(status.present),

@@ -1,8 +1,6 @@
-/** Where jumps began and where the last one landed: for the way back, and so that the way to the SASS ends at exactly the instruction that was meant. */
+/** Where the last jump landed, so that the way to the SASS ends at exactly the instruction that was meant. */
 
 import type { Jump, Place } from "./protocol";
-
-const MOST_ORIGINS = 100;
 
 interface Landing {
   readonly uri: string;
@@ -13,21 +11,6 @@ interface Landing {
 
 export class JumpMemory {
   #last: Landing | undefined;
-  readonly #origins: Place[] = [];
-
-  /** A jump begins here. */
-  leave(origin: Place): void {
-    this.#origins.push(origin);
-    if (this.#origins.length > MOST_ORIGINS) {
-      this.#origins.shift();
-    }
-  }
-
-  /** Where the last jump that was not taken back began. The editor's own history forgets jumps between neighbouring lines. */
-  goBack(): Place | undefined {
-    this.#last = undefined;
-    return this.#origins.pop();
-  }
 
   /** Remember a jump; `uri` and `version` are those of the document it landed in, as the editor writes them. */
   remember(jump: Jump, uri: string, version: number): void {

@@ -1,13 +1,12 @@
 /** Jumps along stalls: to the cause, to the victim, to the next hot line. */
 
-import { commands, Position, type QuickPickItem, Range, Selection, TextEditorRevealType, Uri, window } from "vscode";
+import { Position, Range, Selection, TextEditorRevealType, Uri, window } from "vscode";
 import type { Connection } from "./client";
 import type { HeatView } from "./heat";
 import { findNextHotLine } from "./heatMarks";
 import type { JumpMemory } from "./jumpMemory";
-import { nameLine, pickWithPreview } from "./lists";
-import { placeOf, showPlace, toProtocol } from "./placement";
-import type { HotSpot, Jump, Place } from "./protocol";
+import { showPlace, toProtocol } from "./placement";
+import type { HotSpot, Jump } from "./protocol";
 
 type Finder = "gpaLsp.findCauses" | "gpaLsp.findVictims";
 
@@ -18,33 +17,13 @@ const NOTHING: Readonly<Record<Finder, string>> = {
 
 const GO = "Go to the Hottest Line";
 
-interface JumpItem extends QuickPickItem {
-  readonly jump: Jump;
-}
-
 /** Jump to the first cause or victim of the line under the cursor; the status bar says how many there are. */
 export async function jump(connection: Connection, memory: JumpMemory, finder: Finder): Promise<void> {
-  const origin = findCursor(); // before the server is asked: the cursor may go on meanwhile
   const found = await find(connection, finder);
   const [first] = found;
   if (first !== undefined) {
-    await land(memory, first, origin);
+    await land(memory, first);
     window.setStatusBarMessage(`$(arrow-right) ${first.text}${found.length > 1 ? ` (1 of ${found.length})` : ""}`, 6_000);
-  }
-}
-
-/** Choose among the causes of the line under the cursor. */
-export async function chooseCause(connection: Connection, memory: JumpMemory): Promise<void> {
-  const origin = findCursor(); // before the server is asked and the list is open: its rows move the cursor
-  const found = await find(connection, "gpaLsp.findCauses");
-  const items: JumpItem[] = found.map((cause) => ({
-    label: cause.text,
-    description: nameLine(cause),
-    jump: cause,
-  }));
-  const chosen = items.length === 0 ? undefined : await pickWithPreview("What this line waits for", items, (item) => item.jump);
-  if (chosen !== undefined) {
-    await land(memory, chosen.jump, origin);
   }
 }
 
@@ -69,22 +48,9 @@ async function explain(connection: Connection, uri: Uri, text: string): Promise<
   }
 }
 
-function findCursor(): Place | undefined {
-  return window.activeTextEditor && placeOf(window.activeTextEditor);
-}
-
-async function land(memory: JumpMemory, target: Jump, origin: Place | undefined): Promise<void> {
-  if (origin !== undefined) {
-    memory.leave(origin);
-  }
+async function land(memory: JumpMemory, target: Jump): Promise<void> {
   const editor = await showPlace(target);
   memory.remember(target, editor.document.uri.toString(), editor.document.version);
-}
-
-/** Back to where the last jump began; without one, wherever the editor itself goes back to. */
-export async function goBack(memory: JumpMemory): Promise<void> {
-  const origin = memory.goBack();
-  await (origin === undefined ? commands.executeCommand("workbench.action.navigateBack") : showPlace(origin));
 }
 
 interface HotLine {

@@ -89,32 +89,19 @@ export async function listHotSpots(connection: Connection): Promise<void> {
   }
 }
 
-/** Choose a kernel: its source, or with the buttons its SASS or its page. */
-export async function listKernels(connection: Connection): Promise<void> {
-  const chosen = await pickKernel(connection, "Kernels, longest first");
-  if (chosen !== undefined) {
-    await showPlace(chosen.location ?? startOf(chosen.sassUri));
-  }
-}
-
-/** Choose a kernel and open its page: as a text beside the source, or however `show` does. */
-export async function showKernel(connection: Connection, show: (mangled: string) => Promise<unknown> = (mangled) => connection.run("gpaLsp.showKernel", mangled)): Promise<void> {
-  const chosen = await pickKernel(connection, "Open the page of a kernel");
-  if (chosen !== undefined) {
-    await show(chosen.mangled);
-  }
-}
-
-async function pickKernel(connection: Connection, title: string): Promise<Kernel | undefined> {
+/** Choose a kernel: its source, or with the buttons its SASS or its page, which `showPage` opens. */
+export async function listKernels(connection: Connection, showPage: (mangled: string) => Promise<unknown>): Promise<void> {
   const kernels = (await connection.run<readonly Kernel[] | null>("gpaLsp.listKernels")) ?? [];
   if (kernels.length === 0) {
     window.setStatusBarMessage("$(info) No profile of this workspace has kernels", 4_000);
-    return undefined;
+    return;
   }
   const items: KernelItem[] = kernels.map((kernel) => ({ label: kernel.name, detail: kernel.text, kernel, buttons: [SASS_BUTTON, PAGE_BUTTON] }));
-  const chosen = await pickWithPreview(title, items, (item) => item.kernel.location, (item, button) =>
-    button === SASS_BUTTON ? showPlace(startOf(item.kernel.sassUri)) : connection.run("gpaLsp.showKernel", item.kernel.mangled));
-  return chosen?.kernel;
+  const chosen = await pickWithPreview("Kernels, longest first", items, (item) => item.kernel.location, (item, button) =>
+    button === SASS_BUTTON ? showPlace(startOf(item.kernel.sassUri)) : showPage(item.kernel.mangled));
+  if (chosen !== undefined) {
+    await showPlace(chosen.kernel.location ?? startOf(chosen.kernel.sassUri));
+  }
 }
 
 function startOf(uri: string): Place {

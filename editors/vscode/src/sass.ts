@@ -12,7 +12,7 @@ import {
 } from "vscode";
 import type { Connection } from "./client";
 import type { JumpMemory } from "./jumpMemory";
-import { isSass, placeOf, showPlace, toProtocol, toRange } from "./placement";
+import { isSass, showPlace, toProtocol, toRange } from "./placement";
 import type { Link } from "./protocol";
 import { isCursorSynced } from "./settings";
 
@@ -33,8 +33,7 @@ export async function toggleSass(connection: Connection, memory: JumpMemory): Pr
     return;
   }
   const { uri, version } = editor.document;
-  const origin = placeOf(editor); // before the server is asked: the cursor may go on meanwhile
-  const { line } = origin.range.start;
+  const { line } = editor.selection.active; // before the server is asked: the cursor may go on meanwhile
   const meant = memory.recall(uri.toString(), line, version);
   const [first] = meant === undefined ? await findLinked(connection, uri, line) : [];
   const target = meant ?? (first && { uri: first.uri, range: first.primary });
@@ -43,7 +42,6 @@ export async function toggleSass(connection: Connection, memory: JumpMemory): Pr
     window.setStatusBarMessage(`$(info) ${text}`, 4_000);
     return;
   }
-  memory.leave(origin);
   await showPlace(target);
 }
 

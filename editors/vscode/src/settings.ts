@@ -47,10 +47,6 @@ export function isCursorSynced(): boolean {
   return read("sass.syncCursor", true);
 }
 
-export function areTiesShown(): boolean {
-  return read("sass.colours", true);
-}
-
 /** Everything under our heading, for the server: values only. */
 export function readAll(): object {
   return JSON.parse(JSON.stringify(workspace.getConfiguration(SECTION))) as object;

@@ -107,6 +107,18 @@ function isRunning(status: Status | undefined): boolean {
   return status?.state === "measuring" || status?.state === "recording";
 }
 
+/** Choose what later measurements of the kernels are compared with. */
+export async function chooseBaseline(connection: Connection): Promise<void> {
+  const choices: Choice[] = [
+    { label: "$(pin) The present measurement, from now on", command: "gpaLsp.pinBaseline" },
+    { label: "$(history) Always the measurement before", command: "gpaLsp.unpinBaseline" },
+  ];
+  const chosen = await window.showQuickPick(choices, { title: "Compare Measurements With" });
+  if (chosen !== undefined) {
+    await connection.run(chosen.command);
+  }
+}
+
 /** What can be done now, behind a click on the status bar. */
 export async function showMenu(status: Status | undefined): Promise<void> {
   const isMeasuring = isRunning(status);
@@ -125,14 +137,14 @@ export async function showMenu(status: Status | undefined): Promise<void> {
           { label: "$(list-unordered) List Kernels…", command: "gpa.listKernels" },
           { label: "$(graph) Show Report", command: "gpa.showPage" },
           { label: "$(history) Show History of Measurements", command: "gpa.showHistory" },
-          { label: "$(pin) Compare With the Present Measurement From Now On", command: "gpa.pinBaseline" },
+          { label: "$(pin) Choose What Measurements Are Compared With…", command: "gpa.pinBaseline" },
+          { label: "$(diff) Compare Measurement and Simulation", command: "gpa.compareSimulated" },
           { label: `$(eye) Choose What Is Shown… (now ${status?.metric.title ?? ""})`, command: "gpa.chooseMetric" },
           { label: "$(paintcan) Toggle Heat", command: "gpa.toggleHeat" },
           { label: "$(list-flat) Show All Hints, or as Many as a Screen Bears", command: "gpa.showAllHints" },
           { label: "$(question) Sources That May Have Changed…", command: "gpa.chooseSources" },
         ]
       : []),
-    { label: "$(refresh) Read All Profiles Again", command: "gpa.reload" },
     { label: "$(output) Show Output", command: "gpa.showOutput" },
     { label: "$(debug-restart) Restart Server", command: "gpa.restart" },
   ];

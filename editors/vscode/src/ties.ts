@@ -4,7 +4,7 @@ import { type DecorationRenderOptions, type Disposable, Range, type TextEditor, 
 import type { Connection } from "./client";
 import { isSass, toProtocol } from "./placement";
 import type { Tie } from "./protocol";
-import { areTiesShown, SECTION } from "./settings";
+import { isCursorSynced, SECTION } from "./settings";
 
 const PAUSE_MS = 120;
 
@@ -68,7 +68,7 @@ export class TieView implements Disposable {
     const turn = ++this.#turn;
     const uris = [...new Set(window.visibleTextEditors.map(({ document }) => document.uri.toString()))].map((uri) => Uri.parse(uri, true));
     const tied = new Map<string, number[][]>();
-    if (areTiesShown()) {
+    if (isCursorSynced()) {
       for (const sass of uris.filter(isSass)) {
         for (const source of uris.filter((uri) => uri.scheme === "file")) {
           const ties = (await this.#connection.run<readonly Tie[] | null>("gpaLsp.listTies", toProtocol(sass), toProtocol(source)).catch(() => null)) ?? [];

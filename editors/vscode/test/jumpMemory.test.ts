@@ -27,19 +27,3 @@ test("a jump without an instruction takes the place of the one before", () => {
   memory.remember({ ...JUMP, sass: null }, "file:///a.cu", 3);
   assert.equal(memory.recall("file:///a.cu", 12, 3), undefined);
 });
-
-test("the way back leads through the places where jumps began", () => {
-  const memory = new JumpMemory();
-  const places = [1, 2, 3].map((line) => ({ uri: "file:///a.cu", range: at(line) }));
-  places.forEach((place) => memory.leave(place));
-  assert.deepEqual([memory.goBack(), memory.goBack(), memory.goBack(), memory.goBack()], [...places].reverse().concat([undefined as never]));
-});
-
-test("no more than a hundred of them are remembered", () => {
-  const memory = new JumpMemory();
-  for (let line = 0; line < 150; line++) {
-    memory.leave({ uri: "file:///a.cu", range: at(line) });
-  }
-  const lines = Array.from({ length: 101 }, () => memory.goBack()?.range.start.line);
-  assert.deepEqual([lines[0], lines[99], lines[100]], [149, 50, undefined]);
-});

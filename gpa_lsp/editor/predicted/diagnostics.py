@@ -40,7 +40,7 @@ def list_predicted_diagnostics(view: DocumentView, most: int) -> Iterator[Diagno
     predicted = view.predicted
     if predicted is None:
         return
-    if predicted.is_source and view.settings.shows_emulation_diagnostics:
+    if predicted.is_source:
         found = [*_list_faults(view, predicted), *_list_accesses(view, predicted), *_list_branches(view, predicted)]
         yield from found[: max(most, 0)]
     yield from _list_problems(view, predicted)

@@ -11,7 +11,6 @@ from gpa_lsp.editor.model import Hint
 from gpa_lsp.editor.predicted.hover import count_cost, name_access, quote_code
 from gpa_lsp.editor.predicted.results import LaunchFact
 from gpa_lsp.editor.predicted.view import PlacedPredictions
-from gpa_lsp.editor.settings import HintChoice
 from gpa_lsp.foundation.numbers import format_number, format_percent
 from gpa_lsp.kernel.names import shorten_name
 
@@ -104,19 +103,16 @@ LEAST_DIVERGENT_RATIO = 0.1
 
 def list_predicted_hints(view: DocumentView, first: int, last: int) -> list[Hint]:
     """The hints of some lines, by line; of several launches the one that is worst. Who chose to see another metric sees none of them."""
-    choice, predicted, metric = view.settings.emulation_hints, view.predicted, view.settings.metric
-    if predicted is None or not predicted.is_source:
+    predicted, metric = view.predicted, view.settings.metric
+    if predicted is None or not predicted.is_source or not view.settings.show_inlay_hints:
         return []
     if metric.kind is MetricKind.PREDICTED:
         return _list_hits(view, first, last)
-    if metric.kind is MetricKind.EMULATED:
-        choice = HintChoice.ALL
-    elif metric.kind is not MetricKind.USUAL:
-        choice = HintChoice.OFF
-    if choice is HintChoice.OFF:
+    if metric.kind not in {MetricKind.EMULATED, MetricKind.USUAL}:
         return []
+    is_all = metric.kind is MetricKind.EMULATED or view.settings.shows_all_hints
     lines = sorted({*predicted.accesses, *predicted.branches})
-    made = (_make_hint(view, predicted, line, choice) for line in lines if first <= line <= last)
+    made = (_make_hint(view, predicted, line, is_all=is_all) for line in lines if first <= line <= last)
     return [hint for hint in made if hint is not None]
 
 
@@ -132,8 +128,7 @@ def _list_hits(view: DocumentView, first: int, last: int) -> list[Hint]:
     ]
 
 
-def _make_hint(view: DocumentView, predicted: PlacedPredictions, line: int, choice: HintChoice) -> Hint | None:
-    is_all = choice is HintChoice.ALL
+def _make_hint(view: DocumentView, predicted: PlacedPredictions, line: int, *, is_all: bool) -> Hint | None:
     parts: list[str] = []
     tips: list[str] = []
     for one in _choose_accesses(predicted.accesses.get(line, ())):

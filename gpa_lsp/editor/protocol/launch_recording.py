@@ -295,8 +295,6 @@ def _list_words(job: _Job, settings: Settings, output: Path) -> list[str]:
     words += ["--seconds", str(settings.profile_timeout_s)]
     if settings.emulation_machine is not None:
         words += ["--machine", settings.emulation_machine]
-    if settings.recorded_launch:
-        words += ["--record-launch", str(settings.recorded_launch)]
     if job.build is not None:
         words += ["--build", shlex.join(job.build)]
     return [*words, "--", *job.program]

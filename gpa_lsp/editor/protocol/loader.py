@@ -294,7 +294,6 @@ class ProfileLoader:
             profile=path,
             roots=self._roots,
             path_mappings=self._settings.path_mappings,
-            blamer=self._settings.blamer,
             keeps_history=self._settings.keeps_history,
             may_ask_git=self._may_ask_git,
         )
@@ -452,7 +451,7 @@ def _read_stamps(profiles: Iterable[Path]) -> dict[Path, Stamp]:
 
 def _choose_reading(settings: Settings) -> tuple[object, ...]:
     """The options that decide how a profile is read."""
-    return (settings.path_mappings, settings.blamer, settings.keeps_history)
+    return (settings.path_mappings, settings.keeps_history)
 
 
 def _keep_from_garbage() -> None:

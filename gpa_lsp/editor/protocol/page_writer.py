@@ -50,7 +50,7 @@ def _write(job: PageJob) -> PageWritten:
 
     asked = job.profile
     locator = SourceLocator(asked.roots, asked.path_mappings, is_confined=True)
-    report = analyse([asked.profile], locator=locator, blamer=asked.blamer, roofs=KeptRoofs())
+    report = analyse([asked.profile], locator=locator, roofs=KeptRoofs())
     failures = [problem for problem in report.problems if problem.severity is ProblemSeverity.ERROR]
     if failures and not report.kernels:
         return PageWritten(failure=str(failures[0]))

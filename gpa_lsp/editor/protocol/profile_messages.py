@@ -16,7 +16,6 @@ class ProfileJob(Struct, frozen=True, kw_only=True):
     profile: Path  # the file
     roots: tuple[Path, ...]  # workspace folders sources are looked for in
     path_mappings: tuple[tuple[str, str], ...]  # as in the settings
-    blamer: str = "scoreboard"  # how causes are found
     keeps_history: bool = False  # remember what was measured, and compare with what was
     may_ask_git: bool = False  # what a source held when it was measured; not in a workspace that is not trusted
 

@@ -155,9 +155,7 @@ class ProfileReader:
             return judge_fit(find_files(report, locator, modified_ns, find_copy, committed.find), report.kernels)
 
         early = _EarlyKernels(profile, modified_ns, send, find)
-        report = analyse(
-            [profile], locator=locator, blamer=job.blamer, roofs=KeptRoofs(), progress=tell, take=early.take
-        )
+        report = analyse([profile], locator=locator, roofs=KeptRoofs(), progress=tell, take=early.take)
         failures = [problem for problem in report.problems if problem.severity is ProblemSeverity.ERROR]
         if failures and not report.kernels:
             return ProfileFailed(profile=profile, reason=str(failures[0]))

@@ -224,9 +224,9 @@ class Session:
 
     def show_all_hints(self, is_wanted: bool | None) -> bool:
         """Every hint instead of as many as a screen bears, or the other way round."""
-        self._held.show_all_hints(not self._held.shows_all_hints if is_wanted is None else is_wanted)
+        self._held.show_all_hints(not self.settings.shows_all_hints if is_wanted is None else is_wanted)
         self.take_snapshot(self.snapshot)
-        return self._held.shows_all_hints
+        return self.settings.shows_all_hints
 
     # Measuring
 

@@ -73,7 +73,6 @@ class CompileSchedule:
         self._settings = Settings()
         self._scope = SourceScope()
         self._wanted: dict[str, None] = {}
-        self._pauses: dict[str, asyncio.TimerHandle] = {}
         self._done: dict[str, StaticJob] = {}
         self._work: asyncio.Task[None] | None = None
         self._current: tuple[str, asyncio.Task[StaticResult]] | None = None
@@ -97,7 +96,6 @@ class CompileSchedule:
         return (
             self._scope,
             now.compiles_sources,
-            now.compiles_on_change,
             now.static_architecture,
             now.static_timeout_s,
         )
@@ -108,21 +106,11 @@ class CompileSchedule:
 
     def opened(self, local_path: str) -> None:
         """A file was opened, or saved: compile it now, unless that text was compiled last."""
-        self._cancel_pause(local_path)
         if self._is_relevant(local_path):
             self._request(local_path)
 
-    def changed(self, local_path: str) -> None:
-        """A file was edited: compile it after a pause, where the user wants that."""
-        if not self._settings.compiles_on_change or not self._is_relevant(local_path):
-            return
-        self._cancel_pause(local_path)
-        loop = asyncio.get_running_loop()
-        self._pauses[local_path] = loop.call_later(self._settings.static_pause_s, self.opened, local_path)
-
     def closed(self, local_path: str) -> None:
         """A file was closed: nothing more is to be said of it."""
-        self._cancel_pause(local_path)
         self._wanted.pop(local_path, None)
         self._done.pop(local_path, None)
         if self._current is not None and self._current[0] == local_path:
@@ -185,15 +173,7 @@ class CompileSchedule:
         finally:
             self._current = None
 
-    def _cancel_pause(self, local_path: str) -> None:
-        pause = self._pauses.pop(local_path, None)
-        if pause is not None:
-            pause.cancel()
-
     def _stop(self) -> None:
-        for pause in self._pauses.values():
-            pause.cancel()
-        self._pauses.clear()
         self._wanted.clear()
         self._done.clear()
         if self._current is not None:
@@ -224,10 +204,6 @@ class StaticFindings:
     def opened(self, uri: str) -> None:
         """A document was opened, or saved."""
         self._tell(uri, self._schedule.opened)
-
-    def changed(self, uri: str) -> None:
-        """A document was edited."""
-        self._tell(uri, self._schedule.changed)
 
     def closed(self, uri: str) -> None:
         """A document is about to be closed."""
@@ -282,7 +258,6 @@ class UnmeasuredSources:
 
     def changed(self, uri: str) -> None:
         """A document was edited."""
-        self._static.changed(uri)
         self.predictions.changed(uri)
 
     def closed(self, uri: str) -> None:

@@ -111,8 +111,7 @@ class VerifiedFixes:
 
     @property
     def _may_run(self) -> bool:
-        wanted = self._settings.compiles_sources and self._settings.compiles_fixes
-        return self._scope.is_trusted and wanted and not self._has_left
+        return self._scope.is_trusted and self._settings.compiles_sources and not self._has_left
 
     # What features ask
 

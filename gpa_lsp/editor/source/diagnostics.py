@@ -28,11 +28,12 @@ _MAX_RELATED = 8
 
 
 def list_diagnostics(view: DocumentView) -> tuple[Diagnostic, ...]:
-    """A diagnostic for each line above the user's threshold, the costliest first, as many as the user allows; then what was not measured: what the
+    """A diagnostic for each line above the user's threshold, the costliest first; then what was not measured: what the
     code says by itself, its emulation, and the compiler.
     """
-    measured = _list_measured(view) if view.settings.show_diagnostics else ()
-    room = view.settings.max_diagnostics_per_file - len(measured) if view.settings.show_diagnostics else 0
+    is_wanted = view.settings.diagnostic_severity is not Severity.OFF
+    measured = _list_measured(view) if is_wanted else ()
+    room = view.settings.max_diagnostics_per_file - len(measured) if is_wanted else 0
     static = tuple(list_static_diagnostics(view, room))
     predicted = list_predicted_diagnostics(view, room - len(static))
     return (*measured, *static, *predicted, *list_compiler_diagnostics(view))

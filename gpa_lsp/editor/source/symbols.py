@@ -11,9 +11,7 @@ _MOST_PER_LINE = 20  # A template has a kernel per instantiation; the longest ar
 
 
 def list_symbols(view: DocumentView) -> list[Symbol]:
-    """The kernels whose body is in the document, by line, then longest first; none when the user does not want them."""
-    if not view.settings.show_symbols:
-        return []
+    """The kernels whose body is in the document, by line, then longest first."""
     counts: dict[int, int] = {}
     symbols: list[Symbol] = []
     for anchor in view.anchors:

@@ -82,7 +82,7 @@ def _relate_origin(mark: StaticMark) -> tuple[RelatedPlace, ...]:
 def list_compiler_diagnostics(view: DocumentView) -> Iterator[Diagnostic]:
     """What the compiler said, at its place; notes go with the message before them, and what is about another file stands on the first line."""
     statics = view.statics
-    if statics is None or not view.settings.shows_compiler_messages:
+    if statics is None:
         return
     made: list[Diagnostic] = []
     for line, message in statics.messages:

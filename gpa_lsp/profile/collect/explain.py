@@ -100,7 +100,7 @@ def says_nothing_measured(result: CommandResult) -> bool:
 
 def _explain_timeout(phase: Phase, timeout_s: float | None) -> Explanation:
     after = "" if timeout_s is None else f" after {format_seconds(timeout_s)}"
-    remedies = ["give it more time: gpaLsp.profile.timeoutSeconds"]
+    remedies = ["run the command in a terminal, where it has no limit"]
     if phase is Phase.PROFILE:
         remedies.insert(
             0, "measure less: --kernel NAME, --launches 1, a smaller input; each launch is repeated ten times or more"

@@ -30,7 +30,6 @@ RESET = """
     vim.fn.setloclist(0, {}, 'f')
     require('gpa_lsp.heat').show(true)
     require('gpa_lsp.sync').show(true)
-    require('gpa_lsp.ties').show(true)
 """
 
 

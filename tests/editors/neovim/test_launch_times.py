@@ -13,7 +13,7 @@ from tests.editors.workspace import Workspace, write_moving
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 
-OPTIONS = "{ settings = { simulation = { onSave = false }, emulation = { exploreSeconds = 0 } } }"
+OPTIONS = "{ settings = { simulation = { onSave = false } } }"
 
 
 def open_moving(neovim: Neovim, workspace: Workspace) -> None:

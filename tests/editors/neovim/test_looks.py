@@ -38,7 +38,7 @@ def test_a_colour_of_your_own_stays(neovim: Neovim, workspace: Workspace) -> Non
 def test_the_page_of_a_kernel_is_not_shown_as_its_markup(neovim: Neovim, workspace: Workspace) -> None:
     neovim.command("set nowrap")
     open_source(neovim, workspace.source)
-    neovim.command("GpaLsp kernel relax")
+    neovim.command("GpaLsp kernels relax")
     neovim.wait_for_lua("return vim.bo.filetype == 'markdown'")
     neovim.wait_for_text("limit Unknown: ")
     neovim.wait_for("a page without marks", lambda: not any(neovim.screen.find(mark) for mark in ("**", "`")))

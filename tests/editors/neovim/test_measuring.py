@@ -21,7 +21,7 @@ ALLOW, REFUSE = "Run once", "Never"
 
 def make_options(workspace: Workspace) -> str:
     words = ", ".join(repr(word) for word in [sys.executable, str(workspace.measure), "${output}"])
-    return f"{{ settings = {{ profile = {{ command = {{ {words} }}, onSave = true, debounceSeconds = 0.1 }} }} }}"
+    return f"{{ settings = {{ profile = {{ command = {{ {words} }}, onSave = true }} }} }}"
 
 
 ANSWER = """
@@ -93,7 +93,7 @@ def test_a_save_measures_again_and_the_change_is_shown(start_measuring: StartMea
     assert neovim.lua("return require('gpa_lsp').question()") == ""
     neovim.wait_for_text("relax · 10")
     neovim.wait_for("the change in the lens", lambda: _has_change(neovim.screen.text))
-    neovim.command("GpaLsp log")
+    neovim.command("GpaLsp measure log")
     neovim.wait_for_text("größer geht es nicht")
     neovim.command("close")
     put_cursor(neovim, workspace.find_line(VICTIM), 8)
@@ -177,7 +177,7 @@ def test_a_pinned_baseline_stays_the_one_compared_with(start_measuring: StartMea
     neovim = start_measuring(ALLOW)
     neovim.command("GpaLsp pin")
     neovim.wait_for("words", lambda: "2 kernels" in neovim.messages())
-    neovim.command("GpaLsp unpin relax")
+    neovim.command("GpaLsp pin off relax")
     neovim.wait_for("words", lambda: "relax" in neovim.messages())
 
 

@@ -148,7 +148,7 @@ def test_completion_offers_what_there_is(source: Neovim) -> None:
     words = source.lua("return vim.fn.getcompletion('GpaLsp ', 'cmdline')")
     assert {"cause", "victim", "sass", "measure", "cancel", "pin", "unpin", "heat", "log", "sync"} <= set(words)
     assert source.lua("return vim.fn.getcompletion('GpaLsp heat o', 'cmdline')") == ["on", "off"]
-    kernels = source.lua("return vim.fn.getcompletion('GpaLsp kernel ', 'cmdline')")
+    kernels = source.lua("return vim.fn.getcompletion('GpaLsp kernels ', 'cmdline')")
     assert len(kernels) == 2 and any("relax" in name for name in kernels)
     refused = source.lua("local _, reason = pcall(vim.cmd.GpaLsp, 'nonsense'); return reason")
     assert "there is no `:GpaLsp nonsense`" in str(refused) + source.messages()

@@ -62,11 +62,11 @@ def test_pictures(start_neovim: StartNeovim, workspace: Workspace, folder: Path,
     close_float(neovim)
     neovim.command("wincmd p | only")
     _measure_again(neovim, workspace)
-    neovim.command("GpaLsp log")
+    neovim.command("GpaLsp measure log")
     neovim.wait_for_text("profiler: done")
     assert "−44 %" in take("measured")
     neovim.command("close")
-    neovim.command("GpaLsp kernel relax")
+    neovim.command("GpaLsp kernels relax")
     neovim.wait_for_lua("return vim.bo.filetype == 'markdown'")
     take("kernel")
 

@@ -5,6 +5,7 @@ import pytest
 from tests.editors.neovim.conftest import StartNeovim
 from tests.editors.neovim.reading import hover, put_cursor
 from tests.editors.workspace import Workspace
+from tests.patience import set_limits
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 
@@ -37,7 +38,7 @@ def test_a_described_kernel_is_emulated_as_it_is_edited(start_neovim: StartNeovi
     source, description = workspace.folder / "moving.cu", workspace.folder / "moving.launch.toml"
     source.write_text(SOURCE)
     description.write_text(DESCRIPTION)
-    neovim = start_neovim("{ settings = { emulation = { exploreSeconds = 60 } } }")  # enough on a slow machine, too
+    neovim = start_neovim(variables=set_limits(exploration_s=60))  # enough on a slow machine, too
     neovim.edit(source)
     neovim.wait_for_text("predicted: ")
     row, _ = neovim.wait_for_text("32 sectors/req")

@@ -180,9 +180,9 @@ def test_signs_of_the_same_colour_tie_a_line_to_its_instructions(beside: Neovim)
     tied = [text for name, text, group in ties if name.startswith("gpa-sass:") and group == colour]
     assert any("LDG.E.CONSTANT" in text for text in tied)
     assert len({group for _, _, group in ties}) > 4
-    beside.command("GpaLsp colours off")
+    beside.command("GpaLsp sync off")
     assert find_ties() == []
-    beside.command("GpaLsp colours on")
+    beside.command("GpaLsp sync on")
     beside.wait_for("ties", find_ties)
     beside.command("close")
     beside.wait_for("no ties", lambda: not find_ties())
@@ -222,7 +222,7 @@ def test_columns_are_chosen_and_kept(beside: Neovim) -> None:
 
 def test_the_hottest_instructions_are_a_list_that_jumps(beside: Neovim) -> None:
     beside.command("wincmd p")
-    beside.command("GpaLsp instructions")
+    beside.command("GpaLsp hotspots")
     beside.wait_for_lua("return vim.bo.buftype == 'quickfix'")
     entries = beside.lua("return vim.tbl_map(function(item) return item.text end, vim.fn.getloclist(0))")
     shares = [float(entry.split(" %")[0].strip("<>").replace("·", "0")) for entry in entries if "%" in entry]
@@ -232,9 +232,9 @@ def test_the_hottest_instructions_are_a_list_that_jumps(beside: Neovim) -> None:
         "the instruction", lambda: current_name(beside).startswith("gpa-sass:") and "FFMA" in current_line(beside)
     )
     beside.command("lclose")
-    beside.command("GpaLsp instructions registers")
+    beside.command("GpaLsp hotspots registers")
     beside.wait_for_lua("return vim.fn.getloclist(0, { title = 0 }).title == 'Instructions by registers'")
-    assert "registers" in beside.lua("return vim.fn.getcompletion('GpaLsp instructions ', 'cmdline')")
+    assert "registers" in beside.lua("return vim.fn.getcompletion('GpaLsp hotspots ', 'cmdline')")
 
 
 def test_a_document_that_no_server_knows_says_so_and_comes_later(

@@ -12,9 +12,8 @@ from tests.editors.workspace import MOVING_LINE, VICTIM, Workspace, describe_rel
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 
-QUICK = "{ settings = { simulation = { seconds = 60 }, emulation = { exploreSeconds = 0 } } }"
-OFF = "{ settings = { simulation = { onSave = false }, emulation = { exploreSeconds = 0 } } }"
-A100 = "{ settings = { emulation = { machine = 'A100', exploreSeconds = 0 } } }"
+OFF = "{ settings = { simulation = { onSave = false } } }"
+A100 = "{ settings = { emulation = { machine = 'A100' } } }"
 ACTION = """
     vim.lsp.buf.code_action({ apply = true, filter = function(action)
       return action.title == 'Simulate the described launches of transpose'
@@ -36,7 +35,7 @@ def open_moving(neovim: Neovim, workspace: Workspace) -> None:
 
 
 def test_a_save_simulates_the_described_launch(start_neovim: StartNeovim, workspace: Workspace) -> None:
-    neovim = start_neovim(QUICK)
+    neovim = start_neovim()
     open_moving(neovim, workspace)
     assert neovim.screen.find("simulated") is None, "nothing before a save"
     neovim.command("write")
@@ -62,7 +61,7 @@ def test_the_action_simulates_where_saves_do_not(start_neovim: StartNeovim, work
 def test_a_command_simulates_too(start_neovim: StartNeovim, workspace: Workspace) -> None:
     neovim = start_neovim(OFF)
     open_moving(neovim, workspace)
-    neovim.command("GpaLsp simulate")
+    neovim.command("GpaLsp prediction simulate")
     neovim.wait_for_text("s simulated")
 
 
@@ -73,7 +72,7 @@ def test_a_measured_kernel_is_shown_beside_its_simulation(start_neovim: StartNeo
     open_source(neovim, workspace.source)
     neovim.lua("vim.ui.open = function(address) _G.opened_page = address; return nil, nil end")
     put_cursor(neovim, workspace.find_line(VICTIM), 8)
-    neovim.command("GpaLsp compare")
+    neovim.command("GpaLsp prediction compare")
     neovim.wait_for_lua("return _G.opened_page ~= nil")
     page = Path(unquote(urlparse(neovim.lua("return _G.opened_page")).path)).read_text(encoding="utf-8")
     assert "relax: measured and simulated" in page
@@ -82,5 +81,5 @@ def test_a_measured_kernel_is_shown_beside_its_simulation(start_neovim: StartNeo
 def test_a_kernel_that_nobody_described_is_not_compared(start_neovim: StartNeovim, workspace: Workspace) -> None:
     neovim = start_neovim(A100)
     open_source(neovim, workspace.source)
-    neovim.command("GpaLsp compare relax")
+    neovim.command("GpaLsp prediction compare relax")
     neovim.wait_for("the reason", lambda: "not compared: No launch description of relax" in neovim.messages())

@@ -157,7 +157,7 @@ def test_a_page_of_a_kernel_opens_below_from_its_lens(source: Neovim, workspace:
     assert neovim.lua("return vim.bo.filetype") == "markdown"
     neovim.type("gg")
     neovim.command("wincmd p")
-    neovim.command("GpaLsp report")
+    neovim.command("GpaLsp kernels normalise")
     neovim.wait_for_lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n'):find('normalise')")
     assert neovim.lua("return #vim.api.nvim_tabpage_list_wins(0)") == 2, "the same window again"
 
@@ -201,9 +201,9 @@ def test_a_fresh_clone_has_its_numbers_marked_until_they_are_hidden(
         if version != "0.10":  # which draws lenses behind the line, out of sight here
             neovim.wait_for_text("source unverified")
         neovim.wait_for("the message", lambda: "marked with ?" in neovim.messages())
-        neovim.command("GpaLsp sources hide")
+        neovim.command("GpaLsp show sources hide")
         neovim.wait_for("no numbers", lambda: neovim.screen.find("% long_scoreboard ?") is None)
-        neovim.command("GpaLsp sources show")
+        neovim.command("GpaLsp show sources show")
         neovim.wait_for_text("% long_scoreboard ?")
     finally:
         neovim.quit()

@@ -17,7 +17,7 @@ import pytest
 
 from tests.editors.workspace import CAUSE, DIVIDING, DOUBLES, LOOP, VICTIM, Workspace
 from tests.patience import LIMIT_S as ONE_LIMIT_S
-from tests.patience import PATIENCE, wait_until
+from tests.patience import PATIENCE, set_limits, wait_until
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
@@ -151,6 +151,7 @@ def run_suite(
             "GPA_LSP_TEST_PATIENCE": str(PATIENCE),
             "EXTENSIONS_GALLERY": json.dumps({"serviceUrl": ""}),  # nothing outside is asked
             "GPA_TEST_FACTS": json.dumps(facts),
+            **set_limits(exploration_s=60),  # enough on a slow machine, too
             "GPA_LSP_CACHE_DIR": str(folder / "cache"),
             "GPA_LSP_DATA_DIR": str(folder / "data"),
             **(environment or {}),
@@ -244,8 +245,5 @@ def tell_facts(workspace: Workspace) -> dict[str, object]:
 def choose_settings(workspace: Workspace) -> dict[str, object]:
     return {
         "gpaLsp.interpreter": sys.executable,
-        "gpaLsp.pollSeconds": 0.1,
-        "gpaLsp.emulation.exploreSeconds": 60,  # enough on a slow machine, too
         "gpaLsp.profile.command": [*workspace.measure_command, "${output}"],
-        "gpaLsp.profile.debounceSeconds": 0.1,
     }

@@ -35,8 +35,6 @@ def simulation_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -
         workspace=workspace.folder,
         settings={
             **choose_settings(workspace),
-            "gpaLsp.simulation.seconds": 60,
-            "gpaLsp.emulation.exploreSeconds": 0,
             "gpaLsp.emulation.machine": "A100",
         },
         facts=tell_facts(workspace),
@@ -58,7 +56,7 @@ def timing_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Re
     workspace = make_workspace(folder / "workspace")
     write_moving(workspace.folder)
     gpu = make_gpu(folder / "gpu")
-    quiet = {"gpaLsp.simulation.onSave": False, "gpaLsp.emulation.exploreSeconds": 0}
+    quiet = {"gpaLsp.simulation.onSave": False}
     results = run_suite(
         built,
         "timing",

@@ -42,7 +42,6 @@ def setup_results(built: Tools, packaged: Path, tmp_path_factory: pytest.TempPat
             workspace=workspace.folder,
             settings={
                 "gpaLsp.importStrategy": "useBundled",  # the lent packages hold one that only the tests can import
-                "gpaLsp.pollSeconds": 0.1,
                 "gpaLsp.static.enable": False,
             },
             facts={

@@ -37,7 +37,7 @@ CLANGD_FLAGS = """\
 def clone_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
     folder = tmp_path_factory.mktemp("clone")
     workspace = make_clone(folder / "workspace")
-    settings = {"gpaLsp.interpreter": sys.executable, "gpaLsp.pollSeconds": 0.1, "gpaLsp.static.enable": False}
+    settings = {"gpaLsp.interpreter": sys.executable, "gpaLsp.static.enable": False}
     results = run_suite(
         built, "clone", folder, workspace=workspace.folder, settings=settings, facts=tell_facts(workspace)
     )

@@ -32,7 +32,6 @@ def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RawClient, 
     write_profile(workspace / "saxpy.ncu-rep", LISTING, "name saxpy(float*, float*)")
     with start_clients() as start:
         client = start()
-        client.settings = {"pollSeconds": 0.1}
         client.initialize(workspace)
         source = client.open(workspace / "saxpy.cu")
         client.wait_for_diagnostics(source)
@@ -103,7 +102,6 @@ def drawn(workspace: Path) -> Path:
 def start_drawing(start_client: StartClient, workspace: Path, **environment: str) -> tuple[RawClient, str]:
     """A client that colours lines, and the document of its kernel."""
     client = start_client(environment)
-    client.settings = {"pollSeconds": 0.1}
     client.initialize(workspace, initializationOptions={"client": {"heat": True}})
     client.wait_for_diagnostics(client.open(workspace / "saxpy.cu"))
     (kernel,) = execute(client, "listKernels")

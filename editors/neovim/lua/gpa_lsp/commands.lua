@@ -144,20 +144,19 @@ local subcommands = {
   hotspots = {
     run = function(arguments)
       local all, pick = vim.list_contains(arguments, 'all'), vim.list_contains(arguments, 'pick')
-      require('gpa_lsp.lists').hot_spots(all, pick)
-    end,
-    complete = offer({ 'all', 'pick' }),
-  },
-  instructions = {
-    run = function(arguments)
-      local pick = vim.list_contains(arguments, 'pick')
-      local names = vim.tbl_filter(function(word)
-        return word ~= 'pick'
-      end, arguments)
-      require('gpa_lsp.lists').instructions(names[1], pick)
+      local lists = require('gpa_lsp.lists')
+      if rpc.is_sass((rpc.place())) and not all then
+        local names = vim.tbl_filter(function(word)
+          return word ~= 'pick'
+        end, arguments)
+        lists.instructions(names[1], pick)
+      else
+        lists.hot_spots(all, pick)
+      end
     end,
     complete = function()
-      return vim.list_extend({ 'pick' }, require('gpa_lsp.columns').list_names(true))
+      local words = { 'all', 'pick' }
+      return rpc.is_sass((rpc.place())) and vim.list_extend(words, require('gpa_lsp.columns').list_names(true)) or words
     end,
   },
   columns = {
@@ -180,22 +179,16 @@ local subcommands = {
     end,
   },
   kernels = {
-    run = function()
-      require('gpa_lsp.lists').kernels()
-    end,
-  },
-  kernel = {
     run = function(arguments)
-      with_kernel(arguments, function(kernel)
-        execute('gpaLsp.showKernel', { kernel.mangled })
-      end)
+      if #arguments == 0 then
+        require('gpa_lsp.lists').kernels()
+      else
+        with_kernel(arguments, function(kernel)
+          execute('gpaLsp.showKernel', { kernel.mangled })
+        end)
+      end
     end,
     complete = complete_kernels,
-  },
-  report = {
-    run = function()
-      execute('gpaLsp.showReport', {})
-    end,
   },
   page = {
     run = function(arguments)
@@ -214,13 +207,20 @@ local subcommands = {
   },
   prediction = {
     run = function(arguments)
-      if arguments[1] == 'page' then
+      local word = table.remove(arguments, 1)
+      if word == 'compare' then
+        with_kernel(arguments, function(kernel)
+          execute('gpaLsp.compareSimulated', { kernel.mangled })
+        end)
+      elseif word == 'simulate' then
+        execute('gpaLsp.simulate', vim.bo.buftype == '' and { (rpc.place()) } or {}, function() end)
+      elseif word == 'page' then
         execute('gpaLsp.showPrediction', { (rpc.place()), vim.NIL, 'page' })
       else
         execute('gpaLsp.showPrediction', { (rpc.place()) })
       end
     end,
-    complete = offer({ 'page' }),
+    complete = offer({ 'compare', 'page', 'simulate' }),
   },
   history = {
     run = function(arguments)
@@ -235,29 +235,21 @@ local subcommands = {
     complete = complete_kernels,
   },
   measure = {
-    run = function()
+    run = function(arguments)
+      if arguments[1] == 'log' then
+        require('gpa_lsp.output').show()
+        return
+      end
       execute('gpaLsp.measure', vim.bo.buftype == '' and { (rpc.place()) } or {}, function(started)
         return not started and 'nothing was started' or nil
       end)
     end,
+    complete = offer({ 'log' }),
   },
   record = {
     run = function(arguments)
       require('gpa_lsp.recording').record(table.concat(arguments, ' '))
     end,
-  },
-  simulate = {
-    run = function()
-      execute('gpaLsp.simulate', vim.bo.buftype == '' and { (rpc.place()) } or {}, function() end)
-    end,
-  },
-  compare = {
-    run = function(arguments)
-      with_kernel(arguments, function(kernel)
-        execute('gpaLsp.compareSimulated', { kernel.mangled })
-      end)
-    end,
-    complete = complete_kernels,
   },
   cancel = {
     run = function()
@@ -276,27 +268,28 @@ local subcommands = {
   },
   show = {
     run = function(arguments)
-      require('gpa_lsp.metrics').choose(arguments[1])
+      if arguments[1] == 'sources' then
+        execute('gpaLsp.chooseSources', vim.list_slice(arguments, 2), function(chosen)
+          return chosen and 'sources that may have changed: ' .. chosen
+        end)
+      else
+        require('gpa_lsp.metrics').choose(arguments[1])
+      end
     end,
     complete = function()
-      return require('gpa_lsp.metrics').list_names()
+      return vim.list_extend({ 'sources' }, require('gpa_lsp.metrics').list_names())
     end,
   },
   pin = {
     run = function(arguments)
-      pin('gpaLsp.pinBaseline', arguments, 'later measurements are compared with this one')
+      if arguments[1] == 'off' then
+        pin('gpaLsp.unpinBaseline', vim.list_slice(arguments, 2), 'measurements are compared with the one before')
+      else
+        pin('gpaLsp.pinBaseline', arguments, 'later measurements are compared with this one')
+      end
     end,
-    complete = complete_kernels,
-  },
-  unpin = {
-    run = function(arguments)
-      pin('gpaLsp.unpinBaseline', arguments, 'measurements are compared with the one before')
-    end,
-    complete = complete_kernels,
-  },
-  reload = {
-    run = function()
-      execute('gpaLsp.reload', {})
+    complete = function()
+      return vim.list_extend({ 'off' }, complete_kernels())
     end,
   },
   hints = {
@@ -306,14 +299,6 @@ local subcommands = {
       end)
     end,
     complete = offer({ 'on', 'off', 'toggle' }),
-  },
-  sources = {
-    run = function(arguments)
-      execute('gpaLsp.chooseSources', arguments, function(chosen)
-        return chosen and 'sources that may have changed: ' .. chosen
-      end)
-    end,
-    complete = offer({ 'show', 'hide', 'map' }),
   },
   heat = {
     run = function(arguments)
@@ -325,22 +310,23 @@ local subcommands = {
   sync = {
     run = function(arguments)
       local on = require('gpa_lsp.sync').show(read_switch(arguments))
-      rpc.say(on and 'source and SASS follow each other' or 'source and SASS do not follow each other')
+      rpc.say(on and 'source and SASS follow each other, tied by colours' or 'source and SASS do not follow each other')
     end,
     complete = offer({ 'on', 'off', 'toggle' }),
   },
-  colours = {
-    run = function(arguments)
-      local on = require('gpa_lsp.ties').show(read_switch(arguments))
-      rpc.say(on and 'colours tie source and SASS' or 'source and SASS have no common colours')
-    end,
-    complete = offer({ 'on', 'off', 'toggle' }),
-  },
-  log = {
-    run = function()
-      require('gpa_lsp.output').show()
-    end,
-  },
+}
+
+---@type table<string, string> former words, and what says the same now
+local moved = {
+  instructions = 'hotspots, in the SASS',
+  kernel = 'kernels NAME',
+  report = 'kernels',
+  simulate = 'prediction simulate',
+  compare = 'prediction compare',
+  unpin = 'pin off',
+  sources = 'show sources',
+  colours = 'sync',
+  log = 'measure log',
 }
 
 ---@param words string a subcommand and its arguments
@@ -351,6 +337,8 @@ function M.run_words(words, count)
   local subcommand = subcommands[name]
   if subcommand then
     subcommand.run(arguments, count)
+  elseif moved[name] then
+    rpc.say(('`:GpaLsp %s` is now `:GpaLsp %s`'):format(name, moved[name]), vim.log.levels.ERROR)
   else
     rpc.say(('there is no `:GpaLsp %s`'):format(name), vim.log.levels.ERROR)
   end

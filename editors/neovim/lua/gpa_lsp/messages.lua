@@ -12,7 +12,7 @@ local levels = {
   vim.log.levels.DEBUG,
 }
 
-local ending = '… (:GpaLsp log)'
+local ending = '… (:GpaLsp measure log)'
 
 ---@param text string
 ---@param room integer cells
@@ -28,7 +28,7 @@ end
 ---@param message { type: integer, message: string }
 function M.show(message)
   local text = message.message:gsub('^gpa%-lsp: ', '')
-  text = text:gsub('gpaLsp%.chooseSources', ':GpaLsp sources'):gsub('gpaLsp%.answerMeasuring', ':GpaLsp allow')
+  text = text:gsub('gpaLsp%.chooseSources', ':GpaLsp show sources'):gsub('gpaLsp%.answerMeasuring', ':GpaLsp allow')
   local line = 'gpa_lsp: ' .. text:gsub('%s*\n%s*', ' ')
   local room = math.max(20, vim.v.echospace)
   if text:find('\n') or vim.fn.strdisplaywidth(line) > room then

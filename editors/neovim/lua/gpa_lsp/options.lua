@@ -15,8 +15,7 @@
 ---@class gpa_lsp.WindowOptions
 ---@field sass string the command that makes a window for SASS when there is none; '' for the current window
 ---@field page string the same for pages about kernels and for the log
----@field colours boolean source lines and their instructions have signs of the same colour, when source and SASS are both visible
----@field sync boolean the cursor's line is shown on the other side too, when source and SASS are both visible
+---@field sync boolean when source and SASS are both visible, the cursor's line is shown on the other side too, and signs of one colour tie lines to instructions
 
 ---@class gpa_lsp.Options
 ---@field cmd string[] the server
@@ -40,7 +39,7 @@ local defaults = {
   settings = {},
   trusted = true,
   heat = { enable = true, line = true, number = true, sign = '', unverified = '?', simulated = '~', stale = 'edited', strength = 0.42 },
-  window = { sass = 'botright vsplit', page = 'botright split', sync = true, colours = true },
+  window = { sass = 'botright vsplit', page = 'botright split', sync = true },
   code_lenses = true,
   try_fixes = true,
   merge_hovers = true,

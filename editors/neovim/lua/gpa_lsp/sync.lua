@@ -17,7 +17,9 @@ local marked = {}
 ---@type table<integer, true> buffers we listen to
 local attached = {}
 
-local function is_wanted()
+--- Whether source and SASS are linked: by the cursor, and by colours.
+---@return boolean
+function M.is_wanted()
   if wanted == nil then
     return require('gpa_lsp.options').get().window.sync
   end
@@ -95,7 +97,7 @@ end
 
 --- Ask what belongs to the line under the cursor, and show it.
 local function synchronise()
-  local windows = is_wanted() and find_windows()
+  local windows = M.is_wanted() and find_windows()
   if not windows then
     last_place = ''
     clear()
@@ -145,9 +147,10 @@ end
 ---@param value boolean? nil: the other way round
 ---@return boolean on
 function M.show(value)
-  wanted = value == nil and not is_wanted() or value == true
+  wanted = value == nil and not M.is_wanted() or value == true
   last_place = ''
   synchronise()
+  require('gpa_lsp.ties').schedule()
   return wanted
 end
 

@@ -7,19 +7,10 @@ local M = {}
 local namespace = vim.api.nvim_create_namespace('gpa_lsp.ties')
 local pause_ms = 100
 
----@type boolean? nil: as the options say
-local wanted = nil
 local timer = assert(vim.uv.new_timer())
 local turn = 0
 ---@type table<integer, true> buffers with signs
 local marked = {}
-
-local function is_wanted()
-  if wanted == nil then
-    return require('gpa_lsp.options').get().window.colours
-  end
-  return wanted
-end
 
 local function clear()
   for buffer in pairs(marked) do
@@ -90,7 +81,7 @@ local function follow()
   local asked_in = turn
   local sass, sources = find_documents()
   local waiting, found = #sass * #sources, {}
-  if not is_wanted() or waiting == 0 then
+  if not require('gpa_lsp.sync').is_wanted() or waiting == 0 then
     clear()
     return
   end
@@ -123,15 +114,6 @@ function M.listen()
     callback = M.schedule,
   })
   M.schedule()
-end
-
---- Turn it on or off.
----@param value boolean? nil: the other way round
----@return boolean on
-function M.show(value)
-  wanted = value == nil and not is_wanted() or value == true
-  follow()
-  return wanted
 end
 
 return M

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 
 from lsprotocol import types
 
-from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.protocol.features import Method, RequestFeature
 from gpa_lsp.editor.protocol.protocol_types import make_symbol
 from gpa_lsp.editor.sass import outline as sass_outline
 from gpa_lsp.editor.sass.library import SassView
-from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.source.symbols import list_symbols
 
 
@@ -26,17 +24,10 @@ def answer_sass(view: SassView, params: types.DocumentSymbolParams) -> list[type
     return [make_symbol(symbol) for symbol in sass_outline.list_symbols(view)]
 
 
-def serves_source(settings: Settings, abilities: Abilities) -> bool:
-    """As the user wants."""
-    del abilities
-    return settings.show_symbols
-
-
 FEATURE = RequestFeature(
     method=Method[
         types.DocumentSymbolParams, Sequence[types.SymbolInformation] | Sequence[types.DocumentSymbol] | None
     ](types.TEXT_DOCUMENT_DOCUMENT_SYMBOL),
     answer=answer_document_symbol,
     answer_sass=answer_sass,
-    serves_source=serves_source,
 )

@@ -26,8 +26,6 @@ export const jumps: readonly Test[] = [
     await putCursor(editor, lines.cause);
     await pressInText("Alt+Shift+j");
     await until("the victim", activeLine, (line) => line === lines.victim);
-    await vscode.commands.executeCommand("gpa.back");
-    await until("back", activeLine, (line) => line === lines.cause);
   }],
   ["the chain opens as a tree, both ways, and its items lead to their lines", async () => {
     const editor = await startOver();
@@ -68,11 +66,6 @@ export const jumps: readonly Test[] = [
     await takeRow("relax");
     await listed;
     await until("the definition of the first kernel", () => (activeLine() === 0 ? "" : textOfLine()), (text) => text.includes("__global__ void relax"));
-  }],
-  ["a page about everything opens as a preview", async () => {
-    await vscode.commands.executeCommand("gpa.showReport");
-    await until("the preview", () => vscode.window.tabGroups.activeTabGroup.activeTab?.input instanceof vscode.TabInputWebview);
-    await screenshot("report-dark");
   }],
   ["the report opens in a panel, runs its scripts and goes to lines of sources", async () => {
     await vscode.commands.executeCommand("gpa.showPage");
