@@ -46,7 +46,7 @@ class Renamed(argparse.Action):
     ) -> None:
         """Keep the value."""
         setattr(namespace, self.dest, values)
-        sys.stderr.write(f"{parser.prog}: {option} is now --{self.dest}\n")
+        sys.stderr.write(f"{parser.prog}: {option} is now --{self.dest.replace('_', '-')}\n")
 
 
 def add_input_arguments(parser: argparse.ArgumentParser) -> None:

@@ -48,7 +48,7 @@ _PACKAGES = {
     "jinja2": "HTML pages",
     "msgspec": "records of reports and messages",
     "numba": "loops over traces and the simulated SM",
-    "networkx": "the graph of causes (gpa-lsp graph)",
+    "networkx": "the graph of causes (gpa-lsp report graph)",
     "pyelftools": "lines of host code (profile --sampler cupti)",
     "pycxxfilt": "readable names of C++ functions",
     "tree-sitter": "parsing sources for advice and launches",
@@ -63,10 +63,10 @@ if sys.version_info < (3, 14):
 # packages of extras: name, extra, what each is used for
 _OPTIONAL_PACKAGES = (
     ("cuda-bindings", "cuda", "measuring on a GPU of this machine"),
-    ("nvidia-cuda-nvrtc", "cuda", "compiling on save; gpa-lsp calibrate"),
-    ("vl-convert-python", "charts", "roofline and explore -o chart.svg or .png"),
-    ("pyarrow", "traces", "traces in files (gpa-lsp trace)"),
-    ("distributed", "dask", "explore --scheduler, on a Dask cluster"),
+    ("nvidia-cuda-nvrtc", "cuda", "compiling on save; gpa-lsp roofline calibrate"),
+    ("vl-convert-python", "charts", "roofline -o chart.svg or .png; predict explore"),
+    ("pyarrow", "traces", "traces in files (gpa-lsp predict trace)"),
+    ("distributed", "dask", "predict explore --scheduler, on a Dask cluster"),
     ("ipykernel", "jupyter", "gpa-lsp in notebooks"),
 )
 
@@ -283,7 +283,7 @@ def _inspect_core() -> Component:
         is_there = find_core() is not None
         detail = f"compiled by {compiler}" if is_there else f"to be compiled by {compiler} with the first emulation"
         return _found(name, detail, adds)
-    install = "install gcc or clang; gpa-lsp cache --clear has it tried again"
+    install = "install gcc or clang; gpa-lsp doctor cache --clear has it tried again"
     return Component(name=name, state=State.MISSING, detail=f"numpy is used: {reason}", adds=adds, install=install)
 
 
@@ -316,7 +316,7 @@ def _inspect_timing() -> Component:
     """What times described launches, in a shell and in editors on save."""
     name, adds = (
         "timing of launches",
-        "timing described launches on a GPU of this machine: gpa-lsp profile --launch, and on save in editors",
+        "timing described launches on a GPU of this machine: gpa-lsp profile --launches, and on save in editors",
     )
     missing = [
         words
@@ -344,7 +344,7 @@ def _inspect_roofs() -> Component:
     names = sorted(path.stem for path in folder.glob("*.json")) if folder.is_dir() else []
     adds = "rooflines under the measured ceilings of a GPU"
     if not names:
-        install = "run gpa-lsp calibrate on a computer with an NVIDIA GPU"
+        install = "run gpa-lsp roofline calibrate on a computer with an NVIDIA GPU"
         detail = f"none in {folder}"
         return Component(name="measured ceilings", state=State.MISSING, detail=detail, adds=adds, install=install)
     return _found("measured ceilings", f"{', '.join(names)} in {folder}", adds)
@@ -364,7 +364,7 @@ def _inspect_cache() -> Component:
     found = {name: files.measure() for name, files in list_kept().items()}
     parts = [f"{name}: {format_count(count)}" for name, (count, _) in found.items() if count]
     size = format_bytes(sum(size_bytes for _, size_bytes in found.values()))
-    detail = f"{', '.join(parts)}, {size} (gpa-lsp cache --clear)" if parts else "empty"
+    detail = f"{', '.join(parts)}, {size} (gpa-lsp doctor cache --clear)" if parts else "empty"
     return _found("cache", f"{find_cache_folder()}, {detail}", "instant answers for what was analysed before")
 
 

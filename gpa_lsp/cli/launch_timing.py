@@ -1,4 +1,4 @@
-"""Described launches timed on a GPU of this computer: what ``gpa-lsp profile --launch`` and ``--replay`` do."""
+"""Described launches timed on a GPU of this computer: what ``gpa-lsp profile --launches`` and ``--replay`` do."""
 
 import argparse
 import json
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.cupti_profile import check_output, explain_forbidden, find_period
-from gpa_lsp.cli.inputs import EXIT_FOUND, judge_problems, parse_count
+from gpa_lsp.cli.inputs import EXIT_FOUND, Renamed, judge_problems, parse_count
 from gpa_lsp.cli.outputs import write_file
 from gpa_lsp.cli.predictions import InputKind, find_kind
 from gpa_lsp.cli.static_check import SUFFIXES
@@ -25,13 +25,13 @@ _DEFAULT_REPETITIONS = 30
 def add_timing_arguments(group: "argparse._ArgumentGroup") -> None:
     """What says which launches are timed."""
     group.add_argument(
-        "--launch",
+        "--launches",
         metavar="FILE",
-        type=Path,
-        dest="described",
+        type=_parse_description,
         help="time the launches that FILE describes (NAME.launch.toml); no program runs, and no permission is needed; "
         "with --sampler cupti one launch more of each is sampled",
     )
+    group.add_argument("--launch", type=Path, action=Renamed, dest="launches")
     group.add_argument(
         "--of",
         metavar="CODE",
@@ -43,7 +43,7 @@ def add_timing_arguments(group: "argparse._ArgumentGroup") -> None:
         "--replay",
         metavar="REPORT",
         type=Path,
-        help="launch kernels of a report again here: its code, grid and block, with the arguments that --launch describes",
+        help="launch kernels of a report again here: its code, grid and block, with the arguments that --launches describes",
     )
     group.add_argument(
         "--repetitions",
@@ -54,17 +54,25 @@ def add_timing_arguments(group: "argparse._ArgumentGroup") -> None:
     )
 
 
+def _parse_description(text: str) -> Path:
+    if text.isdecimal():
+        raise argparse.ArgumentTypeError(
+            "how many launches are measured is --launch-count N; --launches names a description"
+        )
+    return Path(text)
+
+
 def wants_timing(arguments: argparse.Namespace) -> bool:
     """Whether launches are to be timed in place of a program's.
 
     Raises:
         InputError: there is code, and no description of its launches.
     """
-    if arguments.code is not None and arguments.described is None:
+    if arguments.code is not None and arguments.launches is None:
         from gpa_lsp.execution.launches.read_launches import word_undescribed
 
-        raise InputError(word_undescribed(), path=arguments.code, remedy="name one with --launch FILE")
-    return arguments.described is not None or arguments.replay is not None
+        raise InputError(word_undescribed(), path=arguments.code, remedy="name one with --launches FILE")
+    return arguments.launches is not None or arguments.replay is not None
 
 
 def run_timing(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -74,7 +82,7 @@ def run_timing(arguments: argparse.Namespace, terminal: Terminal) -> int:
         GpaError: nothing could be timed; says why.
     """
     if arguments.application:
-        raise InputError("a program and a description", remedy="give -- APP ARGS or --launch FILE, not both")
+        raise InputError("a program and a description", remedy="give -- APP ARGS or --launches FILE, not both")
     if arguments.is_printed or arguments.dry_run:
         raise InputError(
             "there is no command to print: no Nsight Compute is run", remedy="leave out --print and --dry-run"
@@ -126,11 +134,11 @@ def _time(arguments: argparse.Namespace) -> "LaunchTimings":
     from gpa_lsp.execution.prediction.launch_timing import TimingWork, time_build, time_report, time_source
 
     settings = TimingSettings(repetitions=max(1, arguments.repetitions), is_cold=arguments.cache_control != "none")
-    choice, work = LaunchChoice(path=arguments.described), TimingWork(settings=settings)
+    choice, work = LaunchChoice(path=arguments.launches), TimingWork(settings=settings)
     kernel = arguments.kernel or None
     if arguments.replay is not None:
         return time_report(arguments.replay, choice, kernel=kernel, work=work)
-    code = arguments.code or find_code(arguments.described)
+    code = arguments.code or find_code(arguments.launches)
     time = time_build if find_kind(code) is InputKind.BUILD else time_source
     return time(code, choice, kernel=kernel, work=work)
 
@@ -153,7 +161,7 @@ def _choose_output(arguments: argparse.Namespace) -> Path:
     if arguments.output is not None:
         output: Path = arguments.output
         return output
-    named = arguments.described or arguments.replay
+    named = arguments.launches or arguments.replay
     return Path(named.name.split(".")[0] + _OUTPUT_SUFFIX)
 
 

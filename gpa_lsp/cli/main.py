@@ -39,6 +39,19 @@ _REMEDIES = {
 }
 _DEBUG_VARIABLE = "GPA_LSP_DEBUG"
 
+# former commands → what says the same now
+_MOVED = {
+    "allow": "serve allow",
+    "cache": "doctor cache",
+    "calibrate": "roofline calibrate",
+    "explore": "predict explore",
+    "graph": "report graph",
+    "memory": "predict",
+    "sass": "report sass",
+    "simulate": "predict stalls",
+    "trace": "predict trace",
+}
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
@@ -53,7 +66,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     atexit.register(gc.freeze)  # else the interpreter looks through all there is for cycles before it ends
     if logging.lastResort is not None and not os.environ.get(_DEBUG_VARIABLE):  # the server writes a log of its own
         logging.lastResort.setFormatter(_WithoutTraceback("gpa-lsp: %(message)s"))
-    given = sys.argv[1:] if arguments is None else arguments
+    given = join_words(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] and given[0] in _MOVED:
+        sys.stderr.write(f"gpa-lsp: error: gpa-lsp {given[0]} is now gpa-lsp {_MOVED[given[0]]}\n")
+        return EXIT_BAD_INPUT
     found = _load_commands(given)
     try:
         parsed = build_parser(found).parse_args(given)
@@ -108,12 +124,29 @@ def _flush(code: int) -> int:
     return code
 
 
+def join_words(given: Sequence[str]) -> list[str]:
+    """The arguments with the two words of a part, such as ``predict stalls``, as one."""
+    head, rest = " ".join(given[:2]), list(given[2:])
+    return [head, *rest] if head in list_names() and len(given) > 1 else list(given)
+
+
+def list_names() -> dict[str, str]:
+    """The words of every command → its member of the catalogue. ``predict_stalls`` is part ``stalls`` of ``predict``."""
+    members = list_members(commands)
+    parts = {member for member in members if member.partition("_")[0] in members}
+    return {member.replace("_", " ", 1) if member in parts else member: member for member in members}
+
+
 def _load_commands(given: Sequence[str]) -> dict[str, Command]:
-    """The command that is named; all of them where help or a complaint will list them."""
+    """The command that is named, with its parts where help will list them; all commands where help or a complaint will."""
+    names = list_names()
     named = next((argument for argument in given if not argument.startswith("-")), None)
-    if named is not None and named in list_members(commands):
-        return {named: load_member(commands, named, "COMMAND", Command)}
-    return load_catalogue(commands, "COMMAND", Command)
+    if named is None or named not in names:
+        loaded: dict[str, Command] = load_catalogue(commands, "COMMAND", Command)
+        return {words: loaded[member] for words, member in names.items() if member in loaded}
+    asks_help = not {"-h", "--help"}.isdisjoint(given)
+    wanted = [words for words in names if words == named or (asks_help and words.startswith(f"{named} "))]
+    return {words: load_member(commands, names[words], "COMMAND", Command) for words in wanted}
 
 
 def _find_missing_library(error: Exception) -> MissingToolError | None:
@@ -155,8 +188,17 @@ def build_parser(found: dict[str, Command]) -> argparse.ArgumentParser:
         )
         command.add_arguments(own)
         examples = "\n".join(f"  gpa-lsp {words}\n{_fill(what, 6)}" for words, what in command.examples)
-        parts = (_fill(own.epilog or ""), f"examples:\n{examples}" if examples else "")
-        own.epilog = "\n\n".join(part for part in parts if part)
+        others = "\n".join(
+            f"  gpa-lsp {words}\n{_fill(one.summary, 6)}"
+            for words, one in found.items()
+            if words.startswith(f"{name} ")
+        )
+        paragraphs = (
+            _fill(own.epilog or ""),
+            f"examples:\n{examples}" if examples else "",
+            f"parts:\n{others}" if others else "",
+        )
+        own.epilog = "\n\n".join(one for one in paragraphs if one)
     return parser
 
 
@@ -164,13 +206,15 @@ def _describe_commands(found: dict[str, Command]) -> str:
     """The text above the options of ``gpa-lsp --help``: where to start, and the commands by what a person wants."""
     lines = [_fill("GPU kernel stalls, their causes, and what to change, by source line and SASS instruction.")]
     lines += ["", "start here:", "  gpa-lsp advise REPORT.ncu-rep    (no report yet: gpa-lsp profile -- ./app)"]
-    name_cells = max(len(name) for name in found)
+    name_cells = max((len(name) for name in found if " " not in name), default=0)
     for purpose in Purpose:
-        members = {name: command for name, command in found.items() if command.purpose is purpose}
+        members = {name: one for name, one in found.items() if one.purpose is purpose and " " not in name}
         if members:
             lines += ["", f"{purpose.value}:"]
         for name, command in members.items():
-            lines.append(_fill(f"{name:<{name_cells}}  {command.summary}", 2, name_cells + 4))
+            parts = ", ".join(words for words in found if words.startswith(f"{name} "))
+            summary = f"{command.summary}; also {parts}" if parts else command.summary
+            lines.append(_fill(f"{name:<{name_cells}}  {summary}", 2, name_cells + 4))
     return "\n".join([*lines, "", "examples and options of one: gpa-lsp COMMAND --help"])
 
 

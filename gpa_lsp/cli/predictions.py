@@ -206,7 +206,7 @@ class InputKind(Enum):
     SOURCE = "source"
     BUILD = "build"  # A program, library, object, fat binary or cubin, or a file of PTX
     REPORT = "report"  # A profile: the code that was measured, with the launches
-    TRACE = "trace"  # A folder that ``gpa-lsp trace`` wrote
+    TRACE = "trace"  # A folder that ``gpa-lsp predict trace`` wrote
 
 
 def find_kind(path: Path) -> InputKind:

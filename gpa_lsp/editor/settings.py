@@ -239,10 +239,10 @@ _GONE = {
     "emulation.memoryMiB": "`gpa-lsp emulate --memory` gives a launch more",
     "emulation.inlayHints": "`inlayHints.enable` and the command Show All Hints decide",
     "emulation.diagnostics": "set `diagnostics.severity` to `off`",
-    "emulation.exploreSeconds": "`gpa-lsp predict --explore --seconds` searches longer",
+    "emulation.exploreSeconds": "`gpa-lsp predict explore` searches through all it is given",
     "emulation.recordLaunch": "`gpa-lsp emulate --record-launch` chooses the launch",
     "sass.colours": "source and SASS are tied by colours wherever `sass.syncCursor` links them",
-    "simulation.seconds": "`gpa-lsp predict --stalls --seconds` simulates longer",
+    "simulation.seconds": "`gpa-lsp predict stalls --seconds` simulates longer",
 }
 
 

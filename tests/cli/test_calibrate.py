@@ -1,4 +1,4 @@
-"""``gpa-lsp calibrate``, on a simulated GPU and without one."""
+"""``gpa-lsp roofline calibrate``, on a simulated GPU and without one."""
 
 import json
 from pathlib import Path
@@ -37,7 +37,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_roofs_are_kept_where_reports_of_the_gpu_find_them(simulated: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["calibrate", "--quick"]) == 0
+    assert main(["roofline", "calibrate", "--quick"]) == 0
     out, err = capsys.readouterr()
     path = find_kept_roofs("Simulated GPU")
     assert path is not None
@@ -52,7 +52,7 @@ def test_roofs_are_kept_where_reports_of_the_gpu_find_them(simulated: Path, caps
 
 
 def test_a_file_of_ones_own(simulated: Path, tmp_path: Path) -> None:
-    assert main(["calibrate", "--quick", "-o", str(tmp_path / "mine.json")]) == 0
+    assert main(["roofline", "calibrate", "--quick", "-o", str(tmp_path / "mine.json")]) == 0
     written: dict[str, Any] = json.loads((tmp_path / "mine.json").read_text())
     assert written["format"] == "gpa-lsp/roofs/1"
     assert not simulated.exists()
@@ -60,7 +60,7 @@ def test_a_file_of_ones_own(simulated: Path, tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written(simulated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
-    assert main(["calibrate", "--quick", "-o", str(tmp_path / "file" / "mine.json")]) == 2
+    assert main(["roofline", "calibrate", "--quick", "-o", str(tmp_path / "file" / "mine.json")]) == 2
     assert "choose another place" in capsys.readouterr().err
 
 
@@ -69,7 +69,7 @@ def test_without_a_gpu_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytes
         raise MissingToolError("an NVIDIA driver", needed_for="measuring roofs", install="run it elsewhere")
 
     monkeypatch.setattr(gpa_lsp.execution.calibration.calibrate, "CudaGpu", open_gpu)
-    assert main(["calibrate"]) == 2
+    assert main(["roofline", "calibrate"]) == 2
     assert capsys.readouterr().err == (
         "gpa-lsp: error: an NVIDIA driver is not installed: measuring roofs needs it; run it elsewhere\n"
     )
@@ -77,7 +77,7 @@ def test_without_a_gpu_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 @needs_compiler
 def test_the_plan_is_compiled_without_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["calibrate", "--plan", "8.9"]) == 0
+    assert main(["roofline", "calibrate", "--plan", "8.9"]) == 0
     out = capsys.readouterr().out
     assert "FP8 tensor: QMMA, 8,192 operations per warp instruction\n" in out
     assert "nothing was run" in out
@@ -85,5 +85,5 @@ def test_the_plan_is_compiled_without_a_gpu(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize("text", ["x", "8", "8.x", "", "8.6.1", "99999999.1"])
 def test_a_senseless_plan_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["calibrate", "--plan", text]) == 2
+    assert main(["roofline", "calibrate", "--plan", text]) == 2
     assert "is not an architecture such as sm_86" in capsys.readouterr().err

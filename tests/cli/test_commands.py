@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gpa_lsp import __version__
 from gpa_lsp.cli import commands
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.main import main
+from gpa_lsp.cli.main import list_names, main
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.document.findings import DEFAULT_MIN_SHARE_RATIO
 from gpa_lsp.document.layout import Style
@@ -63,27 +63,35 @@ class FakeTerminal(io.StringIO):
 
 
 def test_every_command_is_in_the_catalogue() -> None:
-    assert list(load_catalogue(commands, "COMMAND", Command)) == [
-        "advise", "allow", "cache", "calibrate", "check", "compare", "doctor", "emulate", "explore", "gate", "graph", "history", "mcp", "memory",
-        "profile", "record", "report", "roofline", "sass", "serve", "simulate", "trace",
+    names = list_names()
+    assert set(load_catalogue(commands, "COMMAND", Command)) == set(names.values())
+    assert [name for name in names if " " not in name] == [
+        "advise", "check", "compare", "doctor", "emulate", "gate", "history", "mcp", "predict", "profile", "record", "report", "roofline", "serve",
+    ]  # fmt: skip
+    assert [name for name in names if " " in name] == [
+        "doctor cache", "predict explore", "predict stalls", "predict trace", "report graph", "report sass", "roofline calibrate", "serve allow",
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "command",
-    [
-        "advise", "allow", "check", "compare", "doctor", "emulate", "explore", "gate", "graph", "history", "mcp", "memory", "profile", "record",
-        "report", "sass", "serve", "simulate", "trace",
-    ],
-)  # fmt: skip
+    ("former", "now"),
+    [("memory", "predict"), ("simulate", "predict stalls"), ("cache", "doctor cache"), ("sass", "report sass")],
+)
+def test_a_former_command_says_where_it_went(former: str, now: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([former, "k.cu"]) == 2
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", f"gpa-lsp: error: gpa-lsp {former} is now gpa-lsp {now}\n")
+
+
+@pytest.mark.parametrize("command", list_names())
 def test_help_of_every_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command, "--help"]) == 0
+    assert main([*command.split(), "--help"]) == 0
     assert f"usage: gpa-lsp {command}" in capsys.readouterr().out
 
 
 def test_texts_name_only_options_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     """What remedies tell people to type: ``gpa-lsp COMMAND FILE --option``."""
-    written = re.compile(r"gpa-lsp ([a-z]+)((?: [A-Z]{2,}| --[a-z-]+)+)")
+    written = re.compile(r"gpa-lsp ([a-z]+(?: [a-z]+)??)((?: [A-Z]{2,}| --[a-z-]+)+)")
     sources = (ROOT / "gpa_lsp").rglob("*.py")
     named = {
         (command, option)
@@ -92,10 +100,10 @@ def test_texts_name_only_options_that_there_are(capsys: pytest.CaptureFixture[st
         for option in words.split()
         if option.startswith("--")
     }
-    assert ("trace", "--template") in named
+    assert ("predict trace", "--template") in named
     helps = {}
     for command in {command for command, _ in named}:
-        assert main([command, "--help"]) == 0
+        assert main([*command.split(), "--help"]) == 0
         helps[command] = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
     assert {(command, option) for command, option in named if option not in helps[command]} == set()
 
@@ -155,16 +163,16 @@ def test_a_problem_of_one_kernel_is_no_bad_input(tmp_path: Path) -> None:
     assert main(["check", str(path), "--fail-on", "problem"]) == 1
 
 
-@pytest.mark.parametrize("command", ["advise", "check", "report", "sass"])
+@pytest.mark.parametrize("command", ["advise", "check", "report", "report sass"])
 def test_bad_input_exits_with_2_and_the_rest_is_printed(
     command: str, smooth: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "broken.json").write_text('{"schema": "gpa-lsp/report/1", "problems": 3}')
     assert (
         main(
-            [command, "broken.json", smooth, "--fail-on=finding"]
+            [*command.split(), "broken.json", smooth, "--fail-on=finding"]
             if command == "check"
-            else [command, "broken.json", smooth]
+            else [*command.split(), "broken.json", smooth]
         )
         == 2
     )
@@ -187,7 +195,7 @@ def test_kernels_by_name(example: str, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_an_unknown_kernel_lists_those_there_are(example: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["sass", example, "--kernel", "nothing_like_it"]) == 2
+    assert main(["report", "sass", example, "--kernel", "nothing_like_it"]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err == (
@@ -313,7 +321,10 @@ def test_a_picture_without_vl_convert_names_the_extra_before_any_work(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "vl_convert", None)
-    for command in (["roofline", "no-such-report", "-o", "a.svg"], ["explore", "no-such-source", "-o", "a.png"]):
+    for command in (
+        ["roofline", "no-such-report", "-o", "a.svg"],
+        ["predict", "explore", "no-such-source", "-o", "a.png"],
+    ):
         assert main(command) == 2
         shown = " ".join(capsys.readouterr().err.split())
         assert "pip install 'gpa-lsp[charts]', or write .html" in shown

@@ -152,7 +152,7 @@ def test_what_was_recorded_is_looked_at_by_the_command_that_is_said(
     assert len(list((tmp_path / "kept").glob("*.launch.toml"))) == len(said) // 2 >= 1
     for line in said[len(said) // 2 :]:
         words = shlex.split(line.partition(": ")[2])
-        assert words[:2] == ["gpa-lsp", "memory"] and main(words[1:]) == 0
+        assert words[:2] == ["gpa-lsp", "predict"] and main(words[1:]) == 0
         assert "frontier_search.cu" in capsys.readouterr().out
 
 
@@ -168,7 +168,7 @@ def test_what_was_recorded_can_be_simulated(
     assert emulate("--record", str(kept), "--no-lines", "--", str(build(source, tmp_path))) == 0
     (described,) = kept.glob("*.launch.toml")
     (module,) = kept.glob("*.fatbin")
-    words = ["simulate", str(module), "--launches", str(described)]
+    words = ["predict", "stalls", str(module), "--launches", str(described)]
     monkeypatch.chdir(tmp_path)
     for more in ([], ["--machine", "H100 PCIe"], ["--mode", "paper"]):
         capsys.readouterr()

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.cli import commands
-from gpa_lsp.cli.main import main
-from gpa_lsp.foundation.catalogue import list_members
+from gpa_lsp.cli.main import join_words, list_names, main
 from tests.conftest import ROOT
 
 GOOD, JUNK = str(ROOT / "fixtures" / "example.gpa-profile.json"), "junk.ncu-rep"
@@ -21,9 +19,9 @@ CASES = [
     ["advise", GOOD, JUNK],
     ["advise", JUNK, GOOD, "--format", "json"],
     ["advise", GOOD, JUNK, "-o", "advice.txt"],
-    ["allow", "--forget", "7"],
-    ["allow", "--workspace", "missing", "--", "./app"],
-    ["calibrate", "--plan", "1.0"],
+    ["serve", "allow", "--forget", "7"],
+    ["serve", "allow", "--workspace", "missing", "--", "./app"],
+    ["roofline", "calibrate", "--plan", "1.0"],
     ["check", GOOD, JUNK],
     ["check", GOOD, JUNK, "--fail-on", "finding"],
     ["check", "good.cu", "missing.cu"],
@@ -34,23 +32,23 @@ CASES = [
     ["doctor", "--format", "none"],
     ["emulate", "--", "./missing"],
     ["emulate", "--", sys.executable, "-c", "raise SystemExit(5)"],
-    ["explore", "missing.cu"],
-    ["explore", "good.cu", "--launches", "other.launch.toml"],
+    ["predict", "explore", "missing.cu"],
+    ["predict", "explore", "good.cu", "--launches", "other.launch.toml"],
     ["gate", GOOD, JUNK, "--base", GOOD],
     ["gate", GOOD, "--base", GOOD, JUNK],
-    ["graph", "short_def_use", GOOD, JUNK],
-    ["graph", "nothing_of_that_name", GOOD],
+    ["report", "graph", "--kernel", "short_def_use", GOOD, JUNK],
+    ["report", "graph", "--kernel", "nothing_of_that_name", GOOD],
     ["history", "--record", GOOD, JUNK],
     ["history", "--record", "empty.gpa-profile.json"],
     ["history", "--compare", "1", "2"],
     ["history", "--delete", "@77"],
     ["mcp", "--nothing"],
-    ["memory", "good.cu"],
-    ["memory", "syntax.cu"],
-    ["memory", "good.cu", "--launches", "other.launch.toml"],
-    ["memory", "folder.cu"],
+    ["predict", "good.cu"],
+    ["predict", "syntax.cu"],
+    ["predict", "good.cu", "--launches", "other.launch.toml"],
+    ["predict", "folder.cu"],
     ["profile", "--ncu", "./no-ncu", "--", "true"],
-    ["profile", "--launch", "other.launch.toml", "--of", "good.cu"],
+    ["profile", "--launches", "other.launch.toml", "--of", "good.cu"],
     ["record", "-o", "recorded", "--", "./missing"],
     ["report", GOOD, JUNK],
     ["report", GOOD, JUNK, "--html", "-o", "page.html"],
@@ -59,13 +57,13 @@ CASES = [
     ["roofline", GOOD, JUNK],
     ["roofline", GOOD, "--before", JUNK],
     ["roofline", GOOD, JUNK, "-o", "page.html"],
-    ["sass", GOOD, JUNK],
+    ["report", "sass", GOOD, JUNK],
     ["serve", "--nothing"],
-    ["simulate", "good.cu", "--launches", "other.launch.toml"],
-    ["simulate", "good.cu"],
-    ["simulate", JUNK, "--compare"],
-    ["trace", "good.cu"],
-    ["trace", "syntax.cu"],
+    ["predict", "stalls", "good.cu", "--launches", "other.launch.toml"],
+    ["predict", "stalls", "good.cu"],
+    ["predict", "stalls", JUNK, "--compare"],
+    ["predict", "trace", "good.cu"],
+    ["predict", "trace", "syntax.cu"],
 ]
 
 
@@ -92,7 +90,7 @@ def test_what_failed_in_part_is_no_success(words: Sequence[str], capfd: pytest.C
 
 
 def test_every_command_has_a_case() -> None:
-    assert {words[0] for words in CASES} | {"cache"} == set(list_members(commands))
+    assert {join_words(words)[0] for words in CASES} | {"doctor cache"} == set(list_names())
 
 
 def test_a_cache_that_cannot_be_removed_is_not_cleared(
@@ -109,7 +107,7 @@ def test_a_cache_that_cannot_be_removed_is_not_cleared(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", refuse)
-        assert main(["cache", "--clear"]) == 2
+        assert main(["doctor", "cache", "--clear"]) == 2
     assert f"could not be removed: {os.strerror(13)}" in capsys.readouterr().err
-    assert main(["cache", "--clear"]) == 0
+    assert main(["doctor", "cache", "--clear"]) == 0
     assert capsys.readouterr().err == ""

@@ -1,4 +1,4 @@
-"""``gpa-lsp explore``: tables, files, journals, interruption."""
+"""``gpa-lsp predict explore``: tables, files, journals, interruption."""
 
 import json
 import os
@@ -66,7 +66,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    code = main(["explore", *arguments, "--jobs", "1"])
+    code = main(["predict", "explore", *arguments, "--jobs", "1"])
     printed = capsys.readouterr()
     return code, printed.out, printed.err
 
@@ -196,7 +196,18 @@ def test_an_interruption_keeps_what_is_done(tmp_path: Path, jobs: str) -> None:
     """The signal goes to all processes of the group, as Ctrl-C in a terminal does."""
     (tmp_path / "gather.cu").write_text(GATHER)
     (tmp_path / "gather.launch.toml").write_text(GATHERED)
-    command = [sys.executable, "-m", "gpa_lsp.cli.main", "explore", "gather.cu", "--resume", "j", "--jobs", jobs]
+    command = [
+        sys.executable,
+        "-m",
+        "gpa_lsp.cli.main",
+        "predict",
+        "explore",
+        "gather.cu",
+        "--resume",
+        "j",
+        "--jobs",
+        jobs,
+    ]
     process = subprocess.Popen(
         [*command, "--threads", "32..1024"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
@@ -368,7 +379,7 @@ int main()
 def described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("k.cu").write_text(SCALED)
-    assert main(["trace", "--template", "k.cu", "-o", "k.launch.toml"]) == 0
+    assert main(["predict", "trace", "--template", "k.cu", "-o", "k.launch.toml"]) == 0
     assert "\ngrid = [32, 16, 1]\n" in Path("k.launch.toml").read_text()
     capsys.readouterr()
     return tmp_path
@@ -400,16 +411,16 @@ def test_a_grid_in_blocks_keeps_its_block_where_more_than_the_threads_decides(
         assert f"{other} the grid for this block is not known; give threads = … in place of grid" in table
 
 
-@pytest.mark.parametrize("command", ["memory", "trace", "simulate", "explore", "explore --by simulation"])
+@pytest.mark.parametrize("command", ["", "trace", "stalls", "explore", "explore --by simulation"])
 def test_every_command_says_alike_that_no_launch_is_described(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("k.cu").write_text(SCALED)
-    name, *options = command.split()
-    assert main([name, "k.cu", *options]) == 2
+    part, _, options = command.partition(" ")
+    assert main(["predict", *part.split(), "k.cu", *options.split()]) == 2
     printed = capsys.readouterr()
-    expected = "k.cu: No launch description. Create one: gpa-lsp trace --template k.cu > k.launch.toml\n"
+    expected = "k.cu: No launch description. Create one: gpa-lsp predict trace --template k.cu > k.launch.toml\n"
     assert (printed.out, printed.err) == ("", f"gpa-lsp: error: {expected}")
 
 

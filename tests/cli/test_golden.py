@@ -60,11 +60,11 @@ COMMANDS = [
     "report nothing.json",
     "COLUMNS=80 report advice.json",
     "COLUMNS=120 report advice.json --kernel smooth --limit 2",
-    "sass example.json",
-    "sass smooth.json --color always",
+    "report sass example.json",
+    "report sass smooth.json --color always",
     "COLUMNS=60 report smooth.json --details",
-    "COLUMNS=60 sass smooth.json",
-    "COLUMNS=100 sass smooth.json",
+    "COLUMNS=60 report sass smooth.json",
+    "COLUMNS=100 report sass smooth.json",
     "COLUMNS=140 report smooth.json --details",
 ]
 

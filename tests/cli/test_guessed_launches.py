@@ -47,16 +47,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 COMMANDS = [
-    "memory k.cu",
-    "memory k.cu --format html",
-    "memory k.cu --format json",
-    "trace k.cu",
-    "simulate k.cu",
-    "simulate k.cu --mode paper",
-    "explore k.cu --block 64",
-    "explore k.cu --block 64 -o found.json",
-    "explore k.cu --block 64 -o found.html",
-    "explore k.cu --by simulation --block 64 --jobs 1",
+    "predict k.cu",
+    "predict k.cu --format html",
+    "predict k.cu --format json",
+    "predict trace k.cu",
+    "predict stalls k.cu",
+    "predict stalls k.cu --mode paper",
+    "predict explore k.cu --block 64",
+    "predict explore k.cu --block 64 -o found.json",
+    "predict explore k.cu --block 64 -o found.html",
+    "predict explore k.cu --by simulation --block 64 --jobs 1",
 ]
 
 
@@ -83,14 +83,14 @@ def test_answers_say_what_of_the_launch_is_guessed(
 
 
 def test_a_problem_of_the_prediction_carries_the_guesses(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["memory", "k.cu", "--format", "json"]) == 0
+    assert main(["predict", "k.cu", "--format", "json"]) == 0
     (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
     (problem,) = kernel["problems"]
     assert (problem["severity"], problem["place"]) == ("note", "line 1")
     assert Path(problem["path"]).name == "k.launch.toml" and problem["message"] in NOTE
 
 
-@pytest.mark.parametrize("command", ["memory", "trace", "simulate", "explore", "explore --by simulation"])
+@pytest.mark.parametrize("command", ["", "trace", "stalls", "explore", "explore --by simulation"])
 @pytest.mark.parametrize(
     ("shape", "words"),
     [
@@ -105,22 +105,22 @@ def test_a_described_grid_of_nothing_is_refused(
     folder: Path, capsys: pytest.CaptureFixture[str], command: str, shape: str, words: str
 ) -> None:
     Path("k.launch.toml").write_text(KNOWN.replace("threads = 1024", shape))
-    name, *options = command.split()
-    assert main([name, "k.cu", *options]) == 2
+    part, _, options = command.partition(" ")
+    assert main(["predict", *part.split(), "k.cu", *options.split()]) == 2
     printed = capsys.readouterr()
     (line,) = printed.err.splitlines()
     assert printed.out == "" and line.endswith(f"k.launch.toml: line 4: {words}")
 
 
 @pytest.mark.parametrize("grid", [(0, 0, 0), (4, 0, 1)])
-@pytest.mark.parametrize("command", ["memory", "trace", "trace --template"])
+@pytest.mark.parametrize("command", ["", "trace", "trace --template"])
 def test_a_measured_grid_of_nothing_is_refused(
     folder: Path, capsys: pytest.CaptureFixture[str], command: str, grid: tuple[int, int, int]
 ) -> None:
     write_measured(Path("k.gpa-profile.json"), count_accesses(), grid=grid)
     Path("k.gpa-profile.launch.toml").write_text(LAUNCHES)
-    name, *options = command.split()
-    assert main([name, "k.gpa-profile.json", *options]) == 2
+    part, _, options = command.partition(" ")
+    assert main(["predict", *part.split(), "k.gpa-profile.json", *options.split()]) == 2
     printed = capsys.readouterr()
     expected = "gpa-lsp: error: k.gpa-profile.json: it has no launch with a known grid and block; record it again"
     assert (printed.out, printed.err.splitlines()) == ("", [expected])

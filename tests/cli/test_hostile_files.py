@@ -43,7 +43,7 @@ def run_to(stream: str, *words: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(
-    "words", [["report", str(EXAMPLE)], ["report", str(EXAMPLE), "--format", "json"], ["doctor"], ["sass", str(EXAMPLE)]]
+    "words", [["report", str(EXAMPLE)], ["report", str(EXAMPLE), "--format", "json"], ["doctor"], ["report", "sass", str(EXAMPLE)]]
 )  # fmt: skip
 def test_a_full_standard_output_is_told_in_a_line(words: list[str]) -> None:
     if not Path("/dev/full").exists():
@@ -59,17 +59,15 @@ def test_a_full_standard_output_is_told_in_a_line(words: list[str]) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ["advise"], ["check"], ["compare"], ["gate", "--base", str(EXAMPLE)], ["graph", "k"], ["history", "--record"], ["memory"], ["report"],
-        ["roofline"], ["sass"], ["simulate"], ["trace"], ["explore"],
+        ["advise"], ["check"], ["compare"], ["gate", "--base", str(EXAMPLE)], ["report", "graph"], ["history", "--record"], ["predict"], ["report"],
+        ["roofline"], ["report", "sass"], ["predict", "stalls"], ["predict", "trace"], ["predict", "explore"],
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["x" * 5000, "x" * 5000 + ".cu", "y/" * 2500], ids=["long", "source", "deep"])
 def test_a_path_that_no_system_takes_is_no_bug_of_ours(
     words: list[str], name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command, *options = words
-    place = 1 if command == "graph" else 0
-    assert main([command, *options[:place], name, *options[place:]] if command != "history" else [*words, name]) == 2
+    assert main([words[0], name, *words[1:]] if words[0] == "gate" else [*words, name]) == 2
     printed = capsys.readouterr()
     assert "internal error" not in printed.err and "Traceback" not in printed.err
 
@@ -77,10 +75,10 @@ def test_a_path_that_no_system_takes_is_no_bug_of_ours(
 @pytest.mark.parametrize(
     "name", ["a.ncu-rep", "a.gpa-profile.json", "a.cu", "a.cubin", "a.ptx", "a.json", "a.launch.toml"]
 )
-@pytest.mark.parametrize("command", ["report", "check", "memory", "simulate", "trace", "advise"])
+@pytest.mark.parametrize("command", ["report", "check", "predict", "predict stalls", "predict trace", "advise"])
 def test_a_pipe_is_no_input(name: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(name)
-    assert main([command, name]) == 2
+    assert main([*command.split(), name]) == 2
     printed = capsys.readouterr()
     assert "Traceback" not in printed.err and "internal error" not in printed.err
 
@@ -92,10 +90,10 @@ def test_a_pipe_in_a_trace_is_refused(file: str, capsys: pytest.CaptureFixture[s
     Path("k.cu").write_text("__global__ void k(float* x) { x[threadIdx.x] = 1; }\n")
     arguments = 'arguments = [{ name = "x", type = "float", count = 64 }]'
     Path("k.launch.toml").write_text(f'[[launch]]\nkernel = "k"\nblock = 64\nthreads = 64\n{arguments}\n')
-    assert main(["trace", "k.cu", "-o", "t"]) == 0
+    assert main(["predict", "trace", "k.cu", "-o", "t"]) == 0
     Path("t", file).unlink()
     os.mkfifo(Path("t", file))
-    assert main(["memory", "t"]) == 2
+    assert main(["predict", "t"]) == 2
     assert f"{file}: " in capsys.readouterr().err
 
 
@@ -109,7 +107,7 @@ def test_a_pipe_is_no_description_and_no_journal(name: str, capsys: pytest.Captu
             '[[launch]]\nkernel = "k"\nblock = 64\nthreads = 64\narguments = [{ name = "x", type = "float", count = 64 }]\n'
         )
     option = ["--resume", name] if name == "journal" else ["--launches", name]
-    assert main(["explore", "k.cu", "--block", "32", "--jobs", "1", *option]) == 2
+    assert main(["predict", "explore", "k.cu", "--block", "32", "--jobs", "1", *option]) == 2
     assert name in capsys.readouterr().err
 
 
@@ -175,7 +173,7 @@ def test_a_range_of_values_is_one(members: str, words: str, capsys: pytest.Captu
     Path("k.cu").write_text("__global__ void k(float* x) { x[threadIdx.x] = 1; }\n")
     argument = f'{{ name = "x", type = "float", count = 64, fill = "uniform", {members} }}'
     Path("k.launch.toml").write_text(f'[[launch]]\nkernel = "k"\nblock = 64\nthreads = 64\narguments = [{argument}]\n')
-    assert main(["memory", "k.cu"]) == 2
+    assert main(["predict", "k.cu"]) == 2
     assert words in capsys.readouterr().err
 
 

@@ -20,8 +20,8 @@ from hypothesis import given
 
 from gpa_lsp.cli import commands
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.main import main
-from gpa_lsp.foundation.catalogue import load_catalogue
+from gpa_lsp.cli.main import list_names, main
+from gpa_lsp.foundation.catalogue import load_member
 from gpa_lsp.report.saved.store import write_report
 from tests.conftest import examples
 from tests.hostile_names import (
@@ -40,19 +40,20 @@ _SHORTENED = re.compile(r"[^\w /\\<>(){}:.]")
 """All but what names are shortened by: short names have their whole ones on a line of their own."""
 
 WITHOUT_REPORTS = {
-    "allow",
-    "cache",
-    "calibrate",
     "doctor",
+    "doctor cache",
     "emulate",
-    "explore",
     "history",
     "mcp",
-    "memory",
+    "predict",
+    "predict explore",
+    "predict stalls",
+    "predict trace",
     "profile",
     "record",
+    "roofline calibrate",
     "serve",
-    "trace",
+    "serve allow",
 }
 """Commands that show no report."""
 
@@ -64,7 +65,11 @@ TO_FILES = {
 }
 """What can be written to files; pictures are below."""
 
-BEFORE = {"graph": ("smooth", "FILE"), "compare": ("before.json", "FILE"), "gate": ("FILE", "--base", "before.json")}
+BEFORE = {
+    "report graph": ("FILE", "--kernel", "smooth"),
+    "compare": ("before.json", "FILE"),
+    "gate": ("FILE", "--base", "before.json"),
+}
 """Commands that show two reports."""
 
 
@@ -72,16 +77,16 @@ BEFORE = {"graph": ("smooth", "FILE"), "compare": ("before.json", "FILE"), "gate
 def list_outputs() -> tuple[tuple[str, ...], ...]:
     """Every command with every format, as arguments."""
     found: list[tuple[str, ...]] = []
-    for name, command in load_catalogue(commands, "COMMAND", Command).items():
+    for name, member in list_names().items():
         if name in WITHOUT_REPORTS:
             continue
         parser = argparse.ArgumentParser()
-        command.add_arguments(parser)
+        load_member(commands, member, "COMMAND", Command).add_arguments(parser)
         files = BEFORE.get(name, ("FILE",))
         formats = [action for action in parser._actions if "--format" in action.option_strings]
         flags = [("--format", str(one)) for action in formats for one in action.choices or ()] or [()]
         flags += [("--color", "always"), *TO_FILES.get(name, ())]
-        found += [(name, *files, *flag) for flag in flags]
+        found += [(*name.split(), *files, *flag) for flag in flags]
     return tuple(found)
 
 

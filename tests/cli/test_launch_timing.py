@@ -76,7 +76,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 def test_launches_are_timed_and_written_as_a_profile(
     project: Path, jobs: JobsHere, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out, err = run(capsys, "--launch", "scale.launch.toml")
+    code, out, err = run(capsys, "--launches", "scale.launch.toml")
     assert (code, err) == (0, "")
     first, second, written = out.splitlines()
     assert first.startswith("scale <<<8, 128>>> on Timed GPU: 41.0 µs ± ")
@@ -94,7 +94,7 @@ def test_a_kernel_may_be_chosen_and_caches_be_kept(
     project: Path, jobs: JobsHere, driver: TimedDriver, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = (
-        "--launch",
+        "--launches",
         "scale.launch.toml",
         "--kernel",
         "shift",
@@ -115,9 +115,9 @@ def test_a_kernel_may_be_chosen_and_caches_be_kept(
 def test_two_timings_are_compared(
     project: Path, jobs: JobsHere, driver: TimedDriver, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run(capsys, "--launch", "scale.launch.toml", "-o", "before.gpa-profile.json")
+    run(capsys, "--launches", "scale.launch.toml", "-o", "before.gpa-profile.json")
     driver.times_ms = (0.0205,)
-    run(capsys, "--launch", "scale.launch.toml", "-o", "after.gpa-profile.json")
+    run(capsys, "--launches", "scale.launch.toml", "-o", "after.gpa-profile.json")
     assert main(["compare", "before.gpa-profile.json", "after.gpa-profile.json"]) == 0
     assert "2.00×" in capsys.readouterr().out
 
@@ -126,7 +126,7 @@ def test_a_kernel_that_fails_costs_its_launch_and_the_process(
     project: Path, jobs: JobsHere, driver: TimedDriver, capsys: pytest.CaptureFixture[str]
 ) -> None:
     driver.ending = ILLEGAL_ADDRESS
-    code, out, err = run(capsys, "--launch", "scale.launch.toml")
+    code, out, err = run(capsys, "--launches", "scale.launch.toml")
     assert (code, out) == (1, "")
     assert err.count("CUDA_ERROR_ILLEGAL_ADDRESS") == 2
     assert jobs.closed == 2
@@ -140,10 +140,10 @@ def test_a_report_is_launched_again(
     report = write_measured(tmp_path / "measured.gpa-profile.json", count_accesses())
     code, out, err = run(capsys, "--replay", str(report))
     assert (code, out) == (2, "")
-    assert "Create one: gpa-lsp trace --template measured.gpa-profile.json" in err
+    assert "Create one: gpa-lsp predict trace --template measured.gpa-profile.json" in err
     (tmp_path / "colleague.launch.toml").write_text(LAUNCHES)
     code, out, _ = run(
-        capsys, "--replay", str(report), "--launch", "colleague.launch.toml", "-o", "again.gpa-profile.json"
+        capsys, "--replay", str(report), "--launches", "colleague.launch.toml", "-o", "again.gpa-profile.json"
     )
     assert code == 0
     assert out.startswith("short_def_use <<<8, 256>>> on Timed GPU: 41.0 µs")
@@ -168,7 +168,7 @@ def test_code_for_another_gpu_is_assembled_by_the_driver(
 def test_a_program_beside_a_description_is_refused(
     project: Path, jobs: JobsHere, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, _, err = run(capsys, "--launch", "scale.launch.toml", "--", "./app")
+    code, _, err = run(capsys, "--launches", "scale.launch.toml", "--", "./app")
     assert code == 2
     assert "not both" in err
 
@@ -177,10 +177,10 @@ def test_a_description_without_its_source_says_what_to_do(
     project: Path, jobs: JobsHere, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (project / "scale.cu").rename(project / "other.cu")
-    code, _, err = run(capsys, "--launch", "scale.launch.toml")
+    code, _, err = run(capsys, "--launches", "scale.launch.toml")
     assert code == 2
     assert "--of" in err
-    assert run(capsys, "--launch", "scale.launch.toml", "--of", "other.cu")[0] == 0
+    assert run(capsys, "--launches", "scale.launch.toml", "--of", "other.cu")[0] == 0
 
 
 def test_without_a_gpu_it_is_said(
@@ -188,7 +188,7 @@ def test_without_a_gpu_it_is_said(
 ) -> None:
     here = JobsHere(TimedDriver(devices=0))
     monkeypatch.setattr(timing_processes, "_POOL", here)
-    code, _, err = run(capsys, "--launch", "scale.launch.toml")
+    code, _, err = run(capsys, "--launches", "scale.launch.toml")
     assert code == 2
     assert "timing a launch needs it" in err
     assert here.closed == 1
@@ -198,7 +198,7 @@ def test_without_a_gpu_it_is_said(
 def test_nothing_is_run_where_nothing_is_to_be_run(
     project: Path, jobs: JobsHere, capsys: pytest.CaptureFixture[str], word: str
 ) -> None:
-    code, _, err = run(capsys, "--launch", "scale.launch.toml", word)
+    code, _, err = run(capsys, "--launches", "scale.launch.toml", word)
     assert (code, jobs.jobs) == (2, [])
     assert "no Nsight Compute is run" in err
 
@@ -208,7 +208,7 @@ def test_code_without_a_description_is_refused(
 ) -> None:
     code, _, err = run(capsys, "--of", "scale.cu")
     assert code == 2
-    assert "--launch FILE" in err
+    assert "--launches FILE" in err
 
 
 def test_of_a_build_the_code_for_this_gpu_is_taken(
@@ -222,7 +222,7 @@ def test_of_a_build_the_code_for_this_gpu_is_taken(
         pytest.skip("needs nvcc")
     gencode = [f"-gencode=arch=compute_{one},code=[sm_{one},compute_{one}]" for one in (80, 90)]
     subprocess.run([nvcc, "-lineinfo", *gencode, "-c", "scale.cu", "-o", "scale.o"], check=True, capture_output=True)
-    code, _, err = run(capsys, "--launch", "scale.launch.toml", "--of", "scale.o", "-o", "b.gpa-profile.json")
+    code, _, err = run(capsys, "--launches", "scale.launch.toml", "--of", "scale.o", "-o", "b.gpa-profile.json")
     assert (code, err) == (0, "")
     assert ".target sm_80" in here.jobs[-1].ptx
     assert here.jobs[-1].image[:4] == b"\x7fELF"
@@ -234,6 +234,6 @@ def test_on_save_it_writes_where_it_is_looked_for(
 ) -> None:
     """The command of an editor that measures on save names its output as a report."""
     output = project / "20260101-000000.ncu-rep"
-    assert run(capsys, "--launch", "scale.launch.toml", "-o", str(output))[0] == 0
+    assert run(capsys, "--launches", "scale.launch.toml", "-o", str(output))[0] == 0
     assert find_written(output) == output
     assert len(read_profile(output).launches) == 2, "whatever it is called, it is read for what it holds"

@@ -1,4 +1,4 @@
-"""``gpa-lsp memory``: sources, builds, traces and profiles; texts, JSON and pages; what goes wrong."""
+"""``gpa-lsp predict``: sources, builds, traces and profiles; texts, JSON and pages; what goes wrong."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    code = main(["memory", *arguments])
+    code = main(["predict", *arguments])
     printed = capsys.readouterr()
     return code, printed.out, printed.err
 
@@ -197,7 +197,7 @@ def test_a_profile_gives_the_launches(project: Path, capsys: pytest.CaptureFixtu
 
 def test_a_saved_trace(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyarrow", reason="needs pyarrow (the extra [traces])")
-    assert main(["trace", "kernels.cu", "--kernel", "transpose", "--entries", "-o", "t"]) == 0
+    assert main(["predict", "trace", "kernels.cu", "--kernel", "transpose", "--entries", "-o", "t"]) == 0
     capsys.readouterr()
     code, out, err = run(capsys, "t", "--paper")
     assert (code, err) == (0, "")
@@ -219,7 +219,7 @@ def test_a_header_with_kernels_is_a_source(
     Path("twice.cuh").write_text(
         "#pragma once\ntemplate <class T> __global__ void twice(T *p) { p[threadIdx.x] *= 2; }\n"
     )
-    assert main(["trace", "twice.cuh", "--template"]) == 0
+    assert main(["predict", "trace", "twice.cuh", "--template"]) == 0
     Path("twice.launch.toml").write_text(capsys.readouterr().out)
     code, out, err = run(capsys, "twice.cuh")
     assert code == 0 and out.startswith("twice<float>\n") and "Predicted volumes" in out
@@ -232,7 +232,7 @@ def test_a_header_with_kernels_is_a_source(
         (["nowhere.cu"], "cannot be read"),
         (["nowhere"], "there is no such file"),
         (["kernels.launch.toml"], "is neither a CUDA C++ source, nor compiled device code, nor a report"),
-        (["."], "give the folder that gpa-lsp trace wrote"),
+        (["."], "give the folder that gpa-lsp predict trace wrote"),
         (["kernels.cu", "--machine", "nonsense"], "no known GPU is named 'nonsense'"),
         (["kernels.cu", "--kernel", "saxpy", "--launch", "9"], "there is no launch 9; give a number from 1 to 2"),
         (["kernels.cu", "--kernel", "zzz"], "no kernel in it has 'zzz' in its name"),
@@ -258,4 +258,4 @@ def test_an_undescribed_kernel_is_named_with_a_remedy(project: Path, capsys: pyt
     code, out, err = run(capsys, "other.cu", "--kernel", "transpose")
     assert (code, out) == (2, "")
     assert "No launch description of transpose<float, 32>. Create one: " in err
-    assert "gpa-lsp trace --template other.cu >> other.launch.toml" in err
+    assert "gpa-lsp predict trace --template other.cu >> other.launch.toml" in err

@@ -34,19 +34,19 @@ PROFILE = ROOT / "fixtures" / "example.gpa-profile.json"
 WRITING = {
     "advise": (["advise", "p.gpa-profile.json", "--details"], "-o", "made.txt"),
     "advise json": (["advise", "p.gpa-profile.json", "--format", "json"], "-o", "made.json"),
-    "explore": (["explore", "k.cu", "--block", "32,64", "--jobs", "1"], "-o", "made.json"),
+    "explore": (["predict", "explore", "k.cu", "--block", "32,64", "--jobs", "1"], "-o", "made.json"),
     "gate sarif": (["gate", "p.gpa-profile.json", "--base", "p.gpa-profile.json"], "--sarif", "made.sarif"),
-    "graph": (["graph", "short_def_use", "p.gpa-profile.json", "--format", "json"], "-o", "made.json"),
+    "graph": (["report", "graph", "p.gpa-profile.json", "--format", "json"], "-o", "made.json"),
     "history": (["history", "--html"], "-o", "made.html"),
-    "memory": (["memory", "k.cu"], "-o", "made.txt"),
-    "memory html": (["memory", "k.cu", "--format", "html"], "-o", "made.html"),
+    "memory": (["predict", "k.cu"], "-o", "made.txt"),
+    "memory html": (["predict", "k.cu", "--format", "html"], "-o", "made.html"),
     "report": (["report", "p.gpa-profile.json"], "-o", "made.txt"),
     "report json": (["report", "p.gpa-profile.json", "--format", "json"], "-o", "made.json"),
     "report html": (["report", "p.gpa-profile.json", "--html"], "-o", "made.html"),
     "roofline": (["roofline", "p.gpa-profile.json"], "-o", "made.html"),
     "roofline svg": (["roofline", "p.gpa-profile.json"], "-o", "made.svg"),
-    "simulate": (["simulate", "k.cu"], "-o", "made.gpa-profile.json"),
-    "simulate page": (["simulate", "p.gpa-profile.json", "-o", "s.gpa-profile.json"], "--page", "made.html"),
+    "simulate": (["predict", "stalls", "k.cu"], "-o", "made.gpa-profile.json"),
+    "simulate page": (["predict", "stalls", "p.gpa-profile.json", "-o", "s.gpa-profile.json"], "--page", "made.html"),
 }
 """Of each command that writes a file: how it is asked, the option, and a name."""
 
@@ -106,17 +106,17 @@ def test_a_full_disk_leaves_what_was_there_and_nothing_new(
 
 
 def test_a_full_disk_leaves_an_earlier_trace(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["trace", "k.cu", "-o", "t"]) == 0
+    assert main(["predict", "trace", "k.cu", "-o", "t"]) == 0
     before = list_contents(folder)
     with full_disk():
-        assert main(["trace", "k.cu", "-o", "t"]) == 2
-        assert main(["trace", "k.cu", "-o", "new"]) == 2
+        assert main(["predict", "trace", "k.cu", "-o", "t"]) == 2
+        assert main(["predict", "trace", "k.cu", "-o", "new"]) == 2
     assert list_contents(folder) == before and not (folder / "new").exists()
     assert "cannot be written" in capsys.readouterr().err
 
 
 def test_a_full_disk_leaves_a_journal_that_can_be_resumed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    explore = ["explore", "k.cu", "--jobs", "1", "--resume", "j", "--block"]
+    explore = ["predict", "explore", "k.cu", "--jobs", "1", "--resume", "j", "--block"]
     with full_disk():
         assert main([*explore, "32,64"]) == 2
     assert not (folder / "j").exists()
@@ -133,7 +133,7 @@ def test_a_full_disk_leaves_a_journal_that_can_be_resumed(folder: Path, capsys: 
 def test_a_full_disk_leaves_a_template_unwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "k.launch.toml").unlink()
     with full_disk():
-        assert main(["trace", "k.cu", "--template", "-o", "k.launch.toml"]) == 2
+        assert main(["predict", "trace", "k.cu", "--template", "-o", "k.launch.toml"]) == 2
     assert not (folder / "k.launch.toml").exists()
     assert "cannot be written" in capsys.readouterr().err
 
@@ -142,10 +142,10 @@ def test_a_full_disk_leaves_the_list_of_allowed_commands(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPA_LSP_DATA_DIR", str(folder / "data"))
-    assert main(["allow", "--", "ncu", "./app"]) == 0
+    assert main(["serve", "allow", "--", "ncu", "./app"]) == 0
     before = list_contents(folder)
     with full_disk():
-        assert main(["allow", "--", "ncu", "./another"]) == 2
+        assert main(["serve", "allow", "--", "ncu", "./another"]) == 2
     assert list_contents(folder) == before
     assert "cannot be written" in capsys.readouterr().err
 
@@ -204,14 +204,14 @@ def test_no_measurement_is_replaced(name: str, folder: Path, capsys: pytest.Capt
 
 
 def test_a_description_beside_the_source_is_an_input(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["memory", "k.cu", "-o", "k.launch.toml"]) == 2
+    assert main(["predict", "k.cu", "-o", "k.launch.toml"]) == 2
     assert (folder / "k.launch.toml").read_text() == DESCRIPTION
     assert "is an input" in capsys.readouterr().err
 
 
 def test_what_was_simulated_is_replaced(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", "k.cu"]) == 0
-    assert main(["simulate", "k.cu", "-o", "k.simulated.gpa-profile.json"]) == 0
+    assert main(["predict", "stalls", "k.cu"]) == 0
+    assert main(["predict", "stalls", "k.cu", "-o", "k.simulated.gpa-profile.json"]) == 0
     assert capsys.readouterr().err == ""
 
 
@@ -249,11 +249,11 @@ def test_a_dash_is_standard_output(name: str, folder: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     "words",
     [
-        ["trace", "k.cu"],
-        ["simulate", "k.cu"],
+        ["predict", "trace", "k.cu"],
+        ["predict", "stalls", "k.cu"],
         ["record", "--", "true"],
         ["profile", "--", "true"],
-        ["calibrate"],
+        ["roofline", "calibrate"],
     ],
 )
 def test_what_cannot_be_printed_says_so(words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -175,7 +175,7 @@ def test_options_of_the_sampler_are_spelled_as_the_profiler_knows_them(
 
 def test_every_option_reaches_the_recipe(capsys: pytest.CaptureFixture[str]) -> None:
     options = shlex.split(
-        "--full --roofline --section Nvlink --metric a__b.sum --no-metrics --launches 0 --skip 2 --replay-mode application "
+        "--full --roofline --section Nvlink --metric a__b.sum --no-metrics --launch-count 0 --skip 2 --replay-mode application "
         "--clock-control base --cache-control none --sampling-interval 1 --sampling-buffer-size 64 --source-folder /s "
         "--nvtx step/ --from-profiler-start --option=--graph-profiling --option=graph"
     )
@@ -206,7 +206,7 @@ def test_bad_usage(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert main(["profile"]) == 2
     assert "no program to measure" in capsys.readouterr().err
     assert main(["profile", "--sampling-interval", "32", "--", "./app"]) == 2
-    assert main(["profile", "--launches", "x", "--", "./app"]) == 2
+    assert main(["profile", "--launch-count", "x", "--", "./app"]) == 2
     ncu = write_program(folder / "ncu", FAKE)
     assert main(["profile", "--ncu", ncu, "-o", "nowhere/a.ncu-rep", "--", "./app"]) == 2
     assert "nowhere: there is no such folder; create it, or choose another place" in capsys.readouterr().err

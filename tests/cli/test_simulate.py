@@ -1,4 +1,4 @@
-"""``gpa-lsp simulate``: what it writes, and what it says where it cannot."""
+"""``gpa-lsp predict stalls``: what it writes, and what it says where it cannot."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from tests.prediction.kernels import write_project
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    code = main(["simulate", *arguments])
+    code = main(["predict", "stalls", *arguments])
     printed = capsys.readouterr()
     return code, printed.out, printed.err
 
@@ -66,7 +66,7 @@ def test_a_source_without_a_launch_says_what_is_missing(project: Path, capsys: p
     (project.parent / "kernels.launch.toml").unlink()
     code, out, err = run(capsys, "kernels.cu")
     assert (code, out) == (2, "")
-    assert "No launch description. Create one: gpa-lsp trace --template " in err
+    assert "No launch description. Create one: gpa-lsp predict trace --template " in err
 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""``gpa-lsp trace``: one launch into files."""
+"""``gpa-lsp predict trace``: one launch into files."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    code = main(["trace", *arguments])
+    code = main(["predict", "trace", *arguments])
     printed = capsys.readouterr()
     return code, printed.out, printed.err
 
@@ -67,7 +67,7 @@ def test_a_template_can_be_read_back(project: Path, capsys: pytest.CaptureFixtur
     assert (launch.kernel, [one.name for one in launch.arguments]) == ("saxpy", ["n", "a", "x", "y"])
     code, out, err = run(capsys, "kernels.cu", "--kernel", "saxpy", "-o", "t")
     assert (code, out, Path("t").exists()) == (2, "", False)
-    assert "gpa-lsp trace --template kernels.cu > kernels.launch.toml" in err
+    assert "gpa-lsp predict trace --template kernels.cu > kernels.launch.toml" in err
 
 
 def test_a_template_goes_into_the_file_that_the_shell_has_made(
@@ -132,4 +132,4 @@ def test_a_file_of_ptx_is_traced_like_a_source(project: Path, capsys: pytest.Cap
 def test_a_trace_is_not_traced(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("folder").mkdir()
     code, _, err = run(capsys, "folder")
-    assert code == 2 and "gpa-lsp memory reads traces" in err
+    assert code == 2 and "gpa-lsp predict reads traces" in err

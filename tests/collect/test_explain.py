@@ -111,7 +111,7 @@ def test_signals_are_named() -> None:
 def test_time_limits_and_cancelling() -> None:
     found = explain(end(status=None, ending=Ending.TIMED_OUT), program="ncu", timeout_s=600.0)
     assert found.summary == "the command was ended after 600 s"
-    assert "--launches 1" in found.remedies[0]
+    assert "--launch-count 1" in found.remedies[0]
     building = explain(end(status=None, ending=Ending.TIMED_OUT), program="make", phase=Phase.BUILD, timeout_s=0.5)
     assert len(building.remedies) == 1
     assert name(end(APPLICATION_FAILED, ending=Ending.CANCELLED)) is None

@@ -1,4 +1,4 @@
-"""``gpa-lsp profile --launch … --sampler cupti``: described launches, timed and then sampled once, on a driver and a CUPTI of ours.
+"""``gpa-lsp profile --launches … --sampler cupti``: described launches, timed and then sampled once, on a driver and a CUPTI of ours.
 
 Python's bindings of CUDA, NVRTC, the worker and the collector are the real ones.
 """
@@ -58,7 +58,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def profile(*options: str) -> int:
-    return main(["profile", "--launch", "scale.launch.toml", "--sampler", "cupti", "-o", "p.json", *options])
+    return main(["profile", "--launches", "scale.launch.toml", "--sampler", "cupti", "-o", "p.json", *options])
 
 
 def test_a_launch_is_timed_and_sampled_by_one_command(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -144,9 +144,9 @@ def test_timing_alone_asks_for_nothing(
 
 
 def test_launches_are_chosen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert measure(folder, monkeypatch, "--kernel", "shared_red", "--launches", "2", "--skip", "3") == 0
+    assert measure(folder, monkeypatch, "--kernel", "shared_red", "--launch-count", "2", "--skip", "3") == 0
     assert [launch.grid for launch in read(folder).launches] == [(16, 1, 1), (8, 1, 1)]
-    assert measure(folder, monkeypatch, "--launches", "0") == 0
+    assert measure(folder, monkeypatch, "--launch-count", "0") == 0
     assert len(read(folder).launches) == 8
     assert measure(folder, monkeypatch, "--kernel", "no_such") == 1
 
@@ -224,7 +224,7 @@ def test_ten_million_samples_take_bounded_memory(folder: Path) -> None:
         "import re, resource, sys\n"
         "from pathlib import Path\n"
         "from gpa_lsp.cli.main import main\n"
-        f"status = main(['profile', '--sampler', 'cupti', '-o', 'p.json', '--launches', '1', '--', *{program!r}])\n"
+        f"status = main(['profile', '--sampler', 'cupti', '-o', 'p.json', '--launch-count', '1', '--', *{program!r}])\n"
         "own = re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1]\n"  # of rusage our parent would be a part
         "print(status, own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n"
     )

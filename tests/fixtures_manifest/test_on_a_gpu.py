@@ -16,8 +16,9 @@ import pytest
 
 from gpa_lsp.cli import commands
 from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.main import join_words, list_names
 from gpa_lsp.code.binary.tool_location import find_tool
-from gpa_lsp.foundation.catalogue import load_catalogue
+from gpa_lsp.foundation.catalogue import load_member
 from tests.collector.built import SAMPLES_OF_AN_INSTRUCTION, build, make_variables
 from tests.conftest import ROOT
 from tests.patience import LIMIT_S
@@ -302,8 +303,8 @@ def test_what_is_recorded_is_timed_simulated_and_traced(
     row = script.do_step(step, bench)
     assert row["outcome"] == "done", row
     assert row["found"]["add"] == "equal"
-    commands = [one["command"][2] for one in row["commands"]]
-    assert commands == ["record", "profile", "simulate", "trace", "memory", "trace", "memory"]
+    commands = [join_words(one["command"][2:])[0] for one in row["commands"]]
+    assert commands == ["record", "profile", "predict stalls", "predict trace", "predict", "predict trace", "predict"]
 
 
 def test_what_is_written_down_names_no_folder_of_the_machine(script: ModuleType) -> None:
@@ -320,11 +321,11 @@ def test_commands_of_every_step_are_those_of_the_program(
         step.do(bench)
     lines = [shlex.split(line) for line in capsys.readouterr().out.splitlines() if "gpa_lsp" in line]
     assert len(lines) > 30
-    known: dict[str, Command] = load_catalogue(commands, "COMMAND", Command)
+    known = list_names()
     for words in lines:
-        name, *rest = words[words.index("gpa_lsp") + 1 :]
+        name, *rest = join_words(words[words.index("gpa_lsp") + 1 :])
         parser = argparse.ArgumentParser()
-        known[name].add_arguments(parser)
+        load_member(commands, known[name], "COMMAND", Command).add_arguments(parser)
         parser.parse_args(rest)
 
 

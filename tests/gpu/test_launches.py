@@ -28,12 +28,25 @@ def _require_driver() -> None:
 
 
 def _trace(name: str, folder: Path, *options: str) -> str:
-    """What ``gpa-lsp trace --on gpu`` prints, on our driver library."""
+    """What ``gpa-lsp predict trace --on gpu`` prints, on our driver library."""
     case = next(case for case in FIXTURES if str(case).startswith(f"{name}/{name}-original"))
     source = folder / f"{name}.cu"
     source.write_bytes(case.source.read_bytes())
     source.with_suffix(".launch.toml").write_bytes((_DESCRIPTIONS / f"{name}.launch.toml").read_bytes())
-    words = ["-m", "gpa_lsp", "trace", str(source), "--launch", "1", "--on", "gpu", "-o", str(folder / "out"), *options]
+    words = [
+        "-m",
+        "gpa_lsp",
+        "predict",
+        "trace",
+        str(source),
+        "--launch",
+        "1",
+        "--on",
+        "gpu",
+        "-o",
+        str(folder / "out"),
+        *options,
+    ]
     found, printed = run(Path(sys.executable), *words, folder=folder)
     assert found.end.status == 0, printed
     return printed

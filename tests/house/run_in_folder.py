@@ -16,6 +16,7 @@ from typing import Any
 
 def main(log: Path, variables: Sequence[str], commands: Sequence[Sequence[str]]) -> int:
     """Run them, and note their exit codes."""
+    from gpa_lsp.cli.main import join_words
     from gpa_lsp.cli.main import main as run_command
 
     here = os.pathsep.join(["", ".", ""])
@@ -35,7 +36,7 @@ def main(log: Path, variables: Sequence[str], commands: Sequence[Sequence[str]])
         return run_command(["serve"])
     _explore_in_processes()
     for words in commands:
-        note("ran", [words[0], str(run_command(words))])
+        note("ran", [join_words(words)[0], str(run_command(words))])
     _run_a_tool()
     asyncio.run(_measure(variables))
     return 0

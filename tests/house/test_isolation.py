@@ -13,9 +13,7 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.cli import commands
-from gpa_lsp.cli.commands import Command
-from gpa_lsp.foundation.catalogue import load_catalogue
+from gpa_lsp.cli.main import list_names
 from gpa_lsp.foundation.processes.python_children import isolate_module
 from gpa_lsp.notebook.cell_runner import name_file
 from tests.conftest import ROOT
@@ -45,26 +43,26 @@ arguments = [{ name = "x", type = "float", count = 8192 }, { name = "y", type = 
 
 CASES: dict[str, tuple[list[str], int]] = {
     "advise": ([EXAMPLE], 0),
-    "allow": (["--list"], 0),
-    "cache": ([], 0),
-    "calibrate": (["--plan", "8.6"], 0),
+    "serve allow": (["--list"], 0),
+    "doctor cache": ([], 0),
+    "roofline calibrate": (["--plan", "8.6"], 0),
     "check": (["k.cu"], 0),
     "compare": ([EXAMPLE, EXAMPLE], 0),
     "doctor": ([], 0),
     "emulate": (["--", "/bin/true"], 0),
-    "explore": (["k.cu", "--block", "32,64x1..8", "--jobs", "2", "-o", "explored.html"], 0),
+    "predict explore": (["k.cu", "--block", "32,64x1..8", "--jobs", "2", "-o", "explored.html"], 0),
     "gate": ([EXAMPLE, "--base", EXAMPLE, "--summary", "gate.md", "--sarif", "gate.sarif"], 0),
-    "graph": (["short_def_use", EXAMPLE, "--format", "graphml"], 0),
+    "report graph": ([EXAMPLE, "--format", "graphml"], 0),
     "history": (["--record", EXAMPLE], 0),
     "mcp": ([], 0),  # its client has left
-    "memory": (["k.cu", "--paper"], 0),
+    "predict": (["k.cu", "--paper"], 0),
     "profile": (["--ncu", "/bin/true", "--sampling-interval", "1", "--", "/bin/true"], 1),
     "record": (["-o", "recorded", "--", "/bin/true"], 2),  # there is no driver, or there is one
     "report": ([EXAMPLE, "--html", "-o", "report.html"], 0),
     "roofline": ([EXAMPLE, "-o", "roofline.png"], 0),
-    "sass": ([CUBIN], 0),
-    "simulate": (["k.cu"], 0),
-    "trace": (["k.cu"], 0),
+    "report sass": ([CUBIN], 0),
+    "predict stalls": (["k.cu"], 0),
+    "predict trace": (["k.cu"], 0),
 }
 """Of each command the arguments that make it start and import what it can, and its exit code."""
 
@@ -72,7 +70,7 @@ SERVED = {"serve"}
 """Commands with a test of their own below."""
 
 WORKER = "gpa_lsp.foundation.processes.worker"
-TIMED = ["profile", "--launch", "k.launch.toml"]
+TIMED = ["profile", "--launches", "k.launch.toml"]
 """Starts the process that times launches; what it ends with depends on whether there is a GPU."""
 
 OF_COMMANDS = {
@@ -162,12 +160,12 @@ def parse_package() -> dict[Path, ast.Module]:
 
 
 def test_every_command_has_its_arguments() -> None:
-    assert set(load_catalogue(commands, "COMMAND", Command)) == {*CASES, *SERVED}
+    assert set(list_names()) == {*CASES, *SERVED}
 
 
 @pytest.mark.parametrize(
     ("variables", "names"),
-    [(["PATH"], list(CASES)), (["PATH", "PYTHONPATH", "LD_LIBRARY_PATH"], ["doctor", "explore"])],
+    [(["PATH"], list(CASES)), (["PATH", "PYTHONPATH", "LD_LIBRARY_PATH"], ["doctor", "predict explore"])],
     ids=["all", "empty-entries"],
 )
 def test_no_command_and_no_child_runs_what_lies_in_the_folder(
@@ -177,7 +175,7 @@ def test_no_command_and_no_child_runs_what_lies_in_the_folder(
     pytest.importorskip("pyarrow", reason="needs pyarrow (the extra [traces])")
     runner, environment = prepare_runner(tmp_path)
     log_path = tmp_path / "log"
-    words = json.dumps([TIMED, *([name, *CASES[name][0]] for name in names)])
+    words = json.dumps([TIMED, *([*name.split(), *CASES[name][0]] for name in names)])
     done = subprocess.run(
         [sys.executable, runner, log_path, json.dumps(variables), words],
         cwd=hostile.path, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False,

@@ -219,7 +219,7 @@ def test_a_client_that_cannot_ask_says_how_it_is_confirmed(editor: Editor) -> No
     editor.answer = None
     editor.start(client={"status": False})
     editor.save()
-    wait_until(lambda: any("gpa-lsp allow" in one for one in editor.client.messages()), "how it is confirmed")
+    wait_until(lambda: any("gpa-lsp serve allow" in one for one in editor.client.messages()), "how it is confirmed")
     assert not [one for one in editor.list_lenses() if one.startswith("measured")]
 
 

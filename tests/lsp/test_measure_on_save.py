@@ -303,7 +303,7 @@ async def test_without_an_answer_nothing_runs_and_the_way_out_is_said(desk: Desk
     desk.measuring.saved(desk.source)
     await desk.until(lambda: bool(desk.host.messages))
     assert desk.host.messages[0].startswith(
-        f"nothing was run; the command is confirmed with: gpa-lsp allow --workspace {desk.workspace} -- "
+        f"nothing was run; the command is confirmed with: gpa-lsp serve allow --workspace {desk.workspace} -- "
     )
     desk.measuring.saved(desk.source)
     await desk.settle()

@@ -140,18 +140,18 @@ def test_kernels_without_arguments_are_named(tmp_path: Path) -> None:
 
 
 def test_the_command_shows_both_counts(report: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["memory", str(report)]) == 0
+    assert main(["predict", str(report)]) == 0
     out = capsys.readouterr().out
     assert "Measured beside emulated" in out and "line 22 of original.cu" in out
-    assert main(["memory", str(report), "--format", "html"]) == 0
+    assert main(["predict", str(report), "--format", "html"]) == 0
     assert "Measured beside emulated" in capsys.readouterr().out
-    assert main(["trace", str(report), "--template", "--launches", str(ROOT / "nowhere.launch.toml")]) == 0
+    assert main(["predict", "trace", str(report), "--template", "--launches", str(ROOT / "nowhere.launch.toml")]) == 0
     assert 'kernel = "short_def_use"' in capsys.readouterr().out
-    assert main(["memory", str(report), "--machine", "A100"]) == 0
+    assert main(["predict", str(report), "--machine", "A100"]) == 0
     printed = capsys.readouterr()
     assert "predicted for the A100 PCIe 40GB" in printed.out
     assert "A100 was taken as the A100 PCIe 40GB; it could be the A100 PCIe 80GB, " in printed.err
-    assert main(["memory", str(report), "--arch", "sm_90"]) == 2
+    assert main(["predict", str(report), "--arch", "sm_90"]) == 2
     assert "leave out --arch" in capsys.readouterr().err
 
 

@@ -71,7 +71,7 @@ def test_rows_of_some_blocks_keep_their_addresses():
 
 
 def test_a_folder_that_is_no_trace_is_refused(tmp_path: Path):
-    with pytest.raises(InputError, match="give the folder that gpa-lsp trace wrote"):
+    with pytest.raises(InputError, match="give the folder that gpa-lsp predict trace wrote"):
         analyse_saved(tmp_path)
     (tmp_path / "trace.json").write_text('{"format": "gpa-lsp/trace/1"}')
     with pytest.raises(InputError, match=r"trace\.json"):

@@ -252,7 +252,7 @@ def test_what_pyarrow_says_stands_on_one_line(tmp_path: Path, name: str) -> None
 
 
 def ask_memory(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    code = main(["memory", str(folder)])
+    code = main(["predict", str(folder)])
     printed = capsys.readouterr()
     return code, printed.out + printed.err
 

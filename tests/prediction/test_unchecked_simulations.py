@@ -83,7 +83,7 @@ def test_no_error_is_claimed_of_what_was_not_checked(source: Path, capsys: pytes
     for kernel, is_checked in (("copy", True), ("turn", False)):
         source.with_suffix(".launch.toml").write_text(_describe_launch(kernel, 512))
         profile = source.with_name(f"{kernel}.gpa-profile.json")
-        assert main(["simulate", str(source), "--machine", "T4", "-o", str(profile)]) == 0
+        assert main(["predict", "stalls", str(source), "--machine", "T4", "-o", str(profile)]) == 0
         printed = capsys.readouterr().out
         report = analyse([profile])
         (shown,) = report.kernels

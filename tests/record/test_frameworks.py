@@ -54,7 +54,9 @@ def _simulate(folder: Path, stem: str) -> int:
     out = folder / "out"
     (code,) = [path for path in out.iterdir() if path.suffix in (".ptx", ".cubin")]
     profile = folder / "simulated.gpa-profile.json"
-    assert main(["simulate", str(code), "--launches", str(out / f"{stem}.launch.toml"), "-o", str(profile)]) == 0
+    assert (
+        main(["predict", "stalls", str(code), "--launches", str(out / f"{stem}.launch.toml"), "-o", str(profile)]) == 0
+    )
     (launch,) = json.loads(profile.read_text())["launches"]
     return sum(number["all"] for sample in launch["samples"] for number in sample["by_reason"].values())
 

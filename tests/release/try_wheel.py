@@ -63,23 +63,34 @@ class Trial:
 TRIALS = (
     Trial(("advise", "example.gpa-profile.json"), shows="Unroll the loop"),
     Trial(("advise", "--format", "sarif", "example.gpa-profile.json"), shows='"2.1.0"'),
-    Trial(("allow", "--list"), shows="nothing is allowed"),
-    Trial(("cache",)),
-    Trial(("cache", "--clear")),
-    Trial(("calibrate", "--plan", "8.6"), needs="cuda"),
-    Trial(("calibrate",), needs="a GPU"),
+    Trial(("serve", "allow", "--list"), shows="nothing is allowed"),
+    Trial(
+        (
+            "doctor",
+            "cache",
+        )
+    ),
+    Trial(("doctor", "cache", "--clear")),
+    Trial(("roofline", "calibrate", "--plan", "8.6"), needs="cuda"),
+    Trial(
+        (
+            "roofline",
+            "calibrate",
+        ),
+        needs="a GPU",
+    ),
     Trial(("check", "example.gpa-profile.json"), shows="info:"),
     Trial(("check", "saxpy.cu"), shows="saxpy", needs="cuda"),
     Trial(("compare", "example.gpa-profile.json", "example.gpa-profile.json"), shows="no change"),
     Trial(("doctor",), shows="nvdisasm"),
     Trial(("emulate", "--", "true"), shows="0 launches", needs="cuda"),
-    Trial(("explore", "saxpy.cu", "--block", "128,256", "--jobs", "2"), shows="256", needs="cuda"),
+    Trial(("predict", "explore", "saxpy.cu", "--block", "128,256", "--jobs", "2"), shows="256", needs="cuda"),
     Trial(("gate", "example.gpa-profile.json", "--base", "example.gpa-profile.json"), shows="Gate passed"),
-    Trial(("graph", "short_def_use", "example.gpa-profile.json"), shows="digraph"),
+    Trial(("report", "graph", "example.gpa-profile.json"), shows="digraph"),
     Trial(("history", "--record", "example.gpa-profile.json")),
     Trial(("history",), shows="short_def_use"),
     Trial(("mcp",)),
-    Trial(("memory", "saxpy.cu"), shows="saxpy", needs="cuda"),
+    Trial(("predict", "saxpy.cu"), shows="saxpy", needs="cuda"),
     Trial(("profile", "--print", "--", "./app"), shows="--section"),
     Trial(("profile", "--", "./app"), needs="Nsight Compute"),
     Trial(("record", "-o", "recorded", "--", "true"), needs="a GPU"),
@@ -88,9 +99,9 @@ TRIALS = (
     Trial(("roofline", "example.gpa-profile.json"), shows="short_def_use"),
     Trial(("roofline", "-o", "roofline.svg", "example.gpa-profile.json"), writes="roofline.svg", needs="charts"),
     Trial(("roofline", "-o", "roofline.html", "example.gpa-profile.json"), writes="roofline.html"),
-    Trial(("sass", "example.gpa-profile.json"), shows="LDG"),
-    Trial(("simulate", "saxpy.cu", "-o", "saxpy.gpa-profile.json"), shows="(simulated)", needs="cuda"),
-    Trial(("trace", "saxpy.cu", "-o", "saxpy.trace"), needs="cuda, traces"),
+    Trial(("report", "sass", "example.gpa-profile.json"), shows="LDG"),
+    Trial(("predict", "stalls", "saxpy.cu", "-o", "saxpy.gpa-profile.json"), shows="(simulated)", needs="cuda"),
+    Trial(("predict", "trace", "saxpy.cu", "-o", "saxpy.trace"), needs="cuda, traces"),
 )
 SERVED = "serve"
 """Tried by its handshake."""

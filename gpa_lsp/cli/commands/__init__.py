@@ -1,4 +1,4 @@
-"""The subcommands of ``gpa-lsp``, one file each: the file's name is the command's.
+"""The subcommands of ``gpa-lsp``, one file each: the file's name is the command's, and ``predict_stalls`` is part ``stalls`` of ``predict``.
 
 A member defines ``COMMAND``. Its module is imported when the command is named, and for the list of commands, so what takes time to
 import belongs inside ``run``.

@@ -76,7 +76,7 @@ def _add_what_is_kept(parser: argparse.ArgumentParser) -> None:
         "--record",
         metavar="DIR",
         type=Path,
-        help="keep the heaviest launch of each kernel in this folder, for gpa-lsp memory and the editor",
+        help="keep the heaviest launch of each kernel in this folder, for gpa-lsp predict and the editor",
     )
     parser.add_argument(
         "--describe",
@@ -204,7 +204,7 @@ def _tell_records(run: "ProgramRun", terminal: Terminal) -> None:
     for kernel in run.kernels:
         one = kernel.recorded
         if one is not None:
-            words = ["gpa-lsp", "memory", str(one.module), "--launches", str(one.description)]
+            words = ["gpa-lsp", "predict", str(one.module), "--launches", str(one.description)]
             terminal.complain(f"gpa-lsp: recorded {one.description}: {shlex.join(words)}")
 
 
@@ -237,7 +237,7 @@ COMMAND = Command(
     purpose=Purpose.PREDICT,
     examples=(
         ("emulate -- ./matmul 64", "run a program and print the faults of its kernels"),
-        ("emulate --record recorded -- ./matmul 64", "also keep its launches for memory and simulate"),
+        ("emulate --record recorded -- ./matmul 64", "also keep its launches for predict"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -29,7 +29,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_timing_arguments(parser.add_argument_group("described launches, timed without Nsight Compute"))
     add_output_argument(
         parser,
-        f"the report (default: {_DEFAULT_OUTPUT}; with --sampler cupti {CUPTI_OUTPUT}; with --launch or --replay their name with "
+        f"the report (default: {_DEFAULT_OUTPUT}; with --sampler cupti {CUPTI_OUTPUT}; with --launches or --replay their name with "
         ".timed.gpa-profile.json)",
         is_measurement=True,
     )
@@ -58,7 +58,7 @@ def _add_selection_arguments(group: "argparse._ArgumentGroup") -> None:
         help="only kernels whose readable name contains NAME (mangled, when it starts with _Z)",
     )
     group.add_argument(
-        "--launches",
+        "--launch-count",
         metavar="N",
         type=parse_count,
         default=_DEFAULT_LAUNCHES,
@@ -156,7 +156,7 @@ def _make_recipe(arguments: argparse.Namespace) -> "Recipe":
     return Recipe(
         output=arguments.output,
         kernel=arguments.kernel,
-        launches=arguments.launches,
+        launches=arguments.launch_count,
         skipped_launches=arguments.skip,
         is_full=arguments.full,
         has_rooflines=arguments.roofline,
@@ -239,7 +239,10 @@ COMMAND = Command(
     purpose=Purpose.MEASURE,
     examples=(
         ("profile -o matmul.ncu-rep -- ./matmul 4096", "measure the kernels of a program"),
-        ("profile --kernel matmul --skip 2 --launches 1 -- ./matmul 4096", "measure the third launch of one kernel"),
+        (
+            "profile --kernel matmul --skip 2 --launch-count 1 -- ./matmul 4096",
+            "measure the third launch of one kernel",
+        ),
     ),
     add_arguments=_add_arguments,
     run=_run,

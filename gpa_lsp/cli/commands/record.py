@@ -80,8 +80,8 @@ def _tell(recorded: "RecordedProgram", terminal: Terminal) -> None:
             continue
         code = one.module if one.has_ptx or one.source is None else one.source
         # machine code alone is not emulated
-        command = "memory" if one.has_ptx or one.source is not None else "simulate"
-        shown = shlex.join(["gpa-lsp", command, str(code), "--launches", str(one.description)])
+        command = ["predict"] if one.has_ptx or one.source is not None else ["predict", "stalls"]
+        shown = shlex.join(["gpa-lsp", *command, str(code), "--launches", str(one.description)])
         terminal.complain(f"gpa-lsp: recorded {one.description}: {shown}")
         if one.variables:
             names = ", ".join(one.variables)
@@ -94,7 +94,7 @@ COMMAND = Command(
     summary="run a program on a GPU and keep launches of its kernels, with their code and data",
     description=(
         "Run a program whose launches go through CUDA's driver, as those of Triton, Numba and C++ do, and write one launch of each kernel "
-        "as a description with its code and data, which memory, trace, simulate and the editor read. Needs Linux and a C compiler. "
+        "as a description with its code and data, which predict, its parts and the editor read. Needs Linux and a C compiler. "
         "Exit code: the program's own; 3 where it ended well, but a kernel was not recorded."
     ),
     purpose=Purpose.MEASURE,

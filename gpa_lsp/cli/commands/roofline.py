@@ -50,7 +50,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--roofs",
         metavar="FILE",
         type=Path,
-        help="measured ceilings in place of theoretical ones, from gpa-lsp calibrate",
+        help="measured ceilings in place of theoretical ones, from gpa-lsp roofline calibrate",
     )
     parser.add_argument(
         "--machine",

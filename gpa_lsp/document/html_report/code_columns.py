@@ -82,11 +82,11 @@ def describe_left_out(count: int) -> str:
     """What is not in the page, and where it is; empty for nothing.
 
     >>> describe_left_out(12000)
-    '12,000 instructions with the fewest samples are not shown; gpa-lsp sass prints all of them.'
+    '12,000 instructions with the fewest samples are not shown; gpa-lsp report sass prints all of them.'
     """
     if not count:
         return ""
-    return f"{format_count_of(count, 'instruction')} with the fewest samples are not shown; gpa-lsp sass prints all of them."
+    return f"{format_count_of(count, 'instruction')} with the fewest samples are not shown; gpa-lsp report sass prints all of them."
 
 
 def name_row_reasons(columns: InstructionColumns) -> list[str]:

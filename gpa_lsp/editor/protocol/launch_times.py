@@ -29,7 +29,7 @@ from gpa_lsp.profile.collect.explain import ask_to_time
 
 logger = logging.getLogger(__name__)
 
-_SHOWN = ("gpa-lsp", "profile", "--launch", "*.launch.toml")  # What is confirmed: how it would be run in a shell
+_SHOWN = ("gpa-lsp", "profile", "--launches", "*.launch.toml")  # What is confirmed: how it would be run in a shell
 
 # What is out of date may still end by itself within this time: that costs less than a process without a context
 _PATIENCE_S = 1.0

@@ -97,8 +97,8 @@ def find_launch_file(source: Path) -> Path | None:
 def word_undescribed(names: Collection[str] = (), remedy: str = "") -> str:
     """The sentence for kernels whose launch is not described.
 
-    >>> word_undescribed(["f", "g"], "gpa-lsp trace --template k.cu"), word_undescribed()
-    ('No launch description of f, g. Create one: gpa-lsp trace --template k.cu', 'No launch description')
+    >>> word_undescribed(["f", "g"], "gpa-lsp predict trace --template k.cu"), word_undescribed()
+    ('No launch description of f, g. Create one: gpa-lsp predict trace --template k.cu', 'No launch description')
 
     Args:
         names: readable names of those kernels; empty where no launch of any is described.
@@ -121,8 +121,8 @@ def explain_undescribed(
     """
     target = described or source.with_name(source.stem + SUFFIX)
     command, written = (shlex.quote(_shorten_path(one, folder or Path.cwd())) for one in (source, target))
-    to = ">>" if _exists(target) else ">"
-    return InputError(word_undescribed(names, f"gpa-lsp trace --template {command} {to} {written}"), path=source)
+    redirect = f"{'>>' if _exists(target) else '>'} {written}"
+    return InputError(word_undescribed(names, f"gpa-lsp predict trace --template {command} {redirect}"), path=source)
 
 
 def _exists(path: Path) -> bool:

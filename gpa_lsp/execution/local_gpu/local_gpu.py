@@ -236,7 +236,7 @@ class LocalGpu:
 
 
 _ADDRESS_BYTES = 8
-_REMEDY = "emulate it: gpa-lsp memory, or gpa-lsp trace without --on gpu"
+_REMEDY = "emulate it: gpa-lsp predict, or gpa-lsp predict trace without --on gpu"
 
 
 class PlacedLaunch:

@@ -45,7 +45,7 @@ from gpa_lsp.profile.collector.run import CollectedRun, CollectorSettings, Cupti
 from gpa_lsp.profile.native import FORMAT
 from gpa_lsp.profile.read import read_profile
 
-TOOL = "gpa-lsp profile --launch"
+TOOL = "gpa-lsp profile --launches"
 _MEMORY_BYTES = 64 << 30  # Of arrays; how much the GPU has is asked there
 
 
@@ -284,7 +284,7 @@ def _make_launch(one: TimedLaunch, images: dict[bytes, int]) -> dict[str, Any]:
 # One launch more of what was timed, with the collector in the process that makes it: :func:`sample_launches`. Times
 # stay those that were taken without it.
 
-SAMPLING_TOOL = "gpa-lsp profile --launch --sampler cupti"
+SAMPLING_TOOL = "gpa-lsp profile --launches --sampler cupti"
 _MODULE = "gpa_lsp.execution.local_gpu.sampled_launches"
 _ALL = Selection(launches=0)
 _SPARE_S = 120.0  # For starting Python and CUPTI, loading code and filling arrays

@@ -60,7 +60,7 @@ def analyse_saved(
     """Ask every question about a trace, one piece in memory at a time.
 
     Args:
-        folder: what ``gpa-lsp trace`` wrote.
+        folder: what ``gpa-lsp predict trace`` wrote.
         machine: name of the GPU; None for the first known of the compute capability.
         compute_capability: where no GPU is named; None for 8.0.
         mode: of the volume model.

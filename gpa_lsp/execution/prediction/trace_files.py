@@ -264,7 +264,7 @@ MAX_BLOCKS = 1 << 32  # columns hold the index of a block in as many bits
 MAX_BLOCK_THREADS = 1024
 
 _PREFIX = "gpa-lsp/trace/"
-_REMEDY = "trace the kernel again with gpa-lsp trace"
+_REMEDY = "trace the kernel again with gpa-lsp predict trace"
 
 
 class TraceHead(Struct, frozen=True, kw_only=True):
@@ -316,7 +316,7 @@ def read_head(folder: Path) -> TraceHead:
         document = json.loads(read_bounded(path, MAX_HEAD_BYTES))
     except OSError as error:
         message = f"cannot be read: {error.strerror or error}"
-        raise InputError(message, path=path, remedy="give the folder that gpa-lsp trace wrote") from error
+        raise InputError(message, path=path, remedy="give the folder that gpa-lsp predict trace wrote") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"is not JSON: {error}", path=path, remedy=_REMEDY) from error
     written = document.get("format") if isinstance(document, dict) else None

@@ -99,7 +99,7 @@ def run_program(
         GpaError: this system has no memory files (it is no Linux).
     """
     if not hasattr(os, "memfd_create"):
-        raise GpaError("programs can be run on Linux only; kernels are emulated everywhere: gpa-lsp memory SOURCE")
+        raise GpaError("programs can be run on Linux only; kernels are emulated everywhere: gpa-lsp predict SOURCE")
     product = find_product(settings.machine)
     program = examine_program(_find(command[0], surroundings.folder))
     headers = find_headers(program.path, program.runtime)

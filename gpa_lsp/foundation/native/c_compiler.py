@@ -2,7 +2,7 @@
 
 Compiling is shared work, so it happens in a process of its own (``python -P -m gpa_lsp.foundation.native``): one at a time for each library, by a
 lock in the user's cache, and to its end whatever becomes of the job, the command or the server that asked. What fails is kept, too, so that nobody
-waits for the same failure again; ``gpa-lsp cache --clear`` forgets it.
+waits for the same failure again; ``gpa-lsp doctor cache --clear`` forgets it.
 """
 
 import contextlib
@@ -93,7 +93,7 @@ def obtain_library(library: Library, *, tell: Tell | None = None) -> bytes:
         words, _, output = failure.partition("\n")
     else:
         words, _, output = failure.partition("\n")
-        words += " before; gpa-lsp cache --clear has it tried again"
+        words += " before; gpa-lsp doctor cache --clear has it tried again"
     raise ToolError("cc", f"it could not compile {library.title}: {words}", output=output)
 
 

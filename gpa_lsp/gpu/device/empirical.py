@@ -48,7 +48,7 @@ def apply_roofs(machine: Machine, roofs: EmpiricalRoofs, *, any_device: bool = F
     """
     difference = _find_difference(machine, roofs)
     if difference is not None and not any_device:
-        raise InputError(difference, remedy="measure this GPU with `gpa-lsp calibrate`, or allow any device")
+        raise InputError(difference, remedy="measure this GPU with `gpa-lsp roofline calibrate`, or allow any device")
     doubts = list(machine.doubts)
     if difference is not None:
         doubts.append(f"The measured ceilings are those of another GPU: {difference}.")

@@ -43,9 +43,7 @@ from gpa_lsp.gpu.device.model import (
 
 _MAX_BYTES = 1 << 20  # A roofs file takes a few kilobytes
 
-_REMEDY = (
-    "compare it with roofs.schema.json in the package gpa_lsp.gpu.device, or measure again with `gpa-lsp calibrate`"
-)
+_REMEDY = "compare it with roofs.schema.json in the package gpa_lsp.gpu.device, or measure again with `gpa-lsp roofline calibrate`"
 _MAX_TEXT = 200
 
 
@@ -266,7 +264,9 @@ class KeptRoofs:
         except GpaError as error:
             place = error.place if isinstance(error, InputError) else None
             message = f"the measured ceilings of {device_name} cannot be used: {getattr(error, 'message', error)}"
-            remedy = "measure them again with gpa-lsp calibrate, or remove the file; theoretical ceilings are shown"
+            remedy = (
+                "measure them again with gpa-lsp roofline calibrate, or remove the file; theoretical ceilings are shown"
+            )
             self._problems.append(
                 Problem(severity=ProblemSeverity.WARNING, message=message, path=path, place=place, remedy=remedy)
             )

@@ -102,9 +102,7 @@ def _explain_timeout(phase: Phase, timeout_s: float | None) -> Explanation:
     after = "" if timeout_s is None else f" after {format_seconds(timeout_s)}"
     remedies = ["run the command in a terminal, where it has no limit"]
     if phase is Phase.PROFILE:
-        remedies.insert(
-            0, "measure less: --kernel NAME, --launches 1, a smaller input; each launch is repeated ten times or more"
-        )
+        remedies.insert(0, "measure less: --kernel NAME, --launch-count 1, a smaller input; each launch is repeated")
     return Explanation(name="timed-out", summary=f"the command was ended{after}", remedies=tuple(remedies))
 
 

@@ -146,7 +146,7 @@ def test_a_quick_fix_removes_the_doubles(source: Neovim, workspace: Workspace) -
 
 def test_completion_offers_what_there_is(source: Neovim) -> None:
     words = source.lua("return vim.fn.getcompletion('GpaLsp ', 'cmdline')")
-    assert {"cause", "victim", "sass", "measure", "cancel", "pin", "unpin", "heat", "log", "sync"} <= set(words)
+    assert {"cause", "victim", "sass", "measure", "cancel", "pin", "heat", "sync"} <= set(words)
     assert source.lua("return vim.fn.getcompletion('GpaLsp heat o', 'cmdline')") == ["on", "off"]
     kernels = source.lua("return vim.fn.getcompletion('GpaLsp kernels ', 'cmdline')")
     assert len(kernels) == 2 and any("relax" in name for name in kernels)

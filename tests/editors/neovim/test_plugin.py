@@ -108,11 +108,10 @@ def test_nothing_deprecated_is_called(neovim: Neovim, workspace: Workspace) -> N
         "next",
         "hotspots",
         "chain",
-        "kernel relax",
-        "report",
+        "kernels relax",
         "heat off",
         "heat on",
-        "log",
+        "measure log",
     ):
         neovim.command(f"GpaLsp {command}")
         neovim.lua("vim.wait(150)")

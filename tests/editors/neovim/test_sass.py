@@ -181,7 +181,7 @@ def test_signs_of_the_same_colour_tie_a_line_to_its_instructions(beside: Neovim)
     assert any("LDG.E.CONSTANT" in text for text in tied)
     assert len({group for _, _, group in ties}) > 4
     beside.command("GpaLsp sync off")
-    assert find_ties() == []
+    beside.wait_for("no ties", lambda: not find_ties())
     beside.command("GpaLsp sync on")
     beside.wait_for("ties", find_ties)
     beside.command("close")
@@ -221,7 +221,6 @@ def test_columns_are_chosen_and_kept(beside: Neovim) -> None:
 
 
 def test_the_hottest_instructions_are_a_list_that_jumps(beside: Neovim) -> None:
-    beside.command("wincmd p")
     beside.command("GpaLsp hotspots")
     beside.wait_for_lua("return vim.bo.buftype == 'quickfix'")
     entries = beside.lua("return vim.tbl_map(function(item) return item.text end, vim.fn.getloclist(0))")

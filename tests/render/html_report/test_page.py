@@ -121,7 +121,7 @@ def test_large_kernels_are_cut_where_it_is_cold_and_the_page_says_so(monkeypatch
     code = unpack(render_html_report(build_report(kernel)))[0]["code"]
     assert len(code["rows"]) == 128
     assert code["leftOut"].startswith("872 instructions with the fewest samples are not shown")
-    assert "gpa-lsp sass" in code["leftOut"]
+    assert "gpa-lsp report sass" in code["leftOut"]
     kept = kernel.instructions.all_samples.sum(axis=1)[code["rows"]].sum()
     assert kept >= kernel.total_samples * 128 / 1000
 

@@ -15,7 +15,7 @@
 ---@class gpa_lsp.WindowOptions
 ---@field sass string the command that makes a window for SASS when there is none; '' for the current window
 ---@field page string the same for pages about kernels and for the log
----@field sync boolean when source and SASS are both visible, the cursor's line is shown on the other side too, and signs of one colour tie lines to instructions
+---@field sync boolean source and SASS that are both visible follow each other's cursor, and signs of one colour tie lines to instructions
 
 ---@class gpa_lsp.Options
 ---@field cmd string[] the server

@@ -336,7 +336,7 @@ class CodeView {
   chooseRow(row, { isClick = false, focus = false } = {}) {
     const position = this.positions.get(row);
     if (position === undefined) {
-      this.panel.replaceChildren(CodeView.#say("This instruction is not on the page; gpa-lsp sass prints it."));
+      this.panel.replaceChildren(CodeView.#say("This instruction is not on the page; gpa-lsp report sass prints it."));
       return;
     }
     const code = this.data.code, chain = code.chains[code.chain[position]] ?? [];

@@ -1,4 +1,4 @@
-"""``gpa-lsp calibrate``: measure the ceilings of a GPU of this computer."""
+"""``gpa-lsp roofline calibrate``: measure the ceilings of a GPU of this computer."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -101,8 +101,8 @@ COMMAND = Command(
     "Reports of the same GPU then use the measured ceilings. Needs an NVIDIA GPU, its driver and gpa-lsp[cuda].",
     purpose=Purpose.MEASURE,
     examples=(
-        ("calibrate", "measure the ceilings of the first GPU"),
-        ("calibrate --plan sm_90", "list the benchmarks for an architecture; needs no GPU"),
+        ("roofline calibrate", "measure the ceilings of the first GPU"),
+        ("roofline calibrate --plan sm_90", "list the benchmarks for an architecture; needs no GPU"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -1,10 +1,9 @@
-"""``gpa-lsp graph``: who makes whom wait in a kernel, as a graph for other programs."""
+"""``gpa-lsp report graph``: who makes whom wait in a kernel, as a graph for other programs."""
 
 import argparse
-from pathlib import Path
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import choose_exit_code, load_report, parse_count
+from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_report, parse_count
 from gpa_lsp.cli.outputs import add_output_argument, write_output
 from gpa_lsp.cli.terminal import Terminal
 
@@ -13,10 +12,7 @@ _STEPS = 2
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kernel", metavar="KERNEL", help="its name (readable, short or mangled), or a part of it")
-    parser.add_argument(
-        "paths", metavar="PATH", nargs="+", type=Path, help="a profile, a report saved as JSON, or a folder of profiles"
-    )
+    add_input_arguments(parser)
     parser.add_argument("--format", choices=_FORMATS, default="dot", help="how to write it (default: dot)")
     parser.add_argument(
         "--around",
@@ -47,7 +43,6 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from gpa_lsp.document.graph_files import write_graph
     from gpa_lsp.report.def_use_graph import build_def_use_graph, cut_around
 
-    arguments.map = []
     report = load_report(arguments, terminal, answers=False)
     for problem in report.problems:
         terminal.complain(str(problem))
@@ -58,9 +53,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         graph = cut_around(graph, arguments.around, arguments.steps)
     others = len(report.kernels) - 1
     if others:
-        terminal.complain(
-            f"{report.kernels[0].name} is written; {others} more kernels have {arguments.kernel!r} in their names"
-        )
+        terminal.complain(f"{report.kernels[0].name} is written; {others} more kernels are there: --kernel chooses")
     write_output(write_graph(graph, arguments.format), arguments.output, terminal)
     return choose_exit_code(report)
 
@@ -73,8 +66,8 @@ COMMAND = Command(
     ),
     purpose=Purpose.READ,
     examples=(
-        ("graph matmul matmul.ncu-rep -o matmul.dot", "the graph of kernel matmul, for Graphviz"),
-        ("graph matmul matmul.ncu-rep --format json", "the same as JSON"),
+        ("report graph matmul.ncu-rep --kernel matmul -o matmul.dot", "the graph of kernel matmul, for Graphviz"),
+        ("report graph matmul.ncu-rep --format json", "the graph of the heaviest kernel as JSON"),
     ),
     add_arguments=_add_arguments,
     run=_run,

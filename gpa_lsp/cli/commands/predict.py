@@ -1,4 +1,4 @@
-"""``gpa-lsp memory``: what kernels do to memory and where their warps diverge, emulated; no GPU, no profile."""
+"""``gpa-lsp predict``: what kernels do to memory and where their warps diverge, emulated; no GPU, no profile."""
 
 import argparse
 import json
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from gpa_lsp.execution.prediction.saved_trace import SavedTrace
 
 _SOURCE_HELP = (
-    "a CUDA C++ source, a program, library, object, fat binary or cubin with PTX in it, a PTX file, a folder that gpa-lsp trace wrote, or a report: "
-    "its launches are emulated with the code that was measured, and both counts stand side by side"
+    "a CUDA C++ source, a program, library, object, fat binary or cubin with PTX in it, a PTX file, a folder that gpa-lsp predict trace wrote, "
+    "or a report: its launches are emulated with the code that was measured, and both counts stand side by side"
 )
 
 
@@ -173,15 +173,15 @@ def _judge(prediction: "SourcePrediction", fail_on: str) -> int:
 
 
 COMMAND = Command(
-    summary="print what kernels do to memory and where their warps diverge, without a GPU",
+    summary="predict what kernels do to memory, where their warps diverge, what they move and what limits them",
     description=(
         "Compile a source, execute its kernels in an emulator with the launches described beside it, and print what each line does to memory, "
         "where warps diverge, cache hits, faults, and the predicted volumes and limits. Nothing is measured."
     ),
     purpose=Purpose.PREDICT,
     examples=(
-        ("memory matmul.cu", "memory accesses and divergence by line"),
-        ("memory matmul.cu --arch sm_90 --format json", "the same for another architecture, as JSON"),
+        ("predict matmul.cu", "memory accesses and divergence by line"),
+        ("predict matmul.cu --arch sm_90 --format json", "the same for another architecture, as JSON"),
     ),
     add_arguments=_add_arguments,
     run=_run,

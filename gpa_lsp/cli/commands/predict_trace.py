@@ -1,4 +1,4 @@
-"""``gpa-lsp trace``: the memory accesses and branches of an emulated launch, into Parquet files."""
+"""``gpa-lsp predict trace``: the memory accesses and branches of an emulated launch, into Parquet files."""
 
 import argparse
 from contextlib import ExitStack
@@ -61,7 +61,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return _print_templates(arguments, terminal)
     if find_kind(arguments.source) is InputKind.TRACE:
         message = "is a folder, not something to execute"
-        raise InputError(message, path=arguments.source, remedy="give a source; gpa-lsp memory reads traces")
+        raise InputError(message, path=arguments.source, remedy="give a source; gpa-lsp predict reads traces")
     from gpa_lsp.execution.prediction.trace_files import TraceWriter
 
     refuse_standard_output(arguments.output, "a trace")
@@ -202,8 +202,8 @@ COMMAND = Command(
     ),
     purpose=Purpose.PREDICT,
     examples=(
-        ("trace matmul.cu -o traced", "keep the accesses and branches of a launch"),
-        ("trace matmul.cu -o traced --entries", "also keep the entries into basic blocks"),
+        ("predict trace matmul.cu -o traced", "keep the accesses and branches of a launch"),
+        ("predict trace matmul.cu -o traced --entries", "also keep the entries into basic blocks"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -1,4 +1,4 @@
-"""``gpa-lsp cache``: what is kept between runs, and how to remove it."""
+"""``gpa-lsp doctor cache``: what is kept between runs, and how to remove it."""
 
 import argparse
 import json
@@ -59,7 +59,7 @@ def _render(kinds: Mapping[str, KeptFiles], folder: Path, width: int | None) -> 
         rows.append([(name, Style.PLAIN), *((cell, Style.PLAIN) for cell in cells)])
     yield from lay_out_table(columns, rows, width=width, indent=0)
     if any(files.measure()[0] for files in kinds.values()):
-        yield text_line("gpa-lsp cache --clear removes it; it is rebuilt when needed.", Style.DIM)
+        yield text_line("gpa-lsp doctor cache --clear removes it; it is rebuilt when needed.", Style.DIM)
 
 
 COMMAND = Command(
@@ -67,8 +67,8 @@ COMMAND = Command(
     description="Say how many analysed reports, disassembled functions and scripts are kept in the user's cache, and where; or remove them.",
     purpose=Purpose.USE,
     examples=(
-        ("cache", "what is kept between runs, and where"),
-        ("cache --clear", "remove it"),
+        ("doctor cache", "what is kept between runs, and where"),
+        ("doctor cache --clear", "remove it"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -1,4 +1,4 @@
-"""``gpa-lsp allow``: confirm the command that an editor measures with, for editors that cannot ask."""
+"""``gpa-lsp serve allow``: confirm the command that an editor measures with, for editors that cannot ask."""
 
 import argparse
 import os
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
+from gpa_lsp.cli.inputs import parse_count
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
 
@@ -27,7 +28,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--list", action="store_true", dest="is_list", help="list the allowed commands of all workspaces"
     )
-    parser.add_argument("--forget", metavar="N", type=_parse_number, help="revoke number N of the list")
+    parser.add_argument("--forget", metavar="N", type=parse_count, help="revoke number N of the list")
     parser.add_argument(
         "command_words",
         metavar="-- COMMAND",
@@ -81,7 +82,7 @@ def _list(allowance: "Allowance", terminal: Terminal) -> None:
 def _forget(allowance: "Allowance", number: int, terminal: Terminal) -> None:
     entries = allowance.list_entries()
     if not 1 <= number <= len(entries):
-        raise InputError(f"there is no number {number}", remedy="see gpa-lsp allow --list")
+        raise InputError(f"there is no number {number}", remedy="see gpa-lsp serve allow --list")
     entry = entries[number - 1]
     allowance.forget([entry])
     terminal.complain(f"gpa-lsp: no longer allowed in {_show(entry.workspace)}: {_describe_commands(entry)}")
@@ -97,12 +98,6 @@ def _show(workspace: str) -> str:
     return "~" + workspace[len(home) :] if workspace.startswith(home + os.sep) else workspace
 
 
-def _parse_number(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(text)
-
-
 COMMAND = Command(
     summary="confirm the command that an editor measures with, for editors that cannot ask",
     description=(
@@ -111,8 +106,8 @@ COMMAND = Command(
     ),
     purpose=Purpose.USE,
     examples=(
-        ("allow", "list what is allowed"),
-        ("allow --forget 1", "revoke the first of the list"),
+        ("serve allow", "list what is allowed"),
+        ("serve allow --forget 1", "revoke the first of the list"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -1,4 +1,4 @@
-"""``gpa-lsp simulate``: what a profiler would have sampled, by a model of the SM; no GPU."""
+"""``gpa-lsp predict stalls``: what a profiler would have sampled, by a model of the SM; no GPU."""
 
 import argparse
 import json
@@ -245,8 +245,8 @@ COMMAND = Command(
     ),
     purpose=Purpose.PREDICT,
     examples=(
-        ("simulate matmul.cu", "the stalls that a launch would have"),
-        ("simulate matmul.cu --machine H100", "the same on a GPU by name"),
+        ("predict stalls matmul.cu", "the stalls that a launch would have"),
+        ("predict stalls matmul.cu --machine H100", "the same on a GPU by name"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -1,4 +1,4 @@
-"""``gpa-lsp explore``: launch configurations of a kernel, ranked by their predicted performance."""
+"""``gpa-lsp predict explore``: launch configurations of a kernel, ranked by their predicted performance."""
 
 import argparse
 import json
@@ -329,8 +329,11 @@ COMMAND = Command(
     ),
     purpose=Purpose.PREDICT,
     examples=(
-        ("explore matmul.cu --block 8x8 --block 32x8", "rank two block sizes, and the one it has"),
-        ("explore matmul.cu --by simulation --define TILE=8,16,32 --limit 3", "the best three values of a macro"),
+        ("predict explore matmul.cu --block 8x8 --block 32x8", "rank two block sizes, and the one it has"),
+        (
+            "predict explore matmul.cu --by simulation --define TILE=8,16,32 --limit 3",
+            "the best three values of a macro",
+        ),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -1,4 +1,4 @@
-"""``gpa-lsp sass``: the instructions of kernels, annotated."""
+"""``gpa-lsp report sass``: the instructions of kernels, annotated."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -40,8 +40,8 @@ COMMAND = Command(
     description="Print every instruction of kernels and the functions they call, with its samples.",
     purpose=Purpose.READ,
     examples=(
-        ("sass matmul.ncu-rep --kernel matmul", "the instructions of one kernel with their samples"),
-        ("sass before.json", "the same from a report saved as JSON"),
+        ("report sass matmul.ncu-rep --kernel matmul", "the instructions of one kernel with their samples"),
+        ("report sass before.json", "the same from a report saved as JSON"),
     ),
     add_arguments=_add_arguments,
     run=_run,
