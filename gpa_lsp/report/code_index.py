@@ -1,6 +1,5 @@
 """What questions about values look up in a :class:`~gpa_lsp.report.model.KernelCode`, gathered once for each."""
 
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -10,92 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.binary.model import Flow, ResourceLists
-from gpa_lsp.code.control_flow.graph import RootedGraph
+from gpa_lsp.code.control_flow.graph import DominatorTree, RootedGraph
 from gpa_lsp.foundation.distinct import find_distinct_rows
 from gpa_lsp.report.model import KernelCode
-
-
-class ClimbingTree:
-    """A forest of t nodes whose subtrees are ranges of numbers, with a second link per node that leads further up.
-
-    Where a block dominates another one, every path to the second one ends with a part that stays among the blocks the first one dominates. What
-    the second one dominates can be on that part only if a loop leads back from it, and then so is the header of a loop around the second one. So
-    a question about paths that meets nothing of interest in between can go on from the first block at once.
-
-    Args:
-        parents: of each node; -1 for roots.
-
-    Source: the second links are Myers' (*An applicative random-access stack*, 1983): a climb takes O(log t) steps.
-    """
-
-    __slots__ = ("_jump", "_last", "_parent", "number")
-
-    def __init__(self, parents: Sequence[int]) -> None:
-        count = len(parents)
-        children: list[list[int]] = [[] for _ in range(count)]
-        roots: list[int] = []
-        for node, parent in enumerate(parents):
-            (children[parent] if parent >= 0 else roots).append(node)
-        self._parent = [node if parent < 0 else parent for node, parent in enumerate(parents)]
-        self._jump = list(range(count))
-        self.number = [0] * count
-        order = self._number_nodes(roots, children)
-        self._last = list(self.number)
-        for node in reversed(order):
-            parent = self._parent[node]
-            self._last[parent] = max(self._last[parent], self._last[node])
-
-    def _number_nodes(self, roots: Sequence[int], children: Sequence[Sequence[int]]) -> list[int]:
-        """Nodes before what is below them; ``number`` is a node's place in that order."""
-        depth = [0] * len(children)
-        order: list[int] = []
-        waiting = list(reversed(roots))
-        while waiting:
-            node = waiting.pop()
-            self.number[node] = len(order)
-            order.append(node)
-            parent = self._parent[node]
-            if parent != node:
-                depth[node] = depth[parent] + 1
-                over = self._jump[parent]
-                is_even = depth[parent] - depth[over] == depth[over] - depth[self._jump[over]]
-                self._jump[node] = self._jump[over] if is_even else parent
-            waiting.extend(children[node])
-        return order
-
-    def climb(self, node: int, stops: Sequence[int], header: int = -1) -> int:
-        """The highest node that can be gone on from in the place of a node: no stop is below it that is not below the node as well.
-
-        Stops below the node itself matter only where paths come back from them, around a loop. Then the climb ends at the loop's header; and does
-        not begin where the header is the node, or is not above it (in loops with several entries).
-
-        Args:
-            stops: numbers (``number``) of nodes, ascending.
-
-        >>> tree = ClimbingTree([-1, 0, 1, 1, 3])
-        >>> [tree.climb(4, [tree.number[stop] for stop in stops]) for stops in ((), (0,), (2,), (4,))]
-        [0, 1, 3, 0]
-        >>> tree.climb(4, [tree.number[4]], header=1)
-        1
-        """
-        number, last, parent, jump = self.number, self._last, self._parent, self._jump
-        place = bisect_left(stops, number[node])
-        low = stops[place - 1] if place else -1
-        if place < len(stops) and stops[place] <= last[node]:
-            if header >= 0:
-                if header == node or not number[header] < number[node] <= last[header]:
-                    return node
-                low = max(low, number[header] - 1)
-            place = bisect_right(stops, last[node])
-        high = stops[place] if place < len(stops) else len(number)
-        while True:
-            above = jump[node]
-            if above == node or number[above] <= low or last[above] >= high:
-                above = parent[node]
-                if above == node or number[above] <= low or last[above] >= high:
-                    return node
-            node = above
-
 
 _NOTHING: tuple[int, ...] = ()
 
@@ -138,8 +54,8 @@ class CodeIndex:
         self._headers: list[int] = code.header_of_block.tolist()
         self._find_calls(code)
         self._touched: tuple[Sequence[int], Sequence[int]] | None = None
-        self._backward: ClimbingTree | None = None
-        self._forward: tuple[ClimbingTree, frozenset[int], list[int]] | None = None
+        self._backward: DominatorTree | None = None
+        self._forward: tuple[DominatorTree, frozenset[int], list[int]] | None = None
         self._backward_stops: dict[int, Sequence[int]] = {}
         self._forward_stops: dict[int, Sequence[int]] = {}
 
@@ -197,7 +113,7 @@ class CodeIndex:
         What the resource is on entering the one, it is on entering the other.
         """
         if self._backward is None:
-            self._backward = ClimbingTree(self._code.immediate_dominator.tolist())
+            self._backward = DominatorTree(self._code.immediate_dominator.tolist())
         stops = self._backward_stops.get(resource)
         if stops is None:
             called = [one for one, callee in self.callee_of.items() if self.may_write(callee, resource)]
@@ -223,14 +139,14 @@ class CodeIndex:
             stops = self._forward_stops[resource] = self._number(tree, rows, [*called, *self.lost_calls, *leaks])
         return tree.climb(block, stops, headers[block])
 
-    def _prepare_forward(self) -> tuple[ClimbingTree, frozenset[int], list[int]]:
+    def _prepare_forward(self) -> tuple[DominatorTree, frozenset[int], list[int]]:
         """The tree of post-dominators, the blocks it says too little of, and the headers of loops seen from the end."""
         if self._forward is None:
-            tree = ClimbingTree(self._code.immediate_post_dominator.tolist())
+            tree = DominatorTree(self._code.immediate_post_dominator.tolist())
             self._forward = (tree, _find_leaks(self._code), _find_turned_headers(self._code))
         return self._forward
 
-    def _number(self, tree: ClimbingTree, rows: Sequence[int], blocks: Sequence[int]) -> list[int]:
+    def _number(self, tree: DominatorTree, rows: Sequence[int], blocks: Sequence[int]) -> list[int]:
         """The places of blocks, and of the blocks of rows, in a tree, ascending."""
         block_of, number = self.block_of, tree.number
         return sorted({number[block_of[row]] for row in rows if block_of[row] >= 0} | {number[one] for one in blocks})

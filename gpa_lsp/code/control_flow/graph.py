@@ -4,7 +4,8 @@ Graphs come as successor lists: ``successors[node]`` are the nodes that can foll
 thousand blocks is no deeper than any other graph. Everything takes nearly linear time, on graphs made to hurt too.
 """
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Sequence
 from heapq import heappop, heappush
 from itertools import accumulate
 from typing import TypeVar
@@ -304,6 +305,107 @@ def _find(parents: list[int], item: int) -> int:
         parents[item] = parents[parents[item]]
         item = parents[item]
     return item
+
+
+class DominatorTree:
+    """The dominators or post-dominators of t nodes: a forest whose subtrees are ranges of numbers.
+
+    Where a block dominates another one, every path to the second one ends with a part that stays among the blocks the first one dominates. What
+    the second one dominates can be on that part only if a loop leads back from it, and then so is the header of a loop around the second one. So
+    a question about paths that meets nothing of interest in between can go on from the first block at once.
+
+    Args:
+        parent: immediate dominator of each node; -1 for entries.
+
+    Source: a second link per node, which leads further up, is Myers' (*An applicative random-access stack*, 1983): a climb takes O(log t) steps.
+    """
+
+    def __init__(self, parent: Sequence[int]) -> None:
+        self.parent = parent
+        self.number = [0] * len(parent)
+        """Place of each node, before all that are below it."""
+        self._jump = list(range(len(parent)))
+        self._last = self._number_nodes()
+        self._nearest: dict[int, dict[int, int]] = {}
+
+    def _number_nodes(self) -> list[int]:
+        """The last number below each node, itself included."""
+        children: list[list[int]] = [[] for _ in range(len(self.parent) + 1)]
+        for node, above in enumerate(self.parent):
+            children[above].append(node)  # the last list is that of -1
+        depth = [0] * len(self.parent)
+        order: list[int] = []
+        waiting = children[-1][::-1]
+        while waiting:
+            node = waiting.pop()
+            self.number[node] = len(order)
+            order.append(node)
+            above = self.parent[node]
+            if above >= 0:
+                depth[node] = depth[above] + 1
+                over = self._jump[above]
+                is_even = depth[above] - depth[over] == depth[over] - depth[self._jump[over]]
+                self._jump[node] = self._jump[over] if is_even else above
+            waiting.extend(children[node])
+        last = list(self.number)
+        for node in reversed(order):
+            if self.parent[node] >= 0:
+                last[self.parent[node]] = max(last[self.parent[node]], last[node])
+        return last
+
+    def is_above(self, upper: int, lower: int) -> bool:
+        """Whether a node dominates another, in two comparisons; each dominates itself."""
+        return self.number[upper] <= self.number[lower] <= self._last[upper]
+
+    def find_nearest(self, key: int, node: int, stops: Collection[int]) -> int:
+        """The first node of some on the way up from a node, itself included; -1 when there is none.
+
+        Args:
+            key: names ``stops``, so that what was found is remembered.
+        """
+        known = self._nearest.setdefault(key, {-1: -1})
+        passed = []
+        while node not in known:
+            if node in stops:
+                known[node] = node
+            else:
+                passed.append(node)
+                node = self.parent[node]
+        known.update(dict.fromkeys(passed, known[node]))
+        return known[node]
+
+    def climb(self, node: int, stops: Sequence[int], header: int = -1) -> int:
+        """The highest node that can be gone on from in the place of a node: no stop is below it that is not below the node as well.
+
+        Stops below the node itself matter only where paths come back from them, around a loop. Then the climb ends at the loop's header; and does
+        not begin where the header is the node, or is not above it (in loops with several entries).
+
+        Args:
+            stops: numbers (``number``) of nodes, ascending.
+
+        >>> tree = DominatorTree([-1, 0, 1, 1, 3])
+        >>> [tree.climb(4, [tree.number[stop] for stop in stops]) for stops in ((), (0,), (2,), (4,))]
+        [0, 1, 3, 0]
+        >>> tree.climb(4, [tree.number[4]], header=1)
+        1
+        """
+        number, last = self.number, self._last
+        place = bisect_left(stops, number[node])
+        low = stops[place - 1] if place else -1
+        if place < len(stops) and stops[place] <= last[node]:
+            if header >= 0:
+                if header == node or not self.is_above(header, node):
+                    return node
+                low = max(low, number[header] - 1)
+            place = bisect_right(stops, last[node])
+        high = stops[place] if place < len(stops) else len(number)
+        while True:
+            above = self._jump[node]
+            if above == node or number[above] <= low or last[above] >= high:
+                above = self.parent[node]
+                if above < 0 or number[above] <= low or last[above] >= high:
+                    return node
+            node = above
 
 
 class UnsolvedError(Exception):

@@ -13,7 +13,7 @@ What remains has no cycle, and its longest path is found in one pass. Without lo
 Source: GPA section IV, "Attribute stalls", heuristic 2 ("if an instruction i has multiple paths to instruction j we use the longest one").
 """
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import TypeVar
 
@@ -158,64 +158,6 @@ class ShortestPaths:
         for successor in self._blocks.successors[block]:
             if successor not in settled:
                 heappush(heap, (instructions, cycles, successor, block))
-
-
-class DominatorTree:
-    """The dominators or post-dominators of a function's blocks.
-
-    Args:
-        parent: immediate dominator of each block; -1 for entries.
-    """
-
-    def __init__(self, parent: Sequence[int]) -> None:
-        self.parent = parent
-        self._nearest: dict[int, dict[int, int]] = {}
-        self._span: list[tuple[int, int]] = []
-
-    def find_nearest(self, key: int, block: int, stops: Collection[int]) -> int:
-        """The first block of some on the way up from a block, itself included; -1 when there is none.
-
-        Args:
-            key: names ``stops``, so that what was found is remembered.
-        """
-        known = self._nearest.get(key)
-        if known is None:
-            known = self._nearest[key] = {-1: -1}
-        passed = []
-        while block not in known:
-            if block in stops:
-                known[block] = block
-            else:
-                passed.append(block)
-                block = self.parent[block]
-        known.update(dict.fromkeys(passed, known[block]))
-        return known[block]
-
-    def is_above(self, upper: int, lower: int) -> bool:
-        """Whether a block dominates another, in two comparisons; each dominates itself."""
-        if not self._span:
-            self._span = self._number()
-        (first, last), (place, _) = self._span[upper], self._span[lower]
-        return first <= place <= last
-
-    def _number(self) -> list[tuple[int, int]]:
-        """The place of each block in depth-first order, and the last place below it."""
-        children: list[list[int]] = [[] for _ in range(len(self.parent) + 1)]
-        for block, above in enumerate(self.parent):
-            children[above].append(block)  # the last list is that of -1, the virtual root
-        places = [0] * len(children)
-        spans = [(0, 0)] * len(children)
-        clock = 0
-        stack = [(len(self.parent), False)]
-        while stack:
-            block, is_done = stack.pop()
-            if is_done:
-                spans[block] = (places[block], clock)
-                continue
-            places[block] = clock = clock + 1
-            stack.append((block, True))
-            stack.extend((child, False) for child in children[block])
-        return spans
 
 
 class DominatorDistances:

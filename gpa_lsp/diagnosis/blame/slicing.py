@@ -27,8 +27,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gpa_lsp.code.binary.model import ResourceKind
+from gpa_lsp.code.control_flow.graph import DominatorTree
 from gpa_lsp.diagnosis.blame.def_use import UNCONDITIONAL, DefUse
-from gpa_lsp.diagnosis.blame.paths import DominatorDistances, DominatorTree, ShortestPaths, find_components
+from gpa_lsp.diagnosis.blame.paths import DominatorDistances, ShortestPaths, find_components
 from gpa_lsp.diagnosis.blame.view import FunctionView
 from gpa_lsp.diagnosis.blame.work import STEPS_PER_BLOCK, STEPS_PER_EDGE, WorkBudget
 
