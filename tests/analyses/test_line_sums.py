@@ -10,7 +10,6 @@ from gpa_lsp.diagnosis.analyses.line_sums import (
     LineIndex,
     LinePlace,
     count_waits,
-    find_inlined,
     index_lines,
     mark_lines,
     mark_with_callers,
@@ -98,9 +97,8 @@ def test_marks_name_the_heaviest_instruction_and_the_share_of_all():
 
 def test_inlined_code_is_marked_where_the_kernel_asked_for_it():
     facts = facts_of(INLINED)
-    inlined = find_inlined(facts, index_lines(facts))
     samples = facts.rows.all_samples.sum(axis=1)
-    every = mark_with_callers(facts, inlined, samples, measure="samples", describe=lambda _: say("here"))
+    every = mark_with_callers(facts, index_lines(facts), samples, measure="samples", describe=lambda _: say("here"))
     marks = [mark for mark in every if mark.measure != "samples"]
     assert [(mark.measure, mark.line, mark.value, mark.text) for mark in marks] == [
         ("samples, in inlined code", 4, 10, "most of it at line 9 of lib.h"),

@@ -8,7 +8,7 @@ from gpa_lsp.code.sources.host_launches import find_launch_sizes
 
 def read(host: str, before: str = "") -> list[tuple[tuple[int, int, int], int | None]]:
     text = f"{before}\n__global__ void k(float* x) {{}}\nint main() {{ {host} }}\n"
-    return [(one.block, one.dynamic_shared_bytes) for one in find_launch_sizes("k.cu", text, "k")]
+    return [size[1:] for size in find_launch_sizes("k.cu", text, "k")]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_dynamic_shared_memory() -> None:
 
 def test_lines_of_launches_and_other_languages() -> None:
     text = "void f() {\n  k<<<1, 32>>>();\n\n  k<<<1, 64>>>();\n}\n"
-    assert [(one.line, one.threads) for one in find_launch_sizes("k.cu", text, "k")] == [(2, 32), (4, 64)]
+    assert [(line, block[0]) for line, block, _ in find_launch_sizes("k.cu", text, "k")] == [(2, 32), (4, 64)]
     assert find_launch_sizes("k.unknown", text, "k") == ()
     assert find_launch_sizes("k.cu", "k<<<" * 3000, "k") == ()
 

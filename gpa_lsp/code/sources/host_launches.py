@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from gpa_lsp.code.sources.cuda_functions import find_function_declarator, list_file_nodes
 from gpa_lsp.code.sources.host_evaluation import copy_record
 from gpa_lsp.code.sources.host_inputs import AssumedInputs
@@ -302,21 +300,7 @@ def _list_written(function: "Node") -> Iterator[str]:
 _MOST_THREADS = 1024
 
 
-class LaunchSize(Struct, frozen=True, kw_only=True):
-    """One launch of a kernel, ``kernel<<<grid, block, shared>>>(…)``."""
-
-    line: int  # of the launch, 1-based
-    block: tuple[int, int, int]  # threads in x, y, z
-    # 0 where the launch names none; None where it names something that is no number of the text
-    dynamic_shared_bytes: int | None
-
-    @property
-    def threads(self) -> int:
-        """Threads of one block."""
-        return self.block[0] * self.block[1] * self.block[2]
-
-
-def find_launch_sizes(file: str, text: str, kernel: str) -> tuple[LaunchSize, ...]:
+def find_launch_sizes(file: str, text: str, kernel: str) -> tuple[tuple[int, tuple[int, int, int], int | None], ...]:
     """The launches of a kernel whose block is made of numbers, constants and macros of the text, in its order.
 
     Args:
@@ -325,15 +309,16 @@ def find_launch_sizes(file: str, text: str, kernel: str) -> tuple[LaunchSize, ..
         kernel: plain name, without namespace or template arguments.
 
     Returns:
-        Empty for texts without such a launch, and for those that are not parsed. A variable counts as a number when it is declared with one
-        and nothing in its function writes to it afterwards.
+        Line, 1-based; threads of a block in x, y, z; and bytes of dynamic shared memory: 0 where the launch names none, None where it names
+        something that is no number of the text. Empty for texts without such a launch, and for those that are not parsed. A variable counts as a
+        number when it is declared with one and nothing in its function writes to it afterwards.
 
     >>> text = "#define T 16\\nvoid f() { dim3 block(T, T); k<<<9, block>>>(); k<<<9, 2 * 64, n>>>(); k<<<9, threads>>>(); }"
-    >>> [(one.block, one.dynamic_shared_bytes) for one in find_launch_sizes("k.cu", text, "k")]
-    [((16, 16, 1), 0), ((128, 1, 1), None)]
+    >>> find_launch_sizes("k.cu", text, "k")
+    ((1, (16, 16, 1), 0), (1, (128, 1, 1), None))
     """
     return tuple(
-        LaunchSize(line=one.line, block=one.block, dynamic_shared_bytes=one.shared_bytes)
+        (one.line, one.block, one.shared_bytes)
         for one in find_host_launches(file, text)
         if one.kernel == kernel
         and one.block is not None

@@ -169,25 +169,9 @@ def mark_lines(
     return tuple(marks)
 
 
-class InlinedRows(ColumnRecord, frozen=True, kw_only=True):
-    """The instructions that were inlined from another file than that of the compiled function's line."""
-
-    inner: LineIndex  # innermost lines
-    outer: LineIndex  # outermost lines
-    is_inlined: npt.NDArray[np.bool_]  # bool[n], the two are in different files
-
-
-def find_inlined(subject: Subject, inner: LineIndex) -> InlinedRows:
-    """The inlined instructions of a kernel whose innermost lines are known."""
-    outer = index_lines(subject, is_outermost=True)
-    files = {place.file: number for number, place in enumerate((*inner.places, *outer.places))}
-    of_inner, of_outer = (np.array([files[place.file] for place in index.places]) for index in (inner, outer))
-    return InlinedRows(inner=inner, outer=outer, is_inlined=of_inner[inner.line_of] != of_outer[outer.line_of])
-
-
 def mark_with_callers(
     subject: Subject,
-    rows: InlinedRows,
+    inner: LineIndex,
     column: Column,
     *,
     measure: str,
@@ -200,11 +184,14 @@ def mark_with_callers(
     instructions count in both.
 
     Args:
+        inner: innermost lines.
         most: marks of each kind at most.
     """
-    inner, outer, quantity = rows.inner, rows.outer, Quantity.COUNT
+    outer, quantity = index_lines(subject, is_outermost=True), Quantity.COUNT
     marks = mark_lines(subject, inner, column, measure=measure, quantity=quantity, describe=describe, most=most)
-    part = np.where(rows.is_inlined, column, 0)
+    files = {place.file: number for number, place in enumerate((*inner.places, *outer.places))}
+    of_inner, of_outer = (np.array([files[place.file] for place in index.places]) for index in (inner, outer))
+    part = np.where(of_inner[inner.line_of] != of_outer[outer.line_of], column, 0)
     total, partial = float(np.sum(column)), float(np.sum(part))
     if partial == 0:
         return marks

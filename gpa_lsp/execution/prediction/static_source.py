@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterator, Sequence
+from math import prod
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -37,13 +38,13 @@ def find_known_blocks(path: Path, text: str, mangled_name: str, names: Collectio
 
 
 def _find_launched(path: Path, text: str, mangled_name: str) -> Iterator[KnownBlock]:
-    for launch in find_launch_sizes(str(path), text, find_plain_name(demangle(mangled_name))):
+    for line, block, shared_bytes in find_launch_sizes(str(path), text, find_plain_name(demangle(mangled_name))):
         yield KnownBlock(
-            threads=launch.threads,
+            threads=prod(block),
             origin=BlockOrigin.SOURCE,
-            dynamic_shared_bytes=launch.dynamic_shared_bytes,
-            line=launch.line,
-            shape=launch.block,
+            dynamic_shared_bytes=shared_bytes,
+            line=line,
+            shape=block,
         )
 
 

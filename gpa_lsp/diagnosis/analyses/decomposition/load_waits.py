@@ -7,7 +7,7 @@ from msgspec import Struct
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import find_warp_state
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD
-from gpa_lsp.diagnosis.blame.model import BlameCategory
+from gpa_lsp.diagnosis.blame.model import BlameCategory, BlameEdges
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.dataflow.instruction_kinds import KINDS, InstructionKind, list_kinds, select_kinds
 
@@ -134,17 +134,6 @@ class LoadWaits(Struct, frozen=True, kw_only=True):
     uses: UseWaits | None  # None when executions or the scale are unknown
 
 
-class WaitPairs(ColumnRecord, frozen=True, kw_only=True):
-    """The p pairs of a waiting instruction and a load it waits for."""
-
-    use: npt.NDArray[np.int64]  # int64[p], rows that wait
-    load: npt.NDArray[np.int64]  # int64[p], rows of the loads
-    samples: npt.NDArray[np.float64]  # float64[p], of long_scoreboard
-    # int64[p], encoded cycles from the load's issue to the use's at least; -1 unknown
-    distance_cycles: npt.NDArray[np.int64]
-    is_result: npt.NDArray[np.bool_]  # bool[p], for a result, not until operands were read
-
-
 def count_waits(subject: Subject, requests: float) -> UseWaits | None:
     """The waits without samples: of the longest launch, by counters; None where they were not collected.
 
@@ -166,21 +155,18 @@ def count_waits(subject: Subject, requests: float) -> UseWaits | None:
     )
 
 
-def list_wait_pairs(subject: Subject) -> WaitPairs | None:
+def list_wait_pairs(subject: Subject) -> BlameEdges | None:
     """Who waits for which load; None without blame or without such samples."""
     if subject.blame is None or LONG_SCOREBOARD not in subject.kernel.reasons:
         return None
     edges = subject.edges
-    chosen = np.flatnonzero((edges.reason == subject.kernel.reasons.index(LONG_SCOREBOARD)) & edges.is_moved)
-    if not len(chosen):
-        return None
-    return WaitPairs(
-        use=edges.use_row[chosen].astype(np.int64),
-        load=edges.def_row[chosen].astype(np.int64),
-        samples=edges.all_samples[chosen],
-        distance_cycles=edges.distance_cycles[chosen].astype(np.int64),
-        is_result=edges.category[chosen] != BlameCategory.WRITE_AFTER_READ,
-    )
+    pairs = edges.select((edges.reason == subject.kernel.reasons.index(LONG_SCOREBOARD)) & edges.is_moved)
+    return pairs if len(pairs) else None
+
+
+def mark_results(pairs: BlameEdges) -> npt.NDArray[np.bool_]:
+    """bool[e], waits for results, not until operands were read."""
+    return np.not_equal(pairs.category, BlameCategory.WRITE_AFTER_READ)
 
 
 def measure_load_waits(subject: Subject, scale: SampleScale | None) -> LoadWaits | None:
@@ -197,21 +183,21 @@ def measure_load_waits(subject: Subject, scale: SampleScale | None) -> LoadWaits
     pairs = list_wait_pairs(subject)
     if pairs is None:
         return None
-    results = pairs.is_result
+    results = mark_results(pairs)
     executions = subject.rows.executions
     samples = subject.rows.count_reason(LONG_SCOREBOARD)
     return LoadWaits(
         kinds=_list_kind_waits(subject, pairs, scale),
         samples=samples,
-        operand_samples=float(pairs.samples[~results].sum()),
-        unknown_samples=max(0.0, samples - float(pairs.samples.sum())),
+        operand_samples=float(pairs.all_samples[~results].sum()),
+        unknown_samples=max(0.0, samples - float(pairs.all_samples.sum())),
         uses=None if scale is None else _measure_uses(subject, pairs, executions, scale.cycles),
     )
 
 
-def _list_kind_waits(subject: Subject, pairs: WaitPairs, scale: SampleScale | None) -> tuple[KindWait, ...]:
-    results, kinds, executions = pairs.is_result, list_kinds(subject.rows), subject.rows.executions
-    samples = np.bincount(kinds[pairs.load[results]], weights=pairs.samples[results], minlength=len(KINDS))
+def _list_kind_waits(subject: Subject, pairs: BlameEdges, scale: SampleScale | None) -> tuple[KindWait, ...]:
+    results, kinds, executions = mark_results(pairs), list_kinds(subject.rows), subject.rows.executions
+    samples = np.bincount(kinds[pairs.def_row[results]], weights=pairs.all_samples[results], minlength=len(KINDS))
     is_load = select_kinds(subject.rows, LOAD_KINDS) & (executions >= 0)
     executed = np.bincount(kinds[is_load], weights=executions[is_load], minlength=len(KINDS))
     found = []
@@ -223,34 +209,38 @@ def _list_kind_waits(subject: Subject, pairs: WaitPairs, scale: SampleScale | No
 
 
 def _measure_uses(
-    subject: Subject, pairs: WaitPairs, executions: npt.NDArray[np.int64], cycles: float
+    subject: Subject, pairs: BlameEdges, executions: npt.NDArray[np.int64], cycles: float
 ) -> UseWaits | None:
-    chosen = np.flatnonzero(pairs.is_result & (executions[pairs.use] > 0))
+    chosen = np.flatnonzero(mark_results(pairs) & (executions[pairs.use_row] > 0))
     if not len(chosen):
         return None
-    uses, of_pair = np.unique(pairs.use[chosen], return_inverse=True)
+    uses, of_pair = np.unique(pairs.use_row[chosen], return_inverse=True)
     times = executions[uses]
     passed = np.full(len(uses), np.inf)
     np.minimum.at(passed, of_pair, measure_passed_cycles(subject, pairs, cycles)[chosen])
-    waited = np.bincount(of_pair, weights=pairs.samples[chosen]) * cycles / times
-    return UseWaits(row=uses, executions=times, wait_cycles=waited, passed_cycles=passed)
+    waited = np.bincount(of_pair, weights=pairs.all_samples[chosen]) * cycles / times
+    return UseWaits(row=uses.astype(np.int64), executions=times, wait_cycles=waited, passed_cycles=passed)
 
 
-def measure_passed_cycles(subject: Subject, pairs: WaitPairs, cycles: float) -> npt.NDArray[np.float64]:
+def measure_passed_cycles(subject: Subject, pairs: BlameEdges, cycles: float) -> npt.NDArray[np.float64]:
     """What passed between the issue of a load and the arrival at the instruction that waits for it.
 
     Within one block, every execution of the use went through the instructions between: their samples times what a sample stands for, over the
     executions of the use, is the mean time that took. Elsewhere it is the shortest encoded way, 0 where that is unknown.
 
     Returns:
-        float64[p], mean cycles per execution of the use.
+        float64[e], mean cycles per execution of the use.
     """
     before = np.concatenate([[0], np.cumsum(subject.rows.all_samples.sum(axis=1))])
     blocks = _number_blocks(subject)
     executions = np.maximum(1, subject.rows.executions)
-    is_near = (blocks[pairs.load] == blocks[pairs.use]) & (pairs.load < pairs.use) & (blocks[pairs.use] >= 0)
-    between = before[pairs.use] - before[np.minimum(pairs.load + 1, pairs.use)]
-    spent = between * cycles / executions[pairs.use]
+    is_near = (
+        (blocks[pairs.def_row] == blocks[pairs.use_row])
+        & (pairs.def_row < pairs.use_row)
+        & (blocks[pairs.use_row] >= 0)
+    )
+    between = before[pairs.use_row] - before[np.minimum(pairs.def_row + 1, pairs.use_row)]
+    spent = between * cycles / executions[pairs.use_row]
     encoded = np.maximum(0, pairs.distance_cycles).astype(np.float64)
     return np.where(is_near, np.maximum(spent, encoded), encoded)
 

@@ -19,7 +19,6 @@ from gpa_lsp.diagnosis.analyses.answers import (
 )
 from gpa_lsp.diagnosis.analyses.line_sums import (
     LineIndex,
-    find_inlined,
     index_lines,
     mark_lines,
     mark_with_callers,
@@ -401,7 +400,7 @@ def _mark_lost(subject: Subject, lanes: LaneColumns, index: LineIndex) -> tuple[
     lost = index.sum_by_line(lanes.lost)
     return mark_with_callers(
         subject,
-        find_inlined(subject, index),
+        index,
         lanes.lost / WARP_THREADS,
         measure="warp instructions lost to idle lanes",
         describe=lambda line: say(

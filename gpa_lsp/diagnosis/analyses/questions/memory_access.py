@@ -37,9 +37,7 @@ from gpa_lsp.diagnosis.analyses.answers import (
     order_findings,
 )
 from gpa_lsp.diagnosis.analyses.line_sums import (
-    InlinedRows,
     LineIndex,
-    find_inlined,
     index_lines,
     mark_with_callers,
     rank_lines,
@@ -395,7 +393,6 @@ _SECTION = "SourceCounters"
 def _answer(subject: Subject) -> Answer:
     columns = read_accesses(subject)
     index = index_lines(subject)
-    inlined = find_inlined(subject, index)
     findings: list[Finding] = []
     tables: list[Table] = []
     marks: list[LineMark] = []
@@ -410,13 +407,13 @@ def _answer(subject: Subject) -> Answer:
         tables.append(_build_table(name, subject, columns, index, lines))
         describe = partial(describe_excess, lines, unit=transfers.unit)
         measure = f"excess {name} {transfers.unit}"
-        marks += mark_with_callers(subject, inlined, transfers.excess, measure=measure, describe=describe)
+        marks += mark_with_callers(subject, index, transfers.excess, measure=measure, describe=describe)
     findings += [
         *find_unused_bytes(subject),
         *find_local_traffic(subject, columns, index),
         *find_narrow_accesses(subject, columns),
     ]
-    marks += _mark_local(subject, columns, inlined)
+    marks += _mark_local(subject, columns, index)
     hit_rates = build_hit_rates(subject)
     totals = build_totals(columns)
     tables = [*([totals] if totals else []), *tables, *build_width_table(columns), *([hit_rates] if hit_rates else [])]
@@ -436,13 +433,13 @@ def _build_table(name: str, subject: Subject, columns: AccessColumns, index: Lin
     return build_shared_table(index, lines, subject.rows.mnemonic)
 
 
-def _mark_local(subject: Subject, columns: AccessColumns, inlined: InlinedRows) -> tuple[LineMark, ...]:
+def _mark_local(subject: Subject, columns: AccessColumns, index: LineIndex) -> tuple[LineMark, ...]:
     if columns.local_sectors is None:
         return ()
-    sums = inlined.inner.sum_by_line(columns.local_sectors)
+    sums = index.sum_by_line(columns.local_sectors)
     return mark_with_callers(
         subject,
-        inlined,
+        index,
         columns.local_sectors,
         measure="local memory sectors",
         describe=lambda line: say(

@@ -25,7 +25,7 @@ from gpa_lsp.diagnosis.analyses.answers import (
     list_columns,
     order_findings,
 )
-from gpa_lsp.diagnosis.analyses.decomposition.load_waits import LOAD_KINDS, list_wait_pairs
+from gpa_lsp.diagnosis.analyses.decomposition.load_waits import LOAD_KINDS, list_wait_pairs, mark_results
 from gpa_lsp.diagnosis.analyses.decomposition.memory_view import (
     BUSY_RATIO,
     KIND_REMEDIES,
@@ -359,10 +359,10 @@ def _mark_loads(subject: Subject, view: MemoryView) -> tuple[LineMark, ...]:
     pairs = list_wait_pairs(subject)
     if pairs is None:
         return ()
-    results = pairs.is_result
-    weights = np.bincount(pairs.load[results], weights=pairs.samples[results], minlength=len(subject.rows)).astype(
-        np.float64
-    )
+    results = mark_results(pairs)
+    weights = np.bincount(
+        pairs.def_row[results], weights=pairs.all_samples[results], minlength=len(subject.rows)
+    ).astype(np.float64)
     if view.scale is None:
         return mark_rows(
             subject,
