@@ -149,15 +149,6 @@ class RuleSpeedup(Struct, frozen=True, kw_only=True):
     is_global: bool  # of the whole kernel (True) or of the part the rule looks at (False)
 
 
-class FocusMetric(Struct, frozen=True, kw_only=True):
-    """A metric a rule bases its word on."""
-
-    name: str  # metric name
-    value: float  # its value
-    severity: int = 0  # the profiler's number (0, 1, 2); its order is not documented
-    advice: str = ""  # what NVIDIA says to do with it; may be empty
-
-
 MessageKind = Literal["ok", "info", "warning", "error", "optimization"]
 
 
@@ -179,21 +170,6 @@ class SourceMarker(Struct, frozen=True, kw_only=True):
     kind: MessageKind
 
 
-class RuleTableColumn(Struct, frozen=True, kw_only=True):
-    """One column of a rule's table."""
-
-    name: str  # its heading
-    values: tuple[float | str, ...]  # top to bottom; text with the profiler's link markup already removed
-
-
-class RuleTable(Struct, frozen=True, kw_only=True):
-    """A table a rule prints under its message (Nsight Compute 2026.2 and later)."""
-
-    title: str = ""
-    description: str = ""
-    columns: tuple[RuleTableColumn, ...]
-
-
 class RuleResult(Struct, frozen=True, kw_only=True):
     """What one of NVIDIA's own rules said about a launch."""
 
@@ -202,10 +178,7 @@ class RuleResult(Struct, frozen=True, kw_only=True):
     section: str = ""  # identifier of the report section it belongs to
     messages: tuple[RuleMessage, ...] = ()  # in the rule's order; empty when the rule had nothing to say
     speedups: tuple[RuleSpeedup, ...] = ()  # NVIDIA's estimates (2023.2 and later)
-    focus_metrics: tuple[FocusMetric, ...] = ()  # metrics its word is based on
     markers: tuple[SourceMarker, ...] = ()  # remarks on lines and instructions (2023.2 and later)
-    source_metrics: tuple[str, ...] = ()  # names of per-instruction metrics the rule tells to look at
-    tables: tuple[RuleTable, ...] = ()  # tables under its messages
 
 
 class Launch(Struct, frozen=True, kw_only=True):

@@ -50,9 +50,6 @@ class MeasuredFile(Struct, frozen=True, kw_only=True):
     # profile was loaded. None when it could not be read, or lies where nobody allowed us to read: then what the client has of the same state of the
     # file is taken for it.
     lines: tuple[str, ...] | None
-    # the file was saved after the measurement and nobody has a copy. It is as long as what was compiled, or the compiler did not say how long that
-    # was.
-    saved_since: bool
     # the lines are those that were measured, as far as anyone can tell. Where they are not, what is shown on them is marked.
     is_verified: bool = True
     doubt: Doubt | None = None  # why they may not be; None where they are verified
@@ -155,7 +152,6 @@ def _find_file(
         compiled_path=compiled_path,
         local_path=real_path,
         lines=None if lines is None else tuple(lines),
-        saved_since=not is_copy and status.st_mtime_ns > source.measured_ns,
         is_verified=doubt is None,
         doubt=doubt,
         fits=doubt is not Doubt.OTHER_CODE or not parse_compiled_path(compiled_path).anchor,
@@ -183,7 +179,6 @@ def _describe_elsewhere(
         compiled_path=compiled_path,
         local_path=path,
         lines=None if lines is None else tuple(lines),
-        saved_since=False,
         is_verified=lines is not None,
         doubt=None if lines is not None else Doubt.ELSEWHERE,
         is_outside=True,

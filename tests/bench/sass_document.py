@@ -60,7 +60,6 @@ def make_kernel(path: Path, instruction_count: int) -> VisibleKernel:
         compiled_path="bench.cu",
         local_path="/bench.cu",
         lines=tuple(f"    value[{line}] += in[{line}] * weight({line});" for line in range(_LINES)),
-        saved_since=False,
     )
     measured = measure_kernel(add_lines(report), 0)
     profile = LoadedProfile(path=Path("bench.ncu-rep"), files={"bench.cu": file}, kernels=(measured,))

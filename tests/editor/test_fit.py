@@ -24,7 +24,6 @@ def doubt(text: str = SOURCE) -> MeasuredFile:
         compiled_path="saxpy.cu",
         local_path="/project/saxpy.cu",
         lines=split_lines(text),
-        saved_since=True,
         is_verified=False,
         doubt=Doubt.SAVED_SINCE,
     )

@@ -47,7 +47,6 @@ def make_profile(
             compiled_path=name,
             local_path=f"{folder}/{name}",
             lines=None if text is None else split_lines(text),
-            saved_since=saved_since,
             is_verified=not saved_since,
         )
         for name, text in texts.items()

@@ -33,9 +33,7 @@ def test_files_body_roots_and_causes(tmp_path: Path) -> None:
     link.symlink_to(real, target_is_directory=True)
     (real / "k.cu").write_text("text")
     os.utime(real / "k.cu", (0, 0))
-    file = MeasuredFile(
-        compiled_path="/build/k.cu", local_path=os.path.realpath(real / "k.cu"), lines=("text",), saved_since=False
-    )
+    file = MeasuredFile(compiled_path="/build/k.cu", local_path=os.path.realpath(real / "k.cu"), lines=("text",))
     told = describe(KERNEL, (file,), (link,))
     assert (told.measured_ns, told.read_ns, told.body) == (1_700_000_000_000_000_000, 5, "/build/k.cu")
     assert told.caused_samples is not None
@@ -52,9 +50,7 @@ def test_the_commit_is_of_the_tree_the_body_is_in_else_of_the_profiles(tmp_path:
         entry = f"{'0' * 40} {digest} A <a@example.org> 1600000000 +0000\tcommit (initial): In {name}\n"
         (tmp_path / name / ".git" / "logs" / "HEAD").write_text(entry)
     kernel = replace(KERNEL, profile_path=tmp_path / "measured" / "run.ncu-rep")
-    body = MeasuredFile(
-        compiled_path="/build/k.cu", local_path=str(tmp_path / "sources" / "k.cu"), lines=None, saved_since=False
-    )
+    body = MeasuredFile(compiled_path="/build/k.cu", local_path=str(tmp_path / "sources" / "k.cu"), lines=None)
     assert describe(kernel, (body,)).commit == Commit(digest="a" * 40, subject="In sources")
     outside = describe(kernel, (replace(body, is_outside=True),))
     assert outside.commit == describe(kernel).commit == Commit(digest="b" * 40, subject="In measured")

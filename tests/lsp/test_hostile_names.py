@@ -44,7 +44,6 @@ def make_profile(kernel: KernelReport, evil: str) -> LoadedProfile:
             compiled_path=name,
             local_path=f"/project/{number}.cu",
             lines=split_lines(f"{SOURCE}{evil}"),
-            saved_since=False,
         )
         for number, name in enumerate(names)
     }

@@ -108,7 +108,6 @@ def _build_entries() -> tuple[list[str], bytes, bytes]:
     result.nvtx = nvtx.SerializeToString()
     item = MESSAGES["RuleItem"]()
     item.message.text, item.message.kind = b"see @section:A:B@", 4
-    item.tables.add().columns.add(name=b"c", numbers=[1.0])
     result.rules.append(encode_rule("R", items=[item], markers=[encode("RuleMarker", kind=1, line=3)]))
     source = MESSAGES["Source"](source_id=1, compute_capability_packed=8 << 16, image=b"\x7fELF")
     source.addresses.functions.append(encode("Symbol", name=b"_Z4axpyPf", address=BASE_ADDRESS, symbol_index=3))

@@ -4,12 +4,9 @@ import pytest
 from msgspec.structs import asdict
 
 from gpa_lsp.profile.model import (
-    FocusMetric,
     HostFrame,
     RuleMessage,
     RuleSpeedup,
-    RuleTable,
-    RuleTableColumn,
     SourceMarker,
 )
 from gpa_lsp.profile.ncu.metrics import build_device
@@ -165,16 +162,9 @@ def test_rules(report: ReportBuilder) -> None:
     result = report.make_result(source_id=None)
     item = MESSAGES["RuleItem"]()
     item.message.text, item.message.kind, item.message.title = b" text @section:A:B@ ", 2, b"title"
-    item.focus_metrics.add(name=b"m", value=0.5, severity=2, advice=b"more")
     item.speedup.scope, item.speedup.percent = 1, 12.5
-    item.source_table.title = b"t"
-    item.source_table.metrics.add(name=b"derived__x")
     other = MESSAGES["RuleItem"]()
     other.message.text, other.message.kind = b"odd", 99
-    table = other.tables.add()
-    table.heading.title, table.heading.description = b"T", b"D"
-    table.columns.add(name=b"Location", texts=[b"@source:a.cu:15:a.cu, line 16@"])
-    table.columns.add(name=b"Executed", numbers=[3.0])
     markers = [
         encode("RuleMarker", kind=0, address=0x1010, text=b"hot", message_kind=4, file=b""),
         encode("RuleMarker", kind=1, line=16, text=b"warm", message_kind=1, file=b"/src/a.cu"),
@@ -182,10 +172,6 @@ def test_rules(report: ReportBuilder) -> None:
     result.rules.extend([encode_rule("R", items=[item, other], markers=markers), encode_rule("Silent")])
     report.add_result(result)
     found, silent = report.read().launches[0].rules
-    columns = (
-        RuleTableColumn(name="Location", values=("a.cu, line 16",)),
-        RuleTableColumn(name="Executed", values=(3.0,)),
-    )
     assert asdict(found) == {
         "identifier": "R",
         "name": "Rule",
@@ -195,9 +181,6 @@ def test_rules(report: ReportBuilder) -> None:
             RuleMessage(kind="info", title="", text="odd"),
         ),
         "speedups": (RuleSpeedup(percent=12.5, is_global=False),),
-        "focus_metrics": (FocusMetric(name="m", value=0.5, severity=2, advice="more"),),
-        "source_metrics": ("derived__x",),
-        "tables": (RuleTable(title="T", description="D", columns=columns),),
         "markers": (
             SourceMarker(address=0x1010, file=None, line=None, text="hot", kind="optimization"),
             SourceMarker(address=None, file="/src/a.cu", line=16, text="warm", kind="info"),

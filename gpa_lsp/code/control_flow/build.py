@@ -235,20 +235,15 @@ class _LoopLocator:
 
     def locate(self, shape: Loop) -> Loop:
         """The loop with its source lines."""
-        header_chain = self._find_first_chain(shape.header)
+        if shape.depth > DEEPEST_NEST:
+            return shape
+        # of the header's first instruction that has one, the branch that closes the loop, and the comparison that decides that branch
+        header = self._find_first_chain(shape.header)
         closing = shape.back_edge_sources[-1]
-        branch_chain = self._find_chain(int(self.blocks.last_instruction[closing]))
-        condition = find_condition(self.instructions, self.blocks, self.dominators, closing)
-        condition_chain = self._find_chain(condition) if condition is not None else None
-        return structs.replace(
-            shape,
-            header_chain=header_chain,
-            branch_chain=branch_chain,
-            condition_chain=condition_chain,
-            lines=self._find_lines(shape, header_chain, branch_chain, condition_chain)
-            if shape.depth <= DEEPEST_NEST
-            else None,
-        )
+        branch = self._find_chain(int(self.blocks.last_instruction[closing]))
+        decisive = find_condition(self.instructions, self.blocks, self.dominators, closing)
+        condition = self._find_chain(decisive) if decisive is not None else None
+        return structs.replace(shape, lines=self._find_lines(shape, header, branch, condition))
 
     def _find_chain(self, instruction: int) -> InlineChain | None:
         number = int(self.chain_of[instruction])

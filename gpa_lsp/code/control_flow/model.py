@@ -13,7 +13,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.foundation.errors import Problem
-from gpa_lsp.foundation.locations import Frame, InlineChain
+from gpa_lsp.foundation.locations import Frame
 from gpa_lsp.foundation.records import ColumnRecord
 
 
@@ -82,12 +82,6 @@ class Loop(Struct, frozen=True, kw_only=True):
     block_count: int  # blocks in the loop, inner loops included
     # the loop can be entered past its header; then the header is only the first entry in depth-first order
     is_irreducible: bool
-    # inline chain of the header's first instruction that has one; None without line information
-    header_chain: InlineChain | None = None
-    # inline chain of the branch that closes the loop, the last one of the last back edge source; None when it has none
-    branch_chain: InlineChain | None = None
-    # inline chain of the comparison that decides that branch (:func:`~gpa_lsp.code.control_flow.build.find_condition`); None when it has none
-    condition_chain: InlineChain | None = None
     # where the loop is written; None without line information, and in nests deeper than :data:`~gpa_lsp.code.control_flow.build.DEEPEST_NEST`
     lines: LoopLines | None = None
 

@@ -95,7 +95,6 @@ class StaticInstruction(Struct, frozen=True, kw_only=True):
     kind: AccessKind | None  # None for what is not an access
     space: Space  # as the instruction states it; GENERIC where only its addresses tell
     bytes_per_lane: int  # of all elements of a vector; 0 for what is not an access
-    is_read_only_path: bool = False  # a load through the non-coherent path (``ld.global.nc``, textures)
     cache_operator: str = ""  # ``ca``, ``cg``, ``cs``, ``lu``, ``cv``, ``wb``, ``wt``; empty when none is given
     chain: InlineChain | None = None  # source line with its inline chain, innermost first; None when there is none
     # 1-based, of its innermost place; 0 where the compiler gave none, and in traces that were saved without
@@ -162,7 +161,6 @@ def describe_instruction(
         kind=kind,
         space=space if kind is not None else Space.GENERIC,
         bytes_per_lane=0 if kind is None else count_bytes_per_lane(instruction),
-        is_read_only_path="nc" in instruction.suffixes or instruction.opcode in _READ_ONLY,
         cache_operator="" if kind is None else _find_cache_operator(instruction),
         chain=instruction.chain,
         column=instruction.column,

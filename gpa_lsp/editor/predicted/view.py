@@ -58,7 +58,7 @@ def make_state(
 
 
 def _make_file(path: str, text: str) -> MeasuredFile:
-    return MeasuredFile(compiled_path=path, local_path=path, lines=split_lines(text), saved_since=False)
+    return MeasuredFile(compiled_path=path, local_path=path, lines=split_lines(text))
 
 
 class PredictedAnchor(Struct, frozen=True, kw_only=True):

@@ -37,7 +37,6 @@ def _make_file(result: StaticResult) -> MeasuredFile:
         compiled_path=str(result.path),
         local_path=str(result.path),
         lines=split_lines(result.text),
-        saved_since=False,
     )
 
 

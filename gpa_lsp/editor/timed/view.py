@@ -44,7 +44,7 @@ class TimedState(Struct, frozen=True, kw_only=True):
 def make_state(result: TimedResult, known: TimedState | None) -> TimedState:
     """The state a result makes."""
     path = str(result.job.base.path)
-    file = MeasuredFile(compiled_path=path, local_path=path, lines=split_lines(result.job.base.text), saved_since=False)
+    file = MeasuredFile(compiled_path=path, local_path=path, lines=split_lines(result.job.base.text))
     old = {_key(one.time): one for one in (() if known is None else known.changes)}
     return TimedState(file=file, changes=tuple(_follow(one, old.get(_key(one))) for one in result.times))
 

@@ -7,7 +7,6 @@ counter advances by so many; accesses through one address lie at evenly spaced o
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from enum import Enum
 from math import gcd
 
 import numpy as np
@@ -204,21 +203,10 @@ _GRAM = 4  # Opcodes in a row whose recurrence proposes a period
 _PERIODS_TRIED = 4
 
 
-class Evidence(Enum):
-    """What tells that a body was copied."""
-
-    NONE = "none"
-    COUNTER = "counter"  # The counter advances by as many (or a multiple)
-    OFFSETS = "offsets"  # Accesses through one address lie at that many evenly spaced offsets
-    SEQUENCE = "sequence"  # The opcodes repeat that many times
-    LINES = "lines"  # Only that every line's work occurs that often
-
-
 class Unrolling(Struct, frozen=True, kw_only=True):
     """How a loop's body was copied."""
 
     copies: int  # iterations of the source's loop in one turn; 1 when it was not unrolled, or nothing tells
-    evidence: Evidence  # what tells
     repeats: int  # how often every line's work occurs in one turn: ``copies``, times the iterations of inner loops that were unrolled whole
     # by how much the counter advances each turn; None when it is not a constant, or there is no counter
     counter_step: int | None
@@ -249,29 +237,28 @@ def _find_unrolling(kernel: KernelRows, scope: int) -> Unrolling:
     if step:
         # A loop over integers alone has no work that stands out; with a counter its arithmetic tells enough.
         repeats = max(repeats, find_common_factor(_count_by_line(kernel, rows, _is_arithmetic), LEAST_ARITHMETIC))
-        copies, evidence = gcd(repeats, step), Evidence.COUNTER
+        copies = gcd(repeats, step)
     else:
-        copies, evidence = _confirm(kernel, rows, repeats)
+        copies = _confirm(kernel, rows, repeats)
     return Unrolling(
         copies=copies,
-        evidence=evidence if copies > 1 else Evidence.NONE,
         repeats=repeats,
         counter_step=step,
         instructions=len(rows),
     )
 
 
-def _confirm(kernel: KernelRows, rows: Sequence[int], copies: int) -> tuple[int, Evidence]:
+def _confirm(kernel: KernelRows, rows: Sequence[int], copies: int) -> int:
     """The number of copies where no counter says it: what offsets or the sequence of opcodes bear out."""
     if copies == 1:
-        return 1, Evidence.NONE
+        return 1
     spaced = gcd(copies, _count_even_offsets(kernel, rows))
     if spaced > 1:
-        return spaced, Evidence.OFFSETS
+        return spaced
     repeated = gcd(copies, find_repetition([kernel.mnemonic(row) for row in rows])[2])
     if repeated > 1:
-        return repeated, Evidence.SEQUENCE
-    return (copies, Evidence.LINES) if copies >= _TELLING_COPIES else (1, Evidence.NONE)
+        return repeated
+    return copies if copies >= _TELLING_COPIES else 1
 
 
 def _count_by_line(kernel: KernelRows, rows: Sequence[int], is_counted: Callable[[Opcode], bool]) -> list[int]:

@@ -1,4 +1,4 @@
-"""What NVIDIA's own rules said about a launch: messages, estimated speedups, focus metrics, markers on lines and instructions, tables."""
+"""What NVIDIA's own rules said about a launch: messages, estimated speedups, markers on lines and instructions."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -7,13 +7,10 @@ from typing import Any, get_args
 from google.protobuf.message import DecodeError
 
 from gpa_lsp.profile.model import (
-    FocusMetric,
     MessageKind,
     RuleMessage,
     RuleResult,
     RuleSpeedup,
-    RuleTable,
-    RuleTableColumn,
     SourceMarker,
 )
 from gpa_lsp.profile.ncu.schema import Rule, RuleItem, RuleMarker, read_text
@@ -106,15 +103,7 @@ def _read_rule(rule: Any, allowance: Allowance) -> RuleResult:
             for item in items
             if item.HasField("speedup")
         ),
-        focus_metrics=tuple(_read_focus(focus) for item in items for focus in allowance.take(item.focus_metrics)),
         markers=tuple(_read_marker(marker) for marker in allowance.decode(RuleMarker, rule.markers)),
-        source_metrics=tuple(
-            read_text(metric.name)
-            for item in items
-            if item.HasField("source_table")
-            for metric in allowance.take(item.source_table.metrics)
-        ),
-        tables=tuple(_read_table(table, allowance) for item in items for table in allowance.take(item.tables)),
     )
 
 
@@ -150,15 +139,6 @@ def _read_message(message: Any) -> RuleMessage:
     )
 
 
-def _read_focus(focus: Any) -> FocusMetric:
-    return FocusMetric(
-        name=read_text(focus.name),
-        value=focus.value,
-        severity=focus.severity,
-        advice=strip_markup(read_text(focus.advice)),
-    )
-
-
 def _read_marker(marker: Any) -> SourceMarker:
     is_instruction = marker.kind == _SASS_MARKER
     return SourceMarker(
@@ -168,16 +148,3 @@ def _read_marker(marker: Any) -> SourceMarker:
         text=strip_markup(read_text(marker.text)),
         kind=_read_kind(marker.message_kind),
     )
-
-
-def _read_table(table: Any, allowance: Allowance) -> RuleTable:
-    return RuleTable(
-        title=strip_markup(read_text(table.heading.title)),
-        description=strip_markup(read_text(table.heading.description)),
-        columns=tuple(_read_column(column, allowance) for column in allowance.take(table.columns)),
-    )
-
-
-def _read_column(column: Any, allowance: Allowance) -> RuleTableColumn:
-    texts = (strip_markup(read_text(text)) for text in allowance.take(column.texts))
-    return RuleTableColumn(name=read_text(column.name), values=(*texts, *allowance.take(column.numbers)))

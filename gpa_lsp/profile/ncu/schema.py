@@ -101,15 +101,9 @@ _MESSAGES: dict[str, tuple[_Field, ...]] = {
     "RuleBody": ((1, "items", _BYTES, "repeated"),),
     "RuleItem": (
         (1, "message", "RuleMessage"),
-        (8, "focus_metrics", "RuleFocus", "repeated"),
-        (9, "source_table", "RuleSourceTable"),
         (10, "speedup", "RuleSpeedup"),
-        (12, "tables", "RuleTable", "repeated"),
     ),
     "RuleMessage": ((1, "text", _BYTES), (2, "kind", _UINT64), (4, "title", _BYTES)),
-    "RuleFocus": ((2, "name", _BYTES), (3, "value", _DOUBLE), (4, "severity", _UINT64), (5, "advice", _BYTES)),
-    "RuleSourceTable": ((1, "title", _BYTES), (3, "metrics", "RuleSourceMetric", "repeated")),
-    "RuleSourceMetric": ((1, "name", _BYTES),),
     "RuleSpeedup": ((1, "scope", _UINT64), (2, "percent", _DOUBLE)),
     "RuleMarker": (
         (1, "kind", _UINT64),
@@ -119,9 +113,6 @@ _MESSAGES: dict[str, tuple[_Field, ...]] = {
         (5, "message_kind", _UINT64),
         (6, "file", _BYTES),
     ),
-    "RuleTable": ((1, "heading", "RuleTableHeading"), (2, "columns", "RuleTableColumn", "repeated")),
-    "RuleTableHeading": ((1, "title", _BYTES), (2, "description", _BYTES)),
-    "RuleTableColumn": ((1, "name", _BYTES), (4, "texts", _BYTES, "repeated"), (5, "numbers", _DOUBLE, "repeated")),
     # ---- one loaded module ----
     "Source": (
         (1, "source_id", _UINT64),

@@ -40,7 +40,7 @@ def test_the_latency_without_queues_is_added_up_leg_by_leg():
 
     1 − 0.5² = 0.75, beyond the near L2 with 1 − (1 − 0.5·0.5)² = 0.4375, and to DRAM with 1 − (1 − 0.5·0.25)² = 0.234375.
     """
-    l2 = L2Traffic(near_ratio=0.5, far_ratio=0.25, dram_ratio=0.25, is_of_reads=True)
+    l2 = L2Traffic(far_ratio=0.25, dram_ratio=0.25, is_of_reads=True)
     unloaded = estimate_unloaded_latency(find_architecture((8, 0)).hierarchy, 0.5, l2, 2.0)
     assert [(part.name, part.cycles) for part in unloaded.parts] == [
         ("L1", 36),
@@ -61,7 +61,7 @@ def test_what_l1_answers_needs_no_l2_and_what_it_does_not_does():
 
 
 def test_doubts_are_said():
-    l2 = L2Traffic(near_ratio=0.5, far_ratio=0.5, dram_ratio=0.0, is_of_reads=False)
+    l2 = L2Traffic(far_ratio=0.5, dram_ratio=0.0, is_of_reads=False)
     unloaded = estimate_unloaded_latency(find_architecture((8, 6)).hierarchy, 0.0, l2, 1.0)
     assert len(unloaded.doubts) == 2
 
@@ -75,7 +75,7 @@ def test_doubts_are_said():
 def test_it_is_never_less_than_a_hit_nor_more_than_the_longest_way(hit, lines, near, part):
     hierarchy = find_architecture((8, 0)).hierarchy
     far = (1 - near) * part
-    l2 = L2Traffic(near_ratio=near, far_ratio=far, dram_ratio=1 - near - far, is_of_reads=True)
+    l2 = L2Traffic(far_ratio=far, dram_ratio=1 - near - far, is_of_reads=True)
     unloaded = estimate_unloaded_latency(hierarchy, hit, l2, lines)
     assert 36 - 1e-9 <= unloaded.cycles <= 533 + 2 * (lines - 1) + 1e-6
     assert all(leg.cycles >= -1e-9 for leg in unloaded.parts)
@@ -110,7 +110,7 @@ def test_traffic_by_kind_and_by_level():
     assert estimate_lines(loads) == pytest.approx(1.75)
     assert count_lines_per_request(facts) == 2.0
     l2 = read_l2_traffic(facts)
-    assert (l2.near_ratio, l2.far_ratio, l2.dram_ratio) == (pytest.approx(0.6), pytest.approx(0), pytest.approx(0.4))
+    assert (l2.far_ratio, l2.dram_ratio) == (pytest.approx(0), pytest.approx(0.4))
 
 
 def test_with_a_fabric_dram_answers_no_more_than_it_delivered():
@@ -125,7 +125,7 @@ def test_with_a_fabric_dram_answers_no_more_than_it_delivered():
         },
     )
     l2 = read_l2_traffic(facts)
-    assert (l2.near_ratio, l2.far_ratio, l2.dram_ratio) == (pytest.approx(0.6), pytest.approx(0.3), pytest.approx(0.1))
+    assert (l2.far_ratio, l2.dram_ratio) == (pytest.approx(0.3), pytest.approx(0.1))
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_the_parts_of_the_waiting_add_up_to_it(waits, operands, hit):
         wait_cycles=np.array([one[1] for one in waits]),
         passed_cycles=np.array([one[2] for one in waits]),
     )
-    l2 = L2Traffic(near_ratio=0.5, far_ratio=0.0, dram_ratio=0.5, is_of_reads=True)
+    l2 = L2Traffic(far_ratio=0.0, dram_ratio=0.5, is_of_reads=True)
     unloaded = estimate_unloaded_latency(find_architecture((7, 0)).hierarchy, hit, l2, 1.0)
     assert unloaded is not None
     split = split_latency(uses, unloaded, operands)

@@ -61,16 +61,13 @@ def test_without_counters_and_samples_nothing_is_known():
 
 def test_a_sample_stands_for_executions_over_selected_samples():
     # 8,000 instructions were executed, each one cycle selected; 200 samples saw one: 40 warp-cycles each.
-    scale = measure_sample_scale(write_facts(CODE))
-    assert scale.cycles == 40.0
-    assert scale.error_ratio == pytest.approx(200**-0.5)
+    assert measure_sample_scale(write_facts(CODE)) == 40.0
 
 
 def test_by_counters_a_sample_stands_for_its_part_of_all_warp_cycles():
     # 5.5 warp-cycles per issue, 8,000 issues, 1,000 samples.
     counted = {"smsp__average_warp_latency_per_inst_issued.ratio": 5.5, "smsp__inst_issued.sum": 8000.0}
-    scale = measure_sample_scale(write_facts(CODE, counted))
-    assert (scale.cycles, scale.error_ratio) == (44.0, 0.0)
+    assert measure_sample_scale(write_facts(CODE, counted)) == 44.0
 
 
 @pytest.mark.parametrize(

@@ -16,16 +16,8 @@ _ISSUED = "smsp__inst_issued.sum"
 _FEWEST_SELECTED = 25  # Issued samples from which the scale is read; 25 leave a standard error of a fifth
 
 
-class SampleScale(Struct, frozen=True, kw_only=True):
-    """What one sample stands for."""
-
-    cycles: float  # warp-cycles of the whole GPU per sample
-    source: str  # how it was found, one clause
-    error_ratio: float  # standard error, relative; 0 where counters give it
-
-
-def measure_sample_scale(subject: Subject) -> SampleScale | None:
-    """Warp-cycles that one sample stands for; None when nothing tells, or when the samples are of a part of the run only.
+def measure_sample_scale(subject: Subject) -> float | None:
+    """Warp-cycles of the whole GPU that one sample stands for; None when nothing tells, or when the samples are of a part of the run only.
 
     Of an aggregate these are warp-cycles of its mean launch, as its executions are: what is divided by them is then for one execution. Aggregates
     beside other launches tell nothing.
@@ -44,15 +36,13 @@ def measure_sample_scale(subject: Subject) -> SampleScale | None:
     samples = subject.total_samples
     counted = _sum_warp_cycles(subject)
     if samples > 0 and counted is not None:
-        return SampleScale(cycles=counted / samples, source="warp latency per issue times issues", error_ratio=0.0)
+        return counted / samples
     selected = subject.rows.count_reason("selected")
     executions = subject.rows.executions
     executed = int(executions[executions > 0].sum())
     if selected < _FEWEST_SELECTED or executed == 0:
         return None
-    return SampleScale(
-        cycles=executed / selected, source="executions per sample of a warp that issued", error_ratio=selected**-0.5
-    )
+    return executed / selected
 
 
 def _sum_warp_cycles(subject: Subject) -> float | None:
@@ -169,7 +159,7 @@ def mark_results(pairs: BlameEdges) -> npt.NDArray[np.bool_]:
     return np.not_equal(pairs.category, BlameCategory.WRITE_AFTER_READ)
 
 
-def measure_load_waits(subject: Subject, scale: SampleScale | None) -> LoadWaits | None:
+def measure_load_waits(subject: Subject, scale: float | None) -> LoadWaits | None:
     """How long warps wait for loads; None without samples of long_scoreboard or without blame.
 
     The mean wait of one execution is samples · (warp-cycles per sample) / executions (Little's law: warp-cycles in a state over arrivals are
@@ -178,7 +168,7 @@ def measure_load_waits(subject: Subject, scale: SampleScale | None) -> LoadWaits
     are left out.
 
     Args:
-        scale: what a sample stands for; None leaves the cycles unknown.
+        scale: warp-cycles that a sample stands for; None leaves the cycles unknown.
     """
     pairs = list_wait_pairs(subject)
     if pairs is None:
@@ -191,11 +181,11 @@ def measure_load_waits(subject: Subject, scale: SampleScale | None) -> LoadWaits
         samples=samples,
         operand_samples=float(pairs.all_samples[~results].sum()),
         unknown_samples=max(0.0, samples - float(pairs.all_samples.sum())),
-        uses=None if scale is None else _measure_uses(subject, pairs, executions, scale.cycles),
+        uses=None if scale is None else _measure_uses(subject, pairs, executions, scale),
     )
 
 
-def _list_kind_waits(subject: Subject, pairs: BlameEdges, scale: SampleScale | None) -> tuple[KindWait, ...]:
+def _list_kind_waits(subject: Subject, pairs: BlameEdges, scale: float | None) -> tuple[KindWait, ...]:
     results, kinds, executions = mark_results(pairs), list_kinds(subject.rows), subject.rows.executions
     samples = np.bincount(kinds[pairs.def_row[results]], weights=pairs.all_samples[results], minlength=len(KINDS))
     is_load = select_kinds(subject.rows, LOAD_KINDS) & (executions >= 0)
@@ -203,7 +193,7 @@ def _list_kind_waits(subject: Subject, pairs: BlameEdges, scale: SampleScale | N
     found = []
     for number in np.flatnonzero(samples).tolist():
         times = int(executed[number]) or None
-        cycles = None if times is None or scale is None else float(samples[number]) * scale.cycles / times
+        cycles = None if times is None or scale is None else float(samples[number]) * scale / times
         found.append(KindWait(kind=KINDS[number], samples=float(samples[number]), executions=times, wait_cycles=cycles))
     return tuple(sorted(found, key=lambda one: (-one.samples, one.kind)))
 

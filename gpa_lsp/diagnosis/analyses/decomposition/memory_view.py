@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from gpa_lsp.diagnosis.analyses.decomposition.load_waits import (
     LoadWaits,
-    SampleScale,
     UseWaits,
     count_waits,
     measure_load_waits,
@@ -57,9 +56,8 @@ class LoadTraffic(Struct, frozen=True, kw_only=True):
 
 
 class L2Traffic(Struct, frozen=True, kw_only=True):
-    """Which levels answer what L1 did not; the three shares add up to 1."""
+    """Which levels answer what L1 did not; what these do not, the L2 partition answers that the SM is at, or the only one."""
 
-    near_ratio: float  # the L2 partition the SM is at, or the only one
     far_ratio: float  # the other partition, through the fabric between them; 0 on chips without one
     dram_ratio: float  # the memory behind L2 (system memory and other GPUs included)
     is_of_reads: bool  # False where only the hit rate of all traffic was collected, stores included, which mostly hit
@@ -117,12 +115,7 @@ def read_l2_traffic(subject: Subject) -> L2Traffic | None:
     reads, delivered = subject.metric(_L2_READS), subject.metric(*_DRAM_READS)
     if subject.metric(_FABRIC) is not None and reads and delivered is not None:
         dram = min(missed, delivered / reads)
-    return L2Traffic(
-        near_ratio=1 - missed,
-        far_ratio=missed - dram,
-        dram_ratio=dram,
-        is_of_reads=of_reads,
-    )
+    return L2Traffic(far_ratio=missed - dram, dram_ratio=dram, is_of_reads=of_reads)
 
 
 def _read_miss_ratio(subject: Subject) -> tuple[float | None, bool]:
@@ -336,7 +329,7 @@ class MemoryView(Struct, frozen=True, kw_only=True):
     loads: tuple[LoadTraffic, ...]  # by kind, of the longest launch
     l2: L2Traffic | None  # None when not collected
     unloaded: UnloadedLatency | None  # mean latency without queues; None when a share or a latency is unknown
-    scale: SampleScale | None  # what a sample stands for; None when unknown
+    scale_cycles: float | None  # warp-cycles that a sample stands for; None when unknown
     waits: LoadWaits | None  # None without samples or blame
     uses: UseWaits | None  # how long waits take, by samples or else by counters; None when neither tells
     split: LatencySplit | None  # None when the waits or the unloaded latency are unknown
@@ -373,7 +366,7 @@ def _view_memory(subject: Subject) -> MemoryView:
         loads=loads,
         l2=l2,
         unloaded=unloaded,
-        scale=scale,
+        scale_cycles=scale,
         waits=waits,
         uses=uses,
         split=split,

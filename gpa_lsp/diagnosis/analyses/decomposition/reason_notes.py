@@ -193,7 +193,7 @@ def _measure_barrier_wait(subject: Subject, samples: int) -> float | None:
     scale = measure_sample_scale(subject)
     chosen = select_kinds(subject.rows, frozenset({InstructionKind.BLOCK_BARRIER})) & (subject.rows.executions > 0)
     executed = int(subject.rows.executions[chosen].sum())
-    return None if scale is None or executed == 0 else samples * scale.cycles / executed
+    return None if scale is None or executed == 0 else samples * scale / executed
 
 
 def _note_stores(subject: Subject, _split: StallSplit) -> Sentence:

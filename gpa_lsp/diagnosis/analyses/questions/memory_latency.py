@@ -363,7 +363,7 @@ def _mark_loads(subject: Subject, view: MemoryView) -> tuple[LineMark, ...]:
     weights = np.bincount(
         pairs.def_row[results], weights=pairs.all_samples[results], minlength=len(subject.rows)
     ).astype(np.float64)
-    if view.scale is None:
+    if view.scale_cycles is None:
         return mark_rows(
             subject,
             weights,
@@ -372,7 +372,7 @@ def _mark_loads(subject: Subject, view: MemoryView) -> tuple[LineMark, ...]:
             value_of=lambda _row, waited: waited,
             text_of=lambda _row, _waited: say("waiting for the result of this access"),
         )
-    cycles, places = view.scale.cycles, subject.rows.own_lines
+    cycles, places = view.scale_cycles, subject.rows.own_lines
     # of kinds that anything is stalled on, as the table of kinds counts them, and whatever else has stalls
     kinds = list_kinds(subject.rows)
     is_load = select_kinds(subject.rows, LOAD_KINDS) & np.isin(kinds, kinds[weights > 0]) | (weights > 0)
@@ -411,7 +411,7 @@ def _list_missing(subject: Subject, view: MemoryView) -> Iterator[Missing]:
         why = say("the sampling buffer overflowed: samples cover only the first part of the run, executions all of it")
         if truncated:
             yield Missing(what="how long the stalls of each load take", why=why)
-        elif view.scale is None:
+        elif view.scale_cycles is None:
             yield lack("how long the stalls of each load take", "inst_executed", section="SourceCounters")
     why = say("the profiler has no public counter of TLB misses; they show up as queueing")
     yield Missing(what="how many addresses missed the TLB", why=why)
