@@ -65,7 +65,6 @@ class PlacedLaunch(ColumnRecord, frozen=True, kw_only=True):
 class PlacedKernel(Struct, frozen=True, kw_only=True):
     """A kernel before anything of its code is decoded."""
 
-    mangled_name: str  # of the kernel
     # all of one kernel; a module can be loaded again between them, so each has its own addresses. Empty for code without a profile.
     launches: tuple[PlacedLaunch, ...]
     module: Module | None  # the loaded image; None when the profile has none
@@ -102,7 +101,6 @@ def place_kernel(group: tuple[Launch, ...], profile: Profile, cubins: Mapping[in
         located = placed.addresses.locate(placed.list_touched())
         needed.update(placed.addresses.names[index] for index in find_distinct(located[located >= 0]).tolist())
     return PlacedKernel(
-        mangled_name=group[0].mangled_name,
         launches=launches,
         module=module,
         cubin=cubin,

@@ -43,7 +43,7 @@ def list_unmeasured_kernels(
         architecture = None  # nothing was measured, so nothing is lost; a profile of this image would say so
     kernels = []
     for name in chosen:
-        placed = PlacedKernel(launches=(), module=None, cubin=cubin, needed=needed[name], mangled_name=name)
+        placed = PlacedKernel(launches=(), module=None, cubin=cubin, needed=needed[name])
         order = sorted(needed[name], key=lambda other, own=name: (other != own, other))  # type: ignore[misc]
         kernels.append(
             Kernel(

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
 
 from gpa_lsp.code.binary.model import ResourceKind
 from gpa_lsp.foundation.records import PartlyCompared
@@ -157,41 +156,33 @@ def find_uses(code: KernelCode, row: int, resource: int) -> FoundRows:
     return NOTHING if block < 0 else _Forward(index, resource).answer(row, block)
 
 
-class Web(Struct, frozen=True, kw_only=True):
-    """A value with all that it is mixed up with: definitions that share a use, uses that share a definition."""
-
-    defs: tuple[int, ...]  # instructions that write it, ascending
-    uses: tuple[int, ...]  # instructions that read it, ascending; one may be both
-    is_from_outside: bool  # it may come from before the function, or be read after it
-    is_complete: bool  # False where not everything was looked at
-
-
-def find_web(code: KernelCode, row: int, resource: int, *, is_written: bool) -> Web:
+def find_web(code: KernelCode, row: int, resource: int, *, is_written: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The web of the value that an instruction reads or writes: what would be one variable in a source.
+
+    Definitions that share a use, and uses that share a definition; no more than :data:`MOST_ROWS` and :data:`MOST_BLOCKS_OF_WEB` find.
 
     Args:
         code: of the kernel.
         row: the instruction.
         resource: number of what is asked about.
         is_written: the value that the instruction writes; else the one it reads.
+
+    Returns:
+        The instructions that write it, and those that read it, ascending; one may be both.
     """
     found: dict[tuple[int, bool], None] = {(row, is_written): None}
     waiting = [(row, is_written)]
-    is_from_outside, is_complete, blocks = False, True, 0
+    blocks = 0
     while waiting and blocks < MOST_BLOCKS_OF_WEB and len(found) < MOST_ROWS:
         at, is_def = waiting.pop()
         answer = (find_uses if is_def else find_defs)(code, at, resource)
         blocks += 1 + answer.blocks
-        is_from_outside |= answer.is_from_outside
-        is_complete &= answer.is_complete
         new = [(other, not is_def) for other in answer.rows if (other, not is_def) not in found]
         found.update(dict.fromkeys(new))
         waiting += new
-    return Web(
-        defs=tuple(sorted(one for one, is_def in found if is_def)),
-        uses=tuple(sorted(one for one, is_def in found if not is_def)),
-        is_from_outside=is_from_outside,
-        is_complete=is_complete and not waiting,
+    return (
+        tuple(sorted(one for one, is_def in found if is_def)),
+        tuple(sorted(one for one, is_def in found if not is_def)),
     )
 
 

@@ -20,7 +20,6 @@ class LaunchPlace(Struct, frozen=True, kw_only=True):
     stack: CallStack  # innermost frame first; empty for launches of which nobody knows it
     launches: int | None  # how many; None when that of an aggregate is unknown
     duration_ns: float | None  # mean over those with a time; None when none has one
-    total_samples: int  # of all of them
 
 
 def list_launch_places(kernel: KernelReport) -> tuple[LaunchPlace, ...]:
@@ -44,7 +43,6 @@ def _make_place(frame: str, stack: CallStack, launches: Sequence[LaunchReport]) 
         stack=stack,
         launches=sum_known(launch.launch_count for launch in launches),
         duration_ns=sum(time * number for time, number in timed) / count if count else None,
-        total_samples=sum(launch.total_samples for launch in launches),
     )
 
 

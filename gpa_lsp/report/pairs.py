@@ -31,7 +31,6 @@ class BlamedPair(Struct, frozen=True, kw_only=True):
     separable_samples: float
     resource: int | None  # resource number that connects the two; None when none does
     distance_cycles: int | None  # between the two, encoded cycles; None when unknown
-    distance_instructions: int | None  # instructions between the two; None when unknown
 
 
 class InstructionPair(BlamedPair, frozen=True, kw_only=True):
@@ -152,15 +151,15 @@ class PairIndex:
 
 def _describe_edge(columns: InstructionColumns, edges: BlameEdges, number: int) -> dict[str, Any]:
     """What connects the two ends of an edge, as fields of a :class:`BlamedPair`."""
-    numbers = (edges.resource[number], edges.distance_cycles[number], edges.distance_instructions[number])
-    resource, cycles, instructions = (None if one < 0 else int(one) for one in numbers)
+    resource, cycles = (
+        None if one < 0 else int(one) for one in (edges.resource[number], edges.distance_cycles[number])
+    )
     return {
         "reason": columns.reasons[edges.reason[number]],
         "category": BlameCategory(int(edges.category[number])),
         "dependency": Dependency(int(edges.dependency[number])),
         "resource": resource,
         "distance_cycles": cycles,
-        "distance_instructions": instructions,
     }
 
 

@@ -140,8 +140,8 @@ def find_mentions_of(view: SassView, row: int, value: OperandValue) -> list[Ment
     found: dict[Mention, None] = {own: None}
     is_written = value.is_written and not value.is_read
     for resource in _list_asked(code, row, value, is_written=is_written):
-        web = find_web(code, row, resource, is_written=is_written)
-        for rows, written in ((web.defs, True), (web.uses, False)):
+        defs, uses = find_web(code, row, resource, is_written=is_written)
+        for rows, written in ((defs, True), (uses, False)):
             for other in rows:
                 found.update(dict.fromkeys(_mention(view, other, resource, is_written=written)))
     return sorted(found, key=lambda mention: (mention.row, mention.start))

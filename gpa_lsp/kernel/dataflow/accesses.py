@@ -392,7 +392,6 @@ _ONE_SECTOR = 1.05
 class InvariantLoad(Struct, frozen=True, kw_only=True):
     """A load in a loop from an address that the loop does not change."""
 
-    row: int  # kernel row
     turns: float  # how often the loop goes round per entry, at least 1; infinite where executions are unknown
     is_kept_by_stores: bool  # something in the loop may change memory, or lets other threads change it, so the compiler had to load again
 
@@ -434,7 +433,7 @@ def find_invariant_loads(kernel: KernelRows) -> Mapping[int, InvariantLoad]:
             for row in rows[loops == loop].tolist():
                 turns = count_turns(function, graph, loop, row)
                 if turns >= _LEAST_TURNS and _is_invariant(function, writers, row, inside):
-                    found[first + row] = InvariantLoad(row=first + row, turns=turns, is_kept_by_stores=kept)
+                    found[first + row] = InvariantLoad(turns=turns, is_kept_by_stores=kept)
     return found
 
 

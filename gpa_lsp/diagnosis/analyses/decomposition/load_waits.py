@@ -1,5 +1,7 @@
 """How long warps wait for loads, measured: :class:`LoadWaits`, from samples, executions and the pairs that blame found."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
@@ -75,19 +77,9 @@ LOAD_KINDS = frozenset(
 _MOST_REQUESTS = 1 << 53  # More than counters can mean
 
 
-class KindWait(Struct, frozen=True, kw_only=True):
-    """The waits for one kind of load."""
-
-    kind: InstructionKind  # of load
-    samples: float  # of long_scoreboard, blamed on it
-    executions: int | None  # by warps, of all its instructions; None when not collected
-    wait_cycles: float | None  # warp-cycles waited per execution; None when executions or the scale are unknown
-
-
 class UseWaits(ColumnRecord, frozen=True, kw_only=True):
-    """The u instructions that wait for results of loads; by counters one for all, in row -1."""
+    """The u instructions that wait for results of loads, by address; by counters one for all."""
 
-    row: npt.NDArray[np.int64]  # int64[u], ascending
     executions: npt.NDArray[np.int64]  # int64[u], by warps, at least 1
     # float64[u], mean warp-cycles of one execution's wait, for everything it waits for together
     wait_cycles: npt.NDArray[np.float64]
@@ -117,7 +109,9 @@ class UseWaits(ColumnRecord, frozen=True, kw_only=True):
 class LoadWaits(Struct, frozen=True, kw_only=True):
     """The waits for loads, over the whole kernel."""
 
-    kinds: tuple[KindWait, ...]  # most samples first
+    # kind of load, most samples first → samples of long_scoreboard that are blamed on it, and warp-cycles waited per execution; None when its
+    # executions or the scale are unknown
+    kinds: Mapping[InstructionKind, tuple[float, float | None]]
     samples: int  # of long_scoreboard, all of them
     operand_samples: float  # of these, waits until an instruction had read its operands; no latency of memory
     unknown_samples: float  # of these, without a cause that is an instruction
@@ -138,7 +132,6 @@ def count_waits(subject: Subject, requests: float) -> UseWaits | None:
     if not per_issue or issued is None or not 1 <= requests <= _MOST_REQUESTS:
         return None
     return UseWaits(
-        row=np.array([-1], dtype=np.int64),
         executions=np.array([int(requests)], dtype=np.int64),
         wait_cycles=np.array([per_issue * issued / requests]),
         passed_cycles=np.zeros(1),
@@ -185,17 +178,19 @@ def measure_load_waits(subject: Subject, scale: float | None) -> LoadWaits | Non
     )
 
 
-def _list_kind_waits(subject: Subject, pairs: BlameEdges, scale: float | None) -> tuple[KindWait, ...]:
+def _list_kind_waits(
+    subject: Subject, pairs: BlameEdges, scale: float | None
+) -> dict[InstructionKind, tuple[float, float | None]]:
     results, kinds, executions = mark_results(pairs), list_kinds(subject.rows), subject.rows.executions
     samples = np.bincount(kinds[pairs.def_row[results]], weights=pairs.all_samples[results], minlength=len(KINDS))
     is_load = select_kinds(subject.rows, LOAD_KINDS) & (executions >= 0)
     executed = np.bincount(kinds[is_load], weights=executions[is_load], minlength=len(KINDS))
-    found = []
+    found: list[tuple[InstructionKind, tuple[float, float | None]]] = []
     for number in np.flatnonzero(samples).tolist():
         times = int(executed[number]) or None
         cycles = None if times is None or scale is None else float(samples[number]) * scale / times
-        found.append(KindWait(kind=KINDS[number], samples=float(samples[number]), executions=times, wait_cycles=cycles))
-    return tuple(sorted(found, key=lambda one: (-one.samples, one.kind)))
+        found.append((KINDS[number], (float(samples[number]), cycles)))
+    return dict(sorted(found, key=lambda one: (-one[1][0], one[0])))
 
 
 def _measure_uses(
@@ -209,7 +204,7 @@ def _measure_uses(
     passed = np.full(len(uses), np.inf)
     np.minimum.at(passed, of_pair, measure_passed_cycles(subject, pairs, cycles)[chosen])
     waited = np.bincount(of_pair, weights=pairs.all_samples[chosen]) * cycles / times
-    return UseWaits(row=uses.astype(np.int64), executions=times, wait_cycles=waited, passed_cycles=passed)
+    return UseWaits(executions=times, wait_cycles=waited, passed_cycles=passed)
 
 
 def measure_passed_cycles(subject: Subject, pairs: BlameEdges, cycles: float) -> npt.NDArray[np.float64]:

@@ -183,7 +183,6 @@ class WarpTime(Struct, frozen=True, kw_only=True):
 
     states: tuple[StateTime, ...]  # every state that was counted or sampled, the longest first
     from_counters: bool  # of the longest launch, by hardware counters; False: of all launches, by samples
-    cycles_per_issue: float | None  # warp-cycles of all states for each instruction issued; None where nothing tells
 
     @property
     def stalls(self) -> tuple[StateTime, ...]:
@@ -235,8 +234,7 @@ def _read_warp_time(subject: Subject) -> WarpTime | None:
         for name, value in cycles.items()
     ]
     times.sort(key=lambda one: (-one.share_ratio, one.state.name))
-    per_issue = total if counted else _divide(total, samples.get("selected", (0, 0))[0])
-    return WarpTime(states=tuple(times), from_counters=bool(counted), cycles_per_issue=per_issue)
+    return WarpTime(states=tuple(times), from_counters=bool(counted))
 
 
 def _read_counters(subject: Subject) -> dict[str, float]:

@@ -139,14 +139,14 @@ def _find_queueing(share: float, weight: Weight, view: MemoryView) -> Finding:
 def _find_kinds(share: float, weight: Weight, view: MemoryView) -> Iterator[Finding]:
     if view.waits is None:
         return
-    for wait in view.waits.kinds:
-        part = wait.samples / view.waits.samples
-        remedy = KIND_REMEDIES.get(wait.kind)
+    for kind, (samples, cycles) in view.waits.kinds.items():
+        part = samples / view.waits.samples
+        remedy = KIND_REMEDIES.get(kind)
         if remedy is not None and part >= _MATTERS_RATIO:
             each = NOTHING
-            if wait.wait_cycles is not None:
-                each = say(", {cycles} per execution", cycles=count(wait.wait_cycles, "cycle"))
-            text = say("{part} of the stalls are on {kind}{each}.", part=percent(part), kind=wait.kind.value, each=each)
+            if cycles is not None:
+                each = say(", {cycles} per execution", cycles=count(cycles, "cycle"))
+            text = say("{part} of the stalls are on {kind}{each}.", part=percent(part), kind=kind.value, each=each)
             yield Finding(text=text, weight=weight, remedy=remedy, share_ratio=share * part)
 
 
@@ -211,19 +211,19 @@ def list_memory_tables(view: MemoryView) -> tuple[Table, ...]:
 
 
 def _tabulate_loads(view: MemoryView) -> Table:
-    waits = {} if view.waits is None else {wait.kind: wait for wait in view.waits.kinds}
+    waits = {} if view.waits is None else view.waits.kinds
     traffic = {load.kind: load for load in view.loads}
     rows: list[tuple[Cell, ...]] = []
     for kind in (*traffic, *(kind for kind in waits if kind not in traffic)):
-        load, wait = traffic.get(kind), waits.get(kind)
+        load, (samples, cycles) = traffic.get(kind), waits.get(kind, (0.0, None))
         rows.append(
             (
                 kind.value,
                 None if load is None else load.requests,
                 None if load is None else load.sectors_per_request,
                 None if load is None else load.l1_hit_ratio,
-                0.0 if wait is None or view.waits is None else wait.samples / view.waits.samples,
-                None if wait is None else wait.wait_cycles,
+                0.0 if view.waits is None else samples / view.waits.samples,
+                cycles,
             )
         )
     return Table(
@@ -350,7 +350,8 @@ def _draw_bars(view: MemoryView) -> tuple[Bar, ...]:
     if view.waits is None:
         return ()
     return tuple(
-        Bar(label=wait.kind.value, ratio=min(1.0, wait.samples / view.waits.samples)) for wait in view.waits.kinds
+        Bar(label=kind.value, ratio=min(1.0, samples / view.waits.samples))
+        for kind, (samples, _) in view.waits.kinds.items()
     )
 
 

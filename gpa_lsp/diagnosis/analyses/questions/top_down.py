@@ -53,7 +53,6 @@ class IssueSlots(Struct, frozen=True, kw_only=True):
     active_ratio: float | None
     busiest_ratio: float | None  # how close the busiest unit of SMs or memory is to its peak; None when not collected
     busiest_name: str  # which of the two, for people
-    source: str  # the counter, one clause
 
     @property
     def idle_ratio(self) -> float:
@@ -70,7 +69,7 @@ def read_issue_slots(subject: Subject) -> IssueSlots | None:
 
     Source: DrGPU (Hao et al., ICPE 2023), idle share 1 − IPC/4, bounded by the highest speed of light.
     """
-    used, source = _read_used(subject)
+    used = _read_used(subject)
     if used is None:
         return None
     active, elapsed = subject.metric("sm__cycles_active.avg"), subject.metric("gpc__cycles_elapsed.max")
@@ -85,19 +84,18 @@ def read_issue_slots(subject: Subject) -> IssueSlots | None:
         active_ratio=min(1.0, active / elapsed) if active is not None and elapsed else None,
         busiest_ratio=busiest,
         busiest_name=name,
-        source=source,
     )
 
 
-def _read_used(subject: Subject) -> tuple[float | None, str]:
+def _read_used(subject: Subject) -> float | None:
     used = subject.metric("smsp__issue_active.avg.per_cycle_active")
     if used is not None:
-        return used, "cycles in which a scheduler issued"
+        return used
     schedulers = _SCHEDULERS
     if subject.architecture is not None:
         schedulers = subject.architecture.sm.sub_partitions_per_sm.value
     per_cycle = subject.metric("sm__inst_issued.avg.per_cycle_active", "sm__inst_executed.avg.per_cycle_active")
-    return (None, "") if per_cycle is None else (per_cycle / schedulers, "instructions per cycle")
+    return None if per_cycle is None else per_cycle / schedulers
 
 
 # Stall samples from which their shares are trusted more than counters, which do not know when nothing was issued

@@ -165,8 +165,6 @@ class LineSamples(Struct, frozen=True, kw_only=True):
 
     line: SourceLine | None  # None for an instruction without a line
     place: Sentence  # the same in words; for an instruction without a line its offset, and its function where that is not the kernel
-    function: str  # mangled name of the section of its instruction with most samples
-    pc_offset: int  # that instruction, bytes from the section's start
     operations: int  # N_op
     stalls: dict[Bottleneck, int]  # N by row of Table 1; rows without a sample are missing
     unattributed: int  # stalls that no row is about
@@ -212,8 +210,6 @@ class LineCounts(ColumnRecord, frozen=True, kw_only=True):
         return LineSamples(
             line=self.lines[number],
             place=self._name_place(self.lines[number], pc_offset, "" if is_own else function.name),
-            function=function.name,
-            pc_offset=pc_offset,
             operations=by_target[Part.OPERATION],
             stalls={one: by_target[one] for one in Bottleneck if by_target[one]},
             unattributed=by_target[Part.NONE],
