@@ -87,12 +87,6 @@ def test_hits_follow_from_the_sizes(analyses):
     assert small.caches.l1_hit_ratio < 0.1
 
 
-def test_caches_of_sets(analyses):
-    direct = analyse_trace(write_product(), context=CONTEXT, settings=AnalysisSettings(cache_ways=1))
-    assert 0 < direct.caches.l1_hit_ratio <= analyses.caches.l1_hit_ratio
-    assert any("1-way" in one for one in direct.caches.assumptions)
-
-
 def test_arrays(analyses):
     matrix, vector, result = list_array_facts(analyses)
     assert [one.name for one in (matrix, vector, result)] == ["matrix", "vector", "result"]

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.trace import Trace
-from gpa_lsp.execution.traces.cache_hits import CacheHits, list_line_loads, predict_hits
+from gpa_lsp.execution.traces.cache_hits import CacheHits, follow_waves
 from gpa_lsp.execution.traces.model import TraceContext
 from gpa_lsp.execution.traces.piece_rows import PieceRows
-from gpa_lsp.execution.traces.waves import WaveCollector, WaveReferences
+from gpa_lsp.execution.traces.waves import WaveCollector, WaveRequests
 from tests.conftest import examples
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 
@@ -27,42 +27,41 @@ INSTRUCTIONS = (
 )
 
 
-def collect(trace: Trace, context: TraceContext, *, most: int = 1 << 20) -> WaveReferences:
+def collect(trace: Trace, context: TraceContext, *, most: int = 1 << 20) -> WaveRequests:
     collector = WaveCollector(context, most_references=most)
     collector.add(PieceRows(trace))
-    return collector.finish().list_references()
+    return collector.finish()
 
 
-def predict(trace: Trace, context: TraceContext, *, evicts: bool = False, ways: int | None = None) -> CacheHits:
-    references = collect(trace, context)
-    return predict_hits(references, list_line_loads(references, evicts_on_store=evicts), context, ways=ways)
+def predict(trace: Trace, context: TraceContext) -> CacheHits:
+    return follow_waves(collect(trace, context), context, trace.buffers)[0]
+
+
+def list_lines(found: WaveRequests, order: np.ndarray) -> list[int]:
+    """Of requests to one line each, in some order."""
+    lists = found.lists
+    return ((lists.sector[lists.firsts[lists.number[order]]] >> 2) - BASE // 128).tolist()
+
+
+def list_groups(found: WaveRequests) -> list[int]:
+    """The wave and SM of each request, in their order."""
+    return np.repeat(np.arange(found.groups), np.diff(found.ends, prepend=0)).tolist()
 
 
 class SectorCache:
     """LRU over lines; each holds the sectors that were brought in."""
 
-    def __init__(self, lines: int, ways: int | None) -> None:
-        self.ways = lines if ways is None or ways >= lines else ways
-        self.sets: list[OrderedDict[int, set[int]]] = [OrderedDict() for _ in range(max(1, lines // self.ways))]
-
-    def _find(self, line: int) -> OrderedDict[int, set[int]]:
-        bits = max(1, (len(self.sets) - 1).bit_length())
-        return self.sets[(line ^ (line >> bits) ^ (line >> (2 * bits))) % len(self.sets)]
+    def __init__(self, lines: int) -> None:
+        self.most = lines
+        self.lines: OrderedDict[int, set[int]] = OrderedDict()
 
     def access(self, line: int, sectors: set[int]) -> int:
         """Sectors that were there."""
-        lines = self._find(line)
-        held = lines.pop(line, set())
-        if len(lines) >= self.ways:
-            lines.popitem(last=False)
-        lines[line] = held | sectors
+        held = self.lines.pop(line, set())
+        if len(self.lines) >= self.most:
+            self.lines.popitem(last=False)
+        self.lines[line] = held | sectors
         return len(held & sectors)
-
-    def drop(self, line: int) -> None:
-        """Make it invalid where it is."""
-        lines = self._find(line)
-        if line in lines:
-            lines[line] = set()
 
 
 requests = st.lists(
@@ -77,7 +76,7 @@ requests = st.lists(
 )
 
 
-def simulate(rows, context: TraceContext, *, evicts: bool, ways: int | None) -> tuple[int, int, int, int]:
+def simulate(rows, context: TraceContext) -> tuple[int, int, int, int]:
     """Load sectors looked up in L1 and found, and the same of L2; round robin, wave by wave."""
     turns: dict[tuple[int, int], int] = {}
     ordered = []
@@ -89,19 +88,17 @@ def simulate(rows, context: TraceContext, *, evicts: bool, ways: int | None) -> 
         key = (block // per_wave, turn, slot // context.sm_count, slot % context.sm_count, warp)
         ordered.append((key, number, {(BASE + 32 * place) // 32 for place in places}))
     l1 = {}
-    l2 = SectorCache(context.l2_bytes // 128, ways)
+    l2 = SectorCache(context.l2_bytes // 128)
     counts = [0, 0, 0, 0]
     for key, number, sectors in sorted(ordered, key=lambda one: one[0]):
-        cache = l1.setdefault((key[0], key[3]), SectorCache(context.l1_bytes // 128, ways))
+        cache = l1.setdefault((key[0], key[3]), SectorCache(context.l1_bytes // 128))
         for line in sorted({sector // 4 for sector in sectors}):
             parts = {sector for sector in sectors if sector // 4 == line}
             if number == LOAD:
-                held = cache._find(line).get(line, set()) & parts
+                held = cache.lines.get(line, set()) & parts
                 counts[0] += len(parts)
                 counts[1] += cache.access(line, parts)
                 parts = parts - held
-            elif evicts and number in (STORE, ATOMIC):
-                cache.drop(line)
             if not parts:
                 continue
             hits = l2.access(line, parts)
@@ -112,17 +109,17 @@ def simulate(rows, context: TraceContext, *, evicts: bool, ways: int | None) -> 
 
 
 @examples(200)
-@given(requests, st.booleans(), st.sampled_from([None, 1, 2]), st.sampled_from([2, 4, 8]))
-def test_hits_are_those_of_a_simulation(rows, evicts, ways, lines):
+@given(requests, st.sampled_from([2, 4, 8]))
+def test_hits_are_those_of_a_simulation(rows, lines):
     context = TraceContext(sm_count=2, blocks_per_sm=2, l1_bytes=128 * lines, l2_bytes=256 * lines)
     writer = TraceWriter(INSTRUCTIONS, (ARRAY,), grid=(6, 1, 1))
     # every SM is whole: all blocks of the grid have a row
     rows = [*((block, 0, LOAD, [0]) for block in range(6)), *rows]
     for block, warp, number, places in rows:
         writer.access(number, [BASE + 32 * place for place in places], block=block, warp=warp)
-    found = predict(writer.finish(), context, evicts=evicts, ways=ways)
+    found = predict(writer.finish(), context)
     sums = tuple(found.sum_column(name) for name in ("l1_sectors", "l1_hits", "l2_sectors", "l2_hits"))
-    assert sums == simulate(rows, context, evicts=evicts, ways=ways)
+    assert sums == simulate(rows, context)
 
 
 def test_a_line_that_fits_hits_and_one_that_does_not_misses():
@@ -172,30 +169,28 @@ def write_blocks(blocks: range, grid: int) -> Trace:
 def test_blocks_go_to_sms_in_turn_and_wave_by_wave():
     context = TraceContext(sm_count=2, blocks_per_sm=2)
     found = collect(write_blocks(range(7), 7), context)
-    lines = (found.sector >> 2).tolist()[::4]
-    assert [line - BASE // 128 for line in lines] == [0, 2, 1, 3, 4, 6, 5]
-    assert found.group.tolist()[::4] == [0, 0, 1, 1, 2, 2, 3]
+    assert list_lines(found, found.order) == [0, 2, 1, 3, 4, 6, 5]
+    assert list_groups(found) == [0, 0, 1, 1, 2, 2, 3]
     assert (found.groups, found.waves, found.has_whole_sms, found.is_whole) == (4, 2, True, True)
-    shared = [int(line) - BASE // 128 for line in (found.sector >> 2)[found.shared_order][::4]]
-    assert shared == [0, 1, 2, 3, 4, 5, 6]
+    assert list_lines(found, found.shared_order) == [0, 1, 2, 3, 4, 5, 6]
 
 
 def test_a_sample_without_a_whole_sm_stands_for_sms():
     context = TraceContext(sm_count=4, blocks_per_sm=2)
     found = collect(write_blocks(range(0, 40, 13), 40), context)
     assert not found.has_whole_sms
-    assert found.group.tolist()[::4] == [0, 0, 1, 1]
+    assert list_groups(found) == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize(("most", "blocks"), [(64, 16), (32, 8), (16, 4), (8, 2)])
 def test_too_many_references_cost_waves_then_sms(most, blocks):
     context = TraceContext(sm_count=4, blocks_per_sm=2, l1_bytes=1024, l2_bytes=4096)
     found = collect(write_blocks(range(16), 16), context, most=most)
-    assert len(found.sector) == 4 * blocks
+    assert found.lists.sizes.sum() == 4 * blocks
     assert found.is_whole == (blocks == 16)
     assert found.waves == (2 if blocks == 16 else 1)
     assert found.kept_ratio == {16: 1, 8: 1, 4: 0.5, 2: 0.25}[blocks]
-    hits = predict_hits(found, list_line_loads(found, evicts_on_store=False), context)
+    hits, _ = follow_waves(found, context, (ARRAY,))
     assert hits.l2_bytes == int(4096 * found.kept_ratio)
     assert any("left out" in one for one in hits.assumptions) == (blocks < 16)
 
@@ -208,12 +203,12 @@ def test_whole_sms_are_kept_of_a_piece_that_is_too_large():
             writer.access(LOAD, lanes_by(4, base=BASE + 128 * (step % 7)), block=block)
     found = collect(writer.finish(), TraceContext(sm_count=4, blocks_per_sm=2), most=5000)
     assert (found.kept_ratio, found.has_whole_sms, found.is_whole) == (0.5, True, False)
-    assert len(found.sector) == 300 * 4 * 4
+    assert found.lists.sizes.sum() == 300 * 4 * 4
     assert found.blocks_per_sm == 2
 
 
 def test_nothing_is_predicted_of_nothing():
     context = TraceContext(sm_count=4, blocks_per_sm=2, l1_bytes=1024, l2_bytes=4096)
     found = collect(TraceWriter(INSTRUCTIONS, (ARRAY,)).finish(), context)
-    assert np.array_equal(found.sector, [])
-    assert predict_hits(found, list_line_loads(found, evicts_on_store=False), context).l1_hit_ratio is None
+    assert len(found.order) == 0
+    assert follow_waves(found, context, ())[0].l1_hit_ratio is None

@@ -9,10 +9,9 @@ from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.code.symbolic_accesses.wavefronts import count_wavefronts
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.keyed_sums import sum_columns
-from gpa_lsp.execution.traces.model import AnalysisSettings, StoreEffect, TraceContext
+from gpa_lsp.execution.traces.model import AnalysisSettings, TraceContext
 from gpa_lsp.execution.traces.piece_rows import PieceRows
 from gpa_lsp.execution.traces.references import number_warps, order_rows, order_turns
-from gpa_lsp.execution.traces.reuse_distance import bin_distances, find_previous, measure_distances
 from gpa_lsp.execution.traces.segments import Intervals, list_segments, measure_intervals
 from gpa_lsp.execution.volumes import miscounts
 from gpa_lsp.foundation.native.shared_library import VARIABLE
@@ -33,13 +32,7 @@ def _compute(seed: int) -> dict[str, list[object]]:
     count = int(random.integers(1, 3000))
     units = random.integers(0, max(2, count // int(random.integers(1, 20))), count)
     groups = np.sort(random.integers(0, int(random.integers(1, 9)), count))
-    erases = random.random(count) < 0.2
     found = {}
-    for name, marks in (("all", None), ("erasing", erases)):
-        distances = measure_distances(units, groups, marks)
-        found[f"{name} distances"] = [distances.distance.tolist(), distances.is_streaming.tolist()]
-        found[f"{name} bins"] = [bin_distances(distances.distance).tolist()]
-    found["previous"] = [find_previous(units, groups).tolist()]
     found["order"] = [order_rows(groups, units - 5).tolist()]
     blocks, places = (
         random.integers(0, 9, count).astype(np.uint32) << 28,
@@ -151,8 +144,6 @@ def test_analyses_are_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
     if seed % 2:
         pieces = [write_loops(random)]
     settings = AnalysisSettings(
-        stores=random.choice(list(StoreEffect)),
-        evicts_on_store=bool(random.integers(2)),
         block_references=int(random.choice([30, 500, 1_000_000, 1_000_000])),
         wave_references=int(random.choice([100, 2_000_000, 2_000_000])),
         footprint_sectors=int(random.choice([100, 1 << 20])),

@@ -2,102 +2,26 @@
 
 import numpy as np
 
-from gpa_lsp.execution.emulator.trace import Buffer, Trace
+from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.access_sums import AccessAccumulator
 from gpa_lsp.execution.traces.bank_conflicts import BankAccumulator
 from gpa_lsp.execution.traces.branch_divergence import BranchAccumulator
-from gpa_lsp.execution.traces.cache_hits import (
-    CacheHits,
-    advise_bypassing,
-    count_lines,
-    list_hits,
-    list_line_loads,
-    predict_hits,
-    scale_l2,
-)
+from gpa_lsp.execution.traces.cache_hits import advise_bypassing, follow_waves
 from gpa_lsp.execution.traces.lane_addresses import check_trace
 from gpa_lsp.execution.traces.model import AnalysisSettings, Granularity, StoreEffect, TraceContext
-from gpa_lsp.execution.traces.piece_rows import PieceRows, number_line_sets
+from gpa_lsp.execution.traces.piece_rows import PieceRows
 from gpa_lsp.execution.traces.results import TraceAnalyses
 from gpa_lsp.execution.traces.reuse_distance import (
-    INFINITE,
-    Distances,
     ReuseAccumulator,
     ReuseDistances,
     ReuseGroup,
-    ReuseSums,
     Scope,
     add_histograms,
 )
-from gpa_lsp.execution.traces.segments import LINE_SHIFT
 from gpa_lsp.execution.traces.values import RepeatAccumulator
 from gpa_lsp.execution.traces.waves import WaveCollector, WaveRequests
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.locations import InlineChain, shorten_paths
-from gpa_lsp.foundation.native.shared_library import Core, find_core
-
-# What the requests of resident blocks find in the caches, and the reuse of lines on an SM: :func:`follow_waves`.
-#
-# The compiled core goes through the requests one by one; numpy lists their sectors first (:mod:`gpa_lsp.execution.traces.cache_hits`).
-
-_COLUMNS = 5
-_UNKNOWN = -1
-
-
-def follow_waves(
-    waves: WaveRequests, context: TraceContext, buffers: tuple[Buffer, ...], settings: AnalysisSettings
-) -> tuple[CacheHits, tuple[ReuseGroup, ...]]:
-    """Predicted hits of both caches, and reuse distances of the lines that each SM loads through L1."""
-    core = find_core()
-    if core is not None and settings.cache_ways is None:
-        found = _follow_by_core(core, waves, context, buffers, settings)
-        if found is not None:
-            return found
-    references = waves.list_references()
-    loads = list_line_loads(references, evicts_on_store=settings.evicts_on_store)
-    hits = predict_hits(references, loads, context, ways=settings.cache_ways)
-    sums = ReuseSums(buffers)
-    distance = np.where(loads.is_dropped, INFINITE, loads.distances.distance)
-    distances = Distances(distance=distance, is_streaming=loads.distances.is_streaming)
-    sums.add(references.instruction[loads.reference], loads.line << LINE_SHIFT, distances)
-    return hits, sums.finish()
-
-
-def _follow_by_core(
-    core: Core, waves: WaveRequests, context: TraceContext, buffers: tuple[Buffer, ...], settings: AnalysisSettings
-) -> tuple[CacheHits, tuple[ReuseGroup, ...]] | None:
-    sums = ReuseSums(buffers)
-    instructions = len(waves.roles)
-    found = np.empty((instructions, _COLUMNS), np.int64)
-    l2_bytes = scale_l2(waves, context)
-    sets = number_line_sets(core, waves.lists) if waves.sets is None else waves.sets
-    if sets is None:
-        return None
-    is_done = sums.fill_by_core(
-        core,
-        "follow_waves",
-        waves.roles,
-        waves.instruction,
-        waves.is_local,
-        np.ascontiguousarray(waves.lists.size, np.int64),
-        waves.order,
-        waves.ends,
-        len(waves.ends),
-        waves.shared_order,
-        len(waves.order),
-        *sets.list_arguments(),
-        instructions,
-        _UNKNOWN if context.l1_bytes is None else count_lines(context.l1_bytes),
-        _UNKNOWN if l2_bytes is None else count_lines(l2_bytes),
-        int(settings.evicts_on_store),
-        instructions=instructions,
-        found=found,
-    )
-    if not is_done:
-        return None
-    chosen = np.flatnonzero(found.any(axis=1))
-    return list_hits(chosen, found[chosen], waves, context, ways=None), sums.finish()
-
 
 _DEFAULTS = AnalysisSettings()
 
@@ -170,7 +94,7 @@ class TraceAnalyser:
         if first is None:
             raise InputError("there is no trace to analyse", remedy="trace at least one block")
         waves = self._waves.finish()
-        caches, sm_lines = follow_waves(waves, self._context, first.buffers, self._settings)
+        caches, sm_lines = follow_waves(waves, self._context, first.buffers)
         analyses = TraceAnalyses(
             kernel=first.kernel,
             grid=first.grid,
@@ -208,7 +132,7 @@ class TraceAnalyser:
                 buffers,
                 scope=scope,
                 granularity=granularity,
-                stores=settings.stores,
+                stores=StoreEffect.REFERENCE,
                 most_references=settings.block_references,
             )
             for scope, granularity in (
@@ -236,7 +160,7 @@ class TraceAnalyser:
         return ReuseDistances(
             scope=Scope.SM,
             granularity=Granularity.LINE,
-            stores=StoreEffect.RESTART if self._settings.evicts_on_store else StoreEffect.IGNORED,
+            stores=StoreEffect.IGNORED,
             total=add_histograms([group.histogram for group in groups]),
             groups=groups,
             sequences=waves.groups,

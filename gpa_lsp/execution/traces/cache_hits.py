@@ -4,12 +4,12 @@ Model, all of it assumed and none of it measured:
 
 * L1, one per SM: lines of 128 bytes of four sectors, least recently used first out, empty when a wave begins, shared by the blocks that
   :mod:`gpa_lsp.execution.traces.waves` puts on the SM. A load finds its line's tag when fewer distinct lines than fit were loaded since the line
-  was; it finds a sector when the sector was loaded since the tag was set. Stores write through and set no tag. From Volta on they leave what is
-  there; with ``evicts_on_store`` they make it invalid, and its place stays taken until it is the least recently used. Strong and ``.cg`` loads,
-  atomics and reductions pass by.
+  was; it finds a sector when the sector was loaded since the tag was set. Stores write through, set no tag and leave what is there, as from Volta
+  on. Strong and ``.cg`` loads, atomics and reductions pass by.
 * L2, one for all: the same lines, least recently used, empty when the first wave begins. It sees the load sectors that miss L1 or pass by it,
   and all store and atomic sectors, which set tags. Where only a part of the SMs was looked at, it has that part of its size.
-* Fully associative, or with a number of ways in sets chosen by the exclusive-or of the parts of the line's number.
+
+Both are fully associative.
 
 What is left out: latencies and fills under way (a second miss to a sector that is on its way counts as a hit), the replacement of the real
 caches, prefetches, and what ran before.
@@ -19,34 +19,26 @@ cache model based on reuse distance theory" (HPCA 2014) for round robin over res
 """
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
 
-from gpa_lsp.execution.traces.keyed_sums import KeyedSums
-from gpa_lsp.execution.traces.lane_addresses import Integers, Marks
+from gpa_lsp.execution.emulator.trace import Buffer
+from gpa_lsp.execution.traces.lane_addresses import Integers
 from gpa_lsp.execution.traces.model import TraceContext
-from gpa_lsp.execution.traces.references import order_rows
+from gpa_lsp.execution.traces.piece_rows import SectorLists, list_lines
 from gpa_lsp.execution.traces.reuse_distance import (
-    INFINITE,
-    Distances,
     ReuseDistances,
-    find_previous,
-    measure_distances,
+    ReuseGroup,
+    ReuseSums,
 )
-from gpa_lsp.execution.traces.segments import LINE_BYTES, LINE_SHIFT, SECTOR_SHIFT
-from gpa_lsp.execution.traces.waves import ATOMIC, BYPASSING_LOAD, LOAD, STORE, WaveReferences, WaveRequests
-from gpa_lsp.foundation.prose import Sentence, count, number, percent, say
-from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.execution.traces.segments import LINE_BYTES, LINE_SHIFT
+from gpa_lsp.execution.traces.waves import LOAD, STORE, WaveRequests
+from gpa_lsp.foundation.prose import Sentence, number, percent, say
 
-_SECTOR_BITS = LINE_SHIFT - SECTOR_SHIFT
-
-
-class CacheShape(Struct, frozen=True, kw_only=True):
-    """A cache."""
-
-    lines: int  # it holds, at least 1
-    ways: int | None = None  # lines of one set; None for fully associative
+if TYPE_CHECKING:
+    from gpa_lsp.execution.traces.reuse_loops import Cache, Requests
 
 
 class InstructionHits(Struct, frozen=True, kw_only=True):
@@ -85,71 +77,66 @@ class CacheHits(Struct, frozen=True, kw_only=True):
         return self.sum_column("l2_hits") / sectors if sectors and self.l2_bytes is not None else None
 
 
-class LineLoads(ColumnRecord, frozen=True, kw_only=True):
-    """Loads through L1 by line: one reference per request and line."""
+def follow_waves(
+    waves: WaveRequests, context: TraceContext, buffers: tuple[Buffer, ...]
+) -> tuple[CacheHits, tuple[ReuseGroup, ...]]:
+    """Predicted hits of both caches, and reuse distances of the lines that each SM loads through L1."""
+    from gpa_lsp.execution.traces import reuse_loops  # numba takes .3 s to import
 
-    reference: Integers  # int64[m], index of the first sector reference of each
-    line: Integers  # int64[m]
-    group: Integers  # int64[m]
-    of_sector: Integers  # int64[k], for each of the k load references the line reference it belongs to
-    distances: Distances  # reuse distances within the group; stores have no part in them
-    is_dropped: Marks  # bool[m], the line was made invalid by a store since it was loaded
-
-
-def list_line_loads(references: WaveReferences, *, evicts_on_store: bool) -> LineLoads:
-    """The loads that L1 sees, by line, with their reuse distances on the SM."""
-    wanted = references.role == LOAD
-    if evicts_on_store:
-        wanted |= (references.role == STORE) | (references.role == ATOMIC)
-    chosen = np.flatnonzero(wanted)
-    line, request = references.sector[chosen] >> _SECTOR_BITS, references.request[chosen]
-    is_first = np.ones(len(chosen), dtype=np.bool_)
-    is_first[1:] = (np.diff(line) != 0) | (np.diff(request) != 0)
-    first, line = chosen[is_first], line[is_first]
-    is_load = references.role[first] == LOAD
-    number = np.cumsum(is_load) - 1
-    group = references.group[first]
-    is_dropped = np.zeros(len(first), dtype=np.bool_)
-    if evicts_on_store and len(first):
-        previous = find_previous(line, group)
-        is_dropped = (previous >= 0) & ~is_load[previous]
-    return LineLoads(
-        reference=first[is_load],
-        line=line[is_load],
-        group=group[is_load],
-        of_sector=number[(np.cumsum(is_first) - 1)[references.role[chosen] == LOAD]],
-        distances=measure_distances(line[is_load], group[is_load]),
-        is_dropped=is_dropped[is_load],
+    found, masks = list_lines(waves.lists)
+    lists, number, units = reuse_loops.number_lists(found.size, found.sector)
+    role, instruction, count = waves.find_roles(), waves.instruction.astype(np.int64), len(waves.roles)
+    requests = reuse_loops.Requests(
+        list=number[found.number],
+        masks=found.firsts[found.number],
+        sectors=masks,
+        missed=np.full(len(role), reuse_loops.EVERY),
+        left=np.empty(int(found.sizes.sum()), np.uint8),
+        used=np.zeros(1, np.int64),
     )
 
+    def open_cache(size_bytes: int | None) -> "Cache":
+        lines = -1 if size_bytes is None else count_lines(size_bytes)
+        recency = reuse_loops.open_recency(lists, len(units), len(requests.left))
+        return reuse_loops.Cache(recency, lines, np.zeros(len(units), np.uint8), np.full(len(lists.size), -1))
 
-def predict_hits(
-    references: WaveReferences, loads: LineLoads, context: TraceContext, *, ways: int | None = None
-) -> CacheHits:
-    """Predicted hits of both caches.
-
-    Args:
-        ways: of each set of both caches; None for fully associative ones.
-    """
-    count = len(references.sector)
-    l1_hit = np.zeros(count, dtype=np.bool_)
-    is_load = references.role == LOAD
-    if context.l1_bytes is not None:
-        shape = CacheShape(lines=count_lines(context.l1_bytes), ways=ways)
-        tag_hit = _find_tag_hits(loads.line, loads.group, loads.distances, shape) & ~loads.is_dropped
-        sectors = references.sector[is_load]
-        l1_hit[is_load] = _find_sector_hits(loads, tag_hit, sectors, references.group[is_load])
-    l2_bytes = scale_l2(references, context)
-    goes_on = (is_load & ~l1_hit) | (references.role == BYPASSING_LOAD)
-    l2_hit = np.zeros(count, dtype=np.bool_)
+    sums, is_load = ReuseSums(buffers), role == LOAD
+    if is_load.any():
+        tally, bases, keys = sums.open(lists, units << LINE_SHIFT, instruction)
+        ends = np.unique(np.cumsum(is_load[waves.order])[waves.ends - 1])
+        loads = reuse_loops.Sequences(waves.order[is_load[waves.order]], ends[ends > 0], bases)
+        reuse_loops.look_in_l1(lists, requests, loads, tally, open_cache(context.l1_bytes))
+        sums.close(tally, keys)
+    l2_bytes, l2_hits = scale_l2(waves, context), np.zeros(len(role), np.int64)
     if l2_bytes is not None:
-        is_seen = goes_on | (references.role >= STORE)
-        order = references.shared_order[is_seen[references.shared_order]]
-        l2_hit[order] = _find_shared_hits(references, order, CacheShape(lines=count_lines(l2_bytes), ways=ways))
-    sums = KeyedSums(5)
-    columns = (is_load, l1_hit, goes_on, goes_on & l2_hit, references.role >= STORE)
-    sums.add(references.instruction, np.stack(columns, axis=1).astype(np.int64))
-    return list_hits(sums.keys, sums.sums, references, context, ways=ways)
+        lists.is_own[:] = False  # lines are referred to alone as well
+        reuse_loops.look_in_l2(lists, requests, waves.shared_order, open_cache(l2_bytes), l2_hits)
+    sectors = waves.lists.sizes
+    hits = sectors - _count_missed(requests, found, sectors)
+    is_read = role < STORE
+    columns = np.stack(
+        [
+            np.bincount(instruction, one, count).astype(np.int64)
+            for one in (
+                is_load * sectors,
+                is_load * hits,
+                is_read * (sectors - is_load * hits),
+                is_read * l2_hits,
+                ~is_read * sectors,
+            )
+        ],
+        axis=1,
+    )
+    chosen = np.flatnonzero(columns.any(axis=1))
+    return list_hits(chosen, columns[chosen], waves, context), sums.finish()
+
+
+def _count_missed(requests: "Requests", lines: SectorLists, sectors: Integers) -> Integers:
+    """int64[n], the sectors of each request that L1 does not have."""
+    before = np.concatenate([[0], np.cumsum(np.bitwise_count(requests.left), dtype=np.int64)])
+    first = np.maximum(requests.missed, 0)
+    partial = before[np.minimum(first + lines.sizes, len(requests.left))] - before[first]
+    return np.where(requests.missed >= 0, partial, np.where(requests.missed == -1, sectors, 0))
 
 
 def count_lines(size_bytes: int) -> int:
@@ -157,7 +144,7 @@ def count_lines(size_bytes: int) -> int:
     return max(1, size_bytes // LINE_BYTES)
 
 
-def scale_l2(waves: WaveReferences | WaveRequests, context: TraceContext) -> int | None:
+def scale_l2(waves: WaveRequests, context: TraceContext) -> int | None:
     """Bytes of L2 for the SMs that were looked at; None when its size is unknown."""
     return None if context.l2_bytes is None else int(context.l2_bytes * waves.kept_ratio)
 
@@ -165,10 +152,8 @@ def scale_l2(waves: WaveReferences | WaveRequests, context: TraceContext) -> int
 def list_hits(
     instructions: Integers,
     sums: Integers,
-    waves: WaveReferences | WaveRequests,
+    waves: WaveRequests,
     context: TraceContext,
-    *,
-    ways: int | None,
 ) -> CacheHits:
     """The record of what was found.
 
@@ -187,69 +172,14 @@ def list_hits(
         ),
         l1_bytes=context.l1_bytes,
         l2_bytes=scale_l2(waves, context),
-        assumptions=_list_assumptions(waves, context, ways),
+        assumptions=_list_assumptions(waves, context),
     )  # fmt: skip
 
 
-def _find_tag_hits(line: Integers, group: Integers, distances: Distances, shape: CacheShape) -> Marks:
-    """Which references find their line."""
-    if shape.ways is None or shape.ways >= shape.lines:
-        found: Marks = (distances.distance != INFINITE) & (distances.distance < shape.lines)
-        return found
-    sets = max(1, shape.lines // shape.ways)
-    bits = max(1, (sets - 1).bit_length())
-    mixed = line ^ (line >> bits) ^ (line >> (2 * bits))
-    place = group * sets + mixed % sets
-    order = order_rows(place)
-    inner = measure_distances(line[order], place[order]).distance
-    hits = np.zeros(len(line), dtype=np.bool_)
-    hits[order] = (inner != INFINITE) & (inner < shape.ways)
-    hits &= distances.distance != INFINITE
-    return hits
-
-
-def _number_stays(line: Integers, group: Integers, tag_hit: Marks) -> Integers:
-    """int64[m], a number for each stay of a line in the cache: one more at each miss."""
-    order = order_rows(group, line)
-    stays = np.empty(len(line), dtype=np.int64)
-    stays[order] = np.cumsum(~tag_hit[order])
-    return stays
-
-
-def _find_sector_hits(loads: LineLoads, tag_hit: Marks, sectors: Integers, groups: Integers) -> Marks:
-    """Which sectors were loaded during the same stay of their line."""
-    if len(sectors) == 0:
-        return np.zeros(0, dtype=np.bool_)
-    stay = _number_stays(loads.line, loads.group, tag_hit)[loads.of_sector]
-    previous = find_previous(sectors, groups)
-    hits: Marks = (previous >= 0) & (stay == stay[previous])
-    return hits
-
-
-def _find_shared_hits(references: WaveReferences, order: Integers, shape: CacheShape) -> Marks:
-    """Which sector references, in the shared order, find their sector."""
-    if len(order) == 0:
-        return np.zeros(0, dtype=np.bool_)
-    sector, request = references.sector[order], references.request[order]
-    line = sector >> _SECTOR_BITS
-    is_first = np.ones(len(order), dtype=np.bool_)
-    is_first[1:] = (np.diff(line) != 0) | (np.diff(request) != 0)
-    first_line = line[is_first]
-    one = np.zeros(len(first_line), dtype=np.int64)
-    tag_hit = _find_tag_hits(first_line, one, measure_distances(first_line, one), shape)
-    stay = _number_stays(first_line, one, tag_hit)[np.cumsum(is_first) - 1]
-    previous = find_previous(sector, np.zeros(len(sector), dtype=np.int64))
-    hits: Marks = (previous >= 0) & (stay == stay[previous])
-    return hits
-
-
-def _list_assumptions(
-    references: WaveReferences | WaveRequests, context: TraceContext, ways: int | None
-) -> tuple[Sentence, ...]:
+def _list_assumptions(references: WaveRequests, context: TraceContext) -> tuple[Sentence, ...]:
     found = [*context.assumptions]
-    kind = say("fully associative") if ways is None else say("{ways}-way set associative", ways=count(ways))
     found.append(
-        say("Caches are {kind}, evict the least recently used line and start empty (L1 in each wave).", kind=kind)
+        say("Caches are fully associative, evict the least recently used line and start empty (L1 in each wave).")
     )
     found.append(say("Resident warps are scheduled round-robin, one memory request each; latency is not modelled."))
     if not references.has_whole_sms:

@@ -47,22 +47,20 @@ class TraceContext(Struct, frozen=True, kw_only=True):
     assumptions: tuple[Sentence, ...] = ()  # what was assumed to get these numbers, as sentences
 
 
+INFINITE = -1  # In place of a distance: the unit was not there before
+NOT_COUNTED = -2  # In place of a distance: the reference is none that has one (a store that erases)
+
+
 class StoreEffect(StrEnum):
     """What a store or atomic does to the reuse of what it stores to."""
 
     REFERENCE = "reference"  # It is a use like a load
-    # It ends the unit's reuse: the next load is a first one, as in a cache that evicts what is written. The store itself has no distance, and from it
-    # on the unit counts in no distance until it is loaded again.
-    RESTART = "restart"
     IGNORED = "ignored"  # Only loads count
 
 
 class AnalysisSettings(Struct, frozen=True, kw_only=True):
     """What is asked, and what bounds the time and memory; what is left out is said in the results."""
 
-    stores: StoreEffect = StoreEffect.REFERENCE  # their effect on the reuse within blocks and warps
-    evicts_on_store: bool = False  # L1 drops a line that is stored to, as before Volta; from Volta on it keeps it
-    cache_ways: int | None = None  # ways of each set of both caches; None for fully associative ones
     # references looked at for each reuse within blocks and warps. Blocks are taken whole, in the order of the trace; of the first one as much as
     # fits.
     block_references: int = 1_000_000

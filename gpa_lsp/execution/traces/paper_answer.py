@@ -17,9 +17,9 @@ from gpa_lsp.execution.traces.lane_addresses import (
     list_lanes,
     split_rows,
 )
-from gpa_lsp.execution.traces.model import TraceContext
+from gpa_lsp.execution.traces.model import INFINITE, NOT_COUNTED, TraceContext
 from gpa_lsp.execution.traces.references import name_warps, number_turns
-from gpa_lsp.execution.traces.reuse_distance import INFINITE, NOT_COUNTED, Scope, find_previous, measure_distances
+from gpa_lsp.execution.traces.reuse_distance import Scope, measure_distances
 from gpa_lsp.foundation.numbers import Cell, Quantity, format_count, format_count_of
 from gpa_lsp.foundation.prose import join, number, say
 from gpa_lsp.foundation.records import ColumnRecord
@@ -440,7 +440,7 @@ def _count_streaming(address: Integers, sequence: Integers, is_store: npt.NDArra
     """Intervals that a store ends, and addresses loaded once at the end."""
     if len(address) == 0:
         return 0
-    previous = find_previous(address, sequence)
+    previous = measure_distances(address, sequence).previous
     follows_load = (previous >= 0) & ~is_store[previous]
     ended = np.count_nonzero(is_store & follows_load)
     is_last = np.ones(len(address), dtype=np.bool_)

@@ -2,16 +2,15 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.trace import Accesses, Trace
-from gpa_lsp.execution.traces.lane_addresses import CHUNK_ROWS, Integers, Marks
+from gpa_lsp.execution.traces.lane_addresses import CHUNK_ROWS, Integers, Marks, split_rows
 from gpa_lsp.execution.traces.model import ARRAY_SPACES, ArrayIndex
 from gpa_lsp.execution.traces.references import NumberedWarps, WarpOrders, list_references, number_warps, order_warps
 from gpa_lsp.execution.traces.request_kinds import (
@@ -23,9 +22,12 @@ from gpa_lsp.execution.traces.request_kinds import (
     list_columns,
     measure_requests,
 )
-from gpa_lsp.execution.traces.segments import SECTOR_SHIFT
+from gpa_lsp.execution.traces.segments import LINE_SHIFT, SECTOR_SHIFT
 from gpa_lsp.foundation.native.shared_library import Core, find_core
 from gpa_lsp.foundation.records import ColumnRecord
+
+if TYPE_CHECKING:
+    from gpa_lsp.execution.traces.reuse_loops import NumberedLists
 
 
 class SectorLists(ColumnRecord, frozen=True, kw_only=True):
@@ -64,39 +66,6 @@ class SectorLists(ColumnRecord, frozen=True, kw_only=True):
         is_used = np.zeros(len(self.size), dtype=np.bool_)
         is_used[self.number] = True
         return is_used
-
-
-class LineSets(ColumnRecord, frozen=True):
-    """Columns that the core takes, as ``sets.h`` describes them; lists are by row."""
-
-    lists: npt.NDArray[np.int32]
-    firsts: Integers
-    sets: npt.NDArray[np.int32]
-    dense: npt.NDArray[np.int32]
-    masks: npt.NDArray[np.uint8]
-    set_firsts: Integers
-    lines: npt.NDArray[np.int32]
-    line_numbers: Integers
-    set_count: int
-    line_count: int
-    sector_count: int
-
-    def list_arguments(self) -> "tuple[np.ndarray[Any, Any] | int, ...]":
-        """Arguments for functions of the core."""
-        return tuple(getattr(self, name) for name in self.__struct_fields__)
-
-    def place_rows(self, numbers: Integers, rows: Integers | None = None, count: int = 0) -> "LineSets":
-        """The same for other rows.
-
-        Args:
-            numbers: int64[n], their lists.
-            rows: int64[n], the numbers of the rows; None for 0, 1, ….
-        """
-        lists = numbers.astype(np.int32)
-        if rows is not None and len(rows) != count:
-            lists = np.full(count, -1, np.int32)
-            lists[rows] = numbers
-        return replace(self, lists=lists)
 
 
 class PieceRows:
@@ -174,40 +143,74 @@ class PieceRows:
         """Of some of them, by row of the piece."""
         return self.sectors.choose(self._places[rows])
 
+    @cached_property
+    def _lines(self) -> tuple[SectorLists, "NumberedLists"]:
+        """The lines of these, and the same numbered."""
+        from gpa_lsp.execution.traces.reuse_loops import number_lists  # numba takes .3 s to import
+
+        lists = list_lines(self.sectors)[0]
+        return lists, number_lists(lists.size, lists.sector)
+
+    def list_units(self, rows: Integers, shift: int, most: int) -> tuple["NumberedLists", Integers]:
+        """The units of ``2**shift`` bytes of some rows of global memory and textures in some order, and the lists of those that were looked at.
+
+        Args:
+            most: references after which no further chunk of rows is looked at.
+        """
+        from gpa_lsp.execution.traces.reuse_loops import number_lists  # numba takes .3 s to import
+
+        if shift == LINE_SHIFT:
+            lists, known = self._lines
+        else:
+            lists = self.sectors if shift == SECTOR_SHIFT else self._list_words(rows, shift, most)
+            known = number_lists(lists.size, lists.sector)
+        number = lists.number[self._places[rows]] if shift >= SECTOR_SHIFT else lists.number
+        return known, number[: count_kept_rows(lists.size[number], most)]
+
+    def _list_words(self, rows: Integers, shift: int, most: int) -> SectorLists:
+        """Units smaller than a sector, of no more rows than there is room for."""
+        accesses, requests = self.piece.accesses, self.requests
+        if requests is None:
+            found = list_references(accesses, rows, shift, most)
+            return SectorLists(number=np.arange(len(found.size)), size=found.size, sector=found.unit)
+        known, size = np.full((2, len(requests.first)), -1)
+        numbers, units = ([np.empty(0, np.int64)] for _ in range(2))
+        count = total = 0
+        for chunk in split_rows(requests.number[rows]):
+            new = np.unique(chunk[known[chunk] < 0])
+            known[new] = np.arange(count, count + len(new))
+            found = list_references(accesses, requests.first[new], shift, _UNBOUNDED)
+            size[count : count + len(new)] = found.size
+            count += len(new)
+            numbers.append(known[chunk])
+            units.append(found.unit)
+            total += int(size[numbers[-1]].sum())
+            if total > most:
+                break
+        return SectorLists(number=np.concatenate(numbers), size=size[:count].copy(), sector=np.concatenate(units))
+
     def count_sectors(self, is_counted: Marks) -> int:
         """Distinct sectors of those of some instructions, bool by instruction, together."""
-        core, sets, instruction = find_core(), self.sets, self.piece.accesses.instruction
-        if core is not None and sets is not None:
-            known = np.ascontiguousarray(instruction), len(instruction), is_counted, len(is_counted)
-            found = core.call("count_sectors", *known, len(self.sectors.size), *sets.list_arguments())
-            if found >= 0:
-                return found
-        rows = np.flatnonzero(self.is_global & is_counted[instruction])
+        rows = np.flatnonzero(self.is_global & is_counted[self.piece.accesses.instruction])
         return len(np.unique(self.sectors.sector[self.find_sectors(rows).mark_used()]))
 
     @cached_property
     def _places(self) -> Integers:
         return np.cumsum(self.is_global) - 1
 
-    @cached_property
-    def sets(self) -> LineSets | None:
-        """Their sets of lines, by row of the piece; None where the core does not do it."""
-        core = find_core()
-        if core is None:
-            return None
-        sets = number_line_sets(core, self.sectors)
-        rows = np.flatnonzero(self.is_global)
-        return None if sets is None else sets.place_rows(self.sectors.number, rows, len(self.piece.accesses))
 
-
-# Lists of the sectors that rows of a trace refer to, equal ones once, and the sets of lines they make up: what
-# analyses of lines share.
-#
-# Rows of a loop refer to the same lines again and again: the compiled core moves a set of lines as one where nothing
-# else took a line of it.
-
-_SETS, _LINES, _SECTORS = range(3)
 _UNBOUNDED = 1 << 62
+_SECTOR_BITS = LINE_SHIFT - SECTOR_SHIFT
+
+
+def list_lines(lists: SectorLists) -> tuple[SectorLists, npt.NDArray[np.uint8]]:
+    """The lines of lists of sectors, and which sectors of each there are, uint8 by line."""
+    line, owner = lists.sector >> _SECTOR_BITS, np.repeat(np.arange(len(lists.size)), lists.size)
+    first = np.flatnonzero((np.diff(line, prepend=-1) != 0) | (np.diff(owner, prepend=-1) != 0))
+    bits = np.left_shift(1, lists.sector & ((1 << _SECTOR_BITS) - 1)).astype(np.uint8)
+    size = np.bincount(owner[first], minlength=len(lists.size))
+    masks = np.bitwise_or.reduceat(bits, first) if len(first) else bits
+    return SectorLists(number=lists.number, size=size, sector=line[first]), masks
 
 
 def join_lists(parts: Sequence[SectorLists]) -> SectorLists:
@@ -241,8 +244,7 @@ def list_sectors(
         if found is not None:
             return found
     references = list_references(accesses, rows, SECTOR_SHIFT, most)
-    size = np.bincount(references.position, minlength=references.row_count).astype(np.int64)
-    return SectorLists(number=np.arange(references.row_count), size=size, sector=references.unit)
+    return SectorLists(number=np.arange(len(references.size)), size=references.size, sector=references.unit)
 
 
 def _take(column: "npt.NDArray[Any]", rows: Integers) -> "npt.NDArray[Any]":
@@ -285,31 +287,3 @@ def count_kept_rows(size: Integers, most: int) -> int:
     places = np.minimum(np.arange(CHUNK_ROWS, len(size) + CHUNK_ROWS, CHUNK_ROWS), len(size))
     is_over = ends[places - 1] > most
     return int(places[np.argmax(is_over)]) if is_over.any() else len(size)
-
-
-def number_line_sets(core: Core, lists: SectorLists) -> LineSets | None:
-    """The sets of lines; None where the core could not find them."""
-    size, room = len(lists.size), len(lists.sector)
-    sets, firsts = np.empty(size, np.int32), lists.firsts
-    lines_of, set_firsts = np.empty(room, np.int64), np.empty(size + 1, np.int64)
-    dense, lines = np.empty((2, room), np.int32)
-    masks, found = np.empty(room, np.uint8), np.zeros(3, np.int64)
-    columns = (np.ascontiguousarray(one, np.int64) for one in (firsts, lists.size))
-    if not core.has_done(
-        "number_line_sets", *columns, size, np.ascontiguousarray(lists.sector, np.int64), room, sets, dense, masks,
-        set_firsts, lines, lines_of, found,
-    ):  # fmt: skip
-        return None
-    return LineSets(
-        lists=lists.number.astype(np.int32),
-        firsts=firsts,
-        sets=sets,
-        dense=dense,
-        masks=masks,
-        set_firsts=set_firsts,
-        lines=lines,
-        line_numbers=lines_of,
-        set_count=int(found[_SETS]),
-        line_count=int(found[_LINES]),
-        sector_count=int(found[_SECTORS]),
-    )

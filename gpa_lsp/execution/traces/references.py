@@ -26,9 +26,8 @@ _FRAME_BITS = 24  # A thread has 512 KiB of local memory at most, a warp 16 MiB
 class References(ColumnRecord, frozen=True, kw_only=True):
     """m references of some rows, in the order of the rows."""
 
-    position: Integers  # int64[m], index into the rows that were asked for, ascending
+    size: Integers  # int64[n], of each row that was looked at; fewer than were asked for where there were too many references
     unit: Integers  # int64[m], address divided by the size of a unit
-    row_count: int  # rows that were looked at; fewer than were asked for where there were too many references
 
 
 def name_warps(accesses: Accesses) -> Integers:
@@ -110,21 +109,16 @@ def list_references(accesses: Accesses, rows: Integers, shift: int, most: int) -
     found = _list_by_core(accesses, rows, shift, most)
     if found is not None:
         return found
-    positions: list[Integers] = []
-    units: list[Integers] = []
-    total = done = 0
+    sizes, units = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    total = 0
     for chunk in split_rows(rows):
         position, unit = _list_chunk(accesses, chunk, shift)
-        positions.append(position + done)
+        sizes.append(np.bincount(position, minlength=len(chunk)))
         units.append(unit)
         total += len(unit)
-        done += len(chunk)
         if total > most:
             break
-    none = np.empty(0, dtype=np.int64)
-    return References(
-        position=np.concatenate([none, *positions]), unit=np.concatenate([none, *units]), row_count=min(done, len(rows))
-    )
+    return References(size=np.concatenate(sizes), unit=np.concatenate(units))
 
 
 def _list_by_core(accesses: Accesses, rows: Integers, shift: int, most: int) -> References | None:
@@ -136,10 +130,9 @@ def _list_by_core(accesses: Accesses, rows: Integers, shift: int, most: int) -> 
     count = core.call("count_units", *list_columns(accesses, rows), CHUNK_ROWS, shift, most, sizes)
     if count < 0:
         return None
-    position = np.repeat(np.arange(count), sizes[:count])
-    units = np.empty(len(position), np.int64)
+    units = np.empty(int(sizes[:count].sum()), np.int64)
     core.call("list_units", *list_columns(accesses, rows[:count]), shift, units)
-    return References(position=position, unit=units, row_count=count)
+    return References(size=sizes[:count], unit=units)
 
 
 def _list_chunk(accesses: Accesses, rows: Integers, shift: int) -> tuple[Integers, Integers]:

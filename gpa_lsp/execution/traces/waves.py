@@ -21,14 +21,13 @@ from gpa_lsp.execution.traces.keyed_sums import compress_keys
 from gpa_lsp.execution.traces.lane_addresses import Integers, Marks
 from gpa_lsp.execution.traces.model import CACHED_SPACES, TraceContext, bypasses_l1
 from gpa_lsp.execution.traces.piece_rows import (
-    LineSets,
     PieceRows,
     SectorLists,
     count_kept_rows,
     join_lists,
     list_sectors,
 )
-from gpa_lsp.execution.traces.references import list_references, order_rows, order_turns
+from gpa_lsp.execution.traces.references import list_references, order_turns
 from gpa_lsp.execution.traces.segments import SECTOR_SHIFT
 from gpa_lsp.foundation.records import ColumnRecord
 
@@ -41,24 +40,6 @@ _SAMPLE_ROWS = 4096
 _IS_CACHED = np.isin(np.arange(256), CACHED_SPACES)  # By number of the space
 
 
-class WaveReferences(ColumnRecord, frozen=True, kw_only=True):
-    """n sector references, ordered by wave, then SM, then as the warps of the SM make them."""
-
-    sector: Integers  # int64[n], address divided by 32; local memory lies above all others
-    request: Integers  # int64[n], number of the warp-level access; the references of one lie together
-    role: Integers  # int64[n], one of the four above
-    instruction: Integers  # int64[n], index of the static instruction
-    group: Integers  # int64[n], a number per wave and SM, ascending
-    # int64[n], the same references in the order in which they would reach a cache that all SMs share: by wave, turn, place on the SM, SM and warp
-    shared_order: Integers
-    groups: int  # waves times SMs
-    waves: int  # waves there are references of
-    kept_ratio: float  # SMs kept of those there were, 0..1
-    blocks_per_sm: float  # resident blocks of an SM, on average over the groups
-    has_whole_sms: bool  # False where traced blocks only stand for an SM
-    is_whole: bool  # False where blocks were dropped for want of room
-
-
 class WaveRequests(ColumnRecord, frozen=True, kw_only=True):
     """n warp-level accesses with their sectors, and two orders of them."""
 
@@ -67,47 +48,26 @@ class WaveRequests(ColumnRecord, frozen=True, kw_only=True):
     instruction: npt.NDArray[np.uint32]  # uint32[n], index of the static instruction
     is_local: Marks  # bool[n], of local memory
     lists: SectorLists  # their sectors
-    sets: LineSets | None  # of lines, where they are known
     order: Integers  # int64[n], the accesses by wave, then SM, then as the warps of the SM make them
     ends: Integers  # int64[g], for each wave and SM, in this order, where its accesses end
-    shared_order: Integers  # int64[n], the accesses in the order in which they would reach a cache that all SMs share
-    waves: int  # see :class:`WaveReferences`, as all below
-    kept_ratio: float
-    blocks_per_sm: float
-    has_whole_sms: bool
-    is_whole: bool
+    # int64[n], the accesses in the order in which they would reach a cache that all SMs share: by wave, turn, place on the SM, SM and warp
+    shared_order: Integers
+    waves: int  # waves there are accesses of
+    kept_ratio: float  # SMs kept of those there were, 0..1
+    blocks_per_sm: float  # resident blocks of an SM, on average over the groups
+    has_whole_sms: bool  # False where traced blocks only stand for an SM
+    is_whole: bool  # False where blocks were dropped for want of room
 
     @property
     def groups(self) -> int:
         """Waves times SMs."""
         return len(self.ends)
 
-    def list_references(self) -> WaveReferences:
-        """Their sectors, one by one."""
-        order, lists = self.order, self.lists.choose(self.order)
-        size, start = lists.sizes, lists.firsts[lists.number]
-        request = np.repeat(np.arange(len(size)), size)
-        within = np.arange(len(request)) - np.repeat(np.cumsum(size) - size, size)
-        # a request's rank in the shared order, spread over its references; the sort is stable and so keeps them together
-        rank = np.empty(len(size), dtype=np.int64)
-        rank[self.shared_order] = np.arange(len(size))
-        instruction = self.instruction[order].astype(np.int64)
-        role = self.roles[instruction].astype(np.int64)
-        role[self.is_local[order] & (role == BYPASSING_LOAD)] = LOAD
-        return WaveReferences(
-            sector=lists.sector[start[request] + within],
-            request=request,
-            role=role[request],
-            instruction=instruction[request],
-            group=np.repeat(np.arange(self.groups), np.diff(self.ends, prepend=0))[request],
-            shared_order=order_rows(rank[order][request]),
-            groups=self.groups,
-            waves=self.waves,
-            kept_ratio=self.kept_ratio,
-            blocks_per_sm=self.blocks_per_sm,
-            has_whole_sms=self.has_whole_sms,
-            is_whole=self.is_whole,
-        )
+    def find_roles(self) -> npt.NDArray[np.int8]:
+        """int8[n], of each access."""
+        found = self.roles[self.instruction]
+        found[self.is_local & (found == BYPASSING_LOAD)] = LOAD
+        return found
 
 
 class _Rows(ColumnRecord, frozen=True, kw_only=True):
@@ -121,7 +81,6 @@ class _Rows(ColumnRecord, frozen=True, kw_only=True):
     instruction: npt.NDArray[np.uint32]
     is_local: Marks
     lists: SectorLists
-    sets: LineSets | None
 
     def list_blocks(self) -> Integers:
         """Of the rows; some may be there several times."""
@@ -180,7 +139,6 @@ class WaveCollector:
                 instruction=accesses.instruction[chosen],
                 is_local=accesses.space[chosen] == Space.LOCAL,
                 lists=lists,
-                sets=found.sets if is_listed else None,
             )
         )
         while self._count_held() > self._most and self._shrink():
@@ -209,7 +167,6 @@ class WaveCollector:
             instruction=_join([one.instruction for one in held], np.uint32),
             is_local=_join([one.is_local for one in held], np.bool_),
             lists=held[0].lists if len(held) == 1 else join_lists([one.lists for one in held]),
-            sets=held[0].sets.place_rows(held[0].lists.number) if len(held) == 1 and held[0].sets is not None else None,
             order=order(group, slot),
             ends=np.cumsum(np.bincount(group, weights=counts[used], minlength=len(keys))).astype(np.int64),
             shared_order=order(wave, slot * sms + sm),
@@ -275,7 +232,6 @@ class WaveCollector:
             instruction=rows.instruction[kept],
             is_local=rows.is_local[kept],
             lists=lists,
-            sets=None,
         )
 
     def _place_blocks(self, block: Integers) -> tuple[Integers, Integers, Integers, bool, float]:

@@ -99,21 +99,6 @@ EXPORT int64_t sum_columns(const int64_t *places, const int64_t *columns, int64_
     return 0;
 }
 
-/* gpa_lsp.execution.traces.reuse_distance.bin_distances */
-EXPORT int64_t bin_distances(const int64_t *distances, int64_t count, int64_t finite_bins, int64_t *bins)
-{
-    for (int64_t row = 0; row < count; ++row) {
-        int64_t distance = distances[row];
-        if (distance < 0)
-            bins[row] = finite_bins;
-        else {
-            int64_t bin = distance == 0 ? 0 : 64 - __builtin_clzll((uint64_t)distance);
-            bins[row] = bin < finite_bins ? bin : finite_bins - 1;
-        }
-    }
-    return 0;
-}
-
 static int count_bits(const int64_t *column, int64_t count)
 {
     int64_t every = 0;
