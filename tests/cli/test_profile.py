@@ -13,10 +13,7 @@ from gpa_lsp.cli.commands import profile
 from gpa_lsp.cli.main import main
 from gpa_lsp.profile.collect.recipe import (
     DEFAULT_LAUNCHES,
-    CacheControl,
-    ClockControl,
     Recipe,
-    ReplayMode,
     build_command,
 )
 from tests.collect.processes import hear_interrupts
@@ -189,9 +186,9 @@ def test_every_option_reaches_the_recipe(capsys: pytest.CaptureFixture[str]) -> 
         has_metrics=False,
         launches=0,
         skipped_launches=2,
-        replay_mode=ReplayMode.APPLICATION,
-        clock_control=ClockControl.BASE,
-        cache_control=CacheControl.NONE,
+        replay_mode="application",
+        clock_control="base",
+        cache_control="none",
         sampling_interval=1,
         sampling_buffer_bytes=64,
         source_folders=("/s",),

@@ -13,11 +13,8 @@ from gpa_lsp.diagnosis.analyses.answers import Missing
 from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.collect.recipe import (
-    CacheControl,
-    ClockControl,
     CollectedSection,
     Recipe,
-    ReplayMode,
     build_command,
     escape_expression,
     read_metrics,
@@ -76,9 +73,9 @@ def test_every_option() -> None:
         metrics=("sm__cycles_active.max", "my__metric.sum"),
         has_metrics=False,
         launches=0,
-        replay_mode=ReplayMode.APPLICATION_RANGE,
-        clock_control=ClockControl.BASE,
-        cache_control=CacheControl.NONE,
+        replay_mode="app-range",
+        clock_control="base",
+        cache_control="none",
         sampling_interval=2,
         sampling_buffer_bytes=1 << 28,
         source_folders=("/src", "../lib"),

@@ -151,7 +151,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _make_recipe(arguments: argparse.Namespace) -> "Recipe":
-    from gpa_lsp.profile.collect.recipe import CacheControl, ClockControl, Recipe, ReplayMode
+    from gpa_lsp.profile.collect.recipe import Recipe
 
     return Recipe(
         output=arguments.output,
@@ -163,9 +163,9 @@ def _make_recipe(arguments: argparse.Namespace) -> "Recipe":
         sections=tuple(arguments.section),
         metrics=tuple(arguments.metric),
         has_metrics=not arguments.no_metrics,
-        replay_mode=ReplayMode(arguments.replay_mode),
-        clock_control=ClockControl(arguments.clock_control),
-        cache_control=CacheControl(arguments.cache_control),
+        replay_mode=arguments.replay_mode,
+        clock_control=arguments.clock_control,
+        cache_control=arguments.cache_control,
         sampling_interval=arguments.sampling_interval,
         sampling_buffer_bytes=arguments.sampling_buffer_size,
         source_folders=tuple(arguments.source_folder),

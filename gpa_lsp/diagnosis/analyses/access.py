@@ -69,7 +69,6 @@ class AccessColumns(ColumnRecord, frozen=True, kw_only=True):
     executions: Counts | None  # int64[n]; None when not collected
     width_bytes: Counts  # int64[n], bytes one thread moves; 0 where nothing is accessed or nothing disassembled
     is_global: Marks  # bool[n], as are all that begin with ``is_``
-    is_shared: Marks
     is_local: Marks
     is_store: Marks  # stores
     is_atomic: Marks  # atomics and reductions
@@ -90,7 +89,6 @@ def read_accesses(subject: Subject) -> AccessColumns:
         executions=executions,
         width_bytes=width_bytes,
         is_global=mark_accesses(subject.rows, GLOBAL_SPACES, MOVES),
-        is_shared=mark_accesses(subject.rows, (MemorySpace.SHARED,), MOVES),
         is_local=mark_accesses(subject.rows, (MemorySpace.LOCAL,), MOVES),
         is_store=subject.rows.mark_by_opcode(lambda opcode: opcode.access is Access.STORE),
         is_atomic=subject.rows.mark_by_opcode(lambda opcode: opcode.access in (Access.ATOMIC, Access.REDUCTION)),

@@ -324,8 +324,7 @@ def _step(now: Occupancy, block: BlockShape, found: Occupancy, *resources: Occup
 class FreeRoom(Struct, frozen=True, kw_only=True):
     """How much more of a resource a block can use before an SM holds fewer warps."""
 
-    resource: OccupancyLimit  # registers (per thread) or shared memory (bytes per block)
-    now: int  # as the block is
+    now: int  # registers per thread, or bytes of shared memory per block, as the block is
     most: int  # the largest amount with which as many warps fit
     # what an SM holds with one unit more than ``most``; None where ``most`` is what the architecture allows at all
     after: Occupancy | None
@@ -348,7 +347,7 @@ def find_free_registers(
     """
     curve = build_register_curve(architecture, block, carveout_bytes)
     now = find_occupancy(architecture, block, carveout_bytes)
-    return _find_room(curve, now, OccupancyLimit.REGISTERS, block.registers_per_thread)
+    return _find_room(curve, now, block.registers_per_thread)
 
 
 def find_free_shared(
@@ -363,13 +362,13 @@ def find_free_shared(
     """
     curve = build_shared_curve(architecture, block, carveout_bytes)
     now = find_occupancy(architecture, block, carveout_bytes)
-    return _find_room(curve, now, OccupancyLimit.SHARED_MEMORY, block.shared_bytes)
+    return _find_room(curve, now, block.shared_bytes)
 
 
-def _find_room(curve: OccupancyCurve, now: Occupancy, resource: OccupancyLimit, amount: int) -> FreeRoom | None:
+def _find_room(curve: OccupancyCurve, now: Occupancy, amount: int) -> FreeRoom | None:
     """From here to where the curve, which never rises, falls below what it is here."""
     if not now.blocks_per_sm:
         return None
     lost = ((first, found) for first, _, found in curve.list_jumps() if found.warps_per_sm < now.warps_per_sm)
     first, after = next(lost, (curve.end + 1, None))
-    return FreeRoom(resource=resource, now=amount, most=max(amount, first - 1), after=after)
+    return FreeRoom(now=amount, most=max(amount, first - 1), after=after)

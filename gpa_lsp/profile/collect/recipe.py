@@ -3,10 +3,9 @@
 import os
 import re
 from collections.abc import Iterator, Sequence
-from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import tomli
@@ -98,29 +97,16 @@ def _read_pair(text: str) -> tuple[int, int]:
 DEFAULT_LAUNCHES = 3  # Launches of a kernel that are measured: two more than one needs, to see the noise between them
 
 
-class ReplayMode(Enum):
-    """How the passes of a measurement are made."""
+# How the passes of a measurement are made: each launch is repeated, with memory saved and restored in between; the whole program is started once
+# per pass; or what lies between cudaProfilerStart and cudaProfilerStop is repeated, of launches or of the program
+ReplayMode = Literal["kernel", "application", "range", "app-range"]
 
-    KERNEL = "kernel"  # Each launch is repeated, with memory saved and restored in between
-    APPLICATION = "application"  # The whole program is started once per pass
-    RANGE = "range"  # What lies between cudaProfilerStart and cudaProfilerStop is repeated
-    APPLICATION_RANGE = "app-range"
+# What is done to the GPU's clocks meanwhile: nothing, so that the times are those the program has, which needs no permission and leaves nothing
+# behind when the profiler is killed; locked at the base clock, the same from run to run, and slower; or at the boost clock (2026.1 and later)
+ClockControl = Literal["none", "base", "boost"]
 
-
-class ClockControl(Enum):
-    """What is done to the GPU's clocks meanwhile."""
-
-    # Nothing: the times are those the program has. Needs no permission, and leaves nothing behind when the profiler is killed.
-    NONE = "none"
-    BASE = "base"  # Locked at the base clock: the same from run to run, and slower
-    BOOST = "boost"  # Locked at the boost clock (2026.1 and later)
-
-
-class CacheControl(Enum):
-    """What is done to the caches before each pass."""
-
-    ALL = "all"  # Emptied: every pass sees the same
-    NONE = "none"  # Left as the launches before left them
+# What is done to the caches before each pass: emptied, so that every pass sees the same, or left as the launches before left them
+CacheControl = Literal["all", "none"]
 
 
 class Recipe(Struct, frozen=True, kw_only=True):
@@ -139,9 +125,9 @@ class Recipe(Struct, frozen=True, kw_only=True):
     sections: tuple[str, ...] = ()  # more of them
     metrics: tuple[str, ...] = ()  # more of them
     has_metrics: bool = True  # whether the recipe's own metrics are asked for
-    replay_mode: ReplayMode = ReplayMode.KERNEL  # see there
-    clock_control: ClockControl = ClockControl.NONE  # see there
-    cache_control: CacheControl = CacheControl.ALL  # see there
+    replay_mode: ReplayMode = "kernel"
+    clock_control: ClockControl = "none"
+    cache_control: CacheControl = "all"
     sampling_interval: int | None = None  # a sample is taken every 2^(5 + n) cycles; None lets the profiler choose
     # for samples on the GPU; None for the profiler's 32 MiB, which hold 3.7 million samples
     sampling_buffer_bytes: int | None = None
@@ -173,9 +159,9 @@ def build_command(
         *_list_collected(recipe),
         *_list_filters(recipe),
         *("--target-processes", "all"),
-        *("--replay-mode", recipe.replay_mode.value),
-        *("--clock-control", recipe.clock_control.value),
-        *("--cache-control", recipe.cache_control.value),
+        *("--replay-mode", recipe.replay_mode),
+        *("--clock-control", recipe.clock_control),
+        *("--cache-control", recipe.cache_control),
         *_list_sampling(recipe, sampling_prefix),
         *_list_sources(recipe),
         *recipe.options,

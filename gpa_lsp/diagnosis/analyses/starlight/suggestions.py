@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum, StrEnum
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -41,12 +42,9 @@ class Bottleneck(Enum):
     LOW_INTENSITY = "low_intensity"  # The roofline's row: no stall feeds it
 
 
-class Direction(Enum):
-    """How a suggestion moves the kernel's point on the chart (Table 1, last column)."""
-
-    UP = "up"  # More operations per second with the same bytes
-    UP_RIGHT = "up_right"  # More operations per second, and more per byte
-    RIGHT = "right"  # More operations per byte
+# How a suggestion moves the kernel's point on the chart (Table 1, last column): more operations per second with the same bytes, that and more per
+# byte, or more per byte alone
+Direction = Literal["up", "up_right", "right"]
 
 
 class WaiterKind(Enum):
@@ -403,7 +401,7 @@ def move(position: Position, direction: Direction, speedup: float, label: str) -
     """
     point, kind = position.point, position.kind
     uncapped = estimate_new_rate(speedup, point.achieved_ops_per_s)
-    saves_bytes = direction is Direction.UP_RIGHT
+    saves_bytes = direction == "up_right"
     roof = position.peak_ops_per_s if saves_bytes else position.roof_ops_per_s
     # A point may lie a little above its ceiling, since its counters were taken in several passes.
     rate = uncapped if roof is None else max(point.achieved_ops_per_s, min(uncapped, roof))
