@@ -1,9 +1,10 @@
 """The blamers: each file defines ``BLAMER``, one way of finding the cause of a sample. Adding a file adds a blamer."""
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from gpa_lsp.diagnosis.blame.model import BlameEdges, Unattributed
 from gpa_lsp.diagnosis.blame.view import FunctionView
@@ -22,13 +23,10 @@ class FunctionBlame(ColumnRecord, frozen=True, kw_only=True):
     after: npt.NDArray[np.int64]  # those after pruning
 
 
-@runtime_checkable
-class Blamer(Protocol):
+class Blamer(Struct, frozen=True, kw_only=True):
     """One way of finding causes."""
 
     name: str  # as on the command line
     description: str  # one sentence
-
-    def blame(self, view: FunctionView, budget: WorkBudget) -> FunctionBlame:
-        """Find the causes of all samples of a function; conservation holds per row and reason, whatever the budget."""
-        ...
+    # finds the causes of all samples of a function; conservation holds per row and reason, whatever the budget
+    blame: Callable[[FunctionView, WorkBudget], FunctionBlame]

@@ -20,7 +20,7 @@ from itertools import count, repeat
 import numpy as np
 
 from gpa_lsp.code.binary.opcodes import Synchronisation
-from gpa_lsp.diagnosis.blame.blamers import FunctionBlame
+from gpa_lsp.diagnosis.blame.blamers import Blamer, FunctionBlame
 from gpa_lsp.diagnosis.blame.categories import find_category, is_far_memory
 from gpa_lsp.diagnosis.blame.def_use import find_def_use, find_pairs, is_scoreboard, number_synchronisation
 from gpa_lsp.diagnosis.blame.edges import NO_RESOURCE, Connection, blame_themselves, connect, join_edges, lose_samples
@@ -79,30 +79,24 @@ def apportion(
     return tuple(weight / total for weight in weights)
 
 
-class PaperBlamer:
-    """The published blamer."""
-
-    name = "paper"
-    description = "GPA as published: def-use slices through registers, predicates and barriers, pruned and apportioned by Equation 1."
-
-    def blame(self, view: FunctionView, budget: WorkBudget) -> FunctionBlame:
-        """Find the causes of all samples of a function; conservation holds per row and reason, whatever the budget."""
-        classes = [classify_reason(reason) for reason in view.reasons]
-        staying = [column for column, stall_class in enumerate(classes) if stall_class is None]
-        moving = [column for column, stall_class in enumerate(classes) if stall_class is not None]
-        function = _Function(view, budget)
-        samples = view.all_samples[:, moving].sum(axis=1)
-        sampled = np.flatnonzero(view.is_sampled)
-        hottest_first = sampled[np.argsort(-samples[sampled], kind="stable")]  # the budget serves them best
-        for row in hottest_first.tolist():
-            function.blame_row(row)
-        moved = BlameEdges.from_rows(function.edges).sort()
-        return FunctionBlame(
-            edges=join_edges([(moved, 0), (blame_themselves(view, staying), 0)]).sort(),
-            unattributed=lose_samples(view, function.lost).sort_by("row", "reason"),
-            before=np.array(sorted(function.before), dtype=np.int64).reshape(-1, 2),
-            after=np.array(sorted(function.after), dtype=np.int64).reshape(-1, 2),
-        )
+def _blame(view: FunctionView, budget: WorkBudget) -> FunctionBlame:
+    """Find the causes of all samples of a function; conservation holds per row and reason, whatever the budget."""
+    classes = [classify_reason(reason) for reason in view.reasons]
+    staying = [column for column, stall_class in enumerate(classes) if stall_class is None]
+    moving = [column for column, stall_class in enumerate(classes) if stall_class is not None]
+    function = _Function(view, budget)
+    samples = view.all_samples[:, moving].sum(axis=1)
+    sampled = np.flatnonzero(view.is_sampled)
+    hottest_first = sampled[np.argsort(-samples[sampled], kind="stable")]  # the budget serves them best
+    for row in hottest_first.tolist():
+        function.blame_row(row)
+    moved = BlameEdges.from_rows(function.edges).sort()
+    return FunctionBlame(
+        edges=join_edges([(moved, 0), (blame_themselves(view, staying), 0)]).sort(),
+        unattributed=lose_samples(view, function.lost).sort_by("row", "reason"),
+        before=np.array(sorted(function.before), dtype=np.int64).reshape(-1, 2),
+        after=np.array(sorted(function.after), dtype=np.int64).reshape(-1, 2),
+    )
 
 
 class _Function:
@@ -335,4 +329,8 @@ def _find(stands_for: Mapping[int, int], definition: int) -> int:
     return definition
 
 
-BLAMER = PaperBlamer()
+BLAMER = Blamer(
+    name="paper",
+    description="GPA as published: def-use slices through registers, predicates and barriers, pruned and apportioned by Equation 1.",
+    blame=_blame,
+)

@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.binary.model import NO_BARRIER
-from gpa_lsp.diagnosis.blame.blamers import FunctionBlame
+from gpa_lsp.diagnosis.blame.blamers import Blamer, FunctionBlame
 from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD, SHORT_SCOREBOARD, find_category
 from gpa_lsp.diagnosis.blame.edges import connect, join_edges, lose_samples
 from gpa_lsp.diagnosis.blame.fixed_latency import find_wait_causes
@@ -270,35 +270,33 @@ def _rule_out(view: FunctionView, groups: Groups, kind: ScoreboardKind) -> list[
     return kept or [group for _, group in sorted(groups.items())]
 
 
-class ScoreboardBlamer:
-    """What the hardware waits for: six counters, stall counts, barriers, branches."""
+def _blame(view: FunctionView, budget: WorkBudget) -> FunctionBlame:
+    """Find the causes of all samples of a function; conservation holds per row and reason, whatever the budget.
 
-    name = "scoreboard"
-    description = "Scoreboard stalls by the six scoreboards that instructions set and wait on, wait stalls by stall counts, others by control flow."
-
-    def blame(self, view: FunctionView, budget: WorkBudget) -> FunctionBlame:
-        """Find the causes of all samples of a function; conservation holds per row and reason, whatever the budget.
-
-        The dependency graph has the pairs of execution and memory dependences, as the published coverage counts them: before pruning all that
-        sampled instructions wait for behind scoreboards, and the instructions of fixed latency their values come from; after it the pairs that
-        carry samples of a scoreboard or of ``wait``. Barriers and branches are none, and neither is the issue cost of the instruction before:
-        nothing of it is used.
-        """
-        waits = find_wait_causes(view, budget)
-        others, lost = find_other_causes(view, budget)
-        scoreboard_edges, unattributed, pending_pairs = blame_scoreboards(view, budget)
-        after = np.concatenate([_list_moved(scoreboard_edges), _list_moved(waits)])
-        fixed = find_fixed_latency_defs(view, view.is_sampled)
-        before = [np.array(pairs, np.int64).reshape(-1, 2) for pairs in (pending_pairs, fixed)]
-        return FunctionBlame(
-            edges=join_edges((one, 0) for one in (scoreboard_edges, waits, others)).sort(),
-            unattributed=Unattributed.join([unattributed, lost]).sort_by("row", "reason"),
-            before=find_distinct_rows(np.concatenate([*before, after])),
-            after=find_distinct_rows(after),
-        )
+    The dependency graph has the pairs of execution and memory dependences, as the published coverage counts them: before pruning all that
+    sampled instructions wait for behind scoreboards, and the instructions of fixed latency their values come from; after it the pairs that
+    carry samples of a scoreboard or of ``wait``. Barriers and branches are none, and neither is the issue cost of the instruction before:
+    nothing of it is used.
+    """
+    waits = find_wait_causes(view, budget)
+    others, lost = find_other_causes(view, budget)
+    scoreboard_edges, unattributed, pending_pairs = blame_scoreboards(view, budget)
+    after = np.concatenate([_list_moved(scoreboard_edges), _list_moved(waits)])
+    fixed = find_fixed_latency_defs(view, view.is_sampled)
+    before = [np.array(pairs, np.int64).reshape(-1, 2) for pairs in (pending_pairs, fixed)]
+    return FunctionBlame(
+        edges=join_edges((one, 0) for one in (scoreboard_edges, waits, others)).sort(),
+        unattributed=Unattributed.join([unattributed, lost]).sort_by("row", "reason"),
+        before=find_distinct_rows(np.concatenate([*before, after])),
+        after=find_distinct_rows(after),
+    )
 
 
-BLAMER = ScoreboardBlamer()
+BLAMER = Blamer(
+    name="scoreboard",
+    description="Scoreboard stalls by the six scoreboards that instructions set and wait on, wait stalls by stall counts, others by control flow.",
+    blame=_blame,
+)
 
 
 def _list_moved(edges: BlameEdges) -> npt.NDArray[np.int64]:
