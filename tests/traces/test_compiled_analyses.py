@@ -8,10 +8,8 @@ from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.code.symbolic_accesses.wavefronts import count_wavefronts
 from gpa_lsp.execution.emulator.trace import Trace
-from gpa_lsp.execution.traces.keyed_sums import sum_columns
 from gpa_lsp.execution.traces.model import AnalysisSettings, TraceContext
 from gpa_lsp.execution.traces.piece_rows import PieceRows
-from gpa_lsp.execution.traces.references import number_warps, order_rows, order_turns
 from gpa_lsp.execution.traces.segments import Intervals, list_segments, measure_intervals
 from gpa_lsp.execution.volumes import miscounts
 from gpa_lsp.foundation.native.shared_library import VARIABLE
@@ -30,22 +28,7 @@ def _compute(seed: int) -> dict[str, list[object]]:
     """Everything that is computed in two ways, of random columns."""
     random = np.random.default_rng(seed)
     count = int(random.integers(1, 3000))
-    units = random.integers(0, max(2, count // int(random.integers(1, 20))), count)
-    groups = np.sort(random.integers(0, int(random.integers(1, 9)), count))
     found = {}
-    found["order"] = [order_rows(groups, units - 5).tolist()]
-    blocks, places = (
-        random.integers(0, 9, count).astype(np.uint32) << 28,
-        random.integers(0, 3, count).astype(np.uint16),
-    )
-    warps = number_warps(blocks, places)
-    numbers, block_of, place_of = warps.number, warps.block, warps.place
-    found["warps"] = [(block_of[numbers] == blocks).all(), (place_of[numbers] == places).all(), len(block_of)]
-    for far in (0, 1 << 40):  # the keys of such turns do not go into 64 bits
-        order = order_turns(numbers, units + far, block_of, place_of + block_of % 7)
-        found[f"turns from {far} on"] = [order.tolist()]
-    columns = random.integers(-9, 1 << 40, (count, 3))
-    found["sums"] = [sum_columns(groups, columns, 9).tolist()]
     width = random.choice([1, 4, 8, 16], (count, 1)).astype(np.uint64)
     starts = np.sort(random.integers(0, 4096, (count, 32)), axis=1).astype(np.uint64) * width
     intervals = Intervals(starts=starts, bytes=width)

@@ -6,8 +6,8 @@ import pytest
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.model import OUTSIDE, ArrayIndex
 from gpa_lsp.execution.traces.piece_rows import PieceRows
+from gpa_lsp.execution.traces.references import number_turns, number_warps, order_rows, order_turns
 from gpa_lsp.execution.traces.request_kinds import find_equal_rows
-from gpa_lsp.foundation.native.shared_library import VARIABLE
 from tests.emulator.compiled.comparing import require_core
 from tests.traces.test_compiled_analyses import write_loops, write_random
 
@@ -50,19 +50,46 @@ def test_rows_of_a_kind_are_alike_and_all_that_are_alike_are_of_one(seed: int) -
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_equal_rows_are_those_of_python(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers themselves may differ: the core gives them by first appearance."""
+def test_equal_rows_are_numbered_by_first_appearance(seed: int) -> None:
     random = np.random.default_rng(seed)
     first, second = random.integers(-3, 3, (2, int(random.integers(0, 200))))
     last: dict[tuple[int, int], int] = {}
-    before = []
+    numbers: dict[tuple[int, int], int] = {}
+    before, expected = [], []
     for row, pair in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
         before.append(last.get(pair, -1))
+        expected.append(numbers.setdefault(pair, len(numbers)))
         last[pair] = row
-    for engine in ("0", "1"):
-        monkeypatch.setenv(VARIABLE, engine)
-        found = find_equal_rows(first, second)
-        assert found.before.tolist() == before
-        assert sorted(found.first.tolist()) == [row for row, known in enumerate(before) if known < 0]
-        assert found.number[found.first].tolist() == list(range(len(last)))
-        assert all(found.number[row] == found.number[known] for row, known in enumerate(before) if known >= 0)
+    found = find_equal_rows(first, second)
+    assert found.before.tolist() == before
+    assert found.number.tolist() == expected
+    assert found.first.tolist() == [row for row, known in enumerate(before) if known < 0]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rows_are_ordered_by_columns(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    count = int(random.integers(0, 3000))
+    groups, units = random.integers(-4, 9, count), random.integers(0, 1 << int(random.integers(1, 62)), count)
+    assert order_rows(groups, units).tolist() == np.lexsort((units, groups)).tolist()
+    assert order_rows(units, groups, -units).tolist() == np.lexsort((-units, groups, units)).tolist()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_warps_are_numbered_and_take_turns(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    count = int(random.integers(1, 2000))
+    blocks = random.integers(0, 9, count).astype(np.uint32) << 28
+    places = random.integers(0, 3, count).astype(np.uint16)
+    warps = number_warps(blocks, places)
+    assert (warps.block[warps.number] == blocks).all() and (warps.place[warps.number] == places).all()
+    assert len(warps.key) == len(set(zip(blocks.tolist(), places.tolist(), strict=True)))
+    turns, made = number_turns(warps), dict.fromkeys(range(len(warps.key)), 0)
+    for number, turn in zip(warps.number.tolist(), turns.tolist(), strict=True):
+        assert turn == made[number]
+        made[number] += 1
+    for far in (0, 1 << 40):  # the keys of such turns do not go into 64 bits
+        groups, ranks = warps.block, warps.place + warps.block % 7
+        order = order_turns(warps.number, turns + far, groups, ranks)
+        expected = np.lexsort((ranks[warps.number], turns, groups[warps.number]))
+        assert order.tolist() == expected.tolist()

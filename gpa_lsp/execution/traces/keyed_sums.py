@@ -11,7 +11,6 @@ from gpa_lsp.execution.emulator.trace import Accesses
 from gpa_lsp.execution.traces.lane_addresses import MOST_ARRAYS, Integers
 from gpa_lsp.execution.traces.model import MOST_SEGMENTS, AccessTotals
 from gpa_lsp.execution.traces.segments import LanePattern, Patterns, Touched
-from gpa_lsp.foundation.native.shared_library import find_core
 
 _SMALL_TABLE = 1 << 14
 
@@ -84,12 +83,6 @@ def compress_keys(keys: Integers) -> tuple[Integers, Integers]:
 
 def sum_columns(place: Integers, columns: Integers, groups: int) -> Integers:
     """int64[groups, width], sums by place; exact below 2**53."""
-    core = find_core()
-    if core is not None:
-        exact = np.empty((groups, columns.shape[1]), np.int64)
-        given = np.ascontiguousarray(place, np.int64), np.ascontiguousarray(columns, np.int64)
-        if core.has_done("sum_columns", *given, *columns.shape, groups, exact):
-            return exact
     sums = [np.bincount(place, weights=column, minlength=groups) for column in columns.T]
     return np.stack(sums, axis=1).astype(np.int64)
 

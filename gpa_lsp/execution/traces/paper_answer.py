@@ -18,7 +18,7 @@ from gpa_lsp.execution.traces.lane_addresses import (
     split_rows,
 )
 from gpa_lsp.execution.traces.model import INFINITE, NOT_COUNTED, TraceContext
-from gpa_lsp.execution.traces.references import name_warps, number_turns
+from gpa_lsp.execution.traces.references import name_warps, number_turns, number_warps
 from gpa_lsp.execution.traces.reuse_distance import Scope, measure_distances
 from gpa_lsp.foundation.numbers import Cell, Quantity, format_count, format_count_of
 from gpa_lsp.foundation.prose import join, number, say
@@ -428,7 +428,7 @@ def _build_entries(trace: Trace, rows: Integers) -> _Entries:
     is_store = np.array([one.kind is AccessKind.STORE for one in trace.instructions], dtype=np.bool_)
     return _Entries(
         warp=name_warps(accesses)[row],
-        turn=number_turns(accesses)[row],
+        turn=number_turns(number_warps(accesses.block, accesses.warp))[row],
         lane=np.concatenate([none, *(chunk.lane for chunk in chunks)]),
         instruction=_name_instructions(trace)[row],
         address=address,

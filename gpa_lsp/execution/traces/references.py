@@ -13,7 +13,7 @@ import numpy.typing as npt
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.execution.emulator.trace import Accesses
 from gpa_lsp.execution.traces.lane_addresses import CHUNK_ROWS, Integers, Marks, gather_lanes, split_rows
-from gpa_lsp.execution.traces.request_kinds import list_columns
+from gpa_lsp.execution.traces.request_kinds import find_equal_rows, list_columns
 from gpa_lsp.execution.traces.segments import build_intervals, build_local_intervals, list_segments
 from gpa_lsp.foundation.native.shared_library import find_core
 from gpa_lsp.foundation.records import ColumnRecord
@@ -35,27 +35,10 @@ def name_warps(accesses: Accesses) -> Integers:
     return (accesses.block.astype(np.int64) << _WARP_BITS) | accesses.warp
 
 
-def number_turns(accesses: Accesses) -> Integers:
-    """int64[n], how many requests, of any space, the row's warp had made before."""
-    warps = name_warps(accesses)
-    core = find_core()
-    if core is not None:
-        numbers = np.empty(len(warps), dtype=np.int64)
-        if core.has_done("number_by_key", warps, len(warps), numbers):
-            return numbers
-    order = np.argsort(warps, kind="stable")
-    ordered = warps[order]
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    lengths = np.diff(starts, append=len(ordered))
-    turns = np.empty(len(warps), dtype=np.int64)
-    turns[order] = np.arange(len(warps)) - np.repeat(starts, lengths)
-    return turns
-
-
 class WarpOrders(ColumnRecord, frozen=True, kw_only=True):
     """n rows of a trace, of which some are chosen, in the orders of their warps."""
 
-    turns: Integers  # int64[n], see :func:`number_turns`
+    turns: Integers  # int64[n], how many requests, of any space, the row's warp had made before
     by_warp: Integers  # int64[k], the chosen ones, warp by warp
     by_block: Integers  # int64[k], the same, block by block, and round robin within one
 
@@ -83,20 +66,24 @@ def order_warps(accesses: Accesses, warps: NumberedWarps, is_chosen: Marks) -> W
     Args:
         is_chosen: bool[n], rows of it.
     """
-    core, count = find_core(), len(accesses)
-    if core is not None:
-        turns, by_warp, by_block = np.empty((3, count), dtype=np.int64)
-        known = warps.number, np.ascontiguousarray(is_chosen), count, warps.key, len(warps.key)
-        chosen = core.call("order_warps", *known, turns, by_warp, by_block)
-        if chosen >= 0:
-            return WarpOrders(turns=turns, by_warp=by_warp[:chosen], by_block=by_block[:chosen])
-    rows, turns = np.flatnonzero(is_chosen), number_turns(accesses)
-    block, warp = accesses.block[rows], accesses.warp[rows]
+    rows, turns = np.flatnonzero(is_chosen), number_turns(warps)
+    rank = np.empty(len(warps.key), np.int64)
+    rank[np.argsort(warps.key)] = np.arange(len(rank))
+    rank = rank[warps.number[rows]]
     return WarpOrders(
         turns=turns,
-        by_warp=rows[order_rows(block, warp)],  # those of a warp are in its order
-        by_block=rows[order_rows(block, turns[rows], warp)],
+        by_warp=rows[order_rows(rank)],  # those of a warp are in its order
+        by_block=rows[order_rows(accesses.block[rows], turns[rows], rank)],
     )
+
+
+def number_turns(warps: NumberedWarps) -> Integers:
+    """int64[n], how many requests, of any space, the row's warp had made before."""
+    from gpa_lsp.execution.traces.row_loops import count_before  # numba takes .3 s to import
+
+    turns = np.empty(len(warps.number), np.int64)
+    count_before(warps.number, np.zeros(len(warps.key), np.int64), turns)
+    return turns
 
 
 def list_references(accesses: Accesses, rows: Integers, shift: int, most: int) -> References:
@@ -175,13 +162,27 @@ def order_rows(*columns: "npt.NDArray[Any]") -> Integers:
     >>> order_rows(np.array([1, 0, 1, 0]), np.array([5, 2, 3, 2])).tolist()
     [1, 3, 2, 0]
     """
-    core, together = find_core(), np.stack(columns).astype(np.int64, copy=False)
-    if core is not None:
-        order = np.empty(together.shape[1], dtype=np.int64)
-        if core.has_done("order_rows", together, *together.shape, order):
-            return order
-    found: Integers = np.lexsort(columns[::-1])
-    return found
+    from gpa_lsp.execution.traces.row_loops import DIGIT_BITS, sort_digit  # numba takes .3 s to import
+
+    count = len(columns[0])
+    order, room, key, bits = np.arange(count), np.empty(count, np.int64), np.zeros(count, np.int64), 0
+
+    def sort() -> None:
+        nonlocal order, room
+        for shift in range(0, bits, DIGIT_BITS):
+            sort_digit(key, shift, order, np.zeros((1 << DIGIT_BITS) + 1, np.int64), room)
+            order, room = room, order
+
+    for column in reversed(columns if count else ()):  # as long as 64 bits hold them, columns are sorted together
+        lowest = int(column.min())
+        span = (int(column.max()) - lowest).bit_length()
+        if bits + span > 63:
+            sort()
+            key, bits = np.zeros(count, np.int64), 0
+        key |= (column.astype(np.int64) - lowest) << bits
+        bits += span
+    sort()
+    return order
 
 
 def number_warps(blocks: "npt.NDArray[np.uint32]", warps: "npt.NDArray[np.uint16]") -> NumberedWarps:
@@ -191,14 +192,9 @@ def number_warps(blocks: "npt.NDArray[np.uint32]", warps: "npt.NDArray[np.uint16
         blocks: uint32[n], of the rows.
         warps: uint16[n], within its block.
     """
-    core, count = find_core(), len(blocks)
-    numbers, keys = np.empty(count, np.int32), np.empty(count, np.int64)
-    columns = np.ascontiguousarray(blocks), np.ascontiguousarray(warps), count
-    found = -1 if core is None else core.call("number_warps", *columns, numbers, keys)
-    if found < 0:
-        keys, places = np.unique(blocks.astype(np.int64) << _WARP_BITS | warps, return_inverse=True)
-        numbers, found = places.astype(np.int32), len(keys)
-    return NumberedWarps(number=numbers, key=keys[:found])
+    keys = blocks.astype(np.int64) << _WARP_BITS | warps
+    found = find_equal_rows(keys)
+    return NumberedWarps(number=found.number.astype(np.int32), key=keys[found.first])
 
 
 def order_turns(warps: "npt.NDArray[np.int32]", turns: Integers, groups: Integers, ranks: Integers) -> Integers:
@@ -217,8 +213,4 @@ def order_turns(warps: "npt.NDArray[np.int32]", turns: Integers, groups: Integer
     >>> order_turns(warps, turns, np.array([1, 1, 0]), np.array([1, 0, 0])).tolist()
     [3, 2, 0, 1]
     """
-    core, order = find_core(), np.empty(len(warps), dtype=np.int64)
-    known = (warps, turns, len(warps), groups, ranks, len(groups))
-    if core is not None and core.has_done("order_turns", *known, order):
-        return order
     return order_rows(groups[warps], turns, ranks[warps])

@@ -111,17 +111,12 @@ def find_equal_rows(*columns: "npt.NDArray[Any]") -> EqualRows:
     together = np.empty((len(columns), len(columns[0])), np.int64)
     for place, column in enumerate(columns):
         together[place] = column.view(np.int64) if column.dtype == np.uint64 else column
-    core, count = find_core(), together.shape[1]
+    from gpa_lsp.execution.traces.row_loops import number_rows  # numba takes .3 s to import
+
+    count = together.shape[1]
     numbers, first, before = np.empty((3, count), np.int64)
-    found = -1 if core is None else core.call("number_rows", together, len(columns), count, numbers, first, before)
-    if found >= 0:
-        return EqualRows(number=numbers, first=first[:found].copy(), before=before)
-    order = np.lexsort(together[::-1])
-    is_new = np.ones(count, dtype=np.bool_)
-    is_new[1:] = (together[:, order[1:]] != together[:, order[:-1]]).any(axis=0)
-    before[order] = np.where(is_new, -1, np.roll(order, 1))
-    numbers[order] = np.cumsum(is_new) - 1
-    return EqualRows(number=numbers, first=order[is_new], before=before)
+    found = number_rows(together, np.full(1 << (2 * count).bit_length(), -1, np.int32), numbers, first, before)
+    return EqualRows(number=numbers, first=first[:found].copy(), before=before)
 
 
 class RequestColumns(ColumnRecord, frozen=True, kw_only=True):

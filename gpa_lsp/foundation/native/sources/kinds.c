@@ -191,38 +191,3 @@ EXPORT int64_t lower_bases(const uint32_t *masks, const uint64_t *first, const u
     free(passing);
     return 0;
 }
-
-/* gpa_lsp.execution.traces.request_kinds: equal rows of columns, which lie one behind the other, get one number. Of each number its first row, and of
- * each row the last one before it with the same number, or -1. Gives how many numbers. */
-EXPORT int64_t number_rows(const int64_t *columns, int64_t width, int64_t count, int64_t *numbers, int64_t *first_rows, int64_t *before)
-{
-    int64_t mask = 1, found = 0;
-    while (mask < 2 * count)
-        mask *= 2;
-    int32_t *slots = malloc(multiply_sizes((size_t)mask, sizeof *slots)); /* the last row of each number */
-    if (slots == NULL || count >= INT32_MAX) {
-        free(slots);
-        return FAILED;
-    }
-    memset(slots, 0xFF, (size_t)mask * sizeof *slots);
-    mask -= 1;
-    for (int64_t row = 0; row < count; ++row) {
-        uint64_t sum = 0;
-        for (int64_t column = 0; column < width; ++column)
-            sum = ((sum ^ (sum >> 32)) + (uint64_t)columns[column * count + row]) * UINT64_C(0x9E3779B97F4A7C15);
-        int64_t slot = (int64_t)((sum ^ (sum >> 32)) & (uint64_t)mask), known, column = 0;
-        for (; (known = slots[slot]) >= 0; slot = (slot + 1) & mask, column = 0) {
-            while (column < width && columns[column * count + row] == columns[column * count + known])
-                ++column;
-            if (column == width)
-                break;
-        }
-        before[row] = known;
-        numbers[row] = known < 0 ? found : numbers[known];
-        if (known < 0)
-            first_rows[found++] = row;
-        slots[slot] = (int32_t)row;
-    }
-    free(slots);
-    return found;
-}
