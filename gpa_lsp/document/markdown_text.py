@@ -1,14 +1,22 @@
 """What may stand in Markdown as text, as code and as a picture, whatever names are in it."""
 
 import base64
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from urllib.parse import quote
 
 from gpa_lsp.foundation.prose import Code, Place, Sentence
 from gpa_lsp.foundation.visible_text import make_one_line, make_visible
 
 # What :func:`embed_picture` writes, as a pattern. A data URI holds what it shows and fetches nothing.
 PICTURE = r"!\[(?:[^\[\]<&`\\\n]|<(?![A-Za-z/!?])|&(?![#A-Za-z0-9])|\\[!-/:-@\[-`{-~])*\]\(data:image/svg\+xml;base64,[A-Za-z0-9+/=]*\)"
+
+# What :func:`write_links` writes, as a pattern: these words run commands that show something, and no others do
+_LINK = (
+    r"\[(?:table|SASS|page|history)\]\(command:gpaLsp\.(?:showLine|openSass|showPage|showHistory)\?[A-Za-z0-9%._~-]*\)"
+)
+LINKS = rf"{_LINK}(?: · {_LINK})*"
 
 # What to escape for that no address becomes a link although nothing marks it, as on GitHub and in editors, and no ``&#58;`` a character
 ADDRESS = r":(?=//)|(?i:(?<=www)\.)|(?<=[\w.+-])@(?=\w)|&(?=[#A-Za-z0-9])"
@@ -24,6 +32,18 @@ _STROKE = re.compile(r"(?<!\\)\|")
 _BACKTICKS = re.compile(r"`+")
 _WHITE_SPACE = re.compile(r"[ \t\n\v\f\r]+")
 _ALTERNATIVE_SPECIAL = re.compile(r"[\[\]`\\]|<(?=[A-Za-z/!?])|&(?=[#A-Za-z0-9])")
+
+
+def write_links(links: Iterable[tuple[str, str, Sequence[object]]]) -> str:
+    """A line of links to commands: word, command, arguments of each.
+
+    >>> write_links([("page", "gpaLsp.showPage", ("file:///k.cu", 4))])
+    '[page](command:gpaLsp.showPage?%5B%22file%3A%2F%2F%2Fk.cu%22%2C%204%5D)'
+    """
+    return " · ".join(
+        f"[{word}](command:{command}?{quote(json.dumps(list(arguments)), safe='')})"
+        for word, command, arguments in links
+    )
 
 
 def escape_markdown(text: str) -> str:

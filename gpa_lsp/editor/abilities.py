@@ -11,7 +11,8 @@ class Abilities(Struct, frozen=True, kw_only=True):
     heat: bool = False  # ``gpaLsp/heat``
     status: bool = False  # ``gpaLsp/status``
     output: bool = False  # ``gpaLsp/output``
-    images: bool = False  # hovers may contain pictures
+    images: bool = False  # pages about lines and kernels may contain pictures
+    links: bool = False  # hovers may end in links that run commands of ours
     # it shows def-use chains of sources itself, so their call hierarchy stays with the language's own server
     call_hierarchy_tree: bool = False
     pages: bool = False  # it shows pages of HTML itself
@@ -26,6 +27,7 @@ _NAMES = {
     "status": "status",
     "output": "output",
     "images": "images",
+    "links": "links",
     "callHierarchyTree": "call_hierarchy_tree",
     "pages": "pages",
     "questions": "questions",

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gpa_lsp.document.markdown_text import begin_paragraph
+from gpa_lsp.document.markdown_text import begin_paragraph, escape_markdown, mark_code
+from gpa_lsp.editor.document_view import HotLine
 from gpa_lsp.editor.lines.index import CauseLine, RemedyAnchor
 from gpa_lsp.foundation.numbers import format_count, format_count_of, format_percent
 from gpa_lsp.foundation.visible_text import make_one_line, make_visible
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 NamePlace = Callable[[tuple[str, int] | None], str]
 
 _MOST_ROWS = 5
+_MOST_PARTNERS = 3
 _MOST_NAMED = 3
 _MOST_REMEDIES = 3
 
@@ -26,10 +28,7 @@ def summarise_cause(cause: CauseLine, name_place: NamePlace) -> str:
     parts = [f"{format_percent(cause.caused_ratio)} of the samples of {cause.shown.name} are stalls caused here"]
     reason = find_caused_reason(cause)
     if reason:
-        of_kernel = format_percent(
-            min(1.0, count_caused(cause)[reason] / (cause.shown.kernel.report.total_samples or 1))
-        )
-        parts[0] += f", {'all' if of_kernel == format_percent(cause.caused_ratio) else of_kernel} {reason}"
+        parts[0] += f", mostly {reason}"
     victims = list_victims(cause)
     own = sum(pair.samples for pair in causes.waiters if _is_at(pair, cause.place))
     if victims and own > sum(pair.samples for pair in cause.victims):
@@ -76,6 +75,40 @@ def list_victims(cause: CauseLine) -> list[tuple[str, int]]:
     return list(dict.fromkeys((pair.place.file, pair.place.line) for pair in cause.victims if pair.place is not None))
 
 
+def describe_stalls(cause: CauseLine, hot: HotLine | None, name_place: NamePlace) -> list[str]:
+    """What a line waits for, or what it causes, whichever is more: rows for its hover, never both.
+
+    Args:
+        hot: what was taken on the line; None where nothing was.
+    """
+    if hot is not None and hot.share_ratio >= cause.share_ratio:
+        rows = _list_partners("← waits for", cause.causes.waits, name_place)
+        lost = cause.causes.blame.unattributed_samples
+        return [*rows, f"{format_count_of(round(lost), 'sample')} without a known cause"] if lost > 0.5 else rows
+    shown = cause.shown
+    reason = find_caused_reason(cause)
+    mostly = "" if reason is None else f", mostly {escape_markdown(reason)}"
+    row = f"causes **{format_percent(cause.caused_ratio)}** of the samples of {mark_code(shown.name)}{mostly}"
+    return [row, *_list_partners("→ waited for by", cause.victims, name_place)]
+
+
+def _list_partners(head: str, pairs: Sequence["LinePair"], name_place: NamePlace) -> list[str]:
+    """The places at the other ends of stalls, most samples first, a row each."""
+    rows = []
+    for pair in pairs[:_MOST_PARTNERS]:
+        name = name_place(None if pair.place is None else (pair.place.file, pair.place.line))
+        rows.append(f"{head} {escape_markdown(_describe_pair(name, pair, 0))}")
+    return rows
+
+
+def summarise_remedy(remedies: Sequence["Advice"]) -> str:
+    """The best remedy in a row, and how many others there are."""
+    from gpa_lsp.document.markdown_text import write_sentence
+
+    others = f"; {format_count_of(len(remedies) - 1, 'other')}" if len(remedies) > 1 else ""
+    return f"**remedy** {write_sentence(label_advice(remedies[0]))}: {write_sentence(remedies[0].hint)}{others}"
+
+
 def describe_causes(cause: CauseLine, name_place: NamePlace) -> str:
     """What a line waits for and what waits for it, and the advice about it, for a hover."""
     kernel = cause.shown.kernel.report
@@ -111,11 +144,8 @@ def label_remedy(anchor: RemedyAnchor, value: str = "") -> str:
     """A lens on a loop or call."""
     from gpa_lsp.document.advice_words import show_gain_range  # needs numpy, as above
 
-    region = anchor.region
-    gain = show_gain_range(region.speedup)
-    if value:
-        return f"{value} · {anchor.advice.title} {gain}"
-    return f"{anchor.advice.title} {gain} · {format_percent(region.share.ratio)} of {anchor.shown.name}"
+    words = f"{anchor.advice.title} {show_gain_range(anchor.region.speedup)}"
+    return f"{value} · {words}" if value else words
 
 
 def label_advice(advice: "Advice") -> str:
@@ -149,13 +179,17 @@ def list_pair(name: str, pair: "BlamedPair", total: int) -> str:
     Returns:
         ``- line 13: 37 %, 2,709 samples · long_scoreboard: data from global memory · R6, 10 cycles later``
     """
+    return f"- {_describe_pair(name, pair, total)}"
+
+
+def _describe_pair(name: str, pair: "BlamedPair", total: int) -> str:
     # It needs numpy, which the answer to initialize must not wait for.
     from gpa_lsp.document.advice_words import describe_cause
 
     samples = format_count_of(round(pair.samples), "sample")
     share = f"{format_percent(min(1.0, pair.samples / total))}, " if total else ""
     words = make_one_line(f"{pair.reason}: {describe_cause(pair.category)}")
-    return " · ".join(part for part in (f"- {name}: {share}{samples}", words, _describe_link(pair)) if part)
+    return " · ".join(part for part in (f"{name}: {share}{samples}", words, _describe_link(pair)) if part)
 
 
 def _describe_link(pair: "BlamedPair") -> str:

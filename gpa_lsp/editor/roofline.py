@@ -27,6 +27,18 @@ def describe_known_roofs_of(shown: VisibleKernel, *, with_bars: bool) -> str:
     return describe_roofs_of(shown, with_bars=with_bars) if is_known else ""
 
 
+def describe_roof_briefly(shown: VisibleKernel) -> str:
+    """How close a kernel is to its nearest roof, in one row of Markdown; empty where that is not known."""
+    from gpa_lsp.document.markdown_text import write_sentence
+    from gpa_lsp.document.roofline_text import choose_roofline, describe_roofline, describe_roofs
+
+    roofline, advice = find_roofline(shown), shown.kernel.report.advice
+    line = None if roofline is None else choose_roofline(roofline)
+    if roofline is not None and line is not None and line.binding is not None:
+        return f"**roof** {write_sentence(describe_roofline(roofline)[0])}"
+    return f"**roof** {write_sentence(describe_roofs(advice))}" if advice is not None and advice.units else ""
+
+
 def describe_roofs_of(shown: VisibleKernel, *, with_bars: bool = True) -> str:
     """How close a kernel is to its roofs, as Markdown; empty for one that was not measured, or not judged."""
     from gpa_lsp.document.markdown_text import write_sentence

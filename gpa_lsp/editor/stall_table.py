@@ -8,20 +8,18 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
-from gpa_lsp.document.markdown_text import mark_code
+from gpa_lsp.document.markdown_text import escape_markdown, mark_code
 from gpa_lsp.editor.document_view import HotLine
 from gpa_lsp.editor.history import describe_line_change
 from gpa_lsp.editor.identity_cache import IdentityCache
 from gpa_lsp.editor.lines.places import name_file
 from gpa_lsp.foundation.figures import sum_known
-from gpa_lsp.foundation.numbers import format_count, format_percent, format_share
+from gpa_lsp.foundation.numbers import format_count, format_count_of, format_percent, format_share
 from gpa_lsp.foundation.visible_text import make_one_line, make_visible
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 
 if TYPE_CHECKING:
-    from gpa_lsp.document.findings import Finding
+    from gpa_lsp.editor.lines.index import CauseLine
     from gpa_lsp.report.changes import ReasonCounts
     from gpa_lsp.report.model import InstructionColumns
 
@@ -57,13 +55,11 @@ def label_line(line: HotLine) -> str:
     return ", ".join(part for part in (f"{share} of samples", mostly, called) if part)
 
 
-def label_reason(line: HotLine) -> str:
-    """The heaviest stall reason of a line and its share of the kernel's samples, e.g. ``38 % long_scoreboard``; without one the line's share."""
-    report, counts = line.shown.kernel.report, line.row.inclusive_by_reason
-    reason = find_top_reason(counts)
-    if reason is None:
-        return f"{format_percent(report.share_of(line.row.inclusive_samples).ratio)} of samples"
-    return f"{format_percent(report.share_of(counts[reason].all_samples).ratio)} {reason}"
+def label_share(line: HotLine) -> str:
+    """A line's share of the kernel's samples and its heaviest stall reason, as briefly as a hint must: ``41 % samples, long_scoreboard``."""
+    share = format_percent(line.shown.kernel.report.share_of(line.row.inclusive_samples).ratio)
+    reason = find_top_reason(line.row.inclusive_by_reason)
+    return f"{share} of samples" if reason is None else f"{share} samples, {reason}"
 
 
 def describe_taken(line: HotLine) -> str:
@@ -101,32 +97,27 @@ def label_called(samples: float, total: int, where: str | None = None) -> str:
 
 
 def summarise_line(line: HotLine) -> str:
-    """A line as one sentence, in the words of the command line."""
-    from gpa_lsp.document.check_text import describe_finding
-
-    return describe_finding(_make_finding(line))
-
-
-def _make_finding(line: HotLine) -> "Finding":
-    from gpa_lsp.document.findings import Finding, choose_reasons, pick_instruction
-
-    row, report = line.row, line.shown.kernel.report
-    total = report.total_samples or 1
-    reasons = choose_reasons(row.inclusive_by_reason)
-    return Finding(
-        kernel=report,
-        kernel_name=line.shown.name,
-        place=row.source_line,
-        function=row.function,
-        function_name="",
-        share=report.share_of(row.inclusive_samples),
-        self_samples=row.samples,
-        latency_samples=row.inclusive_latency_samples,
-        called_samples=row.called_samples,
-        by_reason=row.inclusive_by_reason,
-        reasons=tuple(replace(reason, ratio=reason.samples / total) for reason in reasons),
-        hottest=pick_instruction(report.instructions, line.hottest[0]) if line.hottest else None,
+    """A line as one sentence, for a diagnostic."""
+    share = format_percent(line.shown.kernel.report.share_of(line.row.inclusive_samples).ratio)
+    reason, called = find_top_reason(line.row.inclusive_by_reason), label_called_from(line)
+    mostly = (
+        "issuing, not stalled" if reason is None else f"mostly {reason} ({describe_stall_reason(reason).description})"
     )
+    taken = f"{share} of the samples of {line.shown.name} are taken here"
+    return make_one_line(", ".join(part for part in (taken, mostly, called) if part))
+
+
+def describe_share(lines: Sequence[HotLine]) -> str:
+    """A line's own share, a row of its hover; empty where nothing was taken on it."""
+    if not lines:
+        return ""
+    first, *others = lines
+    report, reason = first.shown.kernel.report, find_top_reason(first.row.inclusive_by_reason)
+    share = format_share(report.share_of(first.row.inclusive_samples))
+    why = "" if reason is None else f"mostly {reason}: {describe_stall_reason(reason).description}"
+    also = f"also in {format_count_of(len(others), 'other kernel')}" if others else ""
+    rest = ", ".join(filter(None, ("are taken here", why, label_called_from(first), also)))
+    return f"**{share}** of the samples of {mark_code(first.shown.name)} {escape_markdown(rest)}"
 
 
 def describe_line(lines: Sequence[HotLine]) -> str:
@@ -147,7 +138,7 @@ def _describe_one(line: HotLine) -> str:
     parts = [
         f"**{format_share(report.share_of(row.inclusive_samples))}** of the samples of {mark_code(line.shown.name)}: {_count_samples(line)}"
     ]
-    parts.append(_doubt(line))
+    parts.append(describe_doubts(line))
     parts.append(describe_line_change(line.shown.kernel.history, (row.file or "", row.line or 0)))
     if reason is not None:
         of_kernel = format_percent(report.share_of(row.inclusive_by_reason[reason].all_samples).ratio)
@@ -175,7 +166,7 @@ def _count_samples(line: HotLine) -> str:
     return "; ".join(parts)
 
 
-def _doubt(line: HotLine) -> str:
+def describe_doubts(line: "HotLine | CauseLine") -> str:
     """How far the numbers can be trusted on this line; empty when there is nothing to say."""
     from gpa_lsp.document.sampling_words import describe_dropped, describe_simulation
 

@@ -152,7 +152,7 @@ def test_an_editor_shows_it_on_the_line_as_it_is_now(report: Report) -> None:
     (found,) = [one for one in list_diagnostics(view) if one.code == "static uncoalesced-accesses"]
     assert found.range.start.line == LINE and found.message.endswith("(static)") and MESSAGE in found.message
     hover = describe_hover(view, LINE + 1)
-    assert hover is not None and "from the code alone, not measured" in hover and "is strided" in hover
+    assert hover is not None and "**static** " in hover and "is strided" in hover
 
 
 def test_a_naive_transpose_is_found_in_a_cubin_by_itself(tmp_path: Path) -> None:

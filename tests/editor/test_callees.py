@@ -45,9 +45,9 @@ def words(view: DocumentView) -> dict[int, str]:
 
 def test_the_calling_line_says_how_much_and_where_and_the_cause_says_where() -> None:
     assert words(view_of()) == {
-        3: "→ standard.py:47 · causes 60 % · 5.0 % wait",
+        3: "→ standard.py:47 · causes 65 %",
         5: "≈65 % in standard.py:47",
-        6: "28 % drain",
+        6: "28 % samples, drain",
     }
 
 

@@ -9,7 +9,7 @@ from gpa_lsp.editor.model import Diagnostic
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import measure_kernel
 from gpa_lsp.editor.source.diagnostics import list_diagnostics
-from gpa_lsp.editor.source.hover import describe_hover
+from gpa_lsp.editor.source.hover import describe_hover, describe_line_page
 from gpa_lsp.editor.source.lenses import list_lenses
 from tests.editor.views import SOURCE, make_profile, make_view
 from tests.report_builder import build_kernel
@@ -74,7 +74,7 @@ def test_who_waits_most_is_named_first_and_estimates_stand_apart() -> None:
 def test_the_diagnostic_stands_on_the_causing_line() -> None:
     found = diagnostics(view())[5]
     assert found.message == (
-        "80 % of the samples of saxpy are stalls caused here, 60 % long_scoreboard; waited for in line 6.\nMove loads earlier 1.3–1.7×"
+        "80 % of the samples of saxpy are stalls caused here, mostly long_scoreboard; waited for in line 6.\nMove loads earlier 1.3–1.7×"
     )
     assert found.code == "long_scoreboard"
 
@@ -116,20 +116,26 @@ def test_without_blame_the_hot_lines_are_diagnosed() -> None:
 
 
 def test_the_hover_of_the_cause_tells_who_waits_for_it() -> None:
-    text = hover(view(), 5)
-    assert "**waited for by** · 60 samples caused by this line\n\n- line 6: " in text
-    row = next(line for line in text.splitlines() if line.startswith("- line 6"))
-    assert "60" in row
-    assert "long_scoreboard: data from global memory" in row
-    assert "R2, 8 cycles later" in row
-    assert "Load `x[i]` before the loop." in text
-    assert "Needs a register." in text
+    rows = hover(view(), 5).split("  \n")
+    assert rows[1:] == [
+        "causes **80 %** of the samples of `saxpy`, mostly long_scoreboard",
+        "→ waited for by line 6: 60 samples · long_scoreboard: data from global memory · R2, 8 cycles later",
+        "**remedy** Move loads earlier 1.3–1.7×: Load `x[i]` before the loop.",
+    ]
+    assert "waits for" not in "".join(rows), "one way only"
+    page = describe_line_page(view(), 5) or ""
+    assert "**waited for by** · 60 samples caused by this line\n\n- line 6: 60 %, 60 samples" in page
+    assert "Needs a register." in page
 
 
 def test_the_hover_of_the_victim_tells_what_it_waits_for() -> None:
-    text = hover(view(), 6)
-    assert "**waits for** · 60 samples taken here\n\n- line 5: " in text
-    assert text.index("- line 5") < text.index("hottest instructions"), "causes are what matters"
+    rows = hover(view(), 6).split("  \n")
+    assert rows[1:] == [
+        "← waits for line 5: 60 samples · long_scoreboard: data from global memory · R2, 8 cycles later"
+    ]
+    page = describe_line_page(view(), 6) or ""
+    assert "**waits for** · 60 samples taken here\n\n- line 5: " in page
+    assert page.index("- line 5") < page.index("hottest instructions"), "causes are what matters"
 
 
 def test_places_in_other_files_are_named_by_file() -> None:
@@ -148,7 +154,7 @@ def test_lenses_on_the_kernel_and_on_the_loop() -> None:
     (kernel_line, kernel_title), _, (loop_line, loop_title) = titles
     assert kernel_line == 2
     assert kernel_title.endswith("Move loads earlier 1.3–1.7×")
-    assert (loop_line, loop_title) == (4, "Move loads earlier 1.36–1.44× · 60 % of saxpy")
+    assert (loop_line, loop_title) == (4, "Move loads earlier 1.36–1.44×")
 
 
 def test_a_line_nobody_samples_can_still_be_the_cause() -> None:
@@ -169,7 +175,7 @@ def test_unattributed_samples_are_told() -> None:
     )
     document = make_view(make_profile(kernel))
     assert document is not None
-    assert "60 samples have no known cause" in hover(document, 5)
+    assert "60 samples without a known cause" in hover(document, 5)
 
 
 def test_the_page_of_a_kernel_has_its_advice() -> None:

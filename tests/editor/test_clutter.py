@@ -44,7 +44,7 @@ def count_on_screens(shown: list[int]) -> int:
 def test_the_three_hottest_lines_of_a_flat_kernel_carry_a_number() -> None:
     view = view_of(make_flat(100, range(1, 51)))
     assert lines(list_hints(view, 1, 100)) == [1, 2, 3]
-    assert {hint.label for hint in list_hints(view, 1, 100)} == {"2.0 % long_scoreboard"}
+    assert {hint.label for hint in list_hints(view, 1, 100)} == {"2.0 % samples, long_scoreboard"}
 
 
 def test_300_hot_lines_are_thinned_to_what_a_screen_bears() -> None:

@@ -65,7 +65,11 @@ def test_numbers_of_an_unverified_source_stand_on_its_lines_and_are_marked() -> 
     view = make_view(profile())
     assert view is not None
     hints = list_hints(view, 1, 100)
-    assert [words(hint) for hint in hints] == ["10 % wait ?", "60 % long_scoreboard ?", "12 % wait ?"]
+    assert [words(hint) for hint in hints] == [
+        "20 % samples, wait ?",
+        "64 % samples, long_scoreboard ?",
+        "15 % samples, wait ?",
+    ]
     assert all(len(words(hint)) <= MOST_CHARS for hint in hints)
     assert "unverified: was saved after it was measured" in str(hints[0].tooltip)
     heat = [mark for mark in list_heat(view) if isinstance(mark, HeatMark)]

@@ -20,7 +20,7 @@ from gpa_lsp.editor.settings import Severity
 from gpa_lsp.editor.source.actions import list_actions
 from gpa_lsp.editor.source.diagnostics import list_diagnostics
 from gpa_lsp.editor.source.hints import list_hints
-from gpa_lsp.editor.source.hover import describe_hover
+from gpa_lsp.editor.source.hover import describe_hover, describe_line_page
 from gpa_lsp.editor.source.lenses import list_lenses
 from gpa_lsp.editor.static.results import StaticKernel, StaticResult
 from gpa_lsp.editor.static.view import StaticState, take_result
@@ -106,14 +106,16 @@ def test_the_launch_that_was_measured_stands_beside_the_emulated_one(
     kernel = replace(measured, code=SimpleNamespace(counters=counters))
     launch = replace(LAUNCH, grid=grid, block=(64, 1, 1))
     snapshot = make_snapshot(make_profile(kernel, texts={"k.cu": TEXT}))
-    text = describe_hover(view(replace(RESULT, launches=(launch, *RESULT.launches[1:])), snapshot=snapshot), 5)
+    text = describe_line_page(view(replace(RESULT, launches=(launch, *RESULT.launches[1:])), snapshot=snapshot), 5)
     assert text is not None and (words in text if words else "sectors measured" not in text)
 
 
 def test_measured_and_emulated_numbers_stay_apart() -> None:
     listing = LISTING.replace("saxpy.cu", "k.cu")
     snapshot = make_snapshot(make_profile(build_kernel(listing), texts={"k.cu": TEXT}))
-    text = describe_hover(view(snapshot=snapshot), 5)
+    short = describe_hover(view(snapshot=snapshot), 5)
+    assert short is not None and "\n**emulated** " in short and len(short.split("\n")) <= 12
+    text = describe_line_page(view(snapshot=snapshot), 5)
     assert text is not None
     measured, heading, emulated = text.partition("**Emulated**")
     assert heading and "long_scoreboard" in measured and "sectors per request" not in measured
@@ -124,7 +126,7 @@ def test_a_line_with_two_hints_is_not_longer_than_editors_show() -> None:
     listing = LISTING.replace("saxpy.cu", "k.cu")
     snapshot = make_snapshot(make_profile(build_kernel(listing), texts={"k.cu": TEXT}))
     (hint,) = [hint for hint in list_hints(view(snapshot=snapshot), 1, 99) if hint.position.line == 4]
-    assert hint.label == "60 % long_scoreboard"
+    assert hint.label == "64 % samples, long_scoreboard"
     assert "; emulated, not measured: " in (hint.tooltip or ""), "what has no room is not lost"
 
 

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from gpa_lsp.diagnosis.analyses.answers import LineMark
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly, describe_verdict
-from gpa_lsp.editor.source.hover import describe_hover
+from gpa_lsp.editor.source.hover import describe_line_page
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.report.model import KernelReport
 from tests.analyses_samples import ANALYSES, ANSWER, ROOFLINE
@@ -44,10 +44,10 @@ def open_session(kernel: KernelReport, **abilities: bool) -> Session:
     )
 
 
-def hover(line: int, kernel: KernelReport = KERNEL, **abilities: bool) -> str:
+def page(line: int, kernel: KernelReport = KERNEL, **abilities: bool) -> str:
     view = open_session(kernel, **abilities).view(URI)
     assert view is not None
-    found = describe_hover(view, line)
+    found = describe_line_page(view, line)
     assert found is not None
     return found
 
@@ -59,7 +59,7 @@ def test_names_from_a_report_are_no_markup() -> None:
     roofline = replace(ROOFLINE, roofs=(replace(ROOFLINE.roofs[0], name=HOSTILE),))
     placed = replace(ANALYSES.roofline, whole=roofline, launches=(roofline,))
     for images in (False, True):
-        text = hover(6, replace(KERNEL, analyses=replace(ANALYSES, roofline=placed)), images=images)
+        text = page(6, replace(KERNEL, analyses=replace(ANALYSES, roofline=placed)), images=images)
         head, _, bars = text.partition("```text")
         assert "\\<img src=x> \\[click\\](command:x) \\*loud\\*" in head
         assert "[click](" not in head
@@ -67,7 +67,7 @@ def test_names_from_a_report_are_no_markup() -> None:
 
 
 def test_two_lines_and_bars_for_every_client() -> None:
-    text = hover(6)
+    text = page(6)
     # 1 TB/s of 1.9 TB/s; 1 TFLOP/s at 1 FLOP/B, and the ridge point is at 13.8 TFLOP/s over 1.92 TB/s.
     assert "**Roofline**: DRAM bandwidth at 53 %" in text
     assert "FP32 1.00 TFLOP/s at 1.00 FLOP/B of DRAM; left of the ridge point at 7.20 FLOP/B" in text
@@ -77,7 +77,7 @@ def test_two_lines_and_bars_for_every_client() -> None:
 
 
 def test_a_picture_instead_of_bars_where_it_is_drawn() -> None:
-    text = hover(6, images=True)
+    text = page(6, images=True)
     assert "DRAM bandwidth at 53 %" in text
     assert "1.00 TB/s of 1.90 TB/s\n```" not in text
     assert "![roofline: DRAM bandwidth at 53 %" in text
@@ -85,12 +85,12 @@ def test_a_picture_instead_of_bars_where_it_is_drawn() -> None:
 
 
 def test_what_the_analyses_mark_on_the_line_stands_there() -> None:
-    assert "- **excess sectors** 3,000 (75 % of the kernel's): 4.0 times the sectors it \\*needs\\*" in hover(6)
-    assert "excess sectors" not in hover(7)
+    assert "- **excess sectors** 3,000 (75 % of the kernel's): 4.0 times the sectors it \\*needs\\*" in page(6)
+    assert "excess sectors" not in page(7)
 
 
 def test_without_a_roofline_a_line_says_nothing_of_it() -> None:
-    text = hover(6, replace(KERNEL, analyses=replace(ANALYSES, roofline=None)))
+    text = page(6, replace(KERNEL, analyses=replace(ANALYSES, roofline=None)))
     assert "**Roofline**" not in text
     assert "ceilings" not in text
 

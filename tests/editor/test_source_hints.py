@@ -52,9 +52,9 @@ def test_a_hint_leads_to_the_cause_and_from_the_cause_to_who_suffers() -> None:
     found = hints()
     assert {line: words(hint) for line, hint in found.items()} == {
         4: "10 % of samples",
-        5: "→ line 6 · causes 60 % · 20 % lg_throttle",
-        6: "← line 5 · 60 % long_scoreboard",
-        7: "6.0 % wait",
+        5: "→ line 6 · causes 80 %",
+        6: "← line 5 · 60 % samples, long_scoreboard",
+        7: "6.0 % samples, wait",
     }
     assert links(found[6]) == [("← line 5", "saxpy.cu", 5)]
     assert links(found[5]) == [("→ line 6", "saxpy.cu", 6)]
@@ -72,14 +72,14 @@ def test_links_and_their_words_follow_edits() -> None:
 
 def test_from_a_header_the_link_leads_to_the_other_file() -> None:
     found = hints(uri="file:///project/scale.h")
-    assert words(found[2]) == "← saxpy.cu:5 · 60 % long_scoreboard"
+    assert words(found[2]) == "← …xpy.cu:5 · 60 % samples, long_scoreboard"
 
 
 def test_tooltips_say_what_the_shares_are_of() -> None:
     found = hints()
     assert found[6].tooltip == "60 % (±9.8) of the samples of saxpy were taken here: 60 % long_scoreboard"
     assert found[5].tooltip == (
-        "60 % of the samples of saxpy wait elsewhere for this line; "
+        "80 % of the samples of saxpy are stalls that this line causes; "
         "24 % (±9.2) of the samples of saxpy were taken here: 20 % lg_throttle, 4.0 % selected"
     )
 
@@ -91,7 +91,7 @@ def test_a_line_that_only_causes_has_a_hint_too() -> None:
     )
     assert {line: words(hint) for line, hint in hints(profile=profile).items()} == {
         4: "→ line 5 · causes 100 %",
-        5: "← line 4 · 100 % long_scoreboard",
+        5: "← line 4 · 100 % samples, long_scoreboard",
     }
 
 
@@ -101,7 +101,7 @@ def test_a_line_that_only_causes_has_a_hint_too() -> None:
     ids=["hardly any of it", "nobody"],
 )
 def test_no_link_where_no_cause_stands_out(blame: str) -> None:
-    assert hints(profile=make(blame=blame))[6].label == "60 % long_scoreboard"
+    assert hints(profile=make(blame=blame))[6].label == "60 % samples, long_scoreboard"
 
 
 def test_no_link_to_the_line_itself_or_to_code_without_lines() -> None:
@@ -110,7 +110,9 @@ def test_no_link_to_the_line_itself_or_to_code_without_lines() -> None:
     )
     for definition in (0, 1):
         profile = make(listing, f"2 <- {definition}  long_scoreboard memory_global R2")
-        assert {line: hint.label for line, hint in hints(profile=profile).items()} == {5: "100 % long_scoreboard"}
+        assert {line: hint.label for line, hint in hints(profile=profile).items()} == {
+            5: "100 % samples, long_scoreboard"
+        }
 
 
 def test_edited_lines_say_so_once_for_adjacent_ones() -> None:
@@ -119,19 +121,19 @@ def test_edited_lines_say_so_once_for_adjacent_ones() -> None:
     assert {line: words(hint) for line, hint in found.items()} == {
         4: "10 % of samples",
         5: "edited since measured",
-        7: "6.0 % wait",
+        7: "6.0 % samples, wait",
     }
     assert isinstance(found[5].label, str)
 
 
 def test_a_victim_of_an_edited_line_has_no_link() -> None:
-    assert hints(SOURCE.replace("2 * x[i]", "3 * x[i]"))[6].label == "60 % long_scoreboard"
+    assert hints(SOURCE.replace("2 * x[i]", "3 * x[i]"))[6].label == "60 % samples, long_scoreboard"
 
 
 def test_the_users_threshold_counts_for_both_directions() -> None:
     assert {line: words(hint) for line, hint in hints(min_share_ratio=0.5).items()} == {
         4: "10 % of samples",  # among the three hottest, which carry a number in any case
-        5: "→ line 6 · causes 60 % · 20 % lg_throttle",
-        6: "← line 5 · 60 % long_scoreboard",
+        5: "→ line 6 · causes 80 %",
+        6: "← line 5 · 60 % samples, long_scoreboard",
     }
     assert hints(show_inlay_hints=False) == {}

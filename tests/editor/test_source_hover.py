@@ -1,10 +1,13 @@
 """What hovers say beyond the stall table: roofs, pictures, names of lines as they are now, edited lines."""
 
+import re
+
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.model import UnitUse
 from gpa_lsp.editor.abilities import Abilities
-from gpa_lsp.editor.source.hover import describe_hover
+from gpa_lsp.editor.protocol.safe_markdown import defuse
+from gpa_lsp.editor.source.hover import describe_hover, describe_line_page
 from tests.editor.sessions import Session
 from tests.editor.views import SOURCE, make_profile
 from tests.report_builder import build_kernel
@@ -34,6 +37,15 @@ def hover(line: int, text: str = SOURCE, units: tuple[UnitUse, ...] = UNITS, **a
     return describe_hover(view, line)
 
 
+def page(line: int, **abilities: bool) -> str:
+    profile = make_profile(
+        replace(KERNEL, advice=replace(KERNEL.advice, units=UNITS)), texts={"saxpy.cu": SOURCE, "scale.h": "a\nb\n"}
+    )
+    view = Session(profile, {"/project/saxpy.cu": SOURCE}, abilities=Abilities(**abilities)).view(URI)
+    assert view is not None
+    return must(describe_line_page(view, line))
+
+
 def must(text: str | None) -> str:
     assert text is not None
     return text
@@ -50,8 +62,8 @@ def test_roofs_nobody_measured_are_for_the_page_of_the_kernel() -> None:
 
 
 def test_a_picture_is_for_clients_that_draw_it() -> None:
-    assert "data:image" not in must(hover(6))
-    text = must(hover(6, images=True))
+    assert "data:image" not in page(6) and "data:image" not in must(hover(6, images=True))
+    text = page(6, images=True)
     assert (
         "![stalls of the line, of the kernel's samples: long_scoreboard 60 %; of their peak: DRAM 87 %, SM 31 %](data:image/svg+xml;base64,"
         in text
@@ -62,14 +74,14 @@ def test_a_picture_is_for_clients_that_draw_it() -> None:
 def test_other_lines_are_named_by_where_they_are_now() -> None:
     rows = must(hover(7, "// new\n" + SOURCE)).splitlines()
     (row,) = [row for row in rows if "data from global memory" in row]
-    assert row.startswith("- line 6: ")
+    assert "line 6: " in row
     (row,) = [row for row in must(hover(5)).splitlines() if "data from global memory" in row]
-    assert row.startswith("- line 6: ")
+    assert "line 6: " in row
 
 
 def test_a_cause_that_was_edited_away_is_not_given_a_number() -> None:
     text = must(hover(6, SOURCE.replace("2 * x[i]", "3 * x[i]")))
-    assert "- a line edited since: " in text and "line 5" not in text
+    assert "← waits for a line edited since: " in text and "line 5" not in text
 
 
 def test_an_edited_line_says_so_and_carries_no_number() -> None:
@@ -89,4 +101,18 @@ def test_a_line_without_samples_of_its_own_has_a_picture_of_the_roofs() -> None:
     kernel = replace(kernel, advice=replace(kernel.advice, units=UNITS))
     view = Session(make_profile(kernel), abilities=Abilities(images=True)).view(URI)
     assert view is not None
-    assert "![of their peak: DRAM 87 %, SM 31 %](data:image" in must(describe_hover(view, 4))
+    assert "![of their peak: DRAM 87 %, SM 31 %](data:image" in must(describe_line_page(view, 4))
+
+
+def test_a_hover_has_twelve_lines_at_most_and_links_open_the_rest() -> None:
+    text = must(hover(5, links=True))
+    rows = text.split("\n")
+    assert len(rows) <= 12 and "" not in rows
+    assert [row for row in rows if "](command:" in row] == [rows[-1]] and defuse(text) == text
+    assert re.findall(r"\[(.*?)\]\(command:(\w+\.\w+)\?", rows[-1]) == [
+        ("table", "gpaLsp.showLine"),
+        ("SASS", "gpaLsp.openSass"),
+        ("page", "gpaLsp.showPage"),
+        ("history", "gpaLsp.showHistory"),
+    ]
+    assert "](command:" not in must(hover(5))

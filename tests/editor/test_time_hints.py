@@ -99,17 +99,17 @@ def test_what_does_not_fit_is_left_out(error_ns: float | None) -> None:
 def test_a_hot_first_line_keeps_its_share() -> None:
     listing = "k.cu:2  FMUL R2, R2, R3  ; long_scoreboard=60"
     share, shown = list_all(time(BEFORE), listing=listing)
-    assert (share.label, shown.label) == ("100 % long_scoreboard", "measured 41.2 µs ± 0.1")
+    assert (share.label, shown.label) == ("100 % samples, long_scoreboard", "· 41.2 µs")
     share, shown = list_all(time(NOW, known=time(BEFORE)), listing=listing)
-    assert (share.label, shown.label) == ("100 % long_scoreboard", "· 36.3 µs")
+    assert (share.label, shown.label) == ("100 % samples, long_scoreboard", "· 36.3 µs")
     share, shown, _ = list_all(time(NOW, known=time(BEFORE)), listing=f"{listing}\nk.cu:5  FMUL R2, R2, R3  ; wait=30")
-    assert (share.label, shown.label) == ("67 % long_scoreboard", "· 36.3 µs · 12 % faster")
+    assert (share.label, shown.label) == ("67 % samples, long_scoreboard", "· 36.3 µs")
 
 
 def test_what_has_no_room_beside_a_share_is_in_the_tooltip() -> None:
     listing = "k.cu:2  FMUL R2, R2, R3  ; long_scoreboard=60"
     (share,) = list_all(time(BEFORE), f"// new\n{TEXT.replace('= 1', '= 2')}", listing)
-    assert share.label == "100 % long_scoreboard"
+    assert share.label == "100 % samples, long_scoreboard"
     assert "; <<<16, 64>>> measured 41.2 µs" in (share.tooltip or "")
 
 

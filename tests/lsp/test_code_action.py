@@ -114,7 +114,7 @@ def test_an_applied_fix_is_not_offered_again() -> None:
 
 def test_editors_without_keys_of_ours_get_the_ways_and_others_do_not() -> None:
     plain = {action.command.command for action in act(view(), 4) if action.command is not None}
-    assert plain == {"gpaLsp.goToCause", "gpaLsp.openSass", "gpaLsp.showKernel"}
+    assert plain == {"gpaLsp.goToCause", "gpaLsp.openSass", "gpaLsp.showKernel", "gpaLsp.showLine"}
     rich = act(view(abilities=Abilities(heat=True)), 4)
     assert rich and all(action.command is None for action in rich)
     assert not [action for action in act(view(), 4, ["quickfix"]) if action.command is not None]

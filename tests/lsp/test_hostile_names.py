@@ -145,7 +145,7 @@ class Client:
             yield run(self.handlers[f"gpaLsp.{name}"])
         yield run(self.handlers["gpaLsp.showKernel"], mangled)
         yield run(self.handlers["gpaLsp.readDocument"], sass)
-        for name in ("findCauses", "findVictims", "findLinked", "goToCause", "openSass"):
+        for name in ("findCauses", "findVictims", "findLinked", "goToCause", "openSass", "showLine"):
             for place in places:
                 yield run(self.handlers[f"gpaLsp.{name}"], *place)
         for place in places:

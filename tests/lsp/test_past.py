@@ -55,7 +55,8 @@ def test_a_new_measurement_is_compared_with_the_last_one(start_client: StartClie
     assert "−50 % since" in title
     assert "this line: " in read_hover(client, uri, 5) and "since the last run" in read_hover(client, uri, 5)
     said = "200 µs → 100 µs over 2 runs; no regression"
-    assert f"**history** █▁ {said}" in read_hover(client, uri, 5)
+    page = client.request("workspace/executeCommand", {"command": "gpaLsp.showLine", "arguments": [uri, 4]})
+    assert f"**history** █▁ {said}" in page
     for command, *arguments in (("showPage",), ("openReport", (workspace / "saxpy.ncu-rep").as_uri())):
         answer = client.request("workspace/executeCommand", {"command": f"gpaLsp.{command}", "arguments": arguments})
         assert said in read_kernels(Path(unquote(urlparse(str(answer["uri"])).path)).read_text(encoding="utf-8"))

@@ -95,7 +95,8 @@ def test_a_native_profile_is_served_in_all_its_files(client: RawClient, project:
     position = {"line": 25, "character": 0}
     hover = client.request("textDocument/hover", {"textDocument": {"uri": source}, "position": position})
     assert "90 %" in hover["contents"]["value"]
-    assert "/*01a0*/ FMUL" in hover["contents"]["value"]
+    asked = {"command": "gpaLsp.showLine", "arguments": [source, 25]}
+    assert "/*01a0*/ FMUL" in client.request("workspace/executeCommand", asked)
     lens, sass = client.request("textDocument/codeLens", {"textDocument": {"uri": source}})
     assert sass["command"] == {**sass["command"], "title": "SASS", "command": "gpaLsp.openSass"}
     assert lens["range"]["start"]["line"] + 1 == 16

@@ -102,10 +102,10 @@ def test_a_measured_file_is_served(start_client: StartClient, workspace: Path) -
     assert [(d["range"]["start"]["line"] + 1, d["code"], d["severity"]) for d in diagnostics] == [
         (5, "long_scoreboard", 3), (4, "wait", 3), (6, "wait", 3),
     ]  # fmt: skip
-    assert hints(client, uri) == {4: "10 % wait", 5: "60 % long_scoreboard", 6: "12 % wait"}
+    assert hints(client, uri) == {4: "20 % samples, wait", 5: "64 % samples, long_scoreboard", 6: "15 % samples, wait"}
     assert lenses(client, uri) == [(2, "saxpy · 6.19 ms · 63 % long_scoreboard"), (2, "SASS")]
     answer = hover(client, uri, 5)
-    assert "LDG.E R2, [R4.64]" in answer["contents"]["value"]
+    assert "**64 % (±9.8)** of the samples of `saxpy`" in answer["contents"]["value"]
     assert answer["range"]["start"] == {"line": 4, "character": 4}
     assert hover(client, uri, 1) is None
     client.wait_for_request("workspace/inlayHint/refresh")
@@ -146,7 +146,11 @@ def test_a_fresh_clone_shows_numbers_and_marks_them(start_client: StartClient, w
     message = client.wait_for("window/showMessage")["message"]
     assert "saxpy.cu was saved after it was measured: its" in message and "marked with ?" in message
     assert client.wait_for_diagnostics(uri)
-    assert hints(client, uri) == {4: "10 % wait ?", 5: "60 % long_scoreboard ?", 6: "12 % wait ?"}
+    assert hints(client, uri) == {
+        4: "20 % samples, wait ?",
+        5: "64 % samples, long_scoreboard ?",
+        6: "15 % samples, wait ?",
+    }
     assert "unverified" in str(hover(client, uri, 5)) and "source unverified" in str(lenses(client, uri)[0])
     assert (
         client.request("workspace/executeCommand", {"command": "gpaLsp.chooseSources", "arguments": ["hide"]}) == "hide"
@@ -186,7 +190,7 @@ def test_a_client_that_cannot_be_told_to_ask_again_waits_for_its_first_hints(
     deaf = {**ALL_CAPABILITIES, "workspace": {"configuration": True}}
     client.initialize(workspace, capabilities=deaf)
     uri = client.open(workspace / "saxpy.cu")
-    assert hints(client, uri) == {4: "10 % wait", 5: "60 % long_scoreboard", 6: "12 % wait"}
+    assert hints(client, uri) == {4: "20 % samples, wait", 5: "64 % samples, long_scoreboard", 6: "15 % samples, wait"}
     assert hints(client, client.open(workspace / "other.cu", "int x;")) == {}, "nothing is left to wait for"
 
 
@@ -208,7 +212,11 @@ def test_results_follow_edits(start_client: StartClient, workspace: Path) -> Non
     uri = ready(client, workspace)
     client.forget()
     client.change(uri, 2, "// one\n// two\n" + SOURCE.replace("threadIdx.x", "threadIdx.y"))
-    assert hints(client, uri) == {6: "edited since measured", 7: "60 % long_scoreboard", 8: "12 % wait"}
+    assert hints(client, uri) == {
+        6: "edited since measured",
+        7: "64 % samples, long_scoreboard",
+        8: "15 % samples, wait",
+    }
     assert "before your edits" in hover(client, uri, 7)["contents"]["value"]
     moved = client.wait_for_diagnostics(uri)
     assert [d["range"]["start"]["line"] + 1 for d in moved] == [7, 8]
@@ -253,7 +261,7 @@ def test_the_newest_measurement_wins(start_client: StartClient, workspace: Path)
     client = start_client()
     uri = ready(client, workspace)
     client.wait_until_read()
-    assert hints(client, uri) == {4: "100 % wait"}
+    assert hints(client, uri) == {4: "100 % samples, wait"}
     client.forget()
     (workspace / "saxpy.ncu-rep").unlink()
     client.wait_for_diagnostics(uri, lambda items: [item["range"]["start"]["line"] for item in items] == [4])
@@ -453,7 +461,7 @@ def test_malformed_requests_are_answered_and_survived(start_client: StartClient,
     client.notify("window/workDoneProgress/cancel", {"token": "unknown"})
     for position in ({"line": 10**6, "character": 0}, {"line": 4, "character": 10**6}):
         client.request_whole("textDocument/hover", {"textDocument": {"uri": uri}, "position": position})
-    assert "LDG" in hover(client, uri, 5)["contents"]["value"]
+    assert "long_scoreboard" in hover(client, uri, 5)["contents"]["value"]
     assert client.shut_down() == 0
 
 

@@ -82,7 +82,7 @@ def test_a_hint_carries_its_link_over_the_wire(lent: tuple[RawClient, str]) -> N
     hints = client.request("textDocument/inlayHint", {"textDocument": {"uri": uri}, "range": span})
     by_line = {hint["position"]["line"]: hint["label"] for hint in hints}
     link, text = by_line[5]
-    assert (link["value"], text["value"]) == ("← line 5", " · 80 % long_scoreboard")
+    assert (link["value"], text["value"]) == ("← line 5", " · 80 % samples, long_scoreboard")
     assert link["location"]["uri"] == uri
     assert link["location"]["range"]["start"] == {"line": 4, "character": 4}
 
@@ -138,11 +138,9 @@ def test_kernels_are_symbols(lent: tuple[RawClient, str]) -> None:
 
 
 def test_pictures_are_sent_where_they_are_drawn(start_client: StartClient, project: Path) -> None:
-    params = {"position": {"line": 5, "character": 8}}
     for images in (True, False):
         client, uri = start(start_client, project, images=images)
-        hover = client.request("textDocument/hover", {"textDocument": {"uri": uri}, **params})
-        assert ("](data:image/svg+xml;base64," in hover["contents"]["value"]) == images
+        assert ("](data:image/svg+xml;base64," in execute(client, "showLine", uri, 5)) == images
 
 
 def test_columns_are_counted_as_agreed_in_files_that_are_not_open(start_client: StartClient, project: Path) -> None:

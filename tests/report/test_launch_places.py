@@ -13,7 +13,7 @@ from gpa_lsp.document.html_report.kernel_facts import list_contexts
 from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.editor.source.hover import describe_hover
+from gpa_lsp.editor.source.hover import describe_line_page
 from gpa_lsp.profile.model import PlaceSamples
 from gpa_lsp.report.history.model import Measurement, RememberedPlace, Run
 from gpa_lsp.report.history.past import compare_runs
@@ -96,7 +96,7 @@ def _show(kernel: KernelReport) -> Collection[VisibleKernel]:
 def test_hover_and_page_list_the_places() -> None:
     view = Session(make_profile(TWO), {"/project/saxpy.cu": SOURCE}).view(URI)
     assert view is not None
-    hover = describe_hover(view, 5)
+    hover = describe_line_page(view, 5)
     assert hover is not None
     assert f"**launched from**\n\n- 40.0 µs: {' < '.join(BACKWARD)}\n- 15.0 µs × 2: {' < '.join(FORWARD)}" in hover
     (shown,) = _show(TWO)

@@ -21,7 +21,7 @@ import type { EnvironmentMaker } from "./environment";
 import { cleanSearchPaths } from "./folders";
 import { BUNDLED, readSurroundings } from "./interpreters";
 import { placeDocument, toProtocol } from "./placement";
-import { type ClientAbilities, type Heat, HEAT, type Output, OUTPUT, type Page, SASS_SCHEME, SHOW_PREDICTION, type Status, STATUS } from "./protocol";
+import { type ClientAbilities, type Heat, HEAT, type Output, OUTPUT, type Page, SASS_SCHEME, SHOW_PAGE, SHOW_PREDICTION, type Status, STATUS } from "./protocol";
 import { resolveServer, type ServerCommand } from "./python";
 import { readAll, SECTION } from "./settings";
 
@@ -37,11 +37,8 @@ const DOCUMENTS: { scheme: string; pattern?: string }[] = [{ scheme: "file", pat
 /** VS Code puts the hovers of those first who name a language or a file, and of these whoever came last. Ours come after the language's own, whoever was started first. */
 const AFTER_OTHERS: DocumentFilter = { language: "*" };
 
-/** Commands that links in our hovers may run, ours and the server's; nothing else. */
-const LINKED_COMMANDS = [
-  "gpa.goToCause", "gpa.goToVictim", "gpa.toggleSass", "gpa.showChain",
-  "gpaLsp.goToCause", "gpaLsp.openSass", "gpaLsp.showKernel", "gpaLsp.showReport", "gpaLsp.showHistory",
-];
+/** Commands that links in our hovers may run; nothing else. */
+const LINKED_COMMANDS = ["gpaLsp.showLine", "gpaLsp.openSass", SHOW_PAGE, "gpaLsp.showHistory"];
 
 export class Connection implements Disposable {
   readonly #context: ExtensionContext;
@@ -188,7 +185,7 @@ export class Connection implements Disposable {
   }
 
   #makeOptions(): LanguageClientOptions {
-    const client: ClientAbilities = { heat: true, status: true, output: true, images: true, callHierarchyTree: true, pages: true, questions: true, previews: true, trusted: workspace.isTrusted };
+    const client: ClientAbilities = { heat: true, status: true, output: true, images: true, links: true, callHierarchyTree: true, pages: true, questions: true, previews: true, trusted: workspace.isTrusted };
     return {
       documentSelector: DOCUMENTS,
       diagnosticCollectionName: SECTION,
@@ -215,7 +212,7 @@ export class Connection implements Disposable {
   }
 
   #showPage(command: string, result: unknown): unknown {
-    if (command === SHOW_PREDICTION && result) {
+    if ((command === SHOW_PREDICTION || command === SHOW_PAGE) && result) {
       this.#page.fire(result as Page);
     }
     return result;

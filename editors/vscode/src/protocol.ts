@@ -124,6 +124,7 @@ export interface Kernel {
 }
 
 export const SHOW_PREDICTION = "gpaLsp.showPrediction";
+export const SHOW_PAGE = "gpaLsp.showPage";
 
 /** A page of HTML in a file of the server's, and the fragment of the kernel that was asked for. */
 export interface Page {
@@ -150,6 +151,7 @@ export interface ClientAbilities {
   readonly status: true;
   readonly output: true;
   readonly images: true;
+  readonly links: true;
   readonly callHierarchyTree: true;
   readonly pages: true;
   readonly questions: true;

@@ -98,6 +98,21 @@ def describe_predictions(view: DocumentView, line: int) -> str | None:
     return "\n".join(parts).rstrip() or None
 
 
+def summarise_predictions(view: DocumentView, line: int) -> str:
+    """What was emulated of a line (1-based) in one row: a fault, else its costliest access, else its branches; empty for a line without any."""
+    predicted = view.predicted
+    if predicted is None or not predicted.is_source:
+        return ""
+    faults, branches = predicted.faults.get(line, ()), predicted.branches.get(line, ())
+    accesses = sorted((one.fact for one in predicted.accesses.get(line, ())), key=lambda one: -one.excess_ratio)
+    said = [describe_fault(one) for one in faults]
+    said += [f"{name_access(one)}: **{count_cost(one)}**, {format_number(one.ideal)} at best" for one in accesses]
+    said += [describe_branch(one.fact) for one in branches]
+    if not said:
+        return ""
+    return f"**emulated** {begin_paragraph(said[0])}{f'; {len(said) - 1} more' if len(said) > 1 else ''}"
+
+
 def _head(predicted: PlacedPredictions, launch: int) -> str:
     found = predicted.find_launch(launch)
     return f"**Emulated** · {mark_code(shorten_name(found.name))}, {make_one_line(found.what)}\n"

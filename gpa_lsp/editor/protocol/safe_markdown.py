@@ -1,10 +1,11 @@
 r"""Markdown in which names of strangers are text and nothing else.
 
-Kernels, files, devices and rules are named by whoever made the profile, and editors follow what Markdown says: an image is fetched from where a name
-says, a link runs a command. So whatever we say goes through :func:`defuse` at the end, in one place, however it was put together: outside of code
-there are no links, not even from a bare address, no images but our own pictures, each on a line of its own, no HTML, no fences but ours. What is
-code is decided so that a reader of Markdown never sees text where we see code: a code span does not leave its line or its table cell, and a
-backtick without a partner is escaped. Where a name stands, its line ends have been written out before, or it would begin a paragraph here.
+Kernels, files, devices and rules are named by whoever made the profile, and editors follow what Markdown says: an image is fetched from where a
+name says, a link runs a command. So whatever we say goes through :func:`defuse` at the end, in one place, however it was put together: outside of
+code there are no links, not even from a bare address, but those of hovers, no images but our own pictures, each on a line of its own, no HTML, no
+fences but ours. What is code is decided so that a reader of Markdown never sees text where we see code: a code span does not leave its line or its
+table cell, and a backtick without a partner is escaped. Where a name stands, its line ends have been written out before, or it would begin a
+paragraph here.
 """
 
 import re
@@ -15,7 +16,7 @@ from typing import Any
 import attrs
 from lsprotocol import types
 
-from gpa_lsp.document.markdown_text import ADDRESS, PICTURE
+from gpa_lsp.document.markdown_text import ADDRESS, LINKS, PICTURE
 from gpa_lsp.foundation.visible_text import make_lines_visible, make_visible
 
 _LONGEST_CHARS = 200_000  # Of a page. Nobody reads on, and a name can have a million characters.
@@ -24,6 +25,7 @@ _LONGEST_LINE_CHARS = 8_000
 _FENCE = re.compile(r"```[a-z]*\Z")
 _FENCE_END = re.compile(r" {0,3}`{3,}[ \t]*\Z")
 _PICTURE = re.compile(PICTURE)
+_LINKS = re.compile(LINKS)
 _CODE = r"(?<!`)`(?!`)[^`\n]*(?<!`)`(?!`)|(?<!`)``(?!`)(?:[^`\n]|(?<!`)`(?!`))*(?<!`)``(?!`)"
 _ESCAPED = r"\\[!-/:-@\[-`{-~]"
 _PIECE = re.compile(rf"(?P<kept>{_ESCAPED}|{_CODE})|(?P<risky>`+|\](?=[(\[:])|<(?=[A-Za-z/!?])|\\\Z|{ADDRESS})")
@@ -56,7 +58,7 @@ def _defuse_lines(lines: Sequence[str]) -> Iterator[str]:
         elif _FENCE.match(line):
             is_code = True
             yield line
-        elif _PICTURE.fullmatch(line):
+        elif _PICTURE.fullmatch(line) or _LINKS.fullmatch(line):
             yield line
         else:
             is_row = line.lstrip().startswith("|")

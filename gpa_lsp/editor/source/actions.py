@@ -81,6 +81,7 @@ def _list_ways(view: DocumentView, line: int) -> Iterator[Action]:
     shown = causes[0].shown if causes else next((hot.shown for hot in view.hot_lines.get(line, ())), None)
     if shown is None:
         return
+    yield _make_way("Show what is known of this line", "gpaLsp.showLine", place)
     yield _make_way("Open the SASS of this line", "gpaLsp.openSass", place)
     yield _make_way(f"Show {shown.name}", "gpaLsp.showKernel", (shown.kernel.report.mangled_name,))
 

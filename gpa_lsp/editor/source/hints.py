@@ -20,7 +20,7 @@ from gpa_lsp.editor.metrics import MetricKind
 from gpa_lsp.editor.model import Hint, LabelPart
 from gpa_lsp.editor.predicted.metric_values import list_predicted_hints
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.editor.stall_table import describe_taken, label_called_from, label_reason
+from gpa_lsp.editor.stall_table import describe_taken, label_called_from, label_share
 from gpa_lsp.editor.timed.view import TimedAnchor, compare, describe_time
 from gpa_lsp.foundation.numbers import format_duration_ns, format_percent, format_timed_ns
 from gpa_lsp.foundation.visible_text import shorten
@@ -195,7 +195,7 @@ def _join(parts: Sequence[LabelPart], mark: str) -> str | tuple[LabelPart, ...]:
 
 
 def _say_suffering(view: DocumentView, hot: HotLine | None, *, is_leading: bool) -> _Side | None:
-    """``← line 12 · 41 % long_scoreboard``; None below the user's threshold, but for the hottest lines of a kernel."""
+    """``← line 12 · 41 % samples, long_scoreboard``; None below the user's threshold, but for the hottest lines of a kernel."""
     if hot is None or not (hot.share_ratio >= view.settings.min_share_ratio or is_leading):
         return None
     called = label_called_from(hot)
@@ -215,9 +215,9 @@ def _say_suffering(view: DocumentView, hot: HotLine | None, *, is_leading: bool)
 
 
 def _label_taken(view: DocumentView, hot: HotLine) -> str:
-    """Who chose time sees all that was taken on the line; else its heaviest stall reason says more."""
+    """Who chose time sees all that was taken on the line; else also their heaviest stall reason."""
     if view.settings.metric.kind is not MetricKind.TIME:
-        return label_reason(hot)
+        return label_share(hot)
     return f"{format_percent(hot.shown.kernel.report.share_of(hot.row.inclusive_samples).ratio)} of samples"
 
 
@@ -245,28 +245,19 @@ def _say_blamed(view: DocumentView, cause: CauseLine) -> _Side | None:
     others = [one for one in gather_counterparts(cause.causes.waiters) if one.place != cause.place]
     return _Side(
         ratio=ratio,
-        link=_link(view, cause.shown, cause.place, others, whole=cause.causes.caused_samples, arrow="→"),
+        link=_link(view, cause.shown, cause.place, others, whole=sum(one.samples for one in others), arrow="→"),
         words=f"causes {format_percent(ratio)}",
         tooltip=f"{format_percent(ratio)} of the samples of {cause.shown.name} are stalls that this line causes",
     )
 
 
 def _say_causing(view: DocumentView, cause: CauseLine | None) -> _Side | None:
-    """``→ line 14 · causes 60 %``: what other lines suffer from this one; None below the user's threshold."""
+    """The same where other lines wait for this one; None below the user's threshold."""
     total = 0 if cause is None else cause.shown.kernel.report.total_samples
     if cause is None or cause.causes.blame.causing_samples < view.settings.min_share_ratio * total:
         return None  # before the pairs are looked at
-    others = [one for one in gather_counterparts(cause.causes.waiters) if one.place != cause.place]
-    samples = sum(one.samples for one in others)
-    ratio = min(1.0, samples / (total or 1))
-    if not samples or ratio < view.settings.min_share_ratio:
-        return None
-    return _Side(
-        ratio=ratio,
-        link=_link(view, cause.shown, cause.place, others, whole=samples, arrow="→"),
-        words=f"causes {format_percent(ratio)}",
-        tooltip=f"{format_percent(ratio)} of the samples of {cause.shown.name} wait elsewhere for this line",
-    )
+    others = sum(one.samples for one in gather_counterparts(cause.causes.waiters) if one.place != cause.place)
+    return _say_blamed(view, cause) if others and others >= view.settings.min_share_ratio * total else None
 
 
 def _link(

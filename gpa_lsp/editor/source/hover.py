@@ -1,25 +1,27 @@
-"""What the hover of a source line says: its stalls, their causes and victims, and the roofs of its kernel."""
+"""What the hover of a source line says, in at most twelve lines, and the page about a line, which has the tables behind it."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpa_lsp.document.markdown_text import begin_paragraph
-from gpa_lsp.editor.cause_table import describe_causes, summarise_cause
+from gpa_lsp.document.markdown_text import begin_paragraph, write_links
+from gpa_lsp.editor.cause_table import describe_causes, describe_stalls, summarise_cause, summarise_remedy
 from gpa_lsp.editor.document_view import DocumentView, HotLine
-from gpa_lsp.editor.history import describe_course_of
+from gpa_lsp.editor.history import describe_course_of, describe_line_change
 from gpa_lsp.editor.kernel_page import describe_places, describe_verdict
 from gpa_lsp.editor.lines.index import CauseLine
 from gpa_lsp.editor.lines.names import name_place
-from gpa_lsp.editor.predicted.hover import describe_predictions
-from gpa_lsp.editor.roofline import describe_known_roofs_of, draw_roofline_of
+from gpa_lsp.editor.predicted.hover import describe_predictions, summarise_predictions
+from gpa_lsp.editor.roofline import describe_known_roofs_of, describe_roof_briefly, draw_roofline_of
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.editor.stall_table import describe_line, describe_origin
+from gpa_lsp.editor.stall_table import describe_doubts, describe_line, describe_origin, describe_share
 from gpa_lsp.editor.timed.view import describe_times
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     from gpa_lsp.diagnosis.analyses.answers import LineMark
     from gpa_lsp.document.stall_picture import StallPart
+
+_MOST_LINES = 12  # of a hover: what is taken in at a glance; its links open the rest
 
 _MOST_LINE_MARKS = 5  # Of what the analyses say, on one line
 
@@ -32,44 +34,110 @@ _STALE = "_edited since it was measured; its numbers come back with the next mea
 
 
 def describe_hover(view: DocumentView, line: int) -> str | None:
-    """The hover of a line (1-based) as Markdown; None away from lines that have something to say."""
+    """The hover of a line (1-based) as Markdown, at most twelve lines; None away from lines that have something to say."""
+    lines, cause, shown = _find_measured(view, line)
+    if shown is None:
+        said = "\n\n".join(_list_unmeasured(view, line))
+        return _cut(said) or (_STALE if line in view.stale else None)
+    rows = [*_list_rows(view, line, lines, cause, shown)][: _MOST_LINES - 1]
+    if view.abilities.links:
+        rows.append(_write_links(view, line, shown))
+    return "  \n".join(rows)
+
+
+def _find_measured(view: DocumentView, line: int) -> tuple[Sequence[HotLine], CauseLine | None, VisibleKernel | None]:
+    """What kernels took on a line, what it causes in the first of them, and that kernel; None where there is none."""
     least_ratio = view.settings.least_share_ratio
     lines = [hot for hot in view.hot_lines.get(line, ()) if hot.share_ratio >= least_ratio]
     cause = _choose_cause(view, line, lines, least_ratio)
-    if lines:
-        head, shown = describe_line(lines), lines[0].shown
-    elif cause is not None:
-        head, shown = summarise_cause(cause, partial(name_place, view, cause.shown)), cause.shown
+    first = lines[0] if lines else cause
+    return lines, cause, None if first is None else first.shown
+
+
+def _list_rows(
+    view: DocumentView, line: int, lines: Sequence[HotLine], cause: CauseLine | None, shown: VisibleKernel
+) -> Iterator[str]:
+    """The verdict, the line's share, what causes it or what it causes, the remedy and the roof; then what else is known, a row each."""
+    verdict, *suggestions = [*describe_verdict(shown).split("  \n"), ""]
+    first = lines[0] if lines else cause
+    assert first is not None
+    rows = [verdict, describe_share(lines), describe_doubts(first)]
+    if cause is not None:
+        rows += describe_stalls(cause, lines[0] if lines else None, partial(name_place, view, shown))
+    if cause is not None and cause.remedies:
+        rows.append(summarise_remedy(cause.remedies))
     else:
-        others = (describe_times(view.timed, line), _describe_statics(view, line), describe_predictions(view, line))
-        said = [part for part in others if part]
-        return "\n\n".join(said) or (_STALE if line in view.stale else None)
-    summary, _, details = head.partition("\n\n")
-    parts = [  # what is said in a glance comes first: a hover may be taller than its window
+        rows += [one for one in suggestions if one.startswith("**first**")]
+    rows.append(describe_roof_briefly(shown))
+    if lines:
+        rows.append(describe_line_change(shown.kernel.history, (lines[0].row.file or "", lines[0].row.line or 0)))
+    times = (describe_times(view.timed, line) or "").partition("\n* ")[2].partition("\n")[0]
+    rows += [f"**timed** {times}" if times else "", _summarise_statics(view, line), summarise_predictions(view, line)]
+    yield from filter(None, rows)
+
+
+def _write_links(view: DocumentView, line: int, shown: VisibleKernel) -> str:
+    place = (view.uri, line - 1)
+    return write_links(
+        (
+            ("table", "gpaLsp.showLine", place),
+            ("SASS", "gpaLsp.openSass", place),
+            ("page", "gpaLsp.showPage", place),
+            ("history", "gpaLsp.showHistory", (shown.kernel.report.mangled_name,)),
+        )
+    )
+
+
+def _cut(text: str) -> str:
+    """As many lines as a hover has, with no code begun that does not end."""
+    lines = text.split("\n")
+    if len(lines) <= _MOST_LINES:
+        return text
+    kept = lines[: _MOST_LINES - 1]
+    while sum(line.startswith("```") for line in kept) % 2:
+        kept.pop()
+    return "\n".join([*kept, "_and more: Show what is known of this line_"])
+
+
+def describe_line_page(view: DocumentView, line: int) -> str | None:
+    """All that is known of a line (1-based) as a page of Markdown: the tables that its hover leaves out; None where nothing is."""
+    lines, cause, shown = _find_measured(view, line)
+    unmeasured = _list_unmeasured(view, line)
+    if shown is None:
+        return "\n\n".join(unmeasured) or None
+    is_drawn = view.abilities.images
+    names = partial(name_place, view, shown)
+    parts = [
         describe_verdict(shown),
-        describe_times(view.timed, line) or "",
-        summary,
-        draw_picture(lines[0] if lines else None, shown) if view.abilities.images else "",
-        describe_course_of(shown.kernel.history, is_drawn=view.abilities.images),
-        details,
+        describe_line(lines) if lines else "",
+        summarise_cause(cause, names) if cause is not None and not lines else "",
+        _draw_picture(lines[0] if lines else None, shown) if is_drawn else "",
+        describe_course_of(shown.kernel.history, is_drawn=is_drawn),
         _describe_marks(lines),
-        "" if lines else _describe_simulation(shown),
-        describe_causes(cause, partial(name_place, view, shown)) if cause is not None else "",
+        describe_causes(cause, names) if cause is not None else "",
         describe_origin(lines[0]) if lines else "",
-        describe_known_roofs_of(shown, with_bars=not view.abilities.images),
+        describe_known_roofs_of(shown, with_bars=not is_drawn),
         describe_places(shown),
-        draw_roofline_of(shown) if view.abilities.images else "",
-        _describe_statics(view, line) or "",
-        describe_predictions(view, line) or "",
+        draw_roofline_of(shown) if is_drawn else "",
+        *unmeasured,
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def _describe_simulation(shown: VisibleKernel) -> str:
-    from gpa_lsp.document.sampling_words import describe_simulation  # it needs numpy
+def _list_unmeasured(view: DocumentView, line: int) -> list[str]:
+    found = (describe_times(view.timed, line), _describe_statics(view, line), describe_predictions(view, line))
+    return [part for part in found if part]
 
-    simulated = describe_simulation(shown.kernel.report)
-    return f"_{simulated}_" if simulated else ""
+
+def _summarise_statics(view: DocumentView, line: int) -> str:
+    """What the code says by itself of a line, in one row; empty where it says nothing."""
+    marks = view.static_marks.get(line, ())
+    requests = () if view.statics is None else view.statics.requests.get(line, ())
+    said = [*(f"{mark.sentence} ({mark.check}, {mark.certainty})" for mark in marks), *requests]
+    if not said:
+        return ""
+    more = f"; {len(said) - 1} more" if len(said) > 1 else ""
+    return f"**static** {begin_paragraph(said[0])}{more}"
 
 
 def _choose_cause(view: DocumentView, line: int, lines: Sequence[HotLine], least_ratio: float) -> CauseLine | None:
@@ -80,7 +148,7 @@ def _choose_cause(view: DocumentView, line: int, lines: Sequence[HotLine], least
     return next((cause for cause in causes if cause.share_ratio >= least_ratio), None)
 
 
-def draw_picture(hot: HotLine | None, shown: VisibleKernel) -> str:
+def _draw_picture(hot: HotLine | None, shown: VisibleKernel) -> str:
     """The stalls of a line and the roofs of its kernel as a picture; empty where there is nothing to draw.
 
     Args:

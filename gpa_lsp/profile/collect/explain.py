@@ -180,7 +180,7 @@ def name_allow_command(workspace: Path, build: Command | None, profile: Command)
     options = ["--workspace", str(workspace)]
     if build is not None:
         options += ["--build", shlex.join(build)]
-    return show_command(("gpa-lsp", "allow", *options, "--", *profile))
+    return show_command(("gpa-lsp", "serve", "allow", *options, "--", *profile))
 
 
 def describe_ending(result: CommandResult) -> str:

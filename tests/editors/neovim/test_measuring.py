@@ -99,7 +99,11 @@ def test_a_save_measures_again_and_the_change_is_shown(start_measuring: StartMea
     put_cursor(neovim, workspace.find_line(VICTIM), 8)
     text = hover(neovim)
     assert "long_scoreboard" in text
+    neovim.command("GpaLsp page line")
+    neovim.wait_for_text("stall reason")
+    text = neovim.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
     assert re.search(r"history\W+█╎▁ 186 µs → 10\d µs over 2 runs; no regression; ╎ 2 commits", text), text
+    neovim.command("close")
     neovim.lua("vim.cmd('silent write')")
     wait_for_question(neovim)
     assert workspace.runs == 1, "once was once"

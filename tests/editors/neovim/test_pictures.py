@@ -50,7 +50,7 @@ def test_pictures(start_neovim: StartNeovim, workspace: Workspace, folder: Path,
     assert "Unroll a loop" in take("source")
     put_cursor(neovim, workspace.find_line(VICTIM), 8)
     hover(neovim)
-    assert "stall reason" in take("hover")
+    assert "waits for line" in take("hover")
     close_float(neovim)
     neovim.type("gS")
     neovim.wait_for("SASS", lambda: "FFMA" in current_line(neovim))
@@ -95,5 +95,5 @@ def test_the_picture_of_the_readme(start_neovim: StartNeovim, tmp_path: Path, fo
 def _measure_again(neovim: Neovim, workspace: Workspace) -> None:
     fix_and_measure(neovim, workspace)
     neovim.wait_for_text("−44 %")
-    neovim.wait_for_text("68 % long_scoreboard")
+    neovim.wait_for_text("samples, long_scoreboard")
     neovim.command("normal! gg")

@@ -195,16 +195,16 @@ def test_a_fresh_clone_has_its_numbers_marked_until_they_are_hidden(
     neovim = Neovim(program, cloned.folder, make_init("{ trusted = true }"))
     try:
         open_source(neovim, cloned.source)
-        row, _ = neovim.wait_for_text("% long_scoreboard ?")
+        row, _ = neovim.wait_for_text("samples, long_scoreboard ?")
         assert VICTIM in neovim.screen.line(row) and "← line" in neovim.screen.line(row)
         neovim.wait_for("the sign of doubt", lambda: neovim.screen.line(row).startswith("? "))
         if version != "0.10":  # which draws lenses behind the line, out of sight here
             neovim.wait_for_text("source unverified")
         neovim.wait_for("the message", lambda: "marked with ?" in neovim.messages())
         neovim.command("GpaLsp show sources hide")
-        neovim.wait_for("no numbers", lambda: neovim.screen.find("% long_scoreboard ?") is None)
+        neovim.wait_for("no numbers", lambda: neovim.screen.find("samples, long_scoreboard ?") is None)
         neovim.command("GpaLsp show sources show")
-        neovim.wait_for_text("% long_scoreboard ?")
+        neovim.wait_for_text("samples, long_scoreboard ?")
     finally:
         neovim.quit()
 

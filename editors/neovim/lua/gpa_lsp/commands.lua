@@ -193,6 +193,10 @@ local subcommands = {
   page = {
     run = function(arguments)
       local reports = require('gpa_lsp.reports')
+      if arguments[1] == 'line' then
+        execute('gpaLsp.showLine', { rpc.place() })
+        return
+      end
       if #arguments == 0 and reports.is_report(0) then
         reports.show_page(vim.api.nvim_get_current_buf())
       elseif #arguments == 0 then

@@ -17,7 +17,7 @@ const tests: readonly Test[] = [
     await openSource();
     await openExtension();
     await waitForServer(api);
-    const hints = await until("hints", hintTexts, (all) => all.some((text) => / % long_scoreboard \?$/.test(text)));
+    const hints = await until("hints", hintTexts, (all) => all.some((text) => / % samples, long_scoreboard \?$/.test(text)));
     assert.deepEqual(hints.filter((text) => text.length > 43), []);
     await until("lenses", () => lensTitles(source), (all) => all.some((title) => title.includes("source unverified")));
     const hovers = await hoverTexts(source, new vscode.Position(facts.lines.victim, 12));

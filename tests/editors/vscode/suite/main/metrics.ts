@@ -30,7 +30,7 @@ async function choose(words: string): Promise<void> {
 export const metrics: readonly Test[] = [
   ["a list offers what lines can show, and says what the profile lacks", async () => {
     await startOver();
-    assert.match(await until("hints", () => hintsOf(lines.victim), Boolean), /← line \d+ · \d+ % long_scoreboard/);
+    assert.match(await until("hints", () => hintsOf(lines.victim), Boolean), /← line \d+ · \d+ % samples, long_scoreboard/);
     const chosen = vscode.commands.executeCommand("gpa.chooseMetric");
     await waitFor(ROW, "no profile here has it");
     await waitForPicker();
@@ -66,7 +66,7 @@ export const metrics: readonly Test[] = [
     await until("the status bar", () => api.statusBar.join(" "), (text) => text.includes("$(eye) causes"));
     await until("hints", () => hintsOf(lines.cause), (text) => /^→ line \d+ · causes \d+ %$/.test(text));
     await choose("samples and causes");
-    await until("the usual hints", () => hintsOf(lines.victim), (text) => /← line \d+ · \d+ % long_scoreboard/.test(text));
+    await until("the usual hints", () => hintsOf(lines.victim), (text) => /← line \d+ · \d+ % samples, long_scoreboard/.test(text));
     await waitFor(STATUS, "causes", "hidden");
   }],
 ];
