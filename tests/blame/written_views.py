@@ -7,7 +7,6 @@ import numpy as np
 
 from gpa_lsp.diagnosis.blame.fixed_latency import find_wait_causes
 from gpa_lsp.diagnosis.blame.view import FunctionView, view_function
-from gpa_lsp.diagnosis.blame.walk_back import find_other_causes
 from gpa_lsp.diagnosis.blame.work import WorkBudget
 from gpa_lsp.kernel.model import Kernel
 from tests.advice.subjects import list_rows
@@ -33,9 +32,3 @@ def view_text(
 def blame_wait(view: FunctionView, budget: WorkBudget) -> list[Any]:
     """The causes of ``wait`` as rows."""
     return list_rows(find_wait_causes(view, budget))
-
-
-def blame_other_reasons(view: FunctionView, budget: WorkBudget) -> tuple[list[Any], list[Any]]:
-    """The causes of all samples but those of scoreboards and ``wait``, and samples without a cause, as rows."""
-    edges, lost = find_other_causes(view, budget)
-    return list_rows(edges), list_rows(lost)

@@ -131,7 +131,7 @@ def test_lines_of_the_cell_are_marked(notebook: Notebook, library: str, cell: st
     _, said = notebook.run(cell, REPORT)
     line = 1 + next(number for number, text in enumerate(cell.split("\n")) if code in text)
     assert f"In [2]:{line}: {code}" in said, said
-    assert f"{name}: 91 % waiting for data" in said, said
+    assert f"{name}; of these 91 % long_scoreboard (waiting for data" in said, said
 
 
 def test_code_that_triton_kept_is_found_in_the_cell_as_it_is_now(notebook: Notebook) -> None:

@@ -39,7 +39,6 @@ def test_causes_are_ranked_and_told_by_reason() -> None:
         separable_samples=0.0,
         resource=2,
         distance_cycles=6,
-        distance_instructions=2,
     )
     assert [(pair.row, pair.reason, bool(pair.separable_samples)) for pair in (second, third)] == [
         (1, "long_scoreboard", False),
