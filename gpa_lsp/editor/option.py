@@ -6,7 +6,6 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
 
-from gpa_lsp.foundation.numbers import format_file_value
 from gpa_lsp.gpu.arch.sections import ARCHITECTURE_PATTERN, parse_architecture_name
 
 Value = TypeVar("Value")
@@ -53,22 +52,6 @@ def list_options(settings: type[Struct]) -> dict[str, Option]:
 # Kinds of values
 
 
-def between(least: float, most: float, *, unit: str) -> Kind[float]:
-    """A number between two bounds."""
-
-    def read(value: object) -> float:
-        number = _read_number(value)
-        if not least <= number <= most:
-            raise ValueError(f"a number of {unit} between {format_file_value(least)} and {format_file_value(most)}")
-        return number
-
-    return Kind({"type": "number", "minimum": _shorten(least), "maximum": _shorten(most)}, read)
-
-
-def _shorten(number: float) -> float:
-    return int(number) if number == int(number) else number
-
-
 def _read_number(value: object) -> float:
     """A number that can be one."""
     if (
@@ -81,11 +64,13 @@ def _read_number(value: object) -> float:
 
 
 def _read_percent(value: object) -> float:
-    return _PERCENT.read(value) / 100.0
+    number = _read_number(value)
+    if not 0 <= number <= 100:
+        raise ValueError("a number of percent between 0 and 100")
+    return number / 100.0
 
 
-_PERCENT = between(0, 100, unit="percent")
-PERCENT = Kind(_PERCENT.schema, _read_percent)  # 0 to 100, as a ratio
+PERCENT = Kind({"type": "number", "minimum": 0, "maximum": 100}, _read_percent)  # 0 to 100, as a ratio
 
 
 def _read_flag(value: object) -> bool:

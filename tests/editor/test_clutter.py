@@ -92,3 +92,14 @@ def test_no_hint_is_longer_than_an_editor_shows(file: str, reason: str) -> None:
     label = hint.label if isinstance(hint.label, str) else "".join(part.value for part in hint.label)
     assert len(label) <= MOST_CHARS
     assert label.startswith("← ") and "12345" in label and label.endswith((reason, "…")) and reason in str(hint.tooltip)
+
+
+def test_a_line_that_the_hottest_dwarfs_does_not_lead() -> None:
+    listing = """
+        flat.cu:1  FMUL R2, R2, R3  ; long_scoreboard=970
+        flat.cu:2  FMUL R2, R2, R3  ; long_scoreboard=27
+        flat.cu:3  FMUL R2, R2, R3  ; dispatch_stall=3
+    """
+    profile = make_profile(build_kernel(listing, name="flat"), texts={"flat.cu": "x *= 2;\n" * 3})
+    assert lines(list_hints(view_of(profile), 1, 3)) == [1]
+    assert lines(list_hints(view_of(profile, min_share_ratio=0.02), 1, 3)) == [1, 2]

@@ -71,10 +71,10 @@ def lens(document: DocumentView) -> str:
         ("time", {4: "22 % of samples", 5: "11 % of samples", 6: "← line 5 · 67 % of samples"}, "900 samples"),
         (
             "cause",
-            {4: "causes 18 %", 5: "→ line 6 · causes 73 %", 7: "causes 0.4 %"},
+            {4: "causes 18 %", 5: "→ line 6 · causes 73 %"},
             "67 % of samples moved to causes",
         ),
-        ("wait", {4: "18 % wait", 7: "0.4 % wait"}, "18 % wait"),
+        ("wait", {4: "18 % wait"}, "18 % wait"),
         ("executions", dict.fromkeys((4, 5, 6, 7), "100 warp instructions"), "400 warp instructions"),
         ("divergence", {5: "16 of 32 threads active"}, "26.7 of 32 threads active"),
         ("sectors", {5: "800 sectors, 200 at best", 7: "200 sectors, 200 at best"}, "1,000 sectors, 400 at best"),

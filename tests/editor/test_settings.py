@@ -89,11 +89,6 @@ def test_a_former_option_is_told_where_it_went(raw: dict[str, object]) -> None:
     assert settings == Settings() and " is no option any more: " in complaint
 
 
-def test_there_are_few_options() -> None:
-    """Each has a reason to exist; with those of the extension for VS Code there are at most 25."""
-    assert len(OPTIONS) <= 19
-
-
 def test_defaults_as_an_editor_writes_them_are_the_defaults() -> None:
     written = {name: option.default for name, option in OPTIONS.items()}
     assert read_settings(written, Settings()) == (Settings(), ())

@@ -62,6 +62,9 @@ _OWN_ROWS = (MetricKind.USUAL, MetricKind.TIME, MetricKind.CAUSE, MetricKind.EMU
 # Of each kernel: a flat one has no line above anybody's threshold, and a reader wants to know where to begin all the same
 LEADING_LINES = 3
 
+# of what the hottest of them has: a line with less does not lead, and carries a number only above the user's threshold
+_LEAST_LEADING_RATIO = 0.1
+
 
 class LineTable(Struct, Generic[_Entry], frozen=True, kw_only=True):
     """Entries by measured line."""
@@ -127,12 +130,12 @@ def index_lines(
         causes = list(_list_causes(shown, files))
         for path, cause in causes:
             files[path].causes.setdefault(cause.place[1], []).append(cause)
-        for path, cause in nlargest(LEADING_LINES, causes, key=lambda one: one[1].share_ratio):
+        for path, cause in _list_largest(causes):
             files[path].causing.add(cause.place[1])
         values = list(_list_values(shown, files, metric))
         for path, value in values:
             files[path].values.setdefault(value.place[1], []).append(value)
-        for path, value in nlargest(LEADING_LINES, values, key=lambda one: one[1].share_ratio):
+        for path, value in _list_largest(values):
             files[path].largest.add(value.place[1])
     return tuple(
         MeasuredText(
@@ -143,6 +146,12 @@ def index_lines(
         )
         for draft in drafts.values()
     )
+
+
+def _list_largest(entries: Sequence[tuple[str, _Entry]]) -> list[tuple[str, _Entry]]:
+    """The few with the largest shares, as far as they are comparable to the first."""
+    largest = nlargest(LEADING_LINES, entries, key=lambda one: one[1].share_ratio)
+    return [one for one in largest if one[1].share_ratio >= _LEAST_LEADING_RATIO * largest[0][1].share_ratio]
 
 
 def _list_values(
@@ -162,9 +171,11 @@ def _choose_leading(shown: VisibleKernel, entries: Sequence[HotEntry]) -> Iterat
     home = shown.kernel.body[0] if shown.kernel.body is not None else None
     ranked = sorted(entries, key=lambda entry: (-entry.share_ratio, entry.row.line or 0))
     at_home = [entry for entry in ranked if entry.row.file == home][:LEADING_LINES]
+    at_home = [entry for entry in at_home if entry.share_ratio >= _LEAST_LEADING_RATIO * at_home[0].share_ratio]
     lines = (row for row in shown.kernel.report.lines if row.line)
     rows = nlargest(LEADING_LINES, lines, key=lambda row: row.inclusive_samples + row.called_samples)
-    hottest = {(row.file, row.line) for row in rows}
+    least = _LEAST_LEADING_RATIO * max((row.inclusive_samples + row.called_samples for row in rows), default=0.0)
+    hottest = {(row.file, row.line) for row in rows if row.inclusive_samples + row.called_samples >= least}
     elsewhere = [entry for entry in ranked if (entry.row.file, entry.row.line) in hottest]
     for entry in (*at_home, *elsewhere):
         if entry.row.file is not None and entry.row.line:

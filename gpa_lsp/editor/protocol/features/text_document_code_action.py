@@ -54,6 +54,6 @@ FEATURE = SessionFeature(
     ),
     answer=answer_code_action,
     options=types.CodeActionOptions(
-        code_action_kinds=[types.CodeActionKind(kind.value) for kind in ActionKind], resolve_provider=True
+        code_action_kinds=[types.CodeActionKind(kind.value) for kind in ActionKind if kind.value], resolve_provider=True
     ),
 )
