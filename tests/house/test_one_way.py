@@ -46,6 +46,7 @@ WRITING = {
 
 # file → why it reads or makes pickles
 PICKLING = {
+    "foundation/native/compiled_loops.py": "machine code, which runs when it is loaded anyway, as numba writes it; no file that others can write to",
     "foundation/packed_records.py": "makes nothing but records; keeps a cache and messages",
     "report/pipeline/judge.py": "from the process to its own children, through their pipes",
     "foundation/processes/python_children.py": "pipes between a process and its children",
