@@ -5,7 +5,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as vscode from "vscode";
 import { click, press, screenshot, waitFor } from "../desk";
-import { answerNotification, api, facts, lensTitles, openSass, openSource, ourDiagnostics, putCursor, sassEditor, source, startOver, waitForNotification, waitForServer } from "../editor";
+import { answerNotification, api, facts, hoverTexts, lensTitles, openSass, openSource, ourDiagnostics, putCursor, sassEditor, source, startOver, waitForNotification, waitForServer } from "../editor";
 import { type Test, until } from "../runner";
 
 const { lines } = facts;
@@ -81,17 +81,15 @@ export const changing: readonly Test[] = [
     await screenshot("measured-dark");
   }],
   ["the page of a line draws the time over the runs, and a link of its hover opens it", async () => {
+    const isPreview = () => vscode.window.tabGroups.activeTabGroup.activeTab?.input instanceof vscode.TabInputWebview;
     const page = await vscode.commands.executeCommand<string>("gpaLsp.showLine", source.toString(), lines.victim);
     assert.match(page, /\*\*history\*\* 186 µs → 10\d µs over 2 runs; no regression[^]*!\[time over runs: [^\]]*\]\(data:image\/svg/);
-    await vscode.commands.executeCommand("workbench.action.closeActiveEditor");
-    await putCursor(await openSource(), lines.victim);
+    await until("the page", isPreview);
+    await putCursor(await startOver(), lines.victim);
+    await until("a hover of ours", () => hoverTexts(source, new vscode.Position(lines.victim, 12)), (all) => all.some((text) => text.includes("[table](command:gpaLsp.showLine")));
     await vscode.commands.executeCommand("editor.action.showHover", { focus: "autoFocusImmediately" });
     await click(".monaco-hover a", "table");
-    await until("the page", () => vscode.window.tabGroups.activeTabGroup.activeTab?.input instanceof vscode.TabInputWebview);
-    await vscode.commands.executeCommand("workbench.action.closeActiveEditor");
-    for (let step = 0; step < 5; step += 1) await press("ArrowDown"); // the hover has the focus
-    await screenshot("hover-history-dark");
-    await vscode.commands.executeCommand("editor.action.hideHover");
+    await until("the page again", isPreview);
   }],
   ["after once a later save asks again, and closing the question is no answer", async () => {
     await startOver();
