@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gpa_lsp.diagnosis.blame.model import (
+    NO_STALLS,
     BlameCategory,
     KernelBlame,
     SingleDependencyCoverage,
@@ -19,8 +20,6 @@ from gpa_lsp.report.model import KernelReport
 
 _MAX_CAUSES = 3
 _MIN_CAUSE_RATIO = 0.1  # A cause is named when it holds at least this share of the samples (the first one always)
-
-_NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
 
 
 NO_CAUSE = "an unknown cause"  # To follow "stalled on" where samples have none
@@ -49,7 +48,7 @@ def _describe_causes(kernel: KernelReport) -> Sentence:
     """Empty where no stall has a cause."""
     blame = kernel.blame
     found = [] if blame is None else measure_causes(kernel, blame)
-    shares = [(category, ratio) for category, ratio in found if category not in _NO_STALLS]
+    shares = [(category, ratio) for category, ratio in found if category not in NO_STALLS]
     shown = [
         say("{cause} ({share})", cause=describe_cause(category), share=percent(ratio))
         for position, (category, ratio) in enumerate(shares[:_MAX_CAUSES])

@@ -3,7 +3,7 @@
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
 
-from gpa_lsp.diagnosis.blame.model import BlameCategory
+from gpa_lsp.diagnosis.blame.model import NO_STALLS
 from gpa_lsp.document.advice_screen import WHOLE, build_screen, has_cut_sentence, render_screen
 from gpa_lsp.document.advice_words import BY_COUNTERS, NO_SASS, describe_cause, show_bound, show_estimate, show_interval
 from gpa_lsp.document.answer_text import list_answers, render_answers
@@ -113,7 +113,6 @@ def _render_overview(kernels: Sequence[KernelReport], names: Mapping[str, str], 
 
 _BAR_CELLS = 12
 _RIGHT = Align.RIGHT
-_NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
 
 
 def build_cause_table(kernel: KernelReport, _: PlaceNames) -> Table:
@@ -127,7 +126,7 @@ def build_cause_table(kernel: KernelReport, _: PlaceNames) -> Table:
     rows = []
     causes = [] if kernel.blame is None else measure_causes(kernel, kernel.blame)
     for category, ratio in causes:
-        is_stall = category not in _NO_STALLS
+        is_stall = category not in NO_STALLS
         rows.append(
             (
                 (format_percent(ratio), style_of_share(ratio) if is_stall else Style.DIM),

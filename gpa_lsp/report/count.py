@@ -7,15 +7,13 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
-from gpa_lsp.diagnosis.blame.model import BlameCategory
+from gpa_lsp.diagnosis.blame.model import NO_STALLS, BlameCategory
 from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.foundation.locations import InlineChain
 from gpa_lsp.kernel.model import Kernel, number_lines
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.report.changes import ReasonCount, ReasonCounts
 from gpa_lsp.report.model import InstructionColumns, KernelReport, LineRow
-
-_NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
 
 
 def count_reasons(
@@ -96,7 +94,7 @@ def _find_main_cause(kernel: KernelReport) -> MainStall | None:
     if kernel.blame is None or not len(kernel.blame.edges):
         return None
     edges = kernel.blame.edges
-    stalls = np.where(np.isin(edges.category, _NO_STALLS), 0.0, edges.all_samples)
+    stalls = np.where(np.isin(edges.category, NO_STALLS), 0.0, edges.all_samples)
     columns = kernel.instructions
     keys = number_lines(columns.chains, columns.chain_index)[edges.def_row]
     sums = np.bincount(keys, weights=stalls)

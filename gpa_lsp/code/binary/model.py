@@ -30,6 +30,10 @@ class ResourceKind(IntEnum):
     CONVERGENCE_BARRIER = 4  # B0..B15, the divergence barriers of BSSY, BSYNC, BREAK and WARPSYNC
 
 
+PREDICATE_KINDS = (ResourceKind.PREDICATE, ResourceKind.UNIFORM_PREDICATE)
+WHOLE_FILES = {"PR": ResourceKind.PREDICATE, "UPR": ResourceKind.UNIFORM_PREDICATE}  # All predicates, as an operand
+
+
 def encode_resource(kind: ResourceKind, index: int) -> int:
     """The resource number, ``kind * 256 + index``.
 

@@ -10,10 +10,10 @@ from enum import StrEnum
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from gpa_lsp.code.binary.model import ResourceKind, encode_resource
+from gpa_lsp.code.binary.model import WHOLE_FILES, ResourceKind, encode_resource
 from gpa_lsp.code.binary.opcodes import BarrierUse, Opcode
 
-_KIND_OF_PREFIX = {
+KIND_OF_PREFIX = {
     "R": ResourceKind.REGISTER,
     "UR": ResourceKind.UNIFORM_REGISTER,
     "P": ResourceKind.PREDICATE,
@@ -117,9 +117,9 @@ def find_registers(token: str) -> tuple[tuple[int, int, RegisterGroup], ...]:
     if token.startswith(_LABEL_PREFIX):
         return ()
     found = [
-        (match.start(1), match.end(2), RegisterGroup(_KIND_OF_PREFIX[match[1]], int(match[2]), _find_width(match[3])))
+        (match.start(1), match.end(2), RegisterGroup(KIND_OF_PREFIX[match[1]], int(match[2]), _find_width(match[3])))
         for match in _RESOURCE.finditer(token)
-        if int(match[2]) < FILE_SIZES[_KIND_OF_PREFIX[match[1]]]
+        if int(match[2]) < FILE_SIZES[KIND_OF_PREFIX[match[1]]]
     ]
     if found and token.lstrip(_SIGNS).startswith(_PAIR_PREFIXES):
         start, end, first = found[0]
@@ -336,7 +336,6 @@ _WHOLE_LAWS: dict[str, Callable[[Sequence[str], Sequence[str]], tuple[int, ...]]
 }
 
 
-_WHOLE_FILES = {"PR": ResourceKind.PREDICATE, "UPR": ResourceKind.UNIFORM_PREDICATE}
 _PREDICATE_COUNT = 7
 _ALL_PREDICATES = (1 << _PREDICATE_COUNT) - 1
 
@@ -469,7 +468,7 @@ def _find_barrier_role(use: BarrierUse | None, position: int) -> OperandRole:
 
 def _expand_mask(tokens: Sequence[str]) -> Iterable[int]:
     """The predicates a mask names; all of them when it is in a register."""
-    kind = next((_WHOLE_FILES[token] for token in tokens if token in _WHOLE_FILES), None)
+    kind = next((WHOLE_FILES[token] for token in tokens if token in WHOLE_FILES), None)
     if kind is None:
         return ()
     mask = read_mask(tokens[-1], otherwise=_ALL_PREDICATES)

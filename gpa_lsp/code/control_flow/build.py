@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
-from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow, Function, Instructions, LineTable, ResourceKind
+from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, PREDICATE_KINDS, Flow, Function, Instructions, LineTable
 from gpa_lsp.code.control_flow.graph import LoopForest, RootedGraph, reverse_edges
 from gpa_lsp.code.control_flow.model import Blocks, CallSite, EdgeKind, FlowGraph, Loop, LoopLines, Procedure
 from gpa_lsp.foundation.distinct import find_distinct
@@ -155,7 +155,7 @@ def _find_falling(instructions: Instructions, flow: npt.NDArray[np.uint8]) -> np
     """Which instructions the next address can follow. bool[n]."""
     stays = ~np.isin(flow, (Flow.BRANCH, Flow.INDIRECT_BRANCH, Flow.RETURN, Flow.EXIT))
     kind = instructions.reads.numbers >> 8
-    is_predicate = (kind == ResourceKind.PREDICATE) | (kind == ResourceKind.UNIFORM_PREDICATE)
+    is_predicate = np.isin(kind, PREDICATE_KINDS)
     before = np.concatenate([[0], np.cumsum(is_predicate)])
     reads_predicate = np.diff(before[instructions.reads.starts]) > 0
     depends_on_divergence = np.array(
@@ -191,7 +191,6 @@ def _find_indirect_jumps(
 # code made to hurt would take the square of its size. Compilers nest less than a dozen.
 DEEPEST_NEST = 16
 
-_PREDICATE_KINDS = (ResourceKind.PREDICATE, ResourceKind.UNIFORM_PREDICATE)
 
 # Instructions between a condition and its branch; keeps the search linear in the number of loops
 _FARTHEST_CONDITION = 256
@@ -293,7 +292,7 @@ def find_condition(
     Source: 205 loops of kernels compiled for sm_75 to sm_120, whose ``for`` and ``while`` lines are known.
     """
     last = int(blocks.last_instruction[block])
-    predicates = {number for number in instructions.reads.of(last) if number >> 8 in _PREDICATE_KINDS}
+    predicates = {number for number in instructions.reads.of(last) if number >> 8 in PREDICATE_KINDS}
     index = last
     for _ in range(_FARTHEST_CONDITION if predicates else 0):
         if index == blocks.first_instruction[block]:

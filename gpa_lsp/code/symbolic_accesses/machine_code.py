@@ -12,8 +12,16 @@ from functools import lru_cache, reduce
 import numpy as np
 
 from gpa_lsp.code.binary.driver_constants import DriverConstants, find_driver_constants
-from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow, Instructions, ResourceKind, encode_resource
+from gpa_lsp.code.binary.model import (
+    INSTRUCTION_BYTES,
+    PREDICATE_KINDS,
+    Flow,
+    Instructions,
+    ResourceKind,
+    encode_resource,
+)
 from gpa_lsp.code.binary.sass import Parts, take_apart
+from gpa_lsp.code.binary.uses import KIND_OF_PREFIX
 from gpa_lsp.code.ptx.model import Address, Immediate, Operand, PtxModule, Register, SpecialRegister, Vector
 from gpa_lsp.code.symbolic_accesses.statements import (
     LOADS,
@@ -38,13 +46,6 @@ _NUMBER = re.compile(r"-?0x[0-9a-f]+|-?\d+")
 _REGISTER = re.compile(r"(U?R)(\d+|Z)")
 _PREDICATE = re.compile(r"(!?)(U?P)(\d|T)")
 _SCALED = re.compile(r"(R\d+|RZ)\.X(4|8|16)")
-_KINDS = {
-    "R": ResourceKind.REGISTER,
-    "UR": ResourceKind.UNIFORM_REGISTER,
-    "P": ResourceKind.PREDICATE,
-    "UP": ResourceKind.UNIFORM_PREDICATE,
-}
-_PREDICATES = (ResourceKind.PREDICATE, ResourceKind.UNIFORM_PREDICATE)
 _NOT_FOLLOWED = frozenset({Flow.INDIRECT_BRANCH, Flow.CALL, Flow.INDIRECT_CALL})
 _SPECIAL = {"TID": "tid", "CTAID": "ctaid"}
 _SPACES = {"LDG": "global", "STG": "global", "LDS": "shared", "STS": "shared", "LDL": "local", "STL": "local"}
@@ -86,7 +87,7 @@ def lift_machine_code(
 def _read_simple(text: str) -> Operand | None:
     """A register or number; None for anything else."""
     if match := _REGISTER.fullmatch(text):
-        return ZERO if match[2] == "Z" else name_register(encode_resource(_KINDS[match[1]], int(match[2])))
+        return ZERO if match[2] == "Z" else name_register(encode_resource(KIND_OF_PREFIX[match[1]], int(match[2])))
     if _NUMBER.fullmatch(text):
         value = int(text, 0)
         value = value - (1 << 32) if 1 << 31 <= value < 1 << 32 else value
@@ -162,7 +163,7 @@ class _Lifter:
             if not needed >> number & 1:
                 continue
             target = name_register(number)
-            if number >> 8 in _PREDICATES:
+            if number >> 8 in PREDICATE_KINDS:
                 self.statements.write("setp.ne.f32", (*sources, NONE)[0], NONE, to=(target,))
             elif sources:
                 self.statements.write(UNKNOWN, *reversed(sources), NONE, to=(target,))
@@ -200,7 +201,7 @@ class _Lifter:
         match = _PREDICATE.fullmatch(operand)
         if match is None or match[3] == "T":
             raise _NotLiftedError
-        return Register(encode_resource(_KINDS[match[2]], int(match[3])), is_negated=bool(match[1]))
+        return Register(encode_resource(KIND_OF_PREFIX[match[2]], int(match[3])), is_negated=bool(match[1]))
 
     def set(self, operand: str, form: str, *sources: Operand) -> None:
         """Write a register."""
@@ -208,7 +209,7 @@ class _Lifter:
         if match is None:
             raise _NotLiftedError
         if match[2] != "Z":
-            self._set_resource(encode_resource(_KINDS[match[1]], int(match[2])), form, *sources)
+            self._set_resource(encode_resource(KIND_OF_PREFIX[match[1]], int(match[2])), form, *sources)
 
     def _set_resource(self, number: int, form: str, *sources: Operand) -> None:
         self._written |= 1 << number

@@ -58,6 +58,9 @@ class BlameCategory(IntEnum):
     MISC = 26  # A reason the hardware or this version does not name
 
 
+NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
+
+
 class Dependency(IntEnum):
     """How a use depends on its def."""
 

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpa_lsp.code.binary.model import ResourceKind
+from gpa_lsp.code.binary.model import PREDICATE_KINDS
 from gpa_lsp.code.control_flow.graph import DominatorTree
 from gpa_lsp.diagnosis.blame.def_use import UNCONDITIONAL, DefUse
 from gpa_lsp.diagnosis.blame.paths import DominatorDistances, ShortestPaths, find_components
@@ -39,7 +39,6 @@ MOST_SOURCES = 16  # Defs of one resource that are remembered above a block
 # several predecessors is taken for a join.
 MOST_FRONTIER_STEPS_PER_BLOCK = 64
 
-_PREDICATES = (ResourceKind.PREDICATE, ResourceKind.UNIFORM_PREDICATE)
 _STEPS_TO_PASS = 4  # What passing a block costs in which there is nothing to look at
 
 _CROWD = -1  # Stands in a set of defs for those beyond :data:`MOST_SOURCES`
@@ -140,7 +139,7 @@ class Slicer:
         self._ways_up: dict[int, dict[int, list[tuple[int, int, int]]]] = {}
         self._writes_predicates = [False] * len(self._blocks.first)
         for resource, rows in def_use.definitions.items():
-            if resource >> 8 in _PREDICATES:
+            if resource >> 8 in PREDICATE_KINDS:
                 for row in rows:
                     self._writes_predicates[self._blocks.block_of[row]] = True
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpa_lsp.diagnosis.blame.model import BlameCategory
+from gpa_lsp.diagnosis.blame.model import NO_STALLS
 from gpa_lsp.document.advice_text import list_estimates
 from gpa_lsp.document.advice_words import NO_SASS, describe_cause
 from gpa_lsp.document.blame_words import NO_CAUSE, measure_causes
@@ -28,7 +28,6 @@ from gpa_lsp.report.changes import ReasonCount
 from gpa_lsp.report.launch_places import list_launch_places
 from gpa_lsp.report.model import KernelReport
 
-_NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
 _MOST_CONTEXTS = 50
 _LEAST_SHOWN_RATIO = 0.01  # Of the samples: states and causes with fewer share a row
 
@@ -98,7 +97,7 @@ def measure_attribution(kernel: KernelReport) -> list[Meter]:
             ratio=clamp_ratio(ratio),
             text=format_percent(ratio),
             words=format_count_of(round(ratio * kernel.total_samples), "sample"),
-            tone="faint" if category in _NO_STALLS else "",
+            tone="faint" if category in NO_STALLS else "",
         )
         for category, ratio in causes
         if ratio >= _LEAST_SHOWN_RATIO

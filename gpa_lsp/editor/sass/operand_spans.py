@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpa_lsp.code.binary.model import Flow, ResourceKind, encode_resource
+from gpa_lsp.code.binary.model import WHOLE_FILES, Flow, ResourceKind, encode_resource
 from gpa_lsp.code.binary.opcodes import describe_mnemonic
 from gpa_lsp.code.binary.uses import FILE_SIZES, OperandRole, RegisterGroup, find_registers, find_roles
 from gpa_lsp.editor.sass.library import SassDocument
@@ -162,7 +162,6 @@ def _list_resources(name: str) -> tuple[int, ...]:
     return tuple(number for span in scan_operand(name) for number in span.resources)
 
 
-_WHOLE_FILES = {"PR": ResourceKind.PREDICATE, "UPR": ResourceKind.UNIFORM_PREDICATE}
 _PREDICATE_COUNT = 7
 
 
@@ -199,7 +198,7 @@ def list_values(text: str) -> tuple[OperandValue, ...]:
         first, token, role = next(place for place in reversed(places) if place[0] <= span.start)
         resources = _find_resources(token, span.start - first, role) or span.resources
         is_read, is_written = bool(resources) and role.is_read, bool(resources) and role.is_written
-        if token.strip() in _WHOLE_FILES:
+        if token.strip() in WHOLE_FILES:
             is_read, is_written = not writes_mask, writes_mask
         values.append(OperandValue(span.start, span.end, span.kind, resources, is_read, is_written))
     return tuple(values)
@@ -237,7 +236,7 @@ def _place_tokens(
 
 def _find_resources(token: str, start: int, role: OperandRole) -> tuple[int, ...]:
     """The registers that the name at a place of an operand stands for, by the text or else by the opcode."""
-    whole = _WHOLE_FILES.get(token.strip())
+    whole = WHOLE_FILES.get(token.strip())
     if whole is not None:
         return tuple(encode_resource(whole, index) for index in range(_PREDICATE_COUNT))
     for first, _, group in find_registers(token):

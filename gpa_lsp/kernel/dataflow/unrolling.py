@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.code.binary.model import Instructions, ResourceKind
+from gpa_lsp.code.binary.model import PREDICATE_KINDS, Instructions
 from gpa_lsp.code.binary.opcodes import MemorySpace, Opcode, Pipe
 from gpa_lsp.code.binary.sass import take_apart
 from gpa_lsp.code.control_flow.model import FlowGraph, Loop
@@ -24,7 +24,6 @@ from gpa_lsp.kernel.scopes import find_scopes
 
 _COUNTING = frozenset({"IADD3", "IADD", "IADD2", "IADD32I", "VIADD", "UIADD3", "UIADD", "UVIADD"})
 _IMMEDIATE = re.compile(r"-?0x[0-9a-f]+")
-_PREDICATES = (ResourceKind.PREDICATE, ResourceKind.UNIFORM_PREDICATE)
 
 _FEWEST_SAMPLES = 8  # Issue samples of the code before a loop below which only a bound of its turns is given
 
@@ -99,7 +98,7 @@ def find_counter_step(kernel: KernelRows, scope: int) -> int | None:
     for block in (code.loop.back_edge_sources[-1], code.loop.header):
         branch = int(code.graph.last_instruction[block])
         for predicate in code.instructions.reads.of(branch):
-            if predicate >> 8 in _PREDICATES:
+            if predicate >> 8 in PREDICATE_KINDS:
                 step = _find_step(code.instructions, writers, predicate, branch)
                 if step is not None:
                     return step
@@ -112,7 +111,7 @@ def _find_step(instructions: Instructions, writers: dict[int, list[int]], predic
         return None
     for resource in instructions.reads.of(comparisons[-1]):
         places = writers.get(resource, [])
-        if resource >> 8 in _PREDICATES or len(places) != 1:
+        if resource >> 8 in PREDICATE_KINDS or len(places) != 1:
             continue
         change = take_apart(instructions.texts[places[0]])
         if change.opcode not in _COUNTING or resource not in instructions.reads.of(places[0]) or change.guard:

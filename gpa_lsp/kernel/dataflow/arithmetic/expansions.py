@@ -12,7 +12,7 @@ from enum import Enum
 
 from msgspec import Struct, field
 
-from gpa_lsp.code.binary.model import ResourceKind
+from gpa_lsp.code.binary.model import PREDICATE_KINDS
 from gpa_lsp.code.binary.uses import OperandKind, parse_operand
 from gpa_lsp.gpu.arch.hazards import find_longest_entry
 from gpa_lsp.kernel.dataflow.arithmetic.patterns import Chain, Operation, load_patterns
@@ -283,8 +283,7 @@ def _is_correction(flow: FunctionFlow, row: int, reads: set[int], division: _Div
 
 
 def _predicates(resources: set[int]) -> set[int]:
-    kinds = (ResourceKind.PREDICATE, ResourceKind.UNIFORM_PREDICATE)
-    return {resource for resource in resources if resource >> 8 in kinds}
+    return {resource for resource in resources if resource >> 8 in PREDICATE_KINDS}
 
 
 _CONVERSION = "F2F"
