@@ -173,14 +173,12 @@ class _KernelMarkdown:
         rest = len(advice.regions) - len(shown)
         if rest:
             yield from ("", f"And {describe_small_regions(rest)}.")
-        if advice.caveats or advice.reasons or advice.rank_reason:
+        if advice.caveats or advice.reasons:
             yield ""
         for caveat in advice.caveats:
             yield f"- **Caution**: {write_sentence(caveat)}"
         for reason in advice.reasons:
             yield f"- Basis: {write_sentence(reason)}"
-        if advice.rank_reason:
-            yield f"- Ranking: {write_sentence(advice.rank_reason)}"
 
     def _render_region(self, advice: Advice, region: Region, hint: str, number: int) -> Iterator[str]:
         words, place = describe_scope(region.scope, self._kernel, self._places)

@@ -112,7 +112,9 @@ def build_screen(kernel: KernelReport, name: str, places: PlaceNames) -> Screen:
         places: how sources are shown.
     """
     every = () if kernel.advice is None else kernel.advice.advice
-    small = [one for one in every if one.standing is Standing.SMALL]
+    small, outside = (
+        [one for one in every if one.standing is standing] for standing in (Standing.SMALL, Standing.OUTSIDE)
+    )
     worthy = () if kernel.advice is None else kernel.advice.worthy
     rows = [ScreenRow(label="limit", text=describe_limit(kernel)), *_find_cause(kernel, places)]
     for number, one in enumerate(worthy[:_MOST_SUGGESTIONS], start=1):
@@ -122,6 +124,9 @@ def build_screen(kernel: KernelReport, name: str, places: PlaceNames) -> Screen:
         rows.append(
             ScreenRow(label="small", text=say("under {most} each: {titles}", most=factor(SMALL_SPEEDUP), titles=titles))
         )
+    if outside:
+        gains = (say("{title}: {gain}", title=begin_lower(one.title), gain=describe_gain(one)) for one in outside)
+        rows.append(ScreenRow(label="outside", text=say("not in the kernel's code: {gains}", gains=join(gains, "; "))))
     if not every:
         rows.append(ScreenRow(label="No advice", text=_explain_none(kernel, places)))
     rows.extend(ScreenRow(label="in", text=one) for one in describe_contexts(kernel))

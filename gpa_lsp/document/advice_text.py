@@ -262,8 +262,6 @@ class AdviceText:
         rivals = describe_rivals(advice, every)
         if rivals:
             yield from self._write(f"alternative to: {rivals}", Style.DIM)
-        if advice.rank_reason:
-            yield from self._write(advice.rank_reason, Style.DIM)
         if advice.hint:
             yield from self._write(advice.hint)
         shown = advice.worthy_regions

@@ -100,14 +100,13 @@ def test_the_largest_estimate_comes_first(chosen: dict[str, Optimizer]) -> None:
     assert not problems
 
 
-def test_below_one_roof_the_larger_published_estimate_comes_first(chosen: dict[str, Optimizer]) -> None:
+def test_below_a_roof_the_larger_estimate_comes_first(chosen: dict[str, Optimizer]) -> None:
     roof = {"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": 80.0}
     kernel = write_kernel(SOURCE, metrics=roof)
     chosen.update(hide=Hide(), eliminate=Eliminate(50))
     found, _ = advise_kernel(Subject(kernel, blame_kernel(kernel)))
     assert [advice.optimizer for advice in found.advice] == ["eliminate", "hide"]
     assert found.advice[0].matched_samples < found.advice[1].matched_samples
-    assert len({advice.speedup.estimate for advice in found.advice}) == 1
 
 
 def test_what_gains_next_to_nothing_is_silent(chosen: dict[str, Optimizer]) -> None:

@@ -76,7 +76,7 @@ def test_every_answer_is_sound(name):
                 assert region.hotspots
                 assert sum(hotspot.samples for hotspot in region.hotspots) <= region.samples * (1 + 1e-9)
             reasons = WITH_STALLS_AT.get(optimizer)
-            if reasons is not None:
+            if reasons is not None and not found.work:
                 assert matched <= sum(subject.rows.count_reason(reason) for reason in reasons) * (1 + 1e-9)
 
 

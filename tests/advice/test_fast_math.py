@@ -134,6 +134,7 @@ def test_for_single_precision_there_are_intrinsics_and_flags() -> None:
     assert any("-use_fast_math" in caveat for caveat in found.caveats)
 
 
+@pytest.mark.usefixtures("uncalibrated")
 def test_advice_is_priced_and_is_about_code() -> None:
     advice = OPTIMIZER.advise(write_subject(SINGLE, {}))
     assert isinstance(advice, Advice)

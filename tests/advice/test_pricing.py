@@ -1,11 +1,15 @@
-"""Prices of matches: values, intervals, bounds, what is shown, and when a match is no advice."""
+"""Prices of matches: values, ranges, bounds, what is shown, and when a match is no advice."""
+
+from collections.abc import Mapping
+from math import inf
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.advice.bounds import find_roof
+from gpa_lsp.diagnosis.advice import pricing
+from gpa_lsp.diagnosis.advice.calibration import Calibration
 from gpa_lsp.diagnosis.advice.estimators import MOST_HIDING
 from gpa_lsp.diagnosis.advice.matches import (
     EliminationMatch,
@@ -15,11 +19,10 @@ from gpa_lsp.diagnosis.advice.matches import (
     IdleMatch,
     ParallelMatch,
 )
-from gpa_lsp.diagnosis.advice.model import MOST_REGIONS, Advice, Category, Hotspot, MemoryLevel, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import MOST_REGIONS, Advice, Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.pricing import Label, price_elimination, price_hiding, price_idle, price_parallel
-from gpa_lsp.diagnosis.advice.reliefs import Reliefs
-from gpa_lsp.diagnosis.advice.unit_pricing import REACHED
 from gpa_lsp.diagnosis.analyses.subject import Subject
+from gpa_lsp.gpu.device.model import HBM_CEILING
 from gpa_lsp.kernel.scopes import Scope, ScopeKind
 from tests.advice.subjects import make_subject
 from tests.conftest import examples
@@ -30,7 +33,6 @@ LABEL = Label(
     title="Tested",
     category=Category.CODE,
     group="tests",
-    reliefs=Reliefs(relieves=frozenset()),
 )
 DRAM = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
 KERNEL = Scope(kind=ScopeKind.KERNEL, function="kernel", row=0)
@@ -47,7 +49,7 @@ inner:
 """
 """T = 1,000; A = 140, of which the inner loop has 100 and the outer one 120."""
 
-EVERY_LEVEL = (MemoryLevel.DRAM, MemoryLevel.L2, MemoryLevel.L1)
+pytestmark = pytest.mark.usefixtures("uncalibrated")
 
 
 def nest(dram: float | None = None) -> Subject:
@@ -67,9 +69,9 @@ def line(
 
 
 def eliminate(
-    subject: Subject, *regions: EliminationRegion, relieves: tuple[MemoryLevel, ...] = ()
+    subject: Subject, *regions: EliminationRegion, work: Mapping[str, float] | None = None
 ) -> Advice | Silence:
-    match = EliminationMatch(regions=regions, hint="do it", relieves=relieves, caveats=("careful",))
+    match = EliminationMatch(regions=regions, hint="do it", work=work or {}, caveats=("careful",))
     return price_elimination(subject, LABEL, match)
 
 
@@ -80,7 +82,7 @@ def priced(answer: Advice | Silence) -> Advice:
 
 def test_elimination_is_equation_2_of_each_region_and_of_all():
     advice = priced(eliminate(nest(), line(1, 100.0), line(2, 400.0, latency=300.0)))
-    assert advice.speedup.estimate == advice.speedup.uncapped == 2.0
+    assert advice.speedup.estimate == advice.speedup.uncapped == pytest.approx(2.0)
     assert [region.speedup.estimate for region in advice.regions] == [pytest.approx(1 / 0.6), pytest.approx(1 / 0.9)]
     assert advice.scope == advice.regions[0].scope
     assert (advice.matched_samples, advice.matched_latency_samples) == (500.0, 400.0)
@@ -88,44 +90,75 @@ def test_elimination_is_equation_2_of_each_region_and_of_all():
     assert (advice.optimizer, advice.title, advice.group) == ("tested", "Tested", "tests")
     assert (advice.hint, advice.caveats) == ("do it", ("careful",))
     assert "Equation 2: 500 of 1,000 samples would go" in advice.reasons
-    assert advice.speedup.bound_reason == "no more than the matched stalls can go"
+    assert (advice.speedup.bound, advice.speedup.bound_reason) == (inf, "no unit is known to be busy")
 
 
-def test_the_upper_end_is_wilsons_share_sent_through_the_formula_and_the_lower_one_half_of_the_gain():
+def test_the_range_is_what_errors_of_such_estimates_were(monkeypatch: pytest.MonkeyPatch):
+    """Exponents of the model's value; without a calibration of its own that of all remedies."""
+    written = Calibration(edits=9, families=6, low=0.25, middle=0.5, high=2.0)
+    monkeypatch.setattr(pricing, "find_calibration", lambda optimizer: {"tested": written}[optimizer])
     speedup = priced(eliminate(nest(), line(1, 500.0))).speedup
-    assert speedup.high == pytest.approx(1 / (1 - 0.531), abs=0.005)
-    assert speedup.low == 1.5, "half of the gain: a model's doubt is larger than that of 1,000 samples (1.88)"
+    assert (speedup.low, speedup.estimate, speedup.high) == tuple(map(pytest.approx, (2**0.25, 2**0.5, 4.0)))
+    assert speedup.doubt == "the estimate spans more than a factor of 2.5"
 
 
-def test_the_memory_roof_caps_elimination():
-    """The measured pair: 44.6 % of the DRAM's peak; Equation 2 on all division code says 2.287×, achieved were 1.778×."""
+def test_few_samples_are_no_number():
+    assert priced(eliminate(nest(), line(1, 9.0))).speedup.doubt == "only 9 samples match"
+    assert not priced(eliminate(nest(), line(1, 100.0))).speedup.doubt
+
+
+def test_the_memory_keeps_its_work():
+    """The measured pair: 44.6 % of DRAM's peak; Equation 2 on all division code says 2.287×, achieved were 1.778×."""
     matched = 1000 * (1 - 1 / 2.287)
     advice = priced(eliminate(nest(44.57), line(1, matched)))
+    need = 0.4457 / HBM_CEILING
+    latency = (1 - need**4) ** 0.25 / 2.287
     assert advice.speedup.uncapped == pytest.approx(2.287)
-    assert advice.speedup.estimate == pytest.approx(REACHED * 0.91 / 0.4457), "what kernels reach of what DRAM sustains"
-    assert advice.speedup.estimate == pytest.approx(1.778, rel=0.04)
+    assert advice.speedup.estimate == pytest.approx((need**4 + latency**4) ** -0.25)
     assert advice.speedup.bound == pytest.approx(1 / 0.4457), "its peak"
     assert advice.speedup.low < 1.778 < advice.speedup.high
     assert advice.speedup.bound_reason == "DRAM, at 45 %, becomes the next limit; this does not relieve it"
-    assert any(reason.startswith("cut from 2.29× to 2.04×: DRAM runs") for reason in advice.reasons)
+    assert (
+        advice.reasons[-1]
+        == f"2.29× by the formula alone; {advice.speedup.estimate:.2f}× with the work that units keep"
+    )
 
 
-def test_a_change_that_lessens_the_traffic_is_not_capped_by_it():
-    advice = priced(eliminate(nest(80.0), line(1, 500.0), relieves=EVERY_LEVEL))
-    assert advice.speedup.estimate == 2.0
+def test_a_change_that_takes_the_traffic_is_not_held_by_it():
+    """Half of DRAM's work goes with half of the samples."""
+    advice = priced(eliminate(nest(80.0), line(1, 500.0), work={"dram": 0.5}))
+    assert advice.speedup.estimate == pytest.approx(2.0)
+    assert advice.speedup.bound == pytest.approx(1 / 0.4)
+    assert advice.speedup.bound_reason == "DRAM keeps 50 % of its work, which needs 40 % of the present time"
+    assert advice.relieves_limiter
+    assert not priced(eliminate(nest(80.0), line(1, 500.0), work={"l1": 0.5})).relieves_limiter
 
 
 def test_a_full_memory_silences_what_leaves_the_traffic():
-    answer = eliminate(nest(95.0), line(1, 500.0))
+    answer = eliminate(nest(95.0), line(1, 50.0))
     assert isinstance(answer, Silence)
     assert answer.stage is SilenceStage.GATED
-    assert answer.message.startswith("2.00× by the formula alone, but DRAM runs at 95 % of peak")
+    assert answer.message.startswith("1.05× by the formula alone, but DRAM, at 95 %, is the current limit")
     assert answer.contradicted_by == "limiter"
+
+
+def test_without_samples_the_work_that_goes_is_the_price():
+    kernel = write_kernel("LDG.E R2, [R4.64]  # k.cu:3\nEXIT", metrics={DRAM: 80.0})
+    counted = (EliminationRegion(scope=KERNEL, samples=0.0, latency_samples=None, hotspots=(), counted=5.0),)
+    found = price_elimination(
+        make_subject(kernel), LABEL, EliminationMatch(regions=counted, hint="do it", work={"dram": 0.5})
+    )
+    assert priced(found).speedup.estimate == pytest.approx(2.0)
+    found = price_elimination(
+        make_subject(kernel), LABEL, EliminationMatch(regions=counted, hint="do it", work={"l1": 0.5})
+    )
+    assert isinstance(found, Silence)
+    assert found.stage is SilenceStage.NO_SAMPLES
 
 
 def test_a_match_that_covers_everything_leaves_one_sample():
     speedup = priced(eliminate(nest(), line(1, 1000.0))).speedup
-    assert speedup.estimate == speedup.uncapped == speedup.bound == 1000.0
+    assert speedup.estimate == speedup.uncapped == 1000.0
 
 
 def test_at_most_five_places_with_five_hotspots_are_shown_and_said():
@@ -147,10 +180,9 @@ def test_density_says_how_much_the_shown_hotspots_hold():
 
 
 def test_a_match_without_a_place_is_no_advice():
-    answer = eliminate(nest())
+    answer = eliminate(nest(), line(0, 0.0))
     assert isinstance(answer, Silence)
     assert answer.stage is SilenceStage.NO_PLACE
-    assert isinstance(eliminate(nest(), line(0, 0.0)), Silence)
 
 
 def test_a_place_is_a_line_or_an_instruction():
@@ -181,8 +213,7 @@ def test_hiding_is_equation_5_of_each_scope():
     subject = nest()
     (region,) = priced(hide(subject, 120.0, loop(subject, 5, 500.0))).regions
     assert region.speedup.estimate == pytest.approx(1000 / (1000 - 100))
-    assert region.speedup.bound == pytest.approx(1.14, abs=0.01)
-    assert region.speedup.bound_reason == "only 100 samples of issuing cycles can fill the stalls"
+    assert region.speedup.bound == inf
 
 
 def test_nested_loops_do_not_fill_their_stalls_with_the_same_instructions():
@@ -190,9 +221,9 @@ def test_nested_loops_do_not_fill_their_stalls_with_the_same_instructions():
     subject = nest()
     advice = priced(hide(subject, 140.0, loop(subject, 5, 500.0), loop(subject, 3, 200.0)))
     assert [region.speedup.estimate for region in advice.regions] == [
-        pytest.approx(1000 / 880),
         pytest.approx(1000 / 900),
-    ]
+        pytest.approx(1000 / 880),
+    ], "most matched first"
     assert advice.speedup.estimate == pytest.approx(1000 / 880)
     assert advice.speedup.uncapped == pytest.approx(1000 / 860), "as published: 100 + 120, at most all 140"
     assert any(reason.startswith("Equation 5: 120 of 1,000 samples can be hidden") for reason in advice.reasons)
@@ -207,20 +238,16 @@ def test_a_line_in_a_loop_draws_on_the_loops_instructions():
     assert advice.speedup.estimate == pytest.approx(1000 / 900)
 
 
-def test_hiding_leaves_the_traffic_and_is_capped_by_the_memory():
-    subject = nest(80.0)
-    speedup = priced(hide(subject, 120.0, loop(subject, 5, 500.0))).speedup
-    assert speedup.estimate == pytest.approx(REACHED * 0.91 / 0.80), "less than the 1000 / 900 that could be filled"
+def test_hiding_leaves_the_traffic_and_the_instructions():
+    """100 of 1,000 samples can be filled; DRAM needs 0.88 of the time, and SMs 0.95."""
+    speedup = priced(hide(nest(80.0), 120.0, loop(nest(80.0), 5, 500.0))).speedup
+    need = 0.80 / HBM_CEILING
+    assert speedup.estimate == pytest.approx((need**4 + (1 - need**4) * 0.9**4) ** -0.25)
     assert speedup.bound == pytest.approx(1 / 0.80)
-    speedup = priced(hide(nest(88.0), 120.0, loop(subject, 5, 500.0))).speedup
-    assert (speedup.estimate, speedup.bound) == (1.0, pytest.approx(1 / 0.88))
-
-
-def test_hiding_leaves_the_instructions_and_is_capped_by_their_pipe():
     subject = make_subject(write_kernel(NEST, metrics={"sm__throughput.avg.pct_of_peak_sustained_elapsed": 95.0}))
     speedup = priced(hide(subject, 120.0, loop(subject, 5, 500.0))).speedup
-    assert speedup.estimate == pytest.approx(1 / 0.95)
-    assert speedup.bound_reason == "the busiest SM unit runs at 95 % of peak"
+    assert speedup.estimate == pytest.approx((0.95**4 + (1 - 0.95**4) * 0.9**4) ** -0.25)
+    assert speedup.bound_reason == "The SM, at 95 %, becomes the next limit; this does not relieve it"
 
 
 def parallel(subject: Subject, **overrides: object) -> Advice | Silence:
@@ -260,23 +287,14 @@ def test_parallel_is_cut_at_its_bound():
     assert advice.speedup.bound_reason == "the grid"
 
 
-def idle(subject: Subject, low: float, saved: float, high: float, bound: float = 10.0) -> Advice | Silence:
-    match = IdleMatch(
-        scope=KERNEL,
-        saved_ratio=saved,
-        saved_ratio_low=low,
-        saved_ratio_high=high,
-        bound=bound,
-        bound_reason="the blocks",
-        hint="fill it",
-    )
+def idle(subject: Subject, saved: float, bound: float = 10.0) -> Advice | Silence:
+    match = IdleMatch(scope=KERNEL, saved_ratio=saved, bound=bound, bound_reason="the blocks", hint="fill it")
     return price_idle(subject, LABEL, match)
 
 
 def test_idle_hardware_is_priced_by_the_time_it_takes():
-    advice = priced(idle(nest(), 0.1, 0.2, 0.5))
-    speedup = advice.speedup
-    assert (speedup.low, speedup.estimate, speedup.high) == (pytest.approx(1 / 0.9), 1.25, 2.0)
+    advice = priced(idle(nest(), 0.2))
+    assert (advice.speedup.estimate, advice.speedup.bound, advice.speedup.bound_reason) == (1.25, 10.0, "the blocks")
     assert advice.matched_samples == 0
     assert "20 % of the run time would go" in advice.reasons
 
@@ -291,15 +309,14 @@ def check_speedup(answer: Advice | Silence) -> None:
         return
     for speedup in (answer.speedup, *(region.speedup for region in answer.regions)):
         assert 1 <= speedup.low <= speedup.estimate <= speedup.high <= speedup.bound
-        assert speedup.estimate <= max(speedup.uncapped, 1) * (1 + 1e-9)
 
 
 @examples(60)
-@given(rooves, st.lists(counts, min_size=1, max_size=8), st.booleans())
-def test_elimination_holds_its_order(percent: float | None, parts: list[float], removes: bool):
+@given(rooves, st.lists(counts, min_size=1, max_size=8), st.floats(0, 1.5))
+def test_elimination_holds_its_order(percent: float | None, parts: list[float], left: float):
     subject = nest(percent)
     regions = [line(row % 6, part / len(parts)) for row, part in enumerate(parts)]
-    check_speedup(eliminate(subject, *regions, relieves=EVERY_LEVEL if removes else ()))
+    check_speedup(eliminate(subject, *regions, work={"dram": left}))
 
 
 @examples(60)
@@ -331,10 +348,9 @@ def test_parallel_holds_its_order(percent: float | None, configuration: dict[str
 
 
 @examples(60)
-@given(rooves, st.lists(st.floats(0, 0.99), min_size=3, max_size=3), st.floats(1, 100))
-def test_idle_holds_its_order(percent: float | None, ratios: list[float], bound: float):
-    subject = nest(percent)
-    check_speedup(idle(subject, *sorted(ratios), bound))
+@given(rooves, st.floats(0, 0.99), st.floats(1, 100))
+def test_idle_holds_its_order(percent: float | None, saved: float, bound: float):
+    check_speedup(idle(nest(percent), saved, bound))
 
 
 @examples(60)
@@ -347,19 +363,6 @@ def test_more_matched_samples_never_gain_less(percent: float | None, one: float,
         assert fewer.speedup.low <= more.speedup.low
 
 
-def test_a_remedy_that_relieves_one_level_is_capped_by_the_next():
-    metrics = {
-        DRAM: 60.0,
-        "l1tex__throughput.avg.pct_of_peak_sustained_elapsed": 90.0,
-    }
-    subject = make_subject(write_kernel(NEST, metrics=metrics))
-    unrelieved, relieved = (find_roof(subject, levels)[0] for levels in ((), (MemoryLevel.L1,)))
-    assert unrelieved.reason.startswith("L1 ")
-    assert relieved.reason.startswith("DRAM ")
-    assert unrelieved.speedup < relieved.speedup
-    assert find_roof(subject, EVERY_LEVEL) == ()
-
-
 def test_what_the_sms_do_not_do_stays_as_it_is():
     """Half of the samples go, but SMs work for 60 % of the run only: 1 / (1 - 0.6 * 0.5)."""
     metrics = {"sm__cycles_active.max": 60_000.0, "sm__cycles_elapsed.max": 100_000.0}
@@ -368,23 +371,6 @@ def test_what_the_sms_do_not_do_stays_as_it_is():
     assert advice.speedup.estimate == pytest.approx(1 / 0.7)
     assert advice.speedup.uncapped == pytest.approx(2.0)
     assert "SMs are active for 60 % of the run, and only that part speeds up" in advice.reasons
-    assert not [reason for reason in advice.reasons if reason.startswith("cut from")]
-
-
-def test_waiting_that_other_warps_filled_may_gain_nothing():
-    subject = make_subject(write_kernel(NEST, metrics={"sm__throughput.avg.pct_of_peak_sustained_elapsed": 80.0}))
-    regions = (line(1, 500.0, latency=100.0),)
-    kept, gone = (
-        price_elimination(subject, LABEL, EliminationMatch(regions=regions, hint="do it", keeps_instructions=keeps))
-        for keeps in (True, False)
-    )
-    assert isinstance(kept, Advice)
-    assert isinstance(gone, Advice)
-    assert kept.speedup.low < 1.12
-    assert gone.speedup.low == 1.5
-    assert (kept.speedup.estimate, kept.speedup.bound) == (pytest.approx(1.25), pytest.approx(1.25))
-    assert kept.reasons[-1] == "cut from 2.00× to 1.25×: the busiest SM unit runs at 80 % of peak"
-    assert gone.speedup.estimate == pytest.approx(2.0)
 
 
 def test_shown_hotspots_name_the_loops_of_def_and_use():

@@ -1,42 +1,49 @@
-"""How far the advisor's estimates are off on simulated edits: coverage and width of its printed ranges, remedy by remedy.
+"""How far the advisor's estimates are off on simulated edits, remedy by remedy: coverage and width of its ranges with each family left out.
 
-Usage: ``python -m tests.bench.calibrating [--profiles FOLDER] [--machine GPU ...] [--family NAME]``. Profiles are simulated once and kept in
-the folder. Each row is an edit of a family of kernels (``fixtures/edits``) on one GPU: what it gained, at which place its remedy was advised,
-and at what price. No estimate was fitted on these edits. An edit that loses counts as promised where its range begins at :data:`PROMISE`.
+Usage: ``python -m tests.bench.calibrating [--profiles FOLDER] [--machine GPU ...] [--family NAME] [--write]``. Profiles are simulated once and kept
+in the folder. ``--write`` writes ``gpa_lsp/diagnosis/advice/calibration.toml``, which the ranges come from; nothing of measured pairs goes into it.
 """
 
 import argparse
+import math
 import statistics
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from gpa_lsp.diagnosis.advice.model import Advice
-from tests.bench.edits import MACHINES, Edit, list_cases, read_families, simulate_edits
+from gpa_lsp.diagnosis.advice import calibration
+from gpa_lsp.diagnosis.advice.calibration import FEWEST_FAMILIES, Calibration, find_calibration
+from tests.bench.edits import MACHINES, list_cases, read_families, simulate_edits
 
-PROMISE = 1.03
-GAIN = 1.05
-"""Edits that gain less are not held to be worth advising."""
+LEAST_MODEL = 1.1
+"""Values of the model below it say nothing of an exponent."""
+QUANTILES = 0.2, 0.8
 
-_ANY = "all"
-_FIRST = 3
+_ANY = "any"
+_STEEPEST = 4.0
 
 
-class Priced(NamedTuple):
-    """One edit with the advice on it.
+class Found(NamedTuple):
+    """One edit whose remedy was advised.
 
     Attributes:
-        place: of the advice, from 1; 0 where the remedy was not advised.
+        model: the estimate before it was calibrated.
     """
 
-    edit: Edit
-    place: int
-    advice: Advice | None
+    remedy: str
+    family: str
+    model: float
+    achieved: float
+
+    @property
+    def exponent(self) -> float:
+        """Of the model's value, to give what was achieved."""
+        return max(-_STEEPEST, min(_STEEPEST, math.log(self.achieved) / math.log(self.model)))
 
 
-def collect(profiles: Path, machines: Sequence[str], wanted: str) -> list[Priced]:
+def collect(profiles: Path, machines: Sequence[str], wanted: str) -> list[Found]:
     """The edits of all families, each printed."""
     found = []
     for family, size, machine in list_cases(read_families(wanted), machines):
@@ -44,53 +51,90 @@ def collect(profiles: Path, machines: Sequence[str], wanted: str) -> list[Priced
             if isinstance(one, str):
                 print(f"not simulated: {one}", flush=True)
                 continue
-            if not one.remedies:
-                continue
             places = [
                 (place, advice) for place, advice in enumerate(one.list_advice(), 1) if advice.optimizer in one.remedies
             ]
-            priced = Priced(one, *(places[0] if places else (0, None)))
-            print(f"{one.name:70} {one.achieved:6.2f}× {_describe(priced)}", flush=True)
-            found.append(priced)
+            if not places:
+                print(f"{one.name:70} {one.achieved:6.2f}× not advised: {', '.join(one.remedies)}", flush=True)
+                continue
+            place, advice = places[0]
+            speedup = advice.speedup
+            model = speedup.estimate ** (1 / find_calibration(advice.optimizer).middle)
+            print(
+                f"{one.name:70} {one.achieved:6.2f}× #{place} {advice.optimizer:28} {speedup.estimate:5.2f}× "
+                f"({speedup.low:.2f}–{speedup.high:.2f})",
+                flush=True,
+            )
+            found.append(Found(advice.optimizer, one.family, model, one.achieved))
     return found
 
 
-def _describe(one: Priced) -> str:
-    if one.advice is None:
-        return f"not advised: {', '.join(one.edit.remedies)}"
-    speedup = one.advice.speedup
-    return f"#{one.place} {one.advice.optimizer:28} {speedup.estimate:5.2f}× ({speedup.low:.2f}–{speedup.high:.2f})"
+def calibrate(found: Iterable[Found]) -> Calibration:
+    """Exponents of some edits; every family counts alike."""
+    by_family: dict[str, list[float]] = defaultdict(list)
+    for one in found:
+        if one.model >= LEAST_MODEL:
+            by_family[one.family].append(one.exponent)
+    weighed = sorted((exponent, 1 / len(every)) for every in by_family.values() for exponent in every)
+    low, high = (_find_quantile(weighed, part) for part in QUANTILES)
+    middle = statistics.median(statistics.median(every) for every in by_family.values())
+    return Calibration(
+        edits=sum(map(len, by_family.values())),
+        families=len(by_family),
+        low=round(max(0.0, min(low, middle)), 2),
+        middle=round(min(1.0, max(0.1, middle)), 2),  # no more is expected than what was counted gives
+        high=round(max(high, middle), 2),
+    )
 
 
-def print_remedies(found: Sequence[Priced]) -> None:
-    """Coverage, width and error of each remedy's ranges; then how often the remedy was advised."""
+def _find_quantile(weighed: Sequence[tuple[float, float]], part: float) -> float:
+    whole, passed = sum(weight for _, weight in weighed), 0.0
+    for value, weight in weighed:
+        passed += weight
+        if passed >= part * whole:
+            return value
+    return weighed[-1][0]
+
+
+def choose(remedy: str, found: Sequence[Found]) -> Calibration:
+    """What a remedy is calibrated by: its own edits where there are enough families, else all."""
+    own = [one for one in found if one.remedy == remedy]
+    enough = len({one.family for one in own if one.model >= LEAST_MODEL}) >= FEWEST_FAMILIES
+    return calibrate(own if enough else found)
+
+
+def print_left_out(found: Sequence[Found]) -> None:
+    """Coverage, width and error of each remedy, with the family of each edit left out."""
     rows: dict[str, list[tuple[bool, float, float]]] = defaultdict(list)
-    families: dict[str, set[str]] = defaultdict(set)
-    for edit, _, advice in found:
-        if advice is None:
-            continue
-        speedup = advice.speedup
-        held = speedup.low * 0.98 <= edit.achieved <= speedup.high * 1.02
-        row = (held, speedup.high / speedup.low, abs(speedup.estimate - edit.achieved) / edit.achieved)
-        for name in (advice.optimizer, _ANY):
-            rows[name].append(row)
-            families[name].add(edit.family)
-    print(f"\n{'remedy':32} edits families  held  width  mean error  median")
+    for one in found:
+        known = choose(one.remedy, [other for other in found if other.family != one.family])
+        low, estimate, high = (one.model**exponent for exponent in (known.low, known.middle, known.high))
+        row = (low * 0.98 <= one.achieved <= high * 1.02, high / low, abs(estimate - one.achieved) / one.achieved)
+        rows[one.remedy].append(row)
+        rows[_ANY].append(row)
+    print(f"\n{'remedy, its families left out':32} edits families  held  width  mean error  median")
     for remedy, every in sorted(rows.items(), key=lambda item: (item[0] == _ANY, item[0])):
         held, widths, errors = zip(*every, strict=True)
+        families = len({one.family for one in found if remedy in (one.remedy, _ANY)})
         print(
-            f"{remedy:32} {len(every):5} {len(families[remedy]):8} {statistics.fmean(held):5.0%} {statistics.median(widths):6.2f} "
+            f"{remedy:32} {len(every):5} {families:8} {statistics.fmean(held):5.0%} {statistics.median(widths):6.2f} "
             f"{statistics.fmean(errors):11.1%} {statistics.median(errors):7.1%}"
         )
-    gains = [one for one in found if one.edit.achieved >= GAIN]
-    losses = [one for one in found if one.edit.achieved < 1]
-    promised = [one for one in losses if one.advice is not None and one.advice.speedup.low >= PROMISE]
-    first = sum(0 < one.place <= _FIRST for one in gains)
-    anywhere = sum(one.place > 0 for one in gains)
-    print(
-        f"{len(gains)} edits gain {GAIN}× or more: the remedy of {first} is in the first {_FIRST}, of {anywhere} anywhere"
-    )
-    print(f"{len(losses)} edits lose: {len(promised)} of them were promised {PROMISE}× or more")
+
+
+def write(found: Sequence[Found]) -> None:
+    """Write the table of the package."""
+    tables: Mapping[str, Sequence[Found]] = {
+        _ANY: found,
+        **{remedy: [one for one in found if one.remedy == remedy] for remedy in sorted({one.remedy for one in found})},
+    }
+    lines = ["# Written by `python -m tests.bench.calibrating --write`; see calibration.py."]
+    for remedy, edits in tables.items():
+        if not any(one.model >= LEAST_MODEL for one in edits):
+            continue
+        one = calibrate(edits)
+        lines += ["", f"[{remedy}]", *(f"{name} = {getattr(one, name)}" for name in one.__struct_fields__)]
+    Path(calibration.__file__).with_suffix(".toml").write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 def main() -> None:
@@ -101,10 +145,14 @@ def main() -> None:
     )
     parser.add_argument("--machine", action="append", help=f"GPUs (default: {', '.join(MACHINES)})")
     parser.add_argument("--family", default="")
+    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         found = collect(options.profiles or Path(folder), options.machine or MACHINES, options.family)
-    print_remedies(found)
+    if found:
+        print_left_out(found)
+    if options.write:
+        write(found)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@
     silence fast_math not_matched ~ none of the 10 instructions
     also loop_unrolling, store_drain
 
-* A **header** names the optimizer, its estimate (two or three decimals), where they matter ``bound 2.71x``, ``interval 2.1-2.9`` (95 % of the
-  sample counts) and ``uncapped 3x`` (the formula without clamps), then M and M^L (matched samples, all and without issue; ``?`` is unknown), and the
+* A **header** names the optimizer, its estimate (two or three decimals), where they matter ``bound 2.71x``, ``interval 2.1-2.9`` and ``uncapped
+  3x`` (the formula without clamps), then M and M^L (matched samples, all and without issue; ``?`` is unknown), and the
   scope. Words behind ``~`` must be part of the bound's reason.
 * A **scope** is ``kernel``, or ``function``, ``loop``, ``call``, ``inlined`` or ``line`` and a place: ``file:line``, ``file:line-last``,
   ``name@file:line``, or ``row 3`` where there is no line.
@@ -22,6 +22,9 @@
 * ``hint``, ``caveat`` and ``reason`` demand words; a hint behind a region may be the region's own.
 * ``silence`` names an optimizer that has nothing to say, at what stage it stopped, and words of its message.
 * ``also`` names optimizers that speak as well and are not looked at. Nobody else may speak. Advice is listed best first.
+
+Estimates are those of the model itself: what errors of such estimates were (``calibration.toml``) is left out, and the interval reaches from the
+square root of the estimate to the power of one and a half of it.
 
 Whole numbers are exact; a number with decimals is compared to as many. Instructions are named as in fences ``blame``, of the default blamer.
 """
@@ -36,6 +39,7 @@ from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import KernelBlame
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.kernel.scopes import Scope, ScopeKind
+from tests.advice.uncalibrated import leave_uncalibrated
 from tests.cases.blame_fence import name_rows
 
 _COUNT = r"\d+(?:\.\d+)?"
@@ -95,7 +99,8 @@ def check_advice(kernel: Kernel, blame: KernelBlame, text: str) -> None:
         AssertionError: anything differs; the message lists what, and what they say in this notation.
     """
     written = read_fence(text)
-    found, problems = advise_kernel(Subject(kernel, blame))
+    with leave_uncalibrated():
+        found, problems = advise_kernel(Subject(kernel, blame))
     names = name_rows(kernel)
     differences = [problem.message for problem in problems]
     differences += _compare_speakers(written, found)

@@ -3,8 +3,6 @@
 import pytest
 
 from gpa_lsp.diagnosis.advice.advise import list_optimizers
-from gpa_lsp.diagnosis.advice.limiter_rules import relieves_unit
-from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT
 from gpa_lsp.diagnosis.analyses.answers import Answer
 from gpa_lsp.diagnosis.analyses.limiter.model import NEAR_RATIO, Confidence, LimiterKind
 from gpa_lsp.document.advice_words import describe_limit, describe_limit_briefly
@@ -51,25 +49,21 @@ def test_where_a_unit_is_full_nothing_that_keeps_its_work_is_advised() -> None:
             continue
         full += 1
         for one in kernel.advice.advice:
-            is_relief = relieves_unit(limiter.unit, list_optimizers()[one.optimizer].reliefs)
-            gains_little = one.speedup.bound <= 1.01 / first.busy_ratio
-            assert is_relief or gains_little or one.optimizer in SPECULATIVE, (kernel.name, one.optimizer)
+            left = 1.01 / min(first.nearness, 0.98)
+            assert one.relieves_limiter or one.speedup.estimate <= left or one.optimizer in SPECULATIVE, (
+                kernel.name,
+                one.optimizer,
+            )
     assert full >= 5
 
 
-def test_the_first_suggestion_relieves_the_limiter_where_any_does() -> None:
+def test_the_largest_estimate_comes_first_and_what_is_outside_of_the_kernel_last() -> None:
+    optimizers = list_optimizers()
     for kernel in list_kernels():
-        limiter, advice = kernel.limiter, kernel.advice
-        if limiter is None or advice is None or limiter.kind is not LimiterKind.UNIT or not advice.advice:
+        if kernel.limiter is None or kernel.advice is None or kernel.limiter.kind is LimiterKind.BUILD:
             continue
-        reliefs = [
-            relieves_unit(limiter.unit, list_optimizers()[one.optimizer].reliefs)
-            if one.relieves_limiter is None
-            else one.relieves_limiter
-            for one in advice.advice
-            if one.optimizer != AT_THE_LIMIT
-        ]
-        assert not any(reliefs) or reliefs[0], (kernel.name, limiter.unit)
+        places = [(optimizers[one.optimizer].is_outside, -one.speedup.estimate) for one in kernel.advice.advice]
+        assert places == sorted(places), kernel.name
 
 
 def find_answer(kernel: KernelReport, analysis: str) -> Answer:

@@ -24,7 +24,7 @@ MODULES = {
 
             def match(self, subject):
                 return IdleMatch(
-                    scope=subject.scopes.scopes[0], saved_ratio=0.2, saved_ratio_low=0.1, saved_ratio_high=0.2, bound=1.25,
+                    scope=subject.scopes.scopes[0], saved_ratio=0.2, bound=1.25,
                     bound_reason="they are taller", hint="Make blocks taller.",
                 )
 

@@ -149,7 +149,11 @@ def test_what_relieves_the_next_limit_comes_later() -> None:
     kernel = make_advised()
     assert kernel.advice is not None
     first, second, *_ = kernel.advice.advice
-    advice = replace(kernel.advice, advice=(first, replace(second, optimizer="fast_math")))
+    relieving, other = (
+        replace(first, relieves_limiter=True),
+        replace(second, optimizer="fast_math", relieves_limiter=False),
+    )
+    advice = replace(kernel.advice, advice=(relieving, other))
 
     def stand(next_factor: float) -> list[Standing]:
         limiter = replace(LIMITER, next=replace(LIMITER.limits[1], unit="fma"), next_factor=next_factor)

@@ -148,17 +148,6 @@ def test_advice_that_shares_samples_names_its_rivals() -> None:
     assert sum(line.startswith("alternative to") for line in shown) == 2
 
 
-def test_a_place_in_the_list_that_the_estimate_does_not_explain_is_explained() -> None:
-    kernel = build_kernel(LISTING, advice="a code 1.1x\ntitle: First\nb code 1.5x\ntitle: Second")
-    assert kernel.advice is not None
-    first, second = kernel.advice.advice
-    reason = "ranked above larger estimates, because DRAM bandwidth is at 93.0 %"
-    advice = replace(kernel.advice, advice=(replace(first, rank_reason=reason), second))
-    shown = [line.strip() for line in show(replace(kernel, advice=advice))]
-    assert reason in shown
-    assert sum("ranked above" in line for line in shown) == 1
-
-
 def test_loops_are_named_where_the_region_is_not_that_loop() -> None:
     outer = Scope(kind=ScopeKind.LOOP, function="k", row=1, file="k.cu", line=3)
     inner = replace(outer, row=2, line=5)

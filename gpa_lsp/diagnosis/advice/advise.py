@@ -6,15 +6,6 @@ from functools import cache
 from msgspec.structs import replace
 
 import gpa_lsp.diagnosis.advice.optimizers as catalogue
-from gpa_lsp.diagnosis.advice.bounds import bound_by_launch, doubt_gain
-from gpa_lsp.diagnosis.advice.limiter_rules import (
-    describe_memory,
-    hold_to_limiter,
-    is_memory_full,
-    list_units,
-    rank_by_limiter,
-    relieves_limiter,
-)
 from gpa_lsp.diagnosis.advice.model import (
     LEAST_SPEEDUP,
     LIBRARY_USE,
@@ -28,10 +19,9 @@ from gpa_lsp.diagnosis.advice.optimizers import (
     NO_STATES,
     Optimizer,
     ParallelOptimizer,
-    UnitOptimizer,
 )
 from gpa_lsp.diagnosis.advice.residency import measure_issue_ratio
-from gpa_lsp.diagnosis.advice.verdict import decide_standing
+from gpa_lsp.diagnosis.advice.verdict import decide_standing, describe_memory, is_memory_full, list_units, rank
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
 from gpa_lsp.diagnosis.analyses.subject import Subject
@@ -64,27 +54,19 @@ def advise_kernel(subject: Subject) -> tuple[KernelAdvice, tuple[Problem, ...]]:
     problems: list[Problem] = []
     for optimizer in list_optimizers().values():
         answer = find_obstacle(optimizer, subject) or _ask(optimizer, subject, problems)
-        if isinstance(answer, Advice) and answer.relieves_limiter is None:
-            answer = replace(answer, relieves_limiter=relieves_limiter(limiter, optimizer.reliefs))
         if isinstance(answer, Silence):
             silences.append(answer)
-        elif answer.optimizer in UNPRICED:
-            found.append(answer)
-        elif isinstance(
-            held := hold_to_limiter(subject, answer, optimizer.reliefs, is_priced=isinstance(optimizer, UnitOptimizer)),
-            Silence,
-        ):
-            silences.append(held)
-        elif (held := bound_by_launch(subject, held)).speedup.estimate < LEAST_SPEEDUP:
-            saved = percent(1 - 1 / held.speedup.estimate)
+        elif answer.optimizer not in UNPRICED and answer.speedup.estimate < LEAST_SPEEDUP:
+            saved = percent(1 - 1 / answer.speedup.estimate)
             message = say("would save {saved} of the run time, too little for a change", saved=saved)
             silences.append(optimizer.silent(SilenceStage.TOO_SMALL, message))
         else:
-            found.append(doubt_gain(held))
+            found.append(answer)
     if subject.total_samples == 0:
         found = [replace(one, by_counters=True, reasons=(WITHOUT_SAMPLES, *one.reasons)) for one in found]
+    limiter = find_limiter(subject)
     advice = KernelAdvice(
-        advice=rank_by_limiter(limiter, found, {name: one.reliefs for name, one in list_optimizers().items()}),
+        advice=rank(limiter, found, list_optimizers()),
         silences=tuple(silences),
         memory=describe_memory(limiter),
         is_bandwidth_bound=is_memory_full(limiter),

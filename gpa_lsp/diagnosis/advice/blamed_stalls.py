@@ -90,22 +90,39 @@ def build_regions(
                 latency_samples=sum_latency(subject, chosen, parts),
                 hotspots=hotspots,
                 hint=write_hint(place, hotspots) if write_hint is not None else NOTHING,
+                by_reason=sum_by_reason(subject, chosen, parts),
             )
         )
     return tuple(sorted(regions, key=lambda region: (-region.samples, region.scope.row)))
 
 
+def sum_by_reason(subject: Subject, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> dict[str, float]:
+    """Stall reason → samples of some blamed pairs, each taken with its weight."""
+    every, names = subject.edges, subject.kernel.reasons
+    sums = np.bincount(every.reason[edges], weights=every.all_samples[edges] * weights, minlength=len(names))
+    return {name: samples for name, samples in zip(names, sums.tolist(), strict=True) if samples}
+
+
 def build_counted_regions(
-    subject: Subject, excess: npt.NDArray[Any], describe: Callable[[int], Sentence] | None = None
+    subject: Subject,
+    excess: npt.NDArray[Any],
+    describe: Callable[[int], Sentence] | None = None,
+    *,
+    edges: npt.NDArray[np.int64] | None = None,
 ) -> tuple[EliminationRegion, ...]:
-    """Regions without samples, by what counters say of each row.
+    """Regions of which no sample is known to go, by what counters say of each row.
 
     Args:
         excess: number[n], what is too much at each row, in whatever is counted; 0 where nothing is.
         describe: row → what is said of it, for the hint of its region; None leaves that to the match's hint.
+        edges: int64[m], indices into ``subject.edges``: the pairs to show, whose samples stay.
     """
     regions = []
+    shown = np.empty(0, dtype=np.int64) if edges is None else edges[subject.edges.all_samples[edges] > 0]
+    scope_of_shown = subject.scopes.innermost[subject.edges.def_row[shown]]
+    separable = find_separable(subject)[shown]
     for scope in find_distinct(subject.scopes.innermost[excess > 0]).tolist():
+        here = scope_of_shown == scope
         inside = np.where(subject.scopes.innermost == scope, excess, 0)
         worst = np.argsort(-inside, kind="stable")[:MOST_SENTENCES].tolist()
         said = dict.fromkeys(describe(row) for row in worst if inside[row] > 0) if describe is not None else {}
@@ -114,7 +131,9 @@ def build_counted_regions(
                 scope=subject.scopes.scopes[scope],
                 samples=0.0,
                 latency_samples=None,
-                hotspots=(),
+                hotspots=_build_hotspots(
+                    subject, shown[here], np.ones(here.sum()), separable[here], write_note=None, most=MOST_HOTSPOTS
+                ),
                 hint=join(said),
                 counted=float(inside.sum()),
             )

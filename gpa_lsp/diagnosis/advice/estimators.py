@@ -110,23 +110,6 @@ def estimate_parallel(
     return gained / change_of_warps(warps, new_warps) if scales_warps else gained
 
 
-def dilute_speedup(speedup: float, sampled_ratio: float) -> float:
-    """What a speedup of the sampled part of a run makes of the whole: samples are taken while SMs work, and start, end and idle SMs stay.
-
-    Args:
-        speedup: of the sampled part, at least 1.
-
-    Source: Amdahl's law; a clamp of ours, GPA takes samples for the whole run.
-
-    >>> dilute_speedup(2.0, 1.0), round(dilute_speedup(2.0, 0.5), 3), dilute_speedup(float("inf"), 0.75)
-    (2.0, 1.333, 4.0)
-    """
-    if sampled_ratio >= 1.0:
-        return speedup
-    left = 1.0 - sampled_ratio * (1.0 - 1.0 / speedup)
-    return 1.0 / left if left > 0 else math.inf
-
-
 def estimate_idle(saved_ratio: float) -> float:
     """A part of the run time goes: S = 1 / (1 − x).
 
@@ -201,32 +184,6 @@ def count_hidden(parents: Sequence[int], active: Sequence[float], matched_latenc
         else:
             hidden[parents[scope]] += hidden[scope]
     return at_top
-
-
-def fit_issue_ratio(issue_rate: float, warps: float) -> float:
-    """The R_I with which Equation 8 gives a measured issue rate: 1 − (1 − I)^(1 / W).
-
-    Warps are not quite independent, so this differs from the ratio of issued samples; how far apart the two estimates are says how far the
-    model can be trusted.
-
-    Raises:
-        ValueError: I outside 0..1, or W not positive.
-
-    >>> round(fit_issue_ratio(0.75, 2), 9)
-    0.5
-    """
-    if not 0 <= issue_rate <= 1 or not warps > 0:
-        raise ValueError(f"no scheduler of {warps} warps issues in {issue_rate} of the cycles")
-    return float(1 - (1 - issue_rate) ** (1 / warps))
-
-
-def bound_by_traffic(achieved_ratio: float, ceiling_ratio: float) -> float:
-    """The largest speedup with unchanged traffic: the memory's rate grows with the speedup, and not beyond what the memory sustains.
-
-    >>> round(bound_by_traffic(0.446, 0.85), 2), bound_by_traffic(0.96, 0.85)
-    (1.91, 1.0)
-    """
-    return max(1.0, ceiling_ratio / achieved_ratio) if achieved_ratio > 0 else float("inf")
 
 
 def scale_contention(contention: float, warps: float, new_warps: float) -> float:

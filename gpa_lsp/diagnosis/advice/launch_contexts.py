@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.advise import decide, list_optimizers
-from gpa_lsp.diagnosis.advice.bounds import doubt_gain
-from gpa_lsp.diagnosis.advice.limiter_rules import rank_by_limiter
 from gpa_lsp.diagnosis.advice.model import (
     LEAST_SPEEDUP,
     MOST_REGIONS,
@@ -19,10 +17,11 @@ from gpa_lsp.diagnosis.advice.model import (
     SilenceStage,
     Speedup,
 )
+from gpa_lsp.diagnosis.advice.verdict import rank
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.figures import Share, measure_share, sum_known
-from gpa_lsp.foundation.prose import NOTHING, count, join, percent, say
+from gpa_lsp.foundation.prose import count, join, percent, say
 
 # Where an optimizer could not look: its gain there is unknown, not none.
 _UNSEEN = frozenset(
@@ -47,11 +46,10 @@ def combine_advice(parts: Sequence[Part], subject: Subject) -> KernelAdvice:
     for name in list_optimizers():
         answer = _combine(name, parts)
         if isinstance(answer, Advice):
-            found.append(doubt_gain(_count_shares(answer, subject)))
+            found.append(_count_shares(answer, subject))
         elif answer is not None:
             silences.append(answer)
-    reliefs = {name: one.reliefs for name, one in list_optimizers().items()}
-    ranked = replace(parts[0][1], advice=rank_by_limiter(limiter, found, reliefs), silences=tuple(silences))
+    ranked = replace(parts[0][1], advice=rank(limiter, found, list_optimizers()), silences=tuple(silences))
     return decide(ranked, limiter)
 
 
@@ -86,7 +84,6 @@ def _combine(name: str, parts: Sequence[Part]) -> Advice | Silence | None:
         matched_latency_samples=sum_known(one.matched_latency_samples for _, one in gains),
         regions=_combine_regions(gains, unseen),
         reasons=(*main.reasons, weighed),
-        rank_reason=NOTHING,
         contexts=tuple(number for number, _, _ in given) if is_partial else (),
     )
 

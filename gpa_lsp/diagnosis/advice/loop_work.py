@@ -46,7 +46,9 @@ def _list_loop_work(subject: Subject) -> tuple[LoopWork, ...]:
     executions = np.maximum(rows.executions, 0)
     if not rows.has_code or not executions.any():
         return ()
-    is_fma, *apart = (_mark(rows, names) for names in (_MULTIPLY_ADDS, _PRODUCTS, _SUMS))
+    reads = np.diff(rows.reads.starts) - (rows.guard >= 0)
+    # A multiply-add of fewer than two registers loads a constant.
+    is_fma, *apart = (_mark(rows, names) & (reads >= 2) for names in (_MULTIPLY_ADDS, _PRODUCTS, _SUMS))
     is_shared = mark_accesses(rows, (MemorySpace.SHARED,), (Access.LOAD,))
     is_global = mark_accesses(rows, GLOBAL_SPACES, (Access.LOAD,))
     wavefronts = rows.counter("shared_wavefronts")
@@ -75,6 +77,11 @@ def _list_loop_work(subject: Subject) -> tuple[LoopWork, ...]:
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.multiply_adds, one.number)))
+
+
+def mark_multiply_adds(rows: KernelRows) -> npt.NDArray[np.bool_]:
+    """bool[n]: floating-point multiply-adds, and the products and sums that stand for them in debug builds."""
+    return _mark(rows, _MULTIPLY_ADDS | _PRODUCTS | _SUMS)
 
 
 def _mark(rows: KernelRows, names: frozenset[str]) -> npt.NDArray[np.bool_]:

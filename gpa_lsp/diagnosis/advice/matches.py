@@ -1,11 +1,11 @@
-"""What optimizers hand to the estimators. Each kind of match has one kind of formula; the types keep them apart."""
+"""What optimizers hand to pricing. Each kind of match has one kind of formula; the types keep them apart."""
 
 from collections.abc import Mapping
 from math import inf
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from gpa_lsp.diagnosis.advice.model import Hotspot, MemoryLevel
+from gpa_lsp.diagnosis.advice.model import Hotspot
 from gpa_lsp.foundation.prose import NOTHING, Sentence
 from gpa_lsp.kernel.scopes import Scope
 
@@ -19,6 +19,7 @@ class EliminationRegion(Struct, frozen=True, kw_only=True):
     hotspots: tuple[Hotspot, ...]  # matched pairs, at least the most sampled ones, which are shown
     hint: Sentence = NOTHING  # what to do here; empty when the match's hint says it
     counted: float = 0.0  # without samples, what counters say is too much here; compared with the other regions' only
+    by_reason: Mapping[str, float] = field(default_factory=dict)  # stall reason → samples of it
 
     @property
     def weight(self) -> float:
@@ -27,21 +28,17 @@ class EliminationRegion(Struct, frozen=True, kw_only=True):
 
 
 class EliminationMatch(Struct, frozen=True, kw_only=True):
-    """Stalls that a change would remove: priced by GPA Equation 2."""
+    """Stalls and work that a change would remove: priced by GPA Equation 2, and by what it leaves for each unit."""
 
-    regions: tuple[EliminationRegion, ...]  # disjoint in samples
+    regions: tuple[EliminationRegion, ...]  # disjoint in samples; empty where it is about the whole kernel
     hint: Sentence  # what to do
     caveats: tuple[Sentence, ...] = ()  # see :class:`~gpa_lsp.diagnosis.advice.model.Advice`
     reasons: tuple[Sentence, ...] = ()  # what the match rests on
-    # levels of memory whose traffic the change lessens in proportion, so that their roofs do not cap the gain
-    relieves: tuple[MemoryLevel, ...] = ()
-    # the change takes waiting away and no instruction, so what the schedulers and pipes still have to do bounds the gain; the interval then begins
-    # with the latency samples alone, since in the other cycles the waits were hidden by other warps' issues
-    keeps_instructions: bool = False
-    # unit → the part of its work that stays, which prices the change where a unit limits the kernel; None where that is unknown
-    leaves: Mapping[str, float] | None = None
-    reach: float | None = None  # as in :class:`~gpa_lsp.diagnosis.advice.unit_pricing.UnitMatch`
-    likely: float = inf  # as there
+    # unit → the part of its work that stays (:func:`~gpa_lsp.diagnosis.advice.work_left.count_work_left`); those that are not named keep all
+    work: Mapping[str, float] = field(default_factory=dict)
+    most: float = inf  # what the change itself cannot exceed, whatever the units allow
+    # without samples, stall reason → the part of a warp's time in that state that would go
+    states: Mapping[str, float] = field(default_factory=dict)
 
 
 class HidingRegion(Struct, frozen=True, kw_only=True):
@@ -70,9 +67,10 @@ class HidingMatch(Struct, frozen=True, kw_only=True):
     hint: Sentence  # what to do
     caveats: tuple[Sentence, ...] = ()  # see :class:`~gpa_lsp.diagnosis.advice.model.Advice`
     reasons: tuple[Sentence, ...] = ()  # what the match rests on
-    # part of the matched waits for global memory that goes because more loads are in flight, which takes no issuing cycles; 0 for a change that only
-    # moves other instructions
+    # part of the matched waits for global memory that goes because more loads are in flight, which takes no issuing cycles (Little's law); 0 for a
+    # change that only moves other instructions
     overlap: float = 0.0
+    work: Mapping[str, float] = field(default_factory=dict)  # as in :class:`EliminationMatch`
 
 
 class ParallelMatch(Struct, frozen=True, kw_only=True):
@@ -98,8 +96,6 @@ class IdleMatch(Struct, frozen=True, kw_only=True):
 
     scope: Scope  # the kernel
     saved_ratio: float  # part of the run time that would go, 0..1
-    saved_ratio_low: float  # lower end, where the figures leave a range; the same number otherwise
-    saved_ratio_high: float  # upper end
     bound: float  # largest speedup possible
     bound_reason: Sentence  # what sets it
     hint: Sentence  # what to do, with the concrete numbers

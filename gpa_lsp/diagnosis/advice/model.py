@@ -111,6 +111,7 @@ class Standing(StrEnum):
     NOW = "now"
     THEN = "then"  # Once the first one is done: it relieves what limits the kernel next
     SMALL = "small"  # A unit is at its ceiling, and it gains less than :data:`SMALL_SPEEDUP`
+    OUTSIDE = "outside"  # Not in the kernel's code: other launches, or how the grid divides
     NOTHING = "nothing"  # It says that nothing is to be gained
 
 
@@ -130,8 +131,6 @@ class Advice(Struct, frozen=True, kw_only=True):
     hint: Sentence  # what to do, about this code, plain sentences
     caveats: tuple[Sentence, ...]  # what it would break or cannot know, one sentence each
     reasons: tuple[Sentence, ...]  # what the estimate rests on, one clause each: formula, samples, clamps
-    # why it does not stand where its estimate would put it, one clause; empty where it does
-    rank_reason: Sentence = NOTHING
     # the kernel was not sampled: shares and samples say nothing, and estimate and places come from counters alone
     by_counters: bool = False
     relieves_limiter: bool | None = None  # it takes work from what limits the kernel; None as long as nobody has looked
@@ -206,7 +205,7 @@ class UnitUse(Struct, frozen=True, kw_only=True):
 class KernelAdvice(Struct, frozen=True, kw_only=True):
     """Everything the optimizers said about one kernel."""
 
-    # what relieves the limiter first (:mod:`gpa_lsp.diagnosis.advice.limiter_rules`), and then largest estimated speedup first
+    # largest estimated speedup first, and what is outside of the kernel behind what is in it
     advice: tuple[Advice, ...]
     silences: tuple[Silence, ...] = ()  # of the other optimizers, by name
     # what would not help, though its pattern is there, most of a reason first; None as long as nobody has decided what stands where

@@ -1,28 +1,25 @@
-"""From matches to :class:`~gpa_lsp.diagnosis.advice.model.Advice`: shares, estimates with interval and bound, the regions that are shown.
+"""From matches to :class:`~gpa_lsp.diagnosis.advice.model.Advice`: shares, estimates with range and bound, the regions that are shown.
 
-An estimate is the published formula's value, of the part of the run in which SMs work, cut at a bound; its interval is that of the sample
-counts, sent through the same formula. Every kind of advice is bounded by the memory: a faster kernel moves the same bytes in less time, and the
-busiest level sustains only so much (:mod:`gpa_lsp.diagnosis.advice.roofs`), unless the change lessens the traffic itself.
+GPA's equations say how long a warp takes after a change; what the change leaves for each unit says how long they need. The estimate is what both
+leave of the launch (:mod:`gpa_lsp.diagnosis.advice.launch_time`), its range what the errors of such estimates were
+(:mod:`gpa_lsp.diagnosis.advice.calibration`), and its bound the unit that needs most of the present time for what stays.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.advice.bounds import Bound, cut_speedup, explain_cut, find_peak_roof, find_roof, find_sm_roof
+from gpa_lsp.diagnosis.advice.calibration import find_calibration
 from gpa_lsp.diagnosis.advice.estimators import (
     MOST_HIDING,
     count_hidden,
-    dilute_speedup,
     estimate_elimination,
     estimate_hiding,
-    estimate_idle,
     estimate_parallel,
-    fit_issue_ratio,
-    measure_range,
 )
-from gpa_lsp.diagnosis.advice.limiter_rules import forbids
+from gpa_lsp.diagnosis.advice.launch_time import LaunchTime, keep_work, measure_launch_time
 from gpa_lsp.diagnosis.advice.matches import (
     EliminationMatch,
     EliminationRegion,
@@ -31,7 +28,6 @@ from gpa_lsp.diagnosis.advice.matches import (
     IdleMatch,
     ParallelMatch,
 )
-from gpa_lsp.diagnosis.advice.memory_parallelism import OVERLAP_REACH, WAITING, bound_overlap, find_nearest_level
 from gpa_lsp.diagnosis.advice.model import (
     LEAST_SPEEDUP,
     MOST_REGIONS,
@@ -43,163 +39,267 @@ from gpa_lsp.diagnosis.advice.model import (
     SilenceStage,
     Speedup,
 )
-from gpa_lsp.diagnosis.advice.reliefs import Reliefs
-from gpa_lsp.diagnosis.advice.residency import bound_issue_rate, count_stalled, measure_sampled_part
-from gpa_lsp.diagnosis.advice.unit_pricing import LOW_REACH, UnitMatch, estimate_units, is_relieved, widen
+from gpa_lsp.diagnosis.advice.residency import count_stalled
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
+from gpa_lsp.diagnosis.analyses.limiter.model import Limit, Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.figures import Share, measure_share, sum_known
-from gpa_lsp.foundation.prose import Sentence, count, factor, number, percent, say
+from gpa_lsp.foundation.prose import Sentence, count, duration, factor, number, percent, say
 from gpa_lsp.kernel.scopes import Scope
 
 MatchedRegion = EliminationRegion | HidingRegion
 
+_OTHERS = "others"  # Stalls outside queues
+WAITING = "long_scoreboard"  # What warps that wait for global memory are stalled on
+
 _WHOLE_RUN = 0.98  # From this part of the run on the samples are taken to speak for all of it, and nothing is said
+_NO_WORK: Mapping[str, float] = {}
+_KEPT = 0.99  # From this part on a unit keeps its work
+_MOST_SPEEDUP = 1e3  # No larger number is worth printing
+_FEWEST_SAMPLES = 10  # Of a match: with fewer its share is off by a third or more, one standard deviation (1/√n)
+# High over low of a range that is still a number; of one that begins with a gain that is worth having; and what such a gain is
+_WIDEST, _WIDEST_SURE, _SURE = 2.5, 10.0, 1.25
 
 
 class Label(Struct, frozen=True, kw_only=True):
-    """What an optimizer is called; the fields of :class:`~gpa_lsp.diagnosis.advice.model.Advice` of the same names, and what it relieves."""
+    """What an optimizer is called; the fields of :class:`~gpa_lsp.diagnosis.advice.model.Advice` of the same names."""
 
     optimizer: str
     title: str
     category: Category
     group: str
-    reliefs: Reliefs
-
-
-class _Estimate(Struct, frozen=True, kw_only=True):
-    """What all of a match would gain, and why."""
-
-    speedup: Speedup
-    reasons: tuple[Sentence, ...]
-    cut: Speedup  # The same as the bounds left it, before its range was widened
 
 
 def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -> Advice | Silence:
-    """Price stalls that a change would remove: GPA Equation 2, below the memory roof.
+    """Price stalls and work that a change would remove.
 
-    Where latency samples are unknown, the interval of a change that keeps its instructions begins with no gain: all of the waits could have been
-    hidden by other warps' issues.
+    Of a warp's time its matched samples go (GPA Equation 2), and the waits in queues of units that have less to do. Without samples a warp's time is
+    taken to shrink with the work of the unit that limits the kernel, and a change that leaves that alone is not priced.
     """
-    if match.leaves is not None and is_relieved(find_limiter(subject), match.leaves):
-        return _price_relief(subject, label, match, match.leaves)
-    if subject.total_samples == 0:
+    time, total = measure_launch_time(subject), subject.total_samples
+    matched = sum(region.samples for region in match.regions)
+    shares = dict(match.states)
+    if total:
+        for region in match.regions:
+            for reason, samples in region.by_reason.items():
+                shares[reason] = shares.get(reason, 0.0) + samples / total
+        shares[_OTHERS] = max(0.0, matched / total - sum(shares.values()))
+        warp_time = time.leave_latency(shares, match.work)
+        reasons = (
+            say("Equation 2: {matched} of {total} would go", matched=count(matched), total=count(total, "sample")),
+        )
+    elif shares:
+        warp_time = time.leave_latency(shares, match.work)
+        reasons = (say("Equation 2: {part} of the warps' time would go", part=percent(sum(shares.values()))),)
+    elif relieves(find_limiter(subject), match.work):
+        warp_time = keep_work(find_limiter(subject).unit, match.work)
+        reasons = (say("priced by the work that stays for {unit}", unit=find_limiter(subject).unit),)
+    else:
         message = say("it takes no work from what limits the kernel, and what else it gains only samples tell")
         return Silence(optimizer=label.optimizer, stage=SilenceStage.NO_SAMPLES, message=message)
-    total, lost = subject.total_samples, subject.dropped_samples
-    part = measure_sampled_part(subject)
-    reliefs = label.reliefs.relieve(match.relieves)
-    roof = (
-        *find_roof(subject, match.relieves),
-        *(find_sm_roof(subject) if match.keeps_instructions else find_peak_roof(subject, label.reliefs)),
+    left = time.leave(warp_time=max(0.0, warp_time), work=match.work)
+    published = estimate_elimination(total, min(matched, total - 1)) if total else 1 / max(left, 1 / _MOST_SPEEDUP)
+    speedup = _spread(
+        subject, label, time, left, published=published, work=match.work, most=match.most, samples=matched
     )
-
-    def cut(samples: float, latency: float | None) -> Speedup:
-        found = measure_range(samples, total, lost)
-        least = measure_range(latency or 0.0, total, lost).low if match.keeps_instructions else found.low
-        published = estimate_elimination(total, found.count)
-        low, estimate, most = (
-            dilute_speedup(estimate_elimination(total, gone), part) for gone in (least, found.count, found.high)
-        )
-        all_gone = Bound(speedup=most, reason=say("no more than the matched stalls can go"))
-        return cut_speedup((min(low, estimate), estimate, most), published, (all_gone, *roof))
-
-    matched = sum(region.samples for region in match.regions)
-    whole = cut(matched, sum_known(region.latency_samples for region in match.regions))
-    hidden = (
-        (say("how many of them other warps hid is unknown"),)
-        if match.keeps_instructions and not subject.kernel.is_split
-        else ()
-    )
-    removed = say("Equation 2: {matched} of {total} would go", matched=count(matched), total=count(total, "sample"))
-    reasons = (removed, *hidden, *_explain_sampling(subject, part))
-    priced = [
-        (region, widen(subject, reliefs, cut(region.samples, region.latency_samples))) for region in match.regions
-    ]
-    speedup = widen(subject, reliefs, whole)
-    found = _finish(subject, label, match, _Estimate(speedup=speedup, reasons=reasons, cut=whole), priced)
-    is_kept = match.leaves is not None and find_limiter(subject).unit in match.leaves
-    return replace(found, relieves_limiter=False) if is_kept and not isinstance(found, Silence) else found
-
-
-def _price_relief(
-    subject: Subject, label: Label, match: EliminationMatch, leaves: Mapping[str, float]
-) -> Advice | Silence:
-    """The same where a unit limits the kernel: by its work, of which a region has the share that it has of the matched samples."""
-    whole = estimate_units(subject, leaves, match.reach, likely=match.likely)
-    assert whole is not None  # there is a limiter
-    matched = sum(region.weight for region in match.regions)
-
-    def share(region: EliminationRegion) -> Speedup:
-        part = region.weight / matched if matched else 0.0
-        estimate, low, high = (
-            min(whole.bound, 1 / (1 - part * (1 - 1 / max(1.0, one))))
-            for one in (whole.estimate, whole.low, whole.high)
-        )
-        return replace(whole, estimate=estimate, low=low, high=high)
-
-    reasons = (say("priced by the work that stays for {unit}", unit=find_limiter(subject).unit),)
-    priced = [(region, share(region)) for region in match.regions]
-    found = _finish(subject, label, match, _Estimate(speedup=whole, reasons=reasons, cut=whole), priced)
-    return found if isinstance(found, Silence) else replace(found, relieves_limiter=True)
+    return _finish(subject, label, match, speedup, reasons=(*reasons, *_explain_sampling(subject, time)))
 
 
 def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice | Silence:
     """Price latency that rearranged code could fill: GPA Equations 4 and 5, no active sample used twice.
 
-    Where too few loads in flight are what limits the kernel, the estimate goes on towards what these allow
-    (:mod:`gpa_lsp.diagnosis.advice.memory_parallelism`), beyond what issuing cycles can fill; the published formula stays as it is.
-
-    The same instructions and the same traffic remain, so the SMs' busiest unit bounds the gain as the memory does. ``uncapped`` of the whole is
-    Equation 5 added up over the regions as GPA's code does it: T / (T − min(A, Σ min(A_l, M_l^L))).
+    Waits for global memory that go because more loads are in flight need no active samples to fill them (Little's law). ``uncapped`` is Equation 5
+    added up over the regions as GPA's code does it: T / (T − min(A, Σ min(A_l, M_l^L))).
     """
-    total, lost = subject.total_samples, subject.dropped_samples
-    part = measure_sampled_part(subject)
-    roof = (*find_roof(subject), *find_sm_roof(subject))
-
-    def cut(hidden: float, active: float, published: float) -> Speedup:
-        found = measure_range(hidden, total, lost)
-        values = tuple(
-            dilute_speedup(estimate_hiding(total, samples, samples), part)
-            for samples in (found.low, found.count, found.high)
-        )
-        most_active = measure_range(active, total, lost).high
-        bounds = (
-            Bound(speedup=MOST_HIDING, reason=say("hiding latency gains at most 2× (GPA, Theorem V.1)")),
-            Bound(
-                speedup=dilute_speedup(estimate_hiding(total, most_active, most_active), part),
-                reason=say("only {active} of issuing cycles can fill the stalls", active=count(active, "sample")),
-            ),
-            *roof,
-        )
-        return cut_speedup(values, published, bounds)
-
-    def price_region(region: HidingRegion) -> Speedup:
-        hidden = min(region.active_samples, region.latency_samples)
-        alone = widen(subject, label.reliefs, cut(hidden, region.active_samples, _hide(total, hidden)))
-        return _raise_to_overlap(alone, bound_overlap(subject, match.overlap * _count_waits(region)))
-
+    time, total = measure_launch_time(subject), subject.total_samples
     singly = sum(min(region.active_samples, region.latency_samples) for region in match.regions)
-    hidden = min(match.active_samples, _hide_nested(subject, match.regions))
-    whole = cut(hidden, match.active_samples, _hide(total, min(match.active_samples, singly)))
+    hidden = min(match.active_samples, _hide_nested(subject, match.regions), total * (1 - 1 / MOST_HIDING))
+    waits = sum(_count_waits(region) for region in match.regions)
     latency = sum(region.latency_samples for region in match.regions)
-    reasons = (
-        say(
-            "Equation 5: {hidden} of {total} can be hidden ({latency} matched not-issued, {active} of issuing cycles)",
-            hidden=count(hidden),
-            total=count(total, "sample"),
-            latency=count(latency),
-            active=count(match.active_samples),
-        ),
-        *_explain_sampling(subject, part),
+    overlapped = match.overlap * waits
+
+    def price(hidden: float, waits: float, latency: float, active: float) -> Speedup:
+        gone = min(max(hidden, match.overlap * waits), total - 1)
+        waiting = (waits / latency if hidden >= match.overlap * waits else 1.0) if latency else 0.0
+        shares = {WAITING: gone * waiting / total, _OTHERS: gone * (1 - waiting) / total}
+        left = time.leave(warp_time=time.leave_latency(shares, match.work), work=match.work)
+        published = _hide(total, active)
+        return _spread(subject, label, time, left, published=published, work=match.work, samples=latency)
+
+    def price_alone(region: MatchedRegion) -> Speedup:
+        assert isinstance(region, HidingRegion)
+        fits = min(region.active_samples, region.latency_samples)
+        return price(fits, _count_waits(region), region.latency_samples, fits)
+
+    speedup = price(hidden, waits, latency, min(match.active_samples, singly))
+    explained = say(
+        "Equation 5: {hidden} of {total} can be hidden ({latency} matched not-issued, {active} of issuing cycles)",
+        hidden=count(hidden),
+        total=count(total, "sample"),
+        latency=count(latency),
+        active=count(match.active_samples),
     )
-    priced = [(region, price_region(region)) for region in match.regions]
-    speedup = widen(subject, label.reliefs, whole)
-    overlapped = bound_overlap(subject, match.overlap * sum(_count_waits(region) for region in match.regions))
-    if overlapped is not None and overlapped > speedup.estimate:
-        speedup = _raise_to_overlap(speedup, overlapped)
-        reasons = (*reasons, _explain_overlap(subject, overlapped))
-    return _finish(subject, label, match, _Estimate(speedup=speedup, reasons=reasons, cut=whole), priced)
+    more = (
+        (
+            say(
+                "{overlapped} of them wait for loads that more loads in flight overlap (Little's law)",
+                overlapped=count(overlapped),
+            ),
+        )
+        if overlapped > hidden
+        else ()
+    )
+    reasons = (explained, *more, *_explain_sampling(subject, time))
+    return _finish(subject, label, match, speedup, reasons=reasons, price_alone=price_alone)
+
+
+def price_parallel(subject: Subject, label: Label, match: ParallelMatch) -> Advice | Silence:
+    """Price another number of blocks or threads: GPA Equations 6 to 10, below the match's bound and what the units sustain.
+
+    What counts as matched are the kernel's latency samples: the cycles without issue that other warps could use; all stalled samples where they are
+    unknown.
+    """
+    time, total = measure_launch_time(subject), subject.total_samples
+    published = estimate_parallel(
+        issue_ratio=match.issue_ratio,
+        warps=match.warps_per_scheduler,
+        new_warps=match.new_warps_per_scheduler,
+        scales_warps=match.scales_warps,
+        factor=match.factor,
+    )
+    spread = match.warps_per_scheduler / match.new_warps_per_scheduler if match.scales_warps else 1.0
+    left = time.leave(warp_time=spread / max(published, 1 / _MOST_SPEEDUP), spread=spread)
+    speedup = _spread(subject, label, time, left, published=published)
+    if speedup.bound > match.bound:
+        speedup = _cut(speedup, match.bound, match.bound_reason)
+    latency = (
+        count_stalled(subject) if subject.rows.latency_samples is None else int(subject.rows.latency_samples.sum())
+    )
+    issued = say("{issued} of {total} issued", issued=percent(match.issue_ratio), total=count(total, "sample"))
+    if not total:
+        issued = say("which issue in {issued} of their time", issued=percent(match.issue_ratio))
+    explained = say(
+        "{equation}: from {old} to {new} warps per scheduler, {issued}",
+        equation="Equations 6 to 10" if match.scales_warps else "Equations 7 to 9",
+        old=number(match.warps_per_scheduler),
+        new=number(match.new_warps_per_scheduler),
+        issued=issued,
+    )
+    return _finish_kernel(
+        subject,
+        label,
+        match,
+        speedup,
+        reasons=(explained, *_explain_sampling(subject, time)),
+        share=measure_share(latency, total, subject.dropped_samples),
+        latency=None if subject.rows.latency_samples is None or not total else latency,
+    )
+
+
+def price_idle(subject: Subject, label: Label, match: IdleMatch) -> Advice | Silence:
+    """Price hardware that has nothing to do, by the time it takes. No samples count as matched: idle hardware has none, and the figures are
+    counters."""
+    time = measure_launch_time(subject)
+    estimate = 1 / (1 - match.saved_ratio)
+    speedup = _spread(subject, label, time, 1 - match.saved_ratio, published=estimate)
+    if speedup.bound > match.bound:
+        speedup = _cut(speedup, match.bound, match.bound_reason)
+    reasons = (say("{saved} of the run time would go", saved=percent(match.saved_ratio)),)
+    share = measure_share(0, subject.total_samples)
+    return _finish_kernel(subject, label, match, speedup, reasons=reasons, share=share, latency=0)
+
+
+def relieves(limiter: Limiter, work: Mapping[str, float]) -> bool:
+    """Whether a change takes work from the unit that limits the kernel, as far as it is worth speaking of."""
+    return keep_work(limiter.unit, work) < _KEPT
+
+
+def describe_unrelieved(limiter: Limiter, limit: Limit) -> Sentence:
+    """Why a change that leaves a unit all its work gains no more."""
+    return say(
+        "{label}, at {busy}, {which}; this does not relieve it",
+        label=limit.label,
+        busy=percent(limit.busy_ratio),
+        which="is the current limit" if limit.unit == limiter.unit else "becomes the next limit",
+    )
+
+
+def _spread(
+    subject: Subject,
+    label: Label,
+    time: LaunchTime,
+    left: float,
+    *,
+    published: float,
+    work: Mapping[str, float] = _NO_WORK,
+    most: float = inf,
+    samples: float | None = None,
+) -> Speedup:
+    """An estimate with its range, its bound and what is to be doubted.
+
+    Args:
+        left: the part of the launch's time that stays.
+        published: the formula's value before any of our clamps.
+        work: as in :class:`~gpa_lsp.diagnosis.advice.matches.EliminationMatch`.
+        most: what the change itself cannot exceed.
+        samples: that were matched; None for changes that match none.
+    """
+    bound, reason = _find_bound(subject, time, work)
+    if most < bound:
+        bound, reason = most, say("the change itself saves no more")
+    model = min(max(1.0, 1 / max(left, 1 / _MOST_SPEEDUP)), bound)
+    calibration = find_calibration(label.optimizer)
+    low, estimate, high = (
+        min(bound, max(1.0, model**one)) for one in (calibration.low, calibration.middle, calibration.high)
+    )
+    doubt = Sentence()
+    if samples is not None and subject.total_samples and samples < _FEWEST_SAMPLES:
+        doubt = say("only {samples} match", samples=count(round(samples), "sample"))
+    elif high > (_WIDEST if low < _SURE else _WIDEST_SURE) * low * (1 + 1e-6):
+        doubt = say("the estimate spans more than a factor of {most}", most="2.5" if low < _SURE else "10")
+    return Speedup(
+        estimate=estimate,
+        low=min(low, estimate),
+        high=max(high, estimate),
+        bound=bound,
+        bound_reason=reason,
+        uncapped=published,
+        doubt=doubt,
+    )
+
+
+def _find_bound(subject: Subject, time: LaunchTime, work: Mapping[str, float]) -> tuple[float, Sentence]:
+    """What no change that leaves this work can exceed, and why."""
+    unit, least = time.leave_least(work)
+    if time.ends_ratio > least:
+        taken = subject.metric("gpu__time_duration.sum")
+        reason = (
+            say("the launch takes {part} of its time to begin and to end", part=percent(time.ends_ratio))
+            if taken is None
+            else say("the launch takes {time} to begin and to end", time=duration(taken * time.ends_ratio))
+        )
+        return min(_MOST_SPEEDUP, 1 / time.ends_ratio), reason
+    limit = time.limits.get(unit)
+    if limit is None:
+        return inf, say("no unit is known to be busy")
+    kept = keep_work(unit, work)
+    reason = (
+        describe_unrelieved(find_limiter(subject), limit)
+        if kept >= 1
+        else say(
+            "{label} keeps {kept} of its work, which needs {busy} of the present time",
+            label=limit.label,
+            kept=percent(kept),
+            busy=percent(limit.busy_ratio * kept),
+        )
+    )
+    return min(_MOST_SPEEDUP, max(1.0, 1 / max(least, 1 / _MOST_SPEEDUP))), reason
+
+
+def _cut(speedup: Speedup, bound: float, reason: Sentence) -> Speedup:
+    most = max(1.0, bound)
+    low, estimate, high = (min(most, one) for one in (speedup.low, speedup.estimate, speedup.high))
+    return replace(speedup, low=low, estimate=estimate, high=high, bound=most, bound_reason=reason)
 
 
 def _count_waits(region: HidingRegion) -> float:
@@ -210,155 +310,20 @@ def _count_waits(region: HidingRegion) -> float:
     return region.latency_samples * waits / every if every else 0.0
 
 
-def _raise_to_overlap(speedup: Speedup, overlapped: float | None) -> Speedup:
-    """Half of the way to what more loads in flight gain, where that is more."""
-    if overlapped is None or overlapped <= speedup.estimate:
-        return speedup
-    estimate = speedup.estimate * (overlapped / speedup.estimate) ** OVERLAP_REACH
-    return replace(speedup, estimate=estimate, high=max(speedup.high, overlapped), bound=max(speedup.bound, overlapped))
-
-
-def _explain_overlap(subject: Subject, overlapped: float) -> Sentence:
-    nearest = find_nearest_level(subject)
-    assert nearest is not None  # there is an overlap
-    return say(
-        "{label} is {busy} busy: with more loads in flight up to {overlapped} is possible (Little's law)",
-        label=nearest.label,
-        busy=percent(nearest.busy_ratio),
-        overlapped=factor(overlapped),
-    )
-
-
-def price_parallel(subject: Subject, label: Label, match: ParallelMatch) -> Advice | Silence:
-    """Price another number of blocks or threads: GPA Equations 6 to 10, below the match's bound and what memory and SMs sustain.
-
-    The range begins with no gain, since that warps are independent and lose nothing by the change is the model's hope. It also holds what the
-    equations give when fitted to the measured issue rate instead of the issued samples: with many samples the
-    model's own doubt is the larger one. What counts as matched are the kernel's latency samples: the cycles without issue that other warps could
-    use. Where neither the issue rate nor they are known, the interval holds what every rate that is possible gives, and all stalled samples count.
-    """
-    total = subject.total_samples
-    issued = measure_range(match.issue_ratio * total, total, subject.dropped_samples)
-    rates = bound_issue_rate(subject)
-    fitted = [fit_issue_ratio(min(1.0, rate), match.warps_per_scheduler) for rate in rates]
-
-    part = measure_sampled_part(subject)
-
-    def estimate(issue_ratio: float) -> float:
-        return estimate_parallel(
-            issue_ratio=issue_ratio,
-            warps=match.warps_per_scheduler,
-            new_warps=match.new_warps_per_scheduler,
-            scales_warps=match.scales_warps,
-            factor=match.factor,
-        )
-
-    published = estimate(match.issue_ratio)
-    ratios = (match.issue_ratio, *((issued.low / total, issued.high / total) if total else ()), *fitted)
-    ends = tuple(dilute_speedup(max(1.0, estimate(ratio)), part) for ratio in ratios)
-    bound = Bound(speedup=match.bound, reason=match.bound_reason)
-    speedup = cut_speedup(
-        (min(ends), ends[0], max(ends)), published, (bound, *find_roof(subject), *find_sm_roof(subject))
-    )
-    speedup = replace(speedup, low=1.0)
-    latency = (
-        count_stalled(subject) if subject.rows.latency_samples is None else int(subject.rows.latency_samples.sum())
-    )
-    equation = "Equations 6 to 10" if match.scales_warps else "Equations 7 to 9"
-    issued_part = say("{issued} of {total} issued", issued=percent(match.issue_ratio), total=count(total, "sample"))
-    if not total:
-        issued_part = say("which issue in {issued} of their time", issued=percent(match.issue_ratio))
-    reasons = (
-        say(
-            "{equation}: from {old} to {new} warps per scheduler, {issued}",
-            equation=equation,
-            old=number(match.warps_per_scheduler),
-            new=number(match.new_warps_per_scheduler),
-            issued=issued_part,
-        ),
-        *_explain_rates(rates),
-        *_explain_sampling(subject, part),
-    )
-    whole, known = (
-        _Estimate(speedup=speedup, reasons=reasons, cut=speedup),
-        None if subject.rows.latency_samples is None or not total else latency,
-    )
-    share = measure_share(latency, total, subject.dropped_samples)
-    return _finish_kernel(subject, label, match, whole, share=share, latency=known)
-
-
-def price_idle(subject: Subject, label: Label, match: IdleMatch) -> Advice | Silence:
-    """Price hardware that has nothing to do, by the time it takes, below the match's bound and the memory roof. The range begins at half the gain.
-
-    No samples count as matched: idle hardware has none, and the figures are counters.
-    """
-    saved = (match.saved_ratio_low, match.saved_ratio, match.saved_ratio_high)
-    values = tuple(estimate_idle(ratio) for ratio in saved)
-    bound = Bound(speedup=match.bound, reason=match.bound_reason)
-    speedup = cut_speedup(values, values[1], (bound, *find_roof(subject), *find_peak_roof(subject, label.reliefs)))
-    speedup = replace(speedup, low=min(speedup.low, 1 + (speedup.estimate - 1) * LOW_REACH))
-    reasons = (say("{saved} of the run time would go", saved=percent(match.saved_ratio)),)
-    whole = _Estimate(speedup=speedup, reasons=reasons, cut=speedup)
-    share = measure_share(0, subject.total_samples)
-    return _finish_kernel(subject, label, match, whole, share=share, latency=0)
-
-
-def price_units(subject: Subject, label: Label, match: UnitMatch) -> Advice | Silence:
-    """Price a change by what it leaves for each unit (:mod:`gpa_lsp.diagnosis.advice.unit_pricing`)."""
-    speedup = estimate_units(subject, match.leaves, match.reach, match.most, match.likely)
-    if speedup is None:
-        message = say("the utilization of the units was not collected")
-        return Silence(optimizer=label.optimizer, stage=SilenceStage.NO_METRICS, message=message)
-    matched = sum(region.samples for region in match.regions)
-    regions = tuple(
-        _show(subject, region, speedup)
-        for region in match.regions[:MOST_REGIONS]
-        if region.weight > 0 and _has_place(subject, region)
-    )
-    return Advice(
-        optimizer=label.optimizer,
-        title=label.title,
-        category=label.category,
-        group=label.group,
-        speedup=speedup,
-        share=_share(subject, matched),
-        matched_samples=matched,
-        matched_latency_samples=sum_known(region.latency_samples for region in match.regions),
-        scope=regions[0].scope if regions else subject.scopes.scopes[0],
-        regions=regions,
-        hint=match.hint,
-        caveats=match.caveats,
-        reasons=match.reasons,
-        # What leaves the limiter its work does not relieve it; what takes some, where that is what the change is for.
-        relieves_limiter=None if not match.leaves or is_relieved(find_limiter(subject), match.leaves) else False,
-    )
-
-
-def _explain_rates(rates: tuple[float, float]) -> tuple[Sentence, ...]:
-    """A clause where how often schedulers issue is unknown."""
-    if rates[0] == rates[1]:
-        return ()
-    least, most = map(percent, rates)
-    return (
-        say(
-            "schedulers issue in {least} to {most} of their cycles, as far as the profile says", least=least, most=most
-        ),
-    )
-
-
-def _explain_sampling(subject: Subject, part: float) -> tuple[Sentence, ...]:
+def _explain_sampling(subject: Subject, time: LaunchTime) -> tuple[Sentence, ...]:
     """Clauses where the samples speak for clearly less than the whole run, and where some of them were lost."""
     clauses = []
-    if part <= _WHOLE_RUN:
-        clauses.append(say("SMs are active for {part} of the run, and only that part speeds up", part=percent(part)))
+    if 1 - time.ends_ratio <= _WHOLE_RUN:
+        part = percent(1 - time.ends_ratio)
+        clauses.append(say("SMs are active for {part} of the run, and only that part speeds up", part=part))
     if subject.dropped_samples:
         dropped = count(subject.dropped_samples, "dropped sample")
-        clauses.append(say("the interval allows for {dropped}, which could be of any instruction", dropped=dropped))
+        clauses.append(say("{dropped} could be of any instruction", dropped=dropped))
     return tuple(clauses)
 
 
 def _hide(total: int, hidden: float) -> float:
-    found = measure_range(hidden, total).count
+    found = min(max(hidden, 0.0), max(total - 1, 0))
     return estimate_hiding(total, found, found)
 
 
@@ -391,40 +356,60 @@ def _finish(
     subject: Subject,
     label: Label,
     match: EliminationMatch | HidingMatch,
-    whole: _Estimate,
-    priced: Sequence[tuple[MatchedRegion, Speedup]],
+    speedup: Speedup,
+    *,
+    reasons: tuple[Sentence, ...],
+    price_alone: Callable[[MatchedRegion], Speedup] | None = None,
 ) -> Advice | Silence:
-    matched = sum(region.samples for region, _ in priced)
-    placed = [(region, one) for region, one in priced if region.weight > 0 and _has_place(subject, region)]
-    if not placed:
+    """An advice of a price.
+
+    Args:
+        price_alone: what a region gains by itself; None where regions share the gain by what was matched in each.
+    """
+    matched = sum(region.samples for region in match.regions)
+    weight = sum(region.weight for region in match.regions)
+    placed = [region for region in match.regions if region.weight > 0 and _has_place(subject, region)]
+    if match.regions and not placed:
         samples = count(matched, "matched sample")
         message = say("{samples}, all in code that the profile does not hold", samples=samples)
         return Silence(optimizer=label.optimizer, stage=SilenceStage.NO_PLACE, message=message)
-    if (gated := _gate(subject, label, whole.cut)) is not None:
+    if (gated := _gate(subject, label, speedup)) is not None:
         return gated
-    # Below a roof regions gain alike; the published value still tells them apart.
-    placed.sort(key=lambda pair: (-pair[1].uncapped, -pair[0].weight, pair[0].scope.row))
-    regions = tuple(_show(subject, region, one) for region, one in placed[:MOST_REGIONS])
+    placed.sort(key=lambda region: (-region.weight, region.scope.row))
+    regions = tuple(
+        _show(subject, region, price_alone(region) if price_alone else _share_out(speedup, region.weight / weight))
+        for region in placed[:MOST_REGIONS]
+    )
     return Advice(
         optimizer=label.optimizer,
         title=label.title,
         category=label.category,
         group=label.group,
-        speedup=whole.speedup,
+        speedup=speedup,
         share=_share(subject, matched),
         matched_samples=matched,
-        matched_latency_samples=sum_known(region.latency_samples for region, _ in priced),
-        scope=regions[0].scope,
+        matched_latency_samples=sum_known(region.latency_samples for region in match.regions),
+        scope=regions[0].scope if regions else subject.scopes.scopes[0],
         regions=regions,
         hint=match.hint,
         caveats=match.caveats,
-        reasons=(
-            *match.reasons,
-            *whole.reasons,
-            *explain_cut(whole.cut),
-            *_explain_spread(regions, len(priced), matched),
-        ),
+        reasons=(*match.reasons, *reasons, *_explain_cut(speedup), *_explain_spread(regions, len(placed), matched)),
+        relieves_limiter=_relieves(subject, match.work),
     )
+
+
+def _share_out(speedup: Speedup, part: float) -> Speedup:
+    """What a part of a change gains alone: of the time that the whole of it saves, the part that it has of what was matched."""
+    estimate, low, high, bound, uncapped = (
+        one if one == inf else 1 / (1 - part * (1 - 1 / max(1.0, one)))
+        for one in (speedup.estimate, speedup.low, speedup.high, speedup.bound, speedup.uncapped)
+    )
+    return replace(speedup, estimate=estimate, low=low, high=high, bound=max(bound, high), uncapped=uncapped)
+
+
+def _relieves(subject: Subject, work: Mapping[str, float]) -> bool:
+    limiter = find_limiter(subject)
+    return limiter.kind is LimiterKind.LATENCY or relieves(limiter, work)
 
 
 def _name_loops(subject: Subject, spot: Hotspot) -> Hotspot:
@@ -441,19 +426,20 @@ def _finish_kernel(
     subject: Subject,
     label: Label,
     match: ParallelMatch | IdleMatch,
-    whole: _Estimate,
+    speedup: Speedup,
     *,
+    reasons: tuple[Sentence, ...],
     share: Share,
     latency: int | None,
 ) -> Advice | Silence:
-    if (gated := _gate(subject, label, whole.cut)) is not None:
+    if (gated := _gate(subject, label, speedup)) is not None:
         return gated
     return Advice(
         optimizer=label.optimizer,
         title=label.title,
         category=label.category,
         group=label.group,
-        speedup=whole.speedup,
+        speedup=speedup,
         share=share,
         matched_samples=share.part_samples,
         matched_latency_samples=latency,
@@ -461,18 +447,34 @@ def _finish_kernel(
         regions=(),
         hint=match.hint,
         caveats=match.caveats,
-        reasons=(*match.reasons, *whole.reasons, *explain_cut(whole.cut)),
+        reasons=(*match.reasons, *reasons, *_explain_cut(speedup)),
+        relieves_limiter=find_limiter(subject).kind in (LimiterKind.PARALLELISM, LimiterKind.LATENCY),
     )
 
 
 def _gate(subject: Subject, label: Label, speedup: Speedup) -> Silence | None:
-    """Silence where a bound leaves nothing of a gain that the formula promises."""
-    if speedup.bound >= LEAST_SPEEDUP or not explain_cut(speedup) or speedup.uncapped < LEAST_SPEEDUP:
+    """Silence where a unit that keeps its work leaves nothing of a gain that the formula promises."""
+    if speedup.estimate >= LEAST_SPEEDUP or speedup.uncapped < LEAST_SPEEDUP:
         return None
-    published = factor(speedup.uncapped)
-    message = say("{published} by the formula alone, but {why}", published=published, why=speedup.bound_reason)
-    by = "limiter" if forbids(find_limiter(subject), label.reliefs) else ""
+    limiter = find_limiter(subject)
+    first = limiter.find(limiter.unit)
+    why = speedup.bound_reason if first is None else describe_unrelieved(limiter, first)
+    message = say("{published} by the formula alone, but {why}", published=factor(speedup.uncapped), why=why)
+    by = "" if first is None else "limiter"
     return Silence(optimizer=label.optimizer, stage=SilenceStage.GATED, message=message, contradicted_by=by)
+
+
+def _explain_cut(speedup: Speedup) -> tuple[Sentence, ...]:
+    """A clause about what units and queues took away from the published formula's value; empty where it is next to nothing."""
+    if speedup.uncapped <= speedup.estimate * LEAST_SPEEDUP:
+        return ()
+    return (
+        say(
+            "{published} by the formula alone; {estimate} with the work that units keep",
+            published=factor(speedup.uncapped),
+            estimate=factor(speedup.estimate),
+        ),
+    )
 
 
 def _has_place(subject: Subject, region: MatchedRegion) -> bool:

@@ -106,17 +106,6 @@ def measure_longest_part(subject: Subject) -> float | None:
     return _measure_part(subject, "sm__cycles_active.max")
 
 
-def measure_sampled_part(subject: Subject) -> float:
-    """The part of the run that the samples speak for: that in which the SM that worked longest was active.
-
-    Where only the mean over SMs is known it stands for the longest, if the grid has blocks for all of them. 1 when nothing was collected.
-    """
-    longest = measure_longest_part(subject)
-    if longest is not None:
-        return min(1.0, longest)
-    return min(1.0, measure_active_part(subject)) if subject.fills_sms else 1.0
-
-
 def _measure_part(subject: Subject, metric: str) -> float | None:
     active, elapsed = subject.metric(metric), subject.elapsed_cycles
     return None if active is None or elapsed is None else min(1.0, active / elapsed)

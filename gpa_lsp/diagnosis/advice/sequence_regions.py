@@ -5,7 +5,13 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.diagnosis.advice.blamed_stalls import MOST_HOTSPOTS, NoteWriter, build_hotspots, find_separable
+from gpa_lsp.diagnosis.advice.blamed_stalls import (
+    MOST_HOTSPOTS,
+    NoteWriter,
+    build_hotspots,
+    find_separable,
+    sum_by_reason,
+)
 from gpa_lsp.diagnosis.advice.matches import EliminationRegion
 from gpa_lsp.diagnosis.advice.naming import find_own_frame
 from gpa_lsp.diagnosis.analyses.subject import Subject
@@ -99,6 +105,7 @@ def build_sequence_regions(
                         most=MOST_HOTSPOTS,
                     ),
                     hint=write_hint(members),
+                    by_reason=sum_by_reason(subject, edges, weights),
                 )
             )
     return tuple(sorted(regions, key=lambda region: (-region.samples, region.scope.row)))
@@ -128,7 +135,16 @@ def build_row_region(
         samples=sum(hotspot.samples for hotspot in hotspots),
         latency_samples=sum_known(hotspot.latency_samples for hotspot in hotspots),
         hotspots=hotspots,
+        by_reason=sum_by_reason(subject, chosen, np.ones(len(chosen))),
     )
+
+
+def mark_sequences(subject: Subject, sequences: Iterable[ArithmeticSequence]) -> npt.NDArray[np.float64]:
+    """float64[n]: the part of each row's executions that goes with some sequences; the routines they call go whole."""
+    gone = np.zeros(len(subject.rows))
+    for sequence in sequences:
+        gone[[*sequence.inlined, *sequence.call_block, *sequence.callee]] = 1.0
+    return gone
 
 
 def _count_calls_by_routine(called: CalledShares, sequences: Sequence[ArithmeticSequence]) -> dict[range, float]:

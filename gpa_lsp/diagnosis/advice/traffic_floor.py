@@ -7,10 +7,9 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
-from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
-from gpa_lsp.diagnosis.analyses.limiter.model import REQUESTS
+from gpa_lsp.diagnosis.advice.work_left import Parts, count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, SECTOR_BYTES, mark_accesses
+from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, SECTOR_BYTES, WARP_THREADS, mark_accesses, measure_excess
 
 _SECTORS_PER_LINE = 4
 
@@ -43,43 +42,62 @@ def _measure_floor(subject: Subject) -> TrafficFloor | None:
     touched, least = (int(np.maximum(column[accesses], 0).sum()) for column in (sectors, ideal))
     if touched <= 0:
         return None
-    lines, excess_lines = 1.0, 0.0
-    if tags is not None:
-        executed = np.maximum(rows.executions[accesses], 0)
-        counted = np.maximum(tags[accesses], 0)
-        fewest = np.where(counted > 0, np.maximum(executed, np.maximum(ideal[accesses], 0) / _SECTORS_PER_LINE), 0)
-        excess_lines = int(counted.sum()) - float(np.minimum(fewest, counted).sum())
-        lines = min(1.0, 1 - excess_lines / max(1, int(counted.sum())))
     launches = max(1, sum(launch.failure is None for launch in subject.kernel.launches))
     bytes_each = least * SECTOR_BYTES / launches
-    busiest = find_limiter(subject).find("l1")
-    is_by_requests = busiest is not None and busiest.by == REQUESTS
-    l1 = 1.0 if is_by_requests else lines if tags is not None else least / touched
     moved = {
         "dram": _count_dram_bytes(subject),
         "l2": _scale(_add(subject, "lts__t_sectors_srcunit_tex.sum"), SECTOR_BYTES),
     }
 
-    def leave(excess_bytes: float) -> Mapping[str, float]:
+    def leave(parts: Parts, excess_bytes: float) -> Mapping[str, float]:
+        requests = count_work_left(subject, lines=parts)
         kept = {
             unit: min(1.0, max(bytes_each, most - excess_bytes / launches) / most)
             for unit, most in moved.items()
             if most
         }
-        return {"l1": l1, **kept}
+        return {**{unit: requests[unit] for unit in ("tags", "l1") if unit in requests}, **kept}
 
+    # Each row of a block that a warp covers has a line of its own, as long as blocks stay as wide as they are.
+    as_wide, in_a_row = (
+        np.where(
+            accesses,
+            measure_excess(sectors, ideal) if tags is None else _measure_lines(subject, tags, ideal, rows_each),
+            0.0,
+        )
+        for rows_each in (_count_rows(subject), 1)
+    )
+    excess_lines = 0.0 if tags is None else float((in_a_row * np.maximum(tags, 0)).sum())
     return TrafficFloor(
         sectors=min(1.0, least / touched),
-        lines=lines,
-        leaves=leave((touched - least) * SECTOR_BYTES),
-        leaves_by_lines=leave(excess_lines * _SECTORS_PER_LINE * SECTOR_BYTES),
+        lines=1.0 if tags is None else 1 - excess_lines / max(1, int(np.maximum(tags[accesses], 0).sum())),
+        leaves=leave(as_wide, (touched - least) * SECTOR_BYTES),
+        leaves_by_lines=leave(in_a_row, excess_lines * _SECTORS_PER_LINE * SECTOR_BYTES),
     )
+
+
+def _measure_lines(
+    subject: Subject, tags: npt.NDArray[np.int64], ideal: npt.NDArray[np.int64], rows_each: int
+) -> Parts:
+    """float64[n]: the part of the lines an access touches that it need not: one for each execution and row, or for four sectors."""
+    counted, executed = np.maximum(tags, 0), np.maximum(subject.rows.executions, 0)
+    fewest = np.maximum(executed * rows_each, np.maximum(ideal, 0) / _SECTORS_PER_LINE)
+    return np.where(counted > 0, 1 - np.minimum(fewest, counted) / np.maximum(1, counted), 0.0)
+
+
+def _count_rows(subject: Subject) -> int:
+    """Rows of a block that a warp covers."""
+    launch = subject.launch
+    if launch is None or launch.threads[1] * launch.threads[2] == 1:
+        return 1
+    return max(1, min(WARP_THREADS, launch.threads_per_block) // launch.threads[0])
 
 
 def measure_local_traffic(subject: Subject, accesses: npt.NDArray[np.bool_]) -> Mapping[str, float] | None:
     """Unit → the part of its work that stays without some accesses to local memory; None where sectors were not counted.
 
-    Approximation: L1 answers them as often as accesses to global memory. Of DRAM's traffic the least bytes of global accesses stay.
+    Approximation: L1 answers them as often as accesses to global memory. Of DRAM's traffic the least bytes of global accesses stay, or what they ask
+    L2 for where that is less.
     """
     rows = subject.rows
     sectors, whole, ideal = (rows.counter(name) for name in ("local_sectors", "global_sectors", "global_sectors_ideal"))
@@ -99,7 +117,8 @@ def measure_local_traffic(subject: Subject, accesses: npt.NDArray[np.bool_]) -> 
     leaves["l2"] = max(0.0, 1 - gone / through_l2)
     dram = _count_dram_bytes(subject)
     if dram:
-        leaves["dram"] = min(1.0, max(least_bytes, dram - gone * SECTOR_BYTES) / dram)
+        asked_bytes = max(0.0, through_l2 - gone) * SECTOR_BYTES
+        leaves["dram"] = min(1.0, max(min(least_bytes, asked_bytes), dram - gone * SECTOR_BYTES) / dram)
     return leaves
 
 

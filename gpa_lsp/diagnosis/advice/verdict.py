@@ -4,21 +4,77 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.advice.limiter_rules import relieves_unit
 from gpa_lsp.diagnosis.advice.model import (
     AT_THE_LIMIT,
+    SM_UNIT,
     SMALL_SPEEDUP,
     UNPRICED,
     Advice,
     KernelAdvice,
+    MemoryLevel,
     Refusal,
     Silence,
     SilenceStage,
     Standing,
+    UnitUse,
 )
 from gpa_lsp.diagnosis.advice.optimizers import Optimizer
-from gpa_lsp.diagnosis.analyses.limiter.model import NEAR_RATIO, Limiter, LimiterKind
-from gpa_lsp.foundation.prose import Sentence, begin_lower, drop_stop, say
+from gpa_lsp.diagnosis.analyses.limiter.model import NEAR_RATIO, Confidence, Limit, Limiter, LimiterKind
+from gpa_lsp.foundation.prose import NOTHING, Sentence, begin_lower, drop_stop, percent, say
+
+# Units that are full when too many bytes go through them → the level they are counted as
+_BANDWIDTHS = {
+    "dram": MemoryLevel.DRAM,
+    "l2": MemoryLevel.L2,
+    "l1": MemoryLevel.L1,
+    "shared": MemoryLevel.L1,
+    "texture": MemoryLevel.L1,
+    "memory": MemoryLevel.ANY,
+}
+
+
+def list_bandwidths(limiter: Limiter) -> tuple[Limit, ...]:
+    """The levels of the memory among the limits, nearest to what they sustain first."""
+    return tuple(limit for limit in limiter.limits if limit.unit in _BANDWIDTHS)
+
+
+def describe_memory(limiter: Limiter) -> Sentence:
+    """How busy the level of the memory is that is nearest to what it sustains, one clause; empty where none was measured."""
+    nearest = next(iter(list_bandwidths(limiter)), None)
+    if nearest is None:
+        return NOTHING
+    return say("{label} is {busy} busy", label=nearest.label, busy=percent(nearest.busy_ratio))
+
+
+def is_memory_full(limiter: Limiter) -> bool:
+    """Whether a level of the memory limits the kernel for sure, so that only less traffic helps."""
+    is_sure = limiter.kind is LimiterKind.UNIT and limiter.confidence is Confidence.SURE
+    return is_sure and limiter.unit in _BANDWIDTHS
+
+
+def list_units(limiter: Limiter) -> tuple[UnitUse, ...]:
+    """How busy the levels of the memory are, and then the busiest unit of the SMs."""
+    found: dict[str, Limit] = {}
+    for limit in limiter.limits:  # nearest to what it sustains first
+        found.setdefault(_BANDWIDTHS.get(limit.unit, SM_UNIT), limit)
+    return tuple(
+        UnitUse(name=str(name), achieved_ratio=found[name].busy_ratio, ceiling_ratio=found[name].sustained_ratio)
+        for name in (*MemoryLevel, SM_UNIT)
+        if name in found
+    )
+
+
+def rank(limiter: Limiter, advice: Sequence[Advice], optimizers: Mapping[str, Optimizer]) -> tuple[Advice, ...]:
+    """Best first: the largest estimate. A debug build comes before all, and what is not changed in the kernel behind all that is."""
+
+    def place(one: Advice) -> tuple[object, ...]:
+        known = optimizers.get(one.optimizer)
+        is_build = limiter.kind is LimiterKind.BUILD and one.optimizer == "debug_build"
+        is_outside = known is not None and known.is_outside
+        speedup = one.speedup
+        return not is_build, is_outside, -speedup.estimate, -speedup.uncapped, -one.matched_samples, one.optimizer
+
+    return tuple(sorted(advice, key=place))
 
 
 def decide_standing(advice: KernelAdvice, limiter: Limiter | None, optimizers: Mapping[str, Optimizer]) -> KernelAdvice:
@@ -32,11 +88,14 @@ def decide_standing(advice: KernelAdvice, limiter: Limiter | None, optimizers: M
     first: Advice | None = None
     decided = []
     for one in advice.advice:
+        known = optimizers.get(one.optimizer)
         if one.optimizer == AT_THE_LIMIT:
             standing = Standing.NOTHING
+        elif known is not None and known.is_outside:
+            standing = Standing.OUTSIDE
         elif _is_small(limiter, one):
             standing = Standing.SMALL
-        elif first is not None and _comes_after(limiter, optimizers.get(one.optimizer), first):
+        elif first is not None and _comes_after(limiter, one, first):
             standing = Standing.THEN
         else:
             standing = Standing.NOW
@@ -51,17 +110,15 @@ def _is_small(limiter: Limiter | None, advice: Advice) -> bool:
     return is_full and advice.optimizer not in UNPRICED and advice.speedup.estimate < SMALL_SPEEDUP
 
 
-def _comes_after(limiter: Limiter | None, optimizer: Optimizer | None, first: Advice) -> bool:
-    """Whether another unit limits the kernel once the first suggestion is done, and this remedy relieves that one."""
+def _comes_after(limiter: Limiter | None, one: Advice, first: Advice) -> bool:
+    """Whether a remedy pays only once the first one is done: another unit limits the kernel then, and this one relieves that."""
     if limiter is None:
         return False
     if limiter.kind is LimiterKind.BUILD:
         return True
     if limiter.next is None or limiter.next_factor is None or first.speedup.high < limiter.next_factor:
         return False
-    if optimizer is None or (limiter.kind is LimiterKind.UNIT and relieves_unit(limiter.unit, optimizer.reliefs)):
-        return False
-    return relieves_unit(limiter.next.unit, optimizer.reliefs)
+    return bool(first.relieves_limiter) and not one.relieves_limiter
 
 
 def _list_refusals(

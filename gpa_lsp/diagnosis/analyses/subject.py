@@ -65,11 +65,6 @@ class Subject(Struct, SharedFacts, frozen=True, dict=True, weakref=True):
         return (self.longest and self.longest.read_count("launch__sm_count")) or self.kernel.device.sm_count or None
 
     @property
-    def fills_sms(self) -> bool:
-        """Whether the grid of the longest launch is known to have a block for every multiprocessor."""
-        return self.launch is not None and self.sm_count is not None and self.launch.blocks >= self.sm_count
-
-    @property
     def elapsed_cycles(self) -> float | None:
         """Cycles of the longest launch, in the SMs' clock; None when not collected."""
         return self.metric(*ELAPSED_METRICS) or None

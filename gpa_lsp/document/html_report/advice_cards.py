@@ -75,7 +75,6 @@ class AdviceCard(Struct, frozen=True, kw_only=True):
     hint: Markup  # what to do
     regions: Sequence[RegionCard]  # where
     rest: str  # regions that are not shown; may be empty
-    rank_reason: Markup  # why it stands where it stands; empty where its estimate alone decides
     caveats: Sequence[Markup]  # what it would break or cannot know
     reasons: Sequence[Markup]  # the basis of the estimate
 
@@ -119,7 +118,6 @@ class AdviceCards:
             hint=self._write(advice.hint),
             regions=[self._build_region(region, advice) for region in shown],
             rest=f"and {describe_small_regions(rest)}" if rest else "",
-            rank_reason=self._write(advice.rank_reason),
             caveats=[self._write(caveat) for caveat in advice.caveats],
             reasons=[self._write(reason) for reason in advice.reasons],
         )

@@ -191,6 +191,12 @@ class FunctionFlow:
                 return other
         return None
 
+    def find_defs(self, row: int) -> list[int]:
+        """For each register it reads the instruction that made it, as far as code that always leads to it does."""
+        window = self.rows_before(row)
+        found = (self.find_def(row, resource, window) for resource in set(self.reads(row)))
+        return [one for one in found if one is not None]
+
     def follow(self, seeds: Collection[int], window: Sequence[int], accepts: Callable[[int], bool]) -> list[int]:
         """The rows of a window that depend on the results of ``seeds`` through accepted rows, ascending, seeds included.
 

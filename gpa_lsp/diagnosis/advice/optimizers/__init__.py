@@ -17,10 +17,7 @@ from gpa_lsp.diagnosis.advice.pricing import (
     price_hiding,
     price_idle,
     price_parallel,
-    price_units,
 )
-from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
-from gpa_lsp.diagnosis.advice.unit_pricing import UnitMatch
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, Sentence, list_of, say
 
@@ -46,8 +43,6 @@ class Optimizer(ABC):
     title: ClassVar[str]  # a few words for people
     category: ClassVar[Category]  # what has to be changed
     group: ClassVar[str]  # name of the alternatives that share samples with it
-    # what it relieves, which says what bounds it and where it ranks; waiting, unless it says otherwise
-    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.LATENCY}))
     needs_samples: ClassVar[bool] = True  # it cannot match or price without stall samples
     # per-instruction counters without which it cannot match (:data:`gpa_lsp.kernel.place.COUNTERS`)
     needs_counters: ClassVar[tuple[str, ...]] = ()
@@ -55,6 +50,7 @@ class Optimizer(ABC):
     needs_metrics: ClassVar[tuple[str, ...]] = ()
     # it cannot match or price without knowing which samples were taken without issue
     needs_split: ClassVar[bool] = False
+    is_outside: ClassVar[bool] = False  # it changes other launches or how the grid divides, not the kernel's code
     needs_grid: ClassVar[bool] = False  # it cannot match without knowing blocks and threads of the launch
 
     @abstractmethod
@@ -83,9 +79,7 @@ class Optimizer(ABC):
     @property
     def label(self) -> Label:
         """What an advice of this optimizer is called."""
-        return Label(
-            optimizer=self.name, title=self.title, category=self.category, group=self.group, reliefs=self.reliefs
-        )
+        return Label(optimizer=self.name, title=self.title, category=self.category, group=self.group)
 
 
 class _MatchingOptimizer(Optimizer, Generic[Match]):
@@ -106,7 +100,7 @@ class _MatchingOptimizer(Optimizer, Generic[Match]):
 
 
 class EliminationOptimizer(_MatchingOptimizer[EliminationMatch]):
-    """Finds stalls that a change would remove (GPA Equation 2)."""
+    """Finds stalls and work that a change would remove (GPA Equation 2)."""
 
     def price(self, subject: Subject, match: EliminationMatch) -> Advice | Silence:
         """What it gains."""
@@ -126,7 +120,6 @@ class HidingOptimizer(_MatchingOptimizer[HidingMatch]):
 class ParallelOptimizer(_MatchingOptimizer[ParallelMatch]):
     """Finds a better number of blocks or threads (GPA Equations 6 to 10)."""
 
-    reliefs = Reliefs(relieves=frozenset({Relief.PARALLELISM}))
     needs_grid = True
 
     def price(self, subject: Subject, match: ParallelMatch) -> Advice | Silence:
@@ -137,16 +130,6 @@ class ParallelOptimizer(_MatchingOptimizer[ParallelMatch]):
 class IdleOptimizer(_MatchingOptimizer[IdleMatch]):
     """Finds hardware that has nothing to do for a part of the run."""
 
-    reliefs = Reliefs(relieves=frozenset({Relief.PARALLELISM}))
-
     def price(self, subject: Subject, match: IdleMatch) -> Advice | Silence:
         """What it gains."""
         return price_idle(subject, self.label, match)
-
-
-class UnitOptimizer(_MatchingOptimizer[UnitMatch]):
-    """Finds work of the unit that limits the kernel that need not be done (:mod:`gpa_lsp.diagnosis.advice.unit_pricing`)."""
-
-    def price(self, subject: Subject, match: UnitMatch) -> Advice | Silence:
-        """What it gains."""
-        return price_units(subject, self.label, match)

@@ -10,7 +10,7 @@ from gpa_lsp.code.sources.trees import find_language
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots
 from gpa_lsp.diagnosis.advice.dependency_stalls import find_loops, sum_active
 from gpa_lsp.diagnosis.advice.matches import HidingMatch, HidingRegion
-from gpa_lsp.diagnosis.advice.model import Advice, Category, Hotspot, MemoryLevel, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Advice, Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import (
     describe_line,
     describe_place,
@@ -21,7 +21,6 @@ from gpa_lsp.diagnosis.advice.naming import (
 )
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, HidingOptimizer
 from gpa_lsp.diagnosis.advice.pricing import price_hiding
-from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, capitalize, count, cycles, list_of, say, size
@@ -62,10 +61,6 @@ class AsyncCopy(HidingOptimizer):
     title = "Copy tiles asynchronously"
     category = Category.CODE
     group = "latency"
-    # Shared memory is filled past the registers: no second pass through L1's data path
-    reliefs = Reliefs(
-        relieves=frozenset({Relief.LATENCY, Relief.BYTES}), levels=frozenset({MemoryLevel.L1, MemoryLevel.SHARED})
-    )
 
     def advise(self, subject: Subject) -> Advice | Silence:
         """Match and price; copies that are asynchronous already have to start earlier."""

@@ -10,10 +10,9 @@ from gpa_lsp.code.binary.model import ResourceKind
 from gpa_lsp.code.binary.opcodes import Opcode
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot, MemoryLevel, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import locate
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
-from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, number, say
@@ -40,8 +39,6 @@ _LEAST_SECTORS = 2
 _LEAST_TURNS = 1.1
 _FLOATS = ("F16", "F32", "F64", "BF16")
 _ATOMICS_LEFT = 1 / 32  # Of the requests, when a warp adds up first
-# Part of the way to the next limit: adding up in a block costs shared memory and barriers. One dot product on a GTX 1660 SUPER went 0.8.
-_AGGREGATION_REACH = 0.8
 _RESERVE_PLACES = say(
     "The old value is used, so reserve for the whole warp: one thread adds the number of active threads ({mask}, {count}), shuffles the old "
     "value to them, and each adds its rank ({group}). A block-wide scan leaves one atomic per block.",
@@ -75,10 +72,6 @@ class AtomicContention(EliminationOptimizer):
     title = "Reduce atomic contention"
     category = Category.CODE
     group = "atomics"
-    # Atomics of L2 and of shared memory are done there, one by one
-    reliefs = Reliefs(
-        relieves=frozenset({Relief.LATENCY, Relief.BYTES}), levels=frozenset({MemoryLevel.L2, MemoryLevel.SHARED})
-    )
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find atomics that somebody waits for."""
@@ -102,8 +95,7 @@ class AtomicContention(EliminationOptimizer):
             )
             return self.unmatched(message)
         return EliminationMatch(
-            leaves={"l2_slice": 0.0, "l2": _ATOMICS_LEFT},
-            reach=_AGGREGATION_REACH,
+            work={"l2_slice": _ATOMICS_LEFT},
             regions=regions,
             hint=finding.write_remedy(regions[0].hotspots[0].def_row),
             caveats=(

@@ -6,13 +6,13 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.binary.opcodes import Access
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
-from gpa_lsp.diagnosis.advice.model import Advice, Category, MemoryLevel, Silence, SilenceStage
-from gpa_lsp.diagnosis.advice.optimizers import UnitOptimizer
-from gpa_lsp.diagnosis.advice.pricing import price_units
-from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
-from gpa_lsp.diagnosis.advice.residency import GOOD_BLOCK_THREADS, measure_resident_warps
-from gpa_lsp.diagnosis.advice.traffic_floor import TrafficFloor, measure_floor
-from gpa_lsp.diagnosis.advice.unit_pricing import UnitMatch, is_relieved
+from gpa_lsp.diagnosis.advice.estimators import estimate_parallel
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch, ParallelMatch
+from gpa_lsp.diagnosis.advice.model import Advice, Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers import EliminationOptimizer
+from gpa_lsp.diagnosis.advice.pricing import price_parallel, relieves
+from gpa_lsp.diagnosis.advice.residency import GOOD_BLOCK_THREADS, measure_issue_ratio, measure_resident_warps
+from gpa_lsp.diagnosis.advice.traffic_floor import measure_floor
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
@@ -22,14 +22,13 @@ from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, WARP_THREADS, mark_a
 _REASONS = ("long_scoreboard", "lg_throttle", "drain")
 _LARGER_TITLE = "Launch larger blocks"
 _WHOLE_SECTORS = 0.8  # The least sectors over those touched: below it threads are apart, whatever the shape
-_FILL_REACH = 0.5  # Part of the way from the resident warps to as many as there could be. Ours.
 _WORTH = 1.1  # Lines per request over the fewest; below it the shape costs nothing
 
 # Without which nothing is known of the lines that a warp touches
 _COUNTERS = ("global_tag_requests", "global_sectors_ideal")
 
 
-class BlockShape(UnitOptimizer):
+class BlockShape(EliminationOptimizer):
     """A warp of a two-dimensional block that is less than 32 threads wide reads the ends of several rows, which are cut at sectors and lines.
 
     Matched: blocks with x < 32 and more than one row, whose global accesses touch more lines than as many bytes in a row would. What stays is the
@@ -43,11 +42,6 @@ class BlockShape(UnitOptimizer):
     title = "Blocks a warp wide"
     category = Category.PARALLEL
     group = "memory traffic"
-    # A warp stays in one row; small blocks leave SMs half empty
-    reliefs = Reliefs(
-        relieves=frozenset({Relief.BYTES, Relief.PARALLELISM}),
-        levels=frozenset({MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM}),
-    )
     needs_samples = False
     needs_grid = True
 
@@ -55,10 +49,10 @@ class BlockShape(UnitOptimizer):
         """Match and price; larger blocks are another change than wider ones."""
         small = _match_small(subject)
         if small is not None:
-            return price_units(subject, replace(self.label, title=_LARGER_TITLE), small)
+            return price_parallel(subject, replace(self.label, title=_LARGER_TITLE), small)
         return super().advise(subject)
 
-    def match(self, subject: Subject) -> UnitMatch | Silence:
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Compare the block's width with a warp."""
         launch = subject.launch
         if launch is None or launch.threads[0] >= WARP_THREADS or launch.threads_per_block <= launch.threads[0]:
@@ -74,16 +68,15 @@ class BlockShape(UnitOptimizer):
         if floor.lines * _WORTH >= 1:
             return self.unmatched(say("global accesses touch few more lines than they must"))
         leaves = floor.leaves_by_lines
-        if find_limiter(subject).kind is LimiterKind.UNIT and not is_relieved(find_limiter(subject), leaves):
+        if find_limiter(subject).kind is LimiterKind.UNIT and not relieves(find_limiter(subject), leaves):
             return self.silent(
                 SilenceStage.GATED, say("lines do not limit the kernel: {why}", why=find_limiter(subject).sentence)
             )
         x, y = launch.threads[0], launch.threads_per_block // launch.threads[0]
         accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE))
         edges = find_edges(subject, accesses, _REASONS)
-        return UnitMatch(
-            leaves=leaves,
-            likely=_find_most(subject, edges, floor),
+        return EliminationMatch(
+            work=leaves,
             regions=build_regions(subject, edges, np.full(len(edges), 1 - floor.lines))
             if subject.total_samples
             else build_counted_regions(subject, _count_lines(subject, accesses)),
@@ -98,14 +91,6 @@ class BlockShape(UnitOptimizer):
         )
 
 
-def _find_most(subject: Subject, edges: npt.NDArray[np.int64], floor: TrafficFloor) -> float:
-    """What fewer lines could gain: in proportion where a unit limits the kernel, else by the stalls on accesses alone."""
-    if find_limiter(subject).kind is LimiterKind.UNIT or not subject.total_samples:
-        return 1 / max(floor.lines, 1e-3)
-    stalled = float(subject.edges.all_samples[edges].sum()) / subject.total_samples
-    return 1 / (1 - min(1.0, stalled) * (1 - floor.lines))
-
-
 def _count_lines(subject: Subject, accesses: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     """int64[n]: lines that some accesses touch."""
     tags = subject.rows.counter("global_tag_requests")
@@ -113,7 +98,7 @@ def _count_lines(subject: Subject, accesses: npt.NDArray[np.bool_]) -> npt.NDArr
     return np.where(accesses, np.maximum(tags, 0), 0)
 
 
-def _match_small(subject: Subject) -> UnitMatch | None:
+def _match_small(subject: Subject) -> ParallelMatch | None:
     """Larger blocks, where SMs are half empty because theirs are small; None where that is not so."""
     launch, architecture = subject.launch, subject.kernel.architecture
     if (
@@ -133,10 +118,17 @@ def _match_small(subject: Subject) -> UnitMatch | None:
     factor = min(float(most), held * wide) / held
     if held >= most / 2 or factor < _WORTH:
         return None
-    return UnitMatch(
-        leaves={},
-        reach=_FILL_REACH,
-        most=factor,
+    ratio = measure_issue_ratio(subject)
+    full = estimate_parallel(issue_ratio=ratio, warps=resident, new_warps=resident * factor, scales_warps=False)
+    return ParallelMatch(
+        scope=subject.scopes.scopes[0],
+        warps_per_scheduler=resident,
+        new_warps_per_scheduler=resident * factor,
+        issue_ratio=ratio,
+        scales_warps=False,
+        factor=1.0,
+        bound=full,
+        bound_reason=say("an SM holds at most {most}", most=count(most, "warp")),
         hint=say(
             "Launch blocks of {good} threads in place of {now}: only {held} of {most} warps are resident on an SM.",
             good=number(GOOD_BLOCK_THREADS),

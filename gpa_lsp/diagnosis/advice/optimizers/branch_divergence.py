@@ -11,7 +11,7 @@ from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import find_own_frame, locate
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
-from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
+from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, list_of, number, percent, say
 from gpa_lsp.foundation.records import ColumnRecord
@@ -57,7 +57,6 @@ class BranchDivergence(EliminationOptimizer):
     title = "Reduce branch divergence"
     category = Category.CODE
     group = "divergence"
-    reliefs = Reliefs(relieves=frozenset({Relief.ISSUES}))
     needs_counters = ("thread_executions_true",)
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
@@ -82,8 +81,13 @@ class BranchDivergence(EliminationOptimizer):
             )
         regions.sort(key=lambda region: (-region.samples, region.scope.row))
         kinds = {branch.row: branch.kind for branch in branches}
+        gone = np.zeros(len(subject.rows))
+        for branch in branches:
+            gone[branch.rows] = np.maximum(gone[branch.rows], branch.loss)
+        gone[_mark_per_thread(subject)] = 0.0
         return EliminationMatch(
             regions=tuple(regions),
+            work=count_work_left(subject, executions=gone),
             hint=_REMEDIES[kinds[regions[0].hotspots[0].def_row]],
             caveats=(
                 say("Regrouping threads costs work and can spread their memory accesses."),
@@ -164,6 +168,11 @@ def _build_region(subject: Subject, work: _Work, branch: DivergentBranch) -> Ite
         latency_samples=None if latency is None else float(latency.sum()),
         hotspots=hotspots,
         hint=_describe_branch(subject, branch),
+        by_reason=dict(
+            zip(
+                subject.kernel.reasons, (by_reason * np.asarray(branch.loss)[:, None]).sum(axis=0).tolist(), strict=True
+            )
+        ),
     )
 
 

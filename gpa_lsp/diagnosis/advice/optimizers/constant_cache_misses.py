@@ -67,7 +67,7 @@ class ConstantCacheMisses(EliminationOptimizer):
         misses = float(every.all_samples[edges][every.category[edges] == BlameCategory.CONSTANT_MISS].sum())
         loads = float(every.all_samples[edges].sum()) - misses
         return EliminationMatch(
-            keeps_instructions=True,
+            work={"constant": 0.0},
             regions=regions,
             hint=words.write_remedy(regions[0].hotspots[0].def_row),
             caveats=(say("The first use of a constant on an SM always misses."),),

@@ -1,10 +1,9 @@
 """Code that was compiled for a debugger."""
 
 from gpa_lsp.code.binary.linkage_names import demangle
-from gpa_lsp.diagnosis.advice.model import Advice, Category, MemoryLevel, Region, Silence, SilenceStage, Speedup
+from gpa_lsp.diagnosis.advice.model import Advice, Category, Region, Silence, SilenceStage, Speedup
 from gpa_lsp.diagnosis.advice.naming import name_code
 from gpa_lsp.diagnosis.advice.optimizers import Optimizer
-from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
@@ -27,10 +26,6 @@ class DebugBuild(Optimizer):
     title = "Compile without -G"
     category = Category.BINARY
     group = "build"
-    reliefs = Reliefs(
-        relieves=frozenset({Relief.BYTES, Relief.OPERATIONS, Relief.ISSUES, Relief.LATENCY}),
-        levels=frozenset({MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM, MemoryLevel.SHARED}),
-    )
     needs_samples = False
 
     def advise(self, subject: Subject) -> Advice | Silence:

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from gpa_lsp.diagnosis.advice.arithmetic_hints import choose_operation_remedy, describe_operations
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
-from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
-from gpa_lsp.diagnosis.advice.sequence_regions import build_sequence_regions
+from gpa_lsp.diagnosis.advice.sequence_regions import build_sequence_regions, mark_sequences
+from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, Sentence, count, join, say
 from gpa_lsp.kernel.dataflow.arithmetic.patterns import Family
@@ -30,7 +32,6 @@ class FastMath(EliminationOptimizer):
     title = "Use faster division and math functions"
     category = Category.CODE
     group = "arithmetic"
-    reliefs = Reliefs(relieves=frozenset({Relief.OPERATIONS, Relief.ISSUES}))
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find the operations and what they cost."""
@@ -53,6 +54,7 @@ class FastMath(EliminationOptimizer):
             return self.unmatched(message)
         return EliminationMatch(
             regions=regions,
+            work=_count_work_left(subject, sequences),
             hint=regions[0].hint,
             caveats=_list_caveats(sequences),
             reasons=(
@@ -62,6 +64,14 @@ class FastMath(EliminationOptimizer):
                 ),
             ),
         )
+
+
+def _count_work_left(subject: Subject, sequences: Sequence[ArithmeticSequence]) -> dict[str, float]:
+    """Unit → the part of its work that stays: of each operation a special function and a product."""
+    executed = np.maximum(subject.rows.executions, 0)
+    operations = float(executed[[one.anchor for one in sequences]].sum())
+    gone = mark_sequences(subject, sequences)
+    return count_work_left(subject, executions=gone, added={"xu": operations, "fma": operations})
 
 
 def _write_hint(subject: Subject, members: Sequence[ArithmeticSequence]) -> Sentence:

@@ -13,6 +13,7 @@ from gpa_lsp.diagnosis.advice.matches import HidingMatch, HidingRegion
 from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_line, name_code, name_line
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, HidingOptimizer
+from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, list_of, percent, say
@@ -33,6 +34,10 @@ _CROSSING = (Flow.CALL, Flow.RETURN)
 _KEPT_OUT = ("__noinline__", "noinline")
 _LINES_ABOVE = 4
 _MOST_SITES = 3
+
+
+# What carries arguments and results
+_MOVES = ("MOV", "UMOV", "IMAD.MOV")
 
 
 class _Site(ColumnRecord, frozen=True, kw_only=True):
@@ -95,6 +100,7 @@ class FunctionInlining(HidingOptimizer):
                 "Inline small hot functions, so that the compiler can interleave their instructions with the caller's."
             ),
             caveats=_list_caveats(sites),
+            work=count_work_left(subject, executions=_mark_calling(subject, covered)),
             reasons=(
                 say(
                     "not-issued samples in {functions} and within {near} of their calls",
@@ -104,6 +110,13 @@ class FunctionInlining(HidingOptimizer):
                 say("instruction fetch is {fetched} of the not-issued samples", fetched=percent(fetched)),
             ),
         )
+
+
+def _mark_calling(subject: Subject, covered: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+    """float64[n]: 1 for what calls take: jumps there and back, and moves of arguments and results."""
+    jumps = np.array([subject.rows.opcode(row).flow in _CROSSING for row in range(len(subject.rows))], dtype=np.bool_)
+    is_move = subject.rows.spread_by_mnemonic(lambda name: int(name.startswith(_MOVES)), unknown=0) > 0
+    return (covered & (is_move | jumps)).astype(np.float64)
 
 
 def _count_pointer_calls(subject: Subject) -> Sentence:

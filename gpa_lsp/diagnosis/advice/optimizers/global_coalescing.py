@@ -15,12 +15,10 @@ from gpa_lsp.diagnosis.advice.blamed_stalls import (
     find_worst,
 )
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot, MemoryLevel, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
-from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
-from gpa_lsp.diagnosis.advice.traffic_floor import TrafficFloor, measure_floor
-from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
+from gpa_lsp.diagnosis.advice.traffic_floor import measure_floor
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, capitalize, count, factor, number, percent, say
 from gpa_lsp.kernel.dataflow.accesses import (
@@ -57,9 +55,6 @@ class GlobalCoalescing(EliminationOptimizer):
     title = "Coalesce global accesses"
     category = Category.CODE
     group = "memory traffic"
-    reliefs = Reliefs(
-        relieves=frozenset({Relief.BYTES}), levels=frozenset({MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM})
-    )
     needs_samples = False
     needs_counters = ("global_sectors", "global_sectors_ideal")
 
@@ -103,9 +98,7 @@ class GlobalCoalescing(EliminationOptimizer):
                 ),
                 *_quote_vendor(subject),
             ),
-            leaves=None if floor is None else floor.leaves,
-            likely=_find_most(subject, floor, moved / least),
-            relieves=(MemoryLevel.L1,) if reaches_l2 is False else (MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM),
+            work={} if floor is None else floor.leaves,
         )
 
     @staticmethod
@@ -194,11 +187,6 @@ class _Words:
             each=count(each, "byte"),
             stride=count(SECTOR_BYTES * sectors / threads, "byte"),
         )
-
-
-def _find_most(subject: Subject, floor: TrafficFloor | None, sectors: float) -> float:
-    """What warps that ask for the least could gain: by lines where L1 is what limits them, else by sectors, of so many times the least."""
-    return 1 / max(floor.lines, 1e-3) if floor is not None and find_limiter(subject).unit == "l1" else sectors
 
 
 def _per_execution(subject: Subject, counter: str) -> npt.NDArray[np.float64]:

@@ -21,6 +21,7 @@ class KernelFusion(IdleOptimizer):
     title = "Fuse short launches"
     category = Category.PARALLEL
     group = "launches"
+    is_outside = True
     needs_samples = False
     needs_metrics = ("gpu__time_duration.sum", "sm__cycles_active.avg")
 
@@ -40,8 +41,6 @@ class KernelFusion(IdleOptimizer):
         return IdleMatch(
             scope=subject.scopes.scopes[0],
             saved_ratio=ends / 2,
-            saved_ratio_low=0.0,
-            saved_ratio_high=ends,
             bound=1 / (1 - ends),
             bound_reason=works,
             hint=say(

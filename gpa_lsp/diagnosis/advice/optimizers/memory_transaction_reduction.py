@@ -8,10 +8,10 @@ import numpy.typing as npt
 from gpa_lsp.code.binary.opcodes import Access
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot, MemoryLevel, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import WIDE_TYPES, describe_place, name_code
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
-from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
+from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, capitalize, count, list_of, say
 from gpa_lsp.kernel.dataflow.accesses import (
@@ -23,6 +23,7 @@ from gpa_lsp.kernel.dataflow.accesses import (
     find_access_runs,
     find_invariant_loads,
     find_uniform_loads,
+    fits_constant_memory,
     mark_accesses,
     measure_excess,
 )
@@ -30,8 +31,6 @@ from gpa_lsp.kernel.scopes import Scope
 
 _THROTTLE = "lg_throttle"
 _WAITS = ("long_scoreboard", "drain")
-# What ``__constant__`` variables of a program may hold together. Source: CUDA C++ programming guide, technical specifications.
-_CONSTANT_BYTES = 64 * 1024
 _VECTORS = list_of(map(name_code, ("float2", "float4")), last="or")
 
 
@@ -51,8 +50,6 @@ class MemoryTransactionReduction(EliminationOptimizer):
     title = "Reduce memory transactions"
     category = Category.CODE
     group = "memory traffic"
-    # The same bytes in fewer accesses: passes through L1
-    reliefs = Reliefs(relieves=frozenset({Relief.BYTES, Relief.ISSUES}), levels=frozenset({MemoryLevel.L1}))
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find throttled accesses, and accesses that can be merged or dropped."""
@@ -76,7 +73,7 @@ class MemoryTransactionReduction(EliminationOptimizer):
                 say("{reason} of global accesses, without the part that coalescing would remove", reason=_THROTTLE),
                 *findings.list_reasons(),
             ),
-            relieves=(MemoryLevel.L1,) if findings.saves_passes(edges, weights) else (),
+            work=findings.count_work_left(),
         )
 
     def _describe_absence(self, subject: Subject) -> Sentence:
@@ -101,7 +98,9 @@ class _Findings:
         self._runs: dict[int, AccessRun] = {row: run for run in find_access_runs(subject.rows) for row in run.rows}
         self._invariant: Mapping[int, InvariantLoad] = find_invariant_loads(subject.rows)
         self._uniform = find_uniform_loads(subject.rows)
-        self._fits_constant = {row for row in np.flatnonzero(self._uniform).tolist() if _reads_little(subject, row)}
+        self._fits_constant = {
+            row for row in np.flatnonzero(self._uniform).tolist() if fits_constant_memory(subject.rows, row)
+        }
         self._widening = np.ones(len(subject.rows))
         for row in np.flatnonzero(accesses).tolist():
             if row in self._fits_constant:
@@ -219,13 +218,10 @@ class _Findings:
             )
         return tuple(caveats)
 
-    def saves_passes(self, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> bool:
-        """Whether most of the gain is passes through L1 saved."""
+    def count_work_left(self) -> dict[str, float]:
+        """Unit → the part of its work that stays when accesses are merged, and values kept."""
         merged, kept = self._weigh_rows()
-        saves_passes = (np.minimum(merged, self._excess) > 0) | (kept > 0)
-        chosen = saves_passes[self._subject.edges.def_row[edges]]
-        saved = count_samples(self._subject, edges[chosen], weights[chosen])
-        return 2 * saved > count_samples(self._subject, edges, weights)
+        return count_work_left(self._subject, executions=np.maximum(merged, kept))
 
     def list_reasons(self) -> tuple[Sentence, ...]:
         """How many accesses of each kind there are."""
@@ -235,12 +231,6 @@ class _Findings:
             (int(self._uniform.sum()), "warp-uniform load"),
         )
         return tuple(say("{accesses}", accesses=count(present, noun)) for present, noun in counts if present)
-
-
-def _reads_little(subject: Subject, row: int) -> bool:
-    """Whether all that a warp-uniform load ever read fits constant memory: at most one address each time it was executed."""
-    read_bytes = int(subject.rows.executions[row]) * count_access_bytes(subject.rows.mnemonic(row))
-    return 0 < read_bytes <= _CONSTANT_BYTES
 
 
 OPTIMIZER = MemoryTransactionReduction()

@@ -3,7 +3,6 @@
 from gpa_lsp.diagnosis.advice.matches import IdleMatch
 from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers import IdleOptimizer
-from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
 from gpa_lsp.diagnosis.advice.residency import bound_issue_rate, count_waves
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Sentence, count, percent, say
@@ -25,7 +24,6 @@ class PartialLastWarp(IdleOptimizer):
     title = "Use full warps"
     category = Category.PARALLEL
     group = "idle"
-    reliefs = Reliefs(relieves=frozenset({Relief.ISSUES, Relief.PARALLELISM}))
     needs_samples = False
     needs_grid = True
 
@@ -54,8 +52,6 @@ class PartialLastWarp(IdleOptimizer):
         return IdleMatch(
             scope=subject.scopes.scopes[0],
             saved_ratio=saved if is_queued else issuing,
-            saved_ratio_low=issuing,
-            saved_ratio_high=saved,
             bound=1 / (1 - saved),
             bound_reason=say(
                 "{needed} do the work of {present}",

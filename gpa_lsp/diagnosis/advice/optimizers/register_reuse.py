@@ -1,7 +1,6 @@
 """Local memory: registers that did not fit, and arrays that could not be kept in registers."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NotRequired, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -10,13 +9,13 @@ from msgspec.structs import replace
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
-from gpa_lsp.diagnosis.advice.model import Advice, Category, Hotspot, MemoryLevel, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Advice, Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import locate, name_code, quote, read_parts
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.diagnosis.advice.pricing import price_elimination
 from gpa_lsp.diagnosis.advice.register_limits import RegisterLimits, find_register_limits
-from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
 from gpa_lsp.diagnosis.advice.traffic_floor import measure_local_traffic
+from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, count, join, say
@@ -28,11 +27,6 @@ from gpa_lsp.kernel.scopes import Scope
 _ARRAY_STALLS = (BlameCategory.MEMORY_LOCAL, BlameCategory.MEMORY_THROTTLE, BlameCategory.WRITE_AFTER_READ)
 
 _MOST_NAMED = 3
-
-_LEVELS = (("l1", MemoryLevel.L1), ("l2", MemoryLevel.L2), ("dram", MemoryLevel.DRAM))
-_KEPT = 0.99
-# Part of the way, on a logarithmic scale, to a kernel without this traffic: seldom do all values find room. Ours.
-_REACH = 0.5
 
 
 class RegisterReuse(EliminationOptimizer):
@@ -49,11 +43,6 @@ class RegisterReuse(EliminationOptimizer):
     title = "Reduce local memory use"
     category = Category.BINARY
     group = "registers"
-    # Local memory is memory
-    reliefs = Reliefs(
-        relieves=frozenset({Relief.BYTES, Relief.ISSUES}),
-        levels=frozenset({MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM}),
-    )
     needs_samples = False
 
     def advise(self, subject: Subject) -> Advice | Silence:
@@ -96,7 +85,7 @@ class RegisterReuse(EliminationOptimizer):
             hint=regions[0].hint,
             caveats=_list_caveats(subject, uses),
             reasons=(_count_uses(accesses),),
-            **_save_traffic(subject, wanted),
+            work=_count_work_left(subject, wanted),
         )
 
 
@@ -120,25 +109,15 @@ def _match_generic(subject: Subject) -> EliminationMatch | None:
         ),
         caveats=(say("Keep arrays with run-time indices in shared memory."),),
         reasons=(say("{sectors} of local memory behind generic addresses", sectors=count(moved, "sector")),),
-        **_save_traffic(subject, generic),
+        work=_count_work_left(subject, generic),
     )
 
 
-class _Savings(TypedDict):
-    """Arguments of a match that say what traffic goes."""
-
-    leaves: NotRequired[Mapping[str, float]]
-    reach: NotRequired[float]
-    relieves: NotRequired[tuple[MemoryLevel, ...]]
-
-
-def _save_traffic(subject: Subject, accesses: npt.NDArray[np.bool_]) -> _Savings:
-    """What goes of each level's traffic with some accesses; nothing is said where it was not counted."""
-    leaves = measure_local_traffic(subject, accesses)
-    if leaves is None:
-        return {}
-    relieves = tuple(level for unit, level in _LEVELS if leaves.get(unit, 1.0) < _KEPT)
-    return {"leaves": leaves, "reach": _REACH, "relieves": relieves}
+def _count_work_left(subject: Subject, accesses: npt.NDArray[np.bool_]) -> Mapping[str, float]:
+    """Unit → the part of its work that stays without some accesses; traffic only where it was counted."""
+    return count_work_left(subject, executions=accesses.astype(np.float64)) | dict(
+        measure_local_traffic(subject, accesses) or {}
+    )
 
 
 def _count_regions(

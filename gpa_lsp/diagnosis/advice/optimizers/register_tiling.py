@@ -3,23 +3,25 @@
 import math
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.code.binary.opcodes import Access
+from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
-from gpa_lsp.diagnosis.advice.loop_work import LoopWork, list_loop_work
-from gpa_lsp.diagnosis.advice.model import Category, MemoryLevel, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.loop_work import LoopWork, list_loop_work, mark_multiply_adds
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch
+from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_scope
-from gpa_lsp.diagnosis.advice.optimizers import UnitOptimizer
-from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
+from gpa_lsp.diagnosis.advice.optimizers import EliminationOptimizer
 from gpa_lsp.diagnosis.advice.residency import GOOD_BLOCK_THREADS
-from gpa_lsp.diagnosis.advice.unit_pricing import TILING_REACH, UnitMatch
+from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, number, say, size
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, WARP_THREADS, count_access_bytes, mark_accesses
+from gpa_lsp.kernel.dataflow.value_flow import build_flow
 
 # Shared-memory wavefronts per multiply-add from which on operands are not reused enough: a tile of 8 × 8 results takes 1/8 + 1/8
 MOST_WAVEFRONTS = 0.25
@@ -32,7 +34,10 @@ _QUEUE_SHARE = 0.2  # Of all samples, in front of shared memory: where no counte
 _EDGES = (8, 4)  # Of tiles, the largest first
 
 _ADDRESS_REGISTERS = 24
+_MOST_LOOKED_AT = 64  # Multiply-adds of a loop whose factors are looked for
 _DEPTH = 8  # Steps of the product whose operands a block keeps in shared memory at a time
+
+_WORDS_AT_ONCE = 4  # Words of a load of 16 bytes
 
 _LEAST_GROWTH = 1.5  # Times the edge of the tile that there is; a smaller step saves little
 
@@ -41,6 +46,7 @@ class _Tile(Struct, frozen=True, kw_only=True):
     """A tile of results per thread, and what it takes."""
 
     edge: int  # results along each side
+    is_column: bool  # along one side alone: the first step, from threads of one result
     threads: int  # of a block
     rows: int  # results along one side of the block's tile
     columns: int  # along the other
@@ -48,8 +54,13 @@ class _Tile(Struct, frozen=True, kw_only=True):
     shared_bytes: int  # of a block
     warps_per_sm: int | None  # that then fit; None without a table of the architecture
 
+    @property
+    def loads_per_result(self) -> float:
+        """Loads of shared memory per multiply-add; of a column the values of one operand lie side by side, and are loaded four at a time."""
+        return 1 / self.edge + (1 / _WORDS_AT_ONCE if self.is_column else 1 / self.edge)
 
-class RegisterTiling(UnitOptimizer):
+
+class RegisterTiling(EliminationOptimizer):
     """A thread that computes a tile of T × T results loads each operand once for T of them.
 
     Matched: the loop with most multiply-adds, where shared memory takes more than a quarter of a wavefront for each, and L1, shared memory or
@@ -62,18 +73,16 @@ class RegisterTiling(UnitOptimizer):
     title = "Tile in registers"
     category = Category.CODE
     group = "data reuse"
-    # Operands are loaded once for a row or column of results
-    reliefs = Reliefs(
-        relieves=frozenset({Relief.BYTES, Relief.ISSUES}), levels=frozenset({MemoryLevel.L1, MemoryLevel.SHARED})
-    )
     needs_samples = False
 
-    def match(self, subject: Subject) -> UnitMatch | Silence:
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Compare a loop's loads with its multiply-adds."""
         works = list_loop_work(subject)
         if not works:
             return self.unmatched(say("no loop does floating-point multiply-adds"))
         work = works[0]
+        if not _is_product(subject, work):
+            return self.unmatched(say("no loop multiplies values of shared memory with each other and adds them up"))
         per_result = work.shared_wavefronts / work.multiply_adds
         if per_result <= MOST_WAVEFRONTS:
             return self.unmatched(
@@ -98,24 +107,26 @@ class RegisterTiling(UnitOptimizer):
             )
         return self._describe(subject, work, per_result, tile)
 
-    def _describe(self, subject: Subject, work: LoopWork, per_result: float, tile: _Tile) -> UnitMatch:
+    def _describe(self, subject: Subject, work: LoopWork, per_result: float, tile: _Tile) -> EliminationMatch:
         edge = tile.edge
-        left = min(1.0, 2 / edge / per_result)
-        share = work.executions / max(1, int(np.maximum(subject.rows.executions, 0).sum()))
-        lean = (1 + 2 / edge) * work.multiply_adds / work.executions
+        left = min(1.0, tile.loads_per_result / per_result)
         loads = np.zeros(len(subject.rows), dtype=np.bool_)
         loads[work.rows] = True
         edges = find_edges(subject, loads, (*_QUEUE_REASONS, "lg_throttle", "long_scoreboard"))
-        return UnitMatch(
-            leaves={"l1": left, "shared": left, "issue": 1 - share * max(0.0, 1 - lean), "alu": 1 - share * (1 - left)},
-            reach=TILING_REACH,
-            regions=build_regions(subject, edges, np.ones(len(edges)))
+        gone = np.where(loads & ~mark_multiply_adds(subject.rows), 1 - left, 0.0)
+        return EliminationMatch(
+            work=count_work_left(subject, executions=gone),
+            regions=build_regions(subject, edges, np.full(len(edges), 1 - left))
             if subject.total_samples
             else build_counted_regions(subject, np.where(loads, np.maximum(subject.rows.executions, 0), 0)),
             hint=say(
-                "Let each thread compute {edge} × {edge} results in {where}: load a column and a row of the shared tiles into registers, then "
-                "do their outer product.",
-                edge=number(edge),
+                "Let each thread compute {results} in {where}: load {what} into registers, then do their outer product.",
+                results=say("{edge} results of a column", edge=number(edge))
+                if tile.is_column
+                else say("{edge} × {edge} results", edge=number(edge)),
+                what=say("a column of one shared tile and a value of the other")
+                if tile.is_column
+                else say("a column and a row of the shared tiles"),
                 where=describe_scope(subject, work.scope),
             ),
             caveats=(
@@ -129,10 +140,26 @@ class RegisterTiling(UnitOptimizer):
                 say(
                     "shared memory takes {now} wavefronts per multiply-add, {then} with the tile",
                     now=number(per_result),
-                    then=number(2 / edge),
+                    then=number(tile.loads_per_result),
                 ),
             ),
         )
+
+
+def _is_product(subject: Subject, work: LoopWork) -> bool:
+    """Whether most multiply-adds of a loop have two factors from shared memory, and a sum that they add to."""
+    is_fma, loads = mark_multiply_adds(subject.rows), mark_accesses(subject.rows, (MemorySpace.SHARED,), (Access.LOAD,))
+    rows = work.rows[is_fma[work.rows]][:_MOST_LOOKED_AT].tolist()
+    return 2 * sum(_count_factors(subject, row, loads) >= 2 for row in rows) > len(rows)
+
+
+def _count_factors(subject: Subject, row: int, loads: npt.NDArray[np.bool_]) -> int:
+    """Registers that an instruction reads and that loads before it wrote."""
+    index = int(np.searchsorted(subject.rows.first_rows, row, side="right")) - 1
+    flow = build_flow(subject.rows, index)
+    if flow is None:
+        return 0
+    return sum(bool(loads[flow.first_row + one]) for one in flow.find_defs(row - flow.first_row))
 
 
 def _choose_tile(subject: Subject, present_edge: float) -> _Tile | None:
@@ -140,22 +167,23 @@ def _choose_tile(subject: Subject, present_edge: float) -> _Tile | None:
     launch, architecture = subject.launch, subject.kernel.architecture
     threads = GOOD_BLOCK_THREADS if launch is None else min(max(launch.threads_per_block, 64), GOOD_BLOCK_THREADS)
     results = _count_results(subject)
+    is_column = present_edge < _LEAST_GROWTH
     for edge in _EDGES:
         if edge < _LEAST_GROWTH * present_edge:
             return None
-        tile = _fit(architecture, edge, threads)
-        blocks = None if results is None else results / (threads * edge * edge)
+        tile = _fit(architecture, edge, threads, is_column=is_column)
+        blocks = None if results is None else results / (threads * edge * (1 if is_column else edge))
         has_blocks = blocks is None or launch is None or subject.sm_count is None or blocks >= subject.sm_count
         if tile is not None and has_blocks:
             return tile
     return None
 
 
-def _fit(architecture: Architecture | None, edge: int, threads: int) -> _Tile | None:
+def _fit(architecture: Architecture | None, edge: int, threads: int, *, is_column: bool) -> _Tile | None:
     """A tile on an SM; None where fewer than two warps are left to a scheduler."""
-    registers = edge * edge + 4 * edge + _ADDRESS_REGISTERS
+    registers = edge * (1 if is_column else edge) + 4 * edge + _ADDRESS_REGISTERS
     across = 2 ** math.floor(math.log2(threads) / 2)
-    rows, columns = across * edge, threads // across * edge
+    rows, columns = across * edge, threads // across * (1 if is_column else edge)
     shared_bytes = (rows + columns) * _DEPTH * 4
     warps = None
     if architecture is not None:
@@ -167,6 +195,7 @@ def _fit(architecture: Architecture | None, edge: int, threads: int) -> _Tile | 
             return None
     return _Tile(
         edge=edge,
+        is_column=is_column,
         threads=threads,
         rows=rows,
         columns=columns,

@@ -1,6 +1,6 @@
 """Shared-memory accesses that take more wavefronts than their data needs, because lanes want different words of one bank."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import log2
 
 import numpy as np
@@ -15,12 +15,10 @@ from gpa_lsp.diagnosis.advice.blamed_stalls import (
     find_worst,
 )
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot, MemoryLevel, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
-from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
-from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
-from gpa_lsp.diagnosis.analyses.limiter.model import REQUESTS
+from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, Sentence, capitalize, count, factor, number, say
 from gpa_lsp.kernel.dataflow.accesses import count_access_bytes, measure_excess
@@ -39,10 +37,6 @@ def _is_plain_access(opcode: Opcode) -> bool:
     return opcode.memory in (MemorySpace.SHARED, MemorySpace.GENERIC) and opcode.access in (Access.LOAD, Access.STORE)
 
 
-# Part of the way, on a logarithmic scale, to a layout without conflicts: no layout suits every access. Ours.
-_REACH = 0.35
-
-
 class SharedBankConflicts(EliminationOptimizer):
     """Passes through shared memory beyond the least an access could do with.
 
@@ -56,7 +50,6 @@ class SharedBankConflicts(EliminationOptimizer):
     title = "Avoid shared-memory bank conflicts"
     category = Category.CODE
     group = "shared memory"
-    reliefs = Reliefs(relieves=frozenset({Relief.BYTES}), levels=frozenset({MemoryLevel.L1, MemoryLevel.SHARED}))
     needs_samples = False
     needs_counters = ("shared_wavefronts", "shared_wavefronts_ideal")
 
@@ -97,13 +90,11 @@ class SharedBankConflicts(EliminationOptimizer):
                 subject, excess * passes, lambda row: _write_sentence(subject, row, float(ways[row]))
             ),
             hint=_write_remedy(float(ways[find_worst(subject, edges, weights, excess * passes)])),
-            leaves=_find_leaves(subject, least / made),
-            reach=_REACH if subject.total_samples else None,
+            work=count_work_left(subject, wavefronts=excess),
             caveats=(
                 say("Padding takes shared memory and can lower occupancy; swizzling does not."),
                 say("An access limited by latency, not throughput, gains less than its share of wavefronts."),
             ),
-            relieves=(MemoryLevel.L1, MemoryLevel.SHARED),
             reasons=(
                 *(
                     [say("stalls on each access, times its share of excess wavefronts")]
@@ -118,13 +109,6 @@ class SharedBankConflicts(EliminationOptimizer):
                 ),
             ),
         )
-
-
-def _find_leaves(subject: Subject, wavefronts: float) -> Mapping[str, float]:
-    """What stays with as many wavefronts; all of L1's work where requests are what it is busy with."""
-    first = find_limiter(subject).find("l1")
-    is_by_requests = first is not None and first.by == REQUESTS
-    return {"l1": 1.0 if is_by_requests else wavefronts, "shared": wavefronts, "mio": wavefronts}
 
 
 def _write_sentence(subject: Subject, row: int, ways: float) -> Sentence:

@@ -1,22 +1,33 @@
 """Global loads of data that other threads of the block load, too."""
 
+from math import inf
+
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.binary.opcodes import Access
 from gpa_lsp.code.sources.line_parts import find_thread_axes
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
-from gpa_lsp.diagnosis.advice.loop_work import LoopWork, list_loop_work
-from gpa_lsp.diagnosis.advice.model import Category, MemoryLevel, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.loop_work import LoopWork, list_loop_work, mark_multiply_adds
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch
+from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_place, describe_scope, find_own_frame, read_parts
-from gpa_lsp.diagnosis.advice.optimizers import UnitOptimizer
-from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
-from gpa_lsp.diagnosis.advice.unit_pricing import TILING_REACH, UnitMatch
+from gpa_lsp.diagnosis.advice.optimizers import EliminationOptimizer
+from gpa_lsp.diagnosis.advice.pricing import WAITING
+from gpa_lsp.diagnosis.advice.work_left import count_work_left, remove_feeders
+from gpa_lsp.diagnosis.analyses.decomposition.memory_view import view_memory
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
-from gpa_lsp.diagnosis.analyses.limiter.model import REQUESTS, LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, number, say, size
-from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, SECTOR_BYTES, count_access_bytes, mark_accesses
+from gpa_lsp.kernel.dataflow.accesses import (
+    GLOBAL_SPACES,
+    SECTOR_BYTES,
+    count_access_bytes,
+    count_turns,
+    find_uniform_loads,
+    fits_constant_memory,
+    mark_accesses,
+)
 
 # Bytes from L1 to registers over bytes from L2 to L1: in published reports a naive matrix product has 8, a convolution 50
 LEAST_REUSE = 4.0
@@ -25,12 +36,13 @@ LEAST_LOADS = 0.5  # Global loads per multiply-add, from which on a loop lives o
 
 _REASONS = ("lg_throttle", "long_scoreboard")
 _STALLED_SHARE = 0.2
+_WIDEST_BYTES = 16  # Of one access
 _MOST_NAMED = 2  # Expressions of a line that are spoken of
 
 _TILE_EDGES = (16, 32)  # Elements along a tile that blocks of usual shapes load in one or a few steps
 
 
-class SharedTiling(UnitOptimizer):
+class SharedTiling(EliminationOptimizer):
     """Data that many threads of a block read are loaded once, into shared memory, in place of once per thread.
 
     Matched: a loop with a global load for at least every second multiply-add, whose data L1 answers many times over, where L1 limits the kernel or
@@ -41,13 +53,10 @@ class SharedTiling(UnitOptimizer):
     title = "Tile in shared memory"
     category = Category.CODE
     group = "data reuse"
-    reliefs = Reliefs(
-        relieves=frozenset({Relief.BYTES, Relief.ISSUES}), levels=frozenset({MemoryLevel.L1, MemoryLevel.L2})
-    )
     needs_samples = False
     needs_counters = ("global_sectors",)
 
-    def match(self, subject: Subject) -> UnitMatch | Silence:
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find a loop whose loads L1 answers again and again."""
         works = [work for work in list_loop_work(subject) if work.global_loads >= LEAST_LOADS * work.multiply_adds]
         if not works:
@@ -65,14 +74,12 @@ class SharedTiling(UnitOptimizer):
                 SilenceStage.GATED,
                 say("global loads do not limit the kernel: {why}", why=find_limiter(subject).sentence),
             )
-        regions = (
-            build_regions(subject, stalled, np.ones(len(stalled)))
-            if subject.total_samples
-            else build_counted_regions(subject, np.where(loads, np.maximum(subject.rows.executions, 0), 0))
+        executed = np.where(loads, np.maximum(subject.rows.executions, 0), 0)
+        regions = build_regions(subject, stalled, _weigh(subject, works[0], stalled)) or build_counted_regions(
+            subject, executed, edges=stalled
         )
-        return UnitMatch(
-            leaves={"l1": 1 / reuse, "issue": 0.5, "alu": 0.5},
-            reach=_choose_reach(subject),
+        return EliminationMatch(
+            work=_count_work_left(subject, loads, reuse),
             regions=regions,
             hint=_write_hint(subject, works[0], loads),
             caveats=(
@@ -85,11 +92,54 @@ class SharedTiling(UnitOptimizer):
         )
 
 
-def _choose_reach(subject: Subject) -> float:
-    """Half as far where shared memory takes over most of the work: the requests that keep L1 busy, or all the rest of a debug build."""
-    first = find_limiter(subject).find(find_limiter(subject).unit)
-    is_by_requests = first is not None and first.unit == "l1" and first.by == REQUESTS
-    return TILING_REACH / 2 if is_by_requests or find_limiter(subject).kind is LimiterKind.BUILD else TILING_REACH
+def _weigh(subject: Subject, work: LoopWork, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """float64[m]: the part of each pair's samples that goes: of waits what shared memory is faster than, but for one per tile; of queues none."""
+    tile = min(_TILE_EDGES[0], max(1.0, _count_turns(subject, work)))
+    memory, architecture = view_memory(subject), subject.architecture
+    faster = 0.0
+    if memory.uses is not None and architecture is not None and memory.uses.mean_wait_cycles > 0:
+        shared_cycles = architecture.hierarchy.shared_cycles.value or 0.0
+        left = max(0.0, shared_cycles - memory.uses.mean_passed_cycles)
+        faster = max(0.0, 1 - left / memory.uses.mean_wait_cycles)
+    waits = subject.rows.reason_index(WAITING)
+    return np.where(subject.edges.reason[edges] == (-1 if waits is None else waits), faster * (1 - 1 / tile), 0.0)
+
+
+def _count_turns(subject: Subject, work: LoopWork) -> float:
+    """How often the loop goes round per entry; 1 for code that is no loop, and where executions are unknown."""
+    row = int(work.rows[0])
+    function, loop = subject.rows.function_of(row), subject.scopes.loop_of(row)
+    if function.graph is None or loop < 0:
+        return 1.0
+    index = subject.rows.index_of(row)
+    number = int(function.graph.innermost_loop[function.graph.block_of_instruction[index]])
+    turns = count_turns(function, function.graph, number, index) if number >= 0 else 1.0
+    return turns if turns < inf else 1.0
+
+
+def _count_work_left(subject: Subject, loads: npt.NDArray[np.bool_], reuse: float) -> dict[str, float]:
+    """Unit → the part of its work that stays: a load of each element once per block, and reads of shared memory in place of the others.
+
+    Elements that all lanes of a warp read alike lie side by side in the tile, and one read of 16 bytes fetches several.
+    """
+    executed = np.maximum(subject.rows.executions, 0).astype(np.float64)
+    uniform = loads & find_uniform_loads(subject.rows)
+    widths = subject.rows.spread_by_mnemonic(count_access_bytes, unknown=0)
+    wide = np.where(uniform, np.minimum(1.0, widths / _WIDEST_BYTES), 1.0)
+    wide[[row for row in np.flatnonzero(uniform).tolist() if fits_constant_memory(subject.rows, row)]] = 0.0
+    staged = 1 / reuse
+    gone = np.where(loads, 1 - np.minimum(1.0, wide + 2 * staged), 0.0)
+    # What lies outside the array is zero in the tile, and neither loads nor multiply-adds ask any more.
+    guarded = mark_multiply_adds(subject.rows) & (subject.rows.guard >= 0)
+    once = np.where(loads, 1 - staged, 0.0)
+    asking, plain = remove_feeders(subject, once, guarded=guarded), remove_feeders(subject, once)
+    guards = np.where(asking > plain, asking, 0.0)
+    return count_work_left(
+        subject,
+        executions=np.maximum(remove_feeders(subject, gone), guards),
+        lines=np.where(loads, 1 - staged, 0.0),
+        added={"shared": float((executed * np.where(loads, wide + staged, 0.0)).sum())},
+    )
 
 
 def _measure_reuse(subject: Subject) -> float | None:
@@ -98,10 +148,22 @@ def _measure_reuse(subject: Subject) -> float | None:
     loads = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD,))
     launches = [launch for launch in subject.kernel.launches if launch.failure is None]
     filled = [launch.read_number("l1tex__m_xbar2l1tex_read_bytes.sum") for launch in launches]
-    known = [one for one in filled if one]
+    known = [one for one in filled if one] or _derive_fills(subject)
     if sectors is None or not known or len(known) < len(filled):
         return None
     return float(np.maximum(sectors[loads], 0).sum()) * SECTOR_BYTES / sum(known)
+
+
+def _derive_fills(subject: Subject) -> list[float]:
+    """The same where it was not counted: what L1 asked L2 for, without what stores write through; empty where that was not counted either."""
+    launches = [launch for launch in subject.kernel.launches if launch.failure is None]
+    asked = [launch.read_number("lts__t_sectors_srcunit_tex.sum") for launch in launches]
+    sectors = subject.rows.counter("global_sectors")
+    if sectors is None or None in asked:
+        return []
+    stores = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.STORE,))
+    stored = float(np.maximum(sectors[stores], 0).sum()) / max(1, len(launches))
+    return [max(1.0, one - stored) * SECTOR_BYTES for one in asked if one is not None]
 
 
 def _mark_loads(subject: Subject, work: LoopWork) -> npt.NDArray[np.bool_]:

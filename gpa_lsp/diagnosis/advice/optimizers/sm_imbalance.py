@@ -24,6 +24,7 @@ class SmImbalance(IdleOptimizer):
     name = "sm_imbalance"
     title = "Balance work across SMs"
     category = Category.PARALLEL
+    is_outside = True
     group = "idle"
     needs_samples = False
     needs_grid = True
@@ -53,8 +54,6 @@ class SmImbalance(IdleOptimizer):
         return IdleMatch(
             scope=subject.scopes.scopes[0],
             saved_ratio=saved,
-            saved_ratio_low=saved,
-            saved_ratio_high=saved,
             bound=1 / (1 - saved),
             bound_reason=say("all SMs busy until the end"),
             hint=_suggest(launch, subject.sm_count, idle),

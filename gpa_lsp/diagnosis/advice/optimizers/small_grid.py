@@ -1,12 +1,9 @@
 """A grid that fills only a small part of the GPU: more parallel work, not another shape of it."""
 
-import math
-
 from gpa_lsp.diagnosis.advice.estimators import estimate_idle, estimate_parallel
 from gpa_lsp.diagnosis.advice.matches import IdleMatch
 from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers import NO_ARCHITECTURE, NO_GRID, NO_STATES, IdleOptimizer
-from gpa_lsp.diagnosis.advice.reliefs import OccupancyUse, Relief, Reliefs
 from gpa_lsp.diagnosis.advice.residency import (
     describe_block,
     measure_active_part,
@@ -28,10 +25,9 @@ SMALL_WAVE = 0.5  # A grid of less than this part of the blocks that fit at once
 class SmallGrid(IdleOptimizer):
     """Schedulers without warps, or with few, because the whole grid has few.
 
-    The estimate is of the next step, twice as many blocks with half the work each; the bound is the whole GPU. With fewer blocks than SMs, whose
-    blocks are too small to be split, the step halves the time in which an SM is busy (less where the SMs do not suffice for twice as many), and
-    the bound is the work spread evenly over all SMs: (SMs − blocks) / SMs of that time. With a block for every SM, but room for more than twice
-    as many, schedulers issue more often by Equations 7 to 9. Whether the work divides no profile says, so the interval starts at nothing.
+    The estimate is of the whole GPU: SMs without a block join in, and with as many warps as an SM holds schedulers issue more often by Equations 7
+    to 9. Where it is not known how many fit, or a block is less than a warp, the work is spread evenly over all SMs in blocks of the same size.
+    Whether the work divides no profile says.
 
     Source: Nsight Compute's launch configuration rule for the first; GPA Equations 7 to 9 for the second.
     """
@@ -40,7 +36,6 @@ class SmallGrid(IdleOptimizer):
     title = "Fill the whole GPU"
     category = Category.PARALLEL
     group = "parallelism"
-    reliefs = Reliefs(relieves=frozenset({Relief.PARALLELISM}), occupancy=OccupancyUse.FULL_GRID)
     needs_samples = False
     needs_grid = True
 
@@ -51,12 +46,13 @@ class SmallGrid(IdleOptimizer):
             return self.silent(SilenceStage.NO_METRICS, NO_GRID)
         if architecture is None:
             return self.silent(SilenceStage.NO_CODE, NO_ARCHITECTURE)
-        if launch.blocks >= subject.sm_count:
-            return self._match_part_of_a_wave(subject, architecture, launch, subject.sm_count)
-        if launch.warps_per_block > architecture.sm.sub_partitions_per_sm.value:
+        is_few, is_known = launch.blocks < subject.sm_count, describe_block(subject) is not None
+        if is_few and not is_known and launch.warps_per_block > architecture.sm.sub_partitions_per_sm.value:
             warps = count(launch.warps_per_block, "warp")
             return self.unmatched(say("blocks of {warps} can be split, which needs no other work", warps=warps))
-        return _spread_over_sms(subject, launch, subject.sm_count)
+        if is_few and (launch.threads_per_block < _LANES or not is_known):
+            return _spread_over_sms(subject, launch, subject.sm_count)
+        return self._match_part_of_a_wave(subject, architecture, launch, subject.sm_count)
 
     def _match_part_of_a_wave(
         self, subject: Subject, architecture: Architecture, launch: LaunchConfiguration, sm_count: int
@@ -74,18 +70,23 @@ class SmallGrid(IdleOptimizer):
             if part >= 1:
                 return self.unmatched(say("the grid fills {sms}", sms=sms))
             return self.unmatched(say("the grid is {part} of what fits on {sms}", part=percent(part), sms=sms))
-        warps = there / sm_count / architecture.sm.sub_partitions_per_sm.value
-        busy = measure_active_part(subject)
+        used = min(launch.blocks, sm_count)
+        schedulers = architecture.sm.sub_partitions_per_sm.value
+        warps = there / used / schedulers  # of an SM that has any
+        busy = measure_longest_part(subject) or measure_active_part(subject)
         ratio = measure_issue_ratio(subject)
         if not ratio and not subject.total_samples:
             return self.silent(SilenceStage.NOT_KNOWN, NO_STATES)
-        twice = _save(busy, ratio, warps, 2 * warps)
-        full = _save(busy, ratio, warps, warps / part)
+        # As many warps on every SM as fit: SMs without a block join in, and schedulers issue more often.
+        gained = (
+            sm_count
+            / used
+            * estimate_parallel(issue_ratio=ratio, warps=warps, new_warps=fitting / schedulers, scales_warps=False)
+        )
+        full = busy * (1 - 1 / gained)
         return IdleMatch(
             scope=subject.scopes.scopes[0],
-            saved_ratio=_choose_middle(twice, full),
-            saved_ratio_low=0.0,
-            saved_ratio_high=full,
+            saved_ratio=full,
             bound=estimate_idle(full),
             bound_reason=say(
                 "each of {sms} holds {warps} of this kernel", sms=count(sm_count, "SM"), warps=count(fitting, "warp")
@@ -105,7 +106,7 @@ class SmallGrid(IdleOptimizer):
                 say(
                     "{warps} per scheduler on average, {most} fit; {issued} of the {whole} issue",
                     warps=number(warps, "warp"),
-                    most=number(warps / part),
+                    most=number(fitting / schedulers),
                     issued=percent(ratio),
                     whole=name_whole(subject),
                 ),
@@ -117,8 +118,6 @@ class SmallGrid(IdleOptimizer):
 def _spread_over_sms(subject: Subject, launch: LaunchConfiguration, sm_count: int) -> IdleMatch:
     busy = measure_longest_part(subject)
     part = 1.0 if busy is None else busy
-    new_blocks = min(2 * launch.blocks, sm_count)
-    saved = (1 - launch.blocks / new_blocks) * part
     most = (1 - launch.blocks / sm_count) * part
     threads, sms, idle = launch.threads_per_block, count(sm_count, "SM"), count(sm_count - launch.blocks)
     bound_reason = say(
@@ -139,9 +138,7 @@ def _spread_over_sms(subject: Subject, launch: LaunchConfiguration, sm_count: in
         )
     return IdleMatch(
         scope=subject.scopes.scopes[0],
-        saved_ratio=_choose_middle(saved, most),
-        saved_ratio_low=0.0,
-        saved_ratio_high=most,
+        saved_ratio=most,
         bound=estimate_idle(most),
         bound_reason=bound_reason,
         hint=say(
@@ -165,17 +162,6 @@ def _spread_over_sms(subject: Subject, launch: LaunchConfiguration, sm_count: in
             ),
         ),
     )
-
-
-def _choose_middle(next_step: float, most: float) -> float:
-    """What is expected: half of the way, on a logarithmic scale, to the whole GPU, and no less than the next step."""
-    return max(next_step, 1 - math.sqrt(1 - min(most, 0.999)))
-
-
-def _save(busy: float, issue_ratio: float, warps: float, new_warps: float) -> float:
-    """The part of the run that goes when schedulers have other numbers of warps while their SM is active."""
-    gained = estimate_parallel(issue_ratio=issue_ratio, warps=warps, new_warps=new_warps, scales_warps=False)
-    return busy * (1 - 1 / gained)
 
 
 OPTIMIZER = SmallGrid()

@@ -62,7 +62,6 @@ class StoreDrain(EliminationOptimizer):
                 say("no store was found for the {samples} stalled on stores", samples=count(draining, "sample"))
             )
         return EliminationMatch(
-            keeps_instructions=True,
             regions=regions,
             hint=say(
                 "Let each thread process several elements in a grid-stride loop, with as many blocks as fit on the GPU at once: stores then "

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
+from gpa_lsp.code.binary.opcodes import Pipe
 from gpa_lsp.diagnosis.advice.arithmetic_hints import (
     advise_double,
     choose_division_remedy,
@@ -19,14 +20,15 @@ from gpa_lsp.diagnosis.advice.blamed_stalls import find_separable
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
-from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
 from gpa_lsp.diagnosis.advice.sequence_regions import (
     build_row_region,
     build_sequence_regions,
     find_line_scope,
     find_removable,
+    mark_sequences,
 )
 from gpa_lsp.diagnosis.advice.slow_arithmetic import SlowKind, Slowness, find_slowness
+from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import Sentence, count, join, say
@@ -66,7 +68,6 @@ class StrengthReduction(EliminationOptimizer):
     category = Category.CODE
     # Not fast_math's: the two share no instruction, so both can pay.
     group = "slow arithmetic"
-    reliefs = Reliefs(relieves=frozenset({Relief.OPERATIONS, Relief.ISSUES}))
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find slow arithmetic and what it costs."""
@@ -94,8 +95,17 @@ class StrengthReduction(EliminationOptimizer):
             )
             return self.unmatched(message)
         regions.sort(key=lambda region: (-region.samples, region.scope.row))
+        gone = mark_sequences(subject, divisions)
+        narrowed = [row for chain in found.widened for row in chain] + list(slow)
+        gone[narrowed] = 1.0
+        executed = np.maximum(subject.rows.executions, 0)
+        doubles = [row for row in narrowed if subject.rows.opcode(row).pipe is Pipe.FP64]
+        # FP64 arithmetic becomes as much FP32; a division by a constant is a product and two shifts.
+        added = {"fma": float(executed[doubles].sum()) + float(executed[[one.anchor for one in divisions]].sum())}
+        added["alu"] = 2.0 * float(executed[[one.anchor for one in divisions]].sum())
         return EliminationMatch(
             regions=tuple(regions),
+            work=count_work_left(subject, executions=gone, added=added),
             hint=regions[0].hint,
             caveats=_list_caveats(bool(found.widened), {slowness.kind for slowness in slow.values()}),
             reasons=(_count_operations(len(divisions), len(found.widened), len(slow)),),

@@ -31,6 +31,7 @@ class TailEffect(IdleOptimizer):
     title = "Avoid a partial last wave"
     category = Category.PARALLEL
     group = "idle"
+    is_outside = True
     needs_samples = False
     needs_grid = True
 
@@ -64,8 +65,6 @@ class TailEffect(IdleOptimizer):
         return IdleMatch(
             scope=subject.scopes.scopes[0],
             saved_ratio=saved,
-            saved_ratio_low=0.0 if measured is None else saved,
-            saved_ratio_high=most,
             bound=1 / (1 - most),
             bound_reason=say(
                 "{waves} of work take the time of {whole}", waves=number(waves, "wave"), whole=count(whole + 1)

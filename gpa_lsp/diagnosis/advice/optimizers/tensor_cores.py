@@ -1,43 +1,59 @@
 """Products of matrices on the FP32 pipe."""
 
 import numpy as np
+import numpy.typing as npt
 
+from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
-from gpa_lsp.diagnosis.advice.loop_work import list_loop_work
+from gpa_lsp.diagnosis.advice.loop_work import LoopWork, list_loop_work, mark_multiply_adds
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_scope
-from gpa_lsp.diagnosis.advice.optimizers import UnitOptimizer
-from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
-from gpa_lsp.diagnosis.advice.unit_pricing import UnitMatch
+from gpa_lsp.diagnosis.advice.optimizers import EliminationOptimizer
+from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, percent, say
+from gpa_lsp.kernel.dataflow.accesses import mark_accesses
+from gpa_lsp.kernel.dataflow.value_flow import build_flow
 
 LEAST_SHARE = 0.4  # Of a loop's instructions that are multiply-adds: then it is a product, and already a lean one
 
 _FIRST = (8, 0)  # Compute capability from which on tensor cores take FP32 data, rounded to TF32
 
 _TENSOR_OPCODES = ("HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "HGMMA", "QGMMA", "UTCHMMA", "WGMMA")
-# A TF32 instruction does the multiply-adds of 32 to 64 FFMA; operands are still loaded
-_LEFT = {"fma": 0.15, "issue": 0.3, "shared": 0.5, "l1": 0.5, "alu": 0.5}
-_REACH = 0.5
+# HMMA.1688 of 16 × 8 × 8 TF32 multiply-adds does those of 32 warp-wide FFMA, HMMA.16816 on halves those of 64
+_MULTIPLY_ADDS_EACH = 32
+_HALF_MULTIPLY_ADDS_EACH = 64
+_LOADS_EACH = 16  # LDSM.x4 loads what 16 loads of a half per lane do: 4 matrices of 8 × 8
+
+_LEAST_HALF_SHARE = (
+    0.1  # Of a loop's instructions that are multiply-adds on converted halves: the others convert and load
+)
+_MOST_LOOKED_AT = 64  # Multiply-adds of a loop
+_WIDENS = "HADD2.F32"  # What a half is converted to FP32 by
+
+# Units that a product's loop does not use
+_BEHIND_SHARED = frozenset({"dram", "l2", "l2_slice"})
+
+# Units on which a product spends its time
+_UNITS = frozenset({"fma", "issue", "shared", "l1", "lsu", "alu"})
 
 
-class TensorCores(UnitOptimizer):
+class TensorCores(EliminationOptimizer):
     """A lean FP32 product is at most as fast as the FP32 pipe; tensor cores have several times its rate, at lower precision.
 
-    Matched: a loop of which at least two fifths are multiply-adds and that loads its operands from shared memory, on a GPU with TF32, in a kernel
-    without tensor instructions, where arithmetic, issue or shared memory limits it.
+    Matched: a loop of which at least two fifths are multiply-adds, or a tenth on operands that are converted from halves, and that loads its operands
+    from shared memory, on a GPU with TF32, in a kernel without tensor instructions, where arithmetic, issue or shared memory limits it.
     """
 
     name = "tensor_cores"
     title = "Use tensor cores"
     category = Category.CODE
     group = "arithmetic"
-    reliefs = Reliefs(relieves=frozenset({Relief.OPERATIONS, Relief.ISSUES}))
     needs_samples = False
 
-    def match(self, subject: Subject) -> UnitMatch | Silence:
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find a lean product loop."""
         architecture, works = subject.kernel.architecture, list_loop_work(subject)
         if architecture is None or architecture.compute_capability < _FIRST:
@@ -47,29 +63,35 @@ class TensorCores(UnitOptimizer):
         work = next(
             (one for one in works if one.shared_loads and one.multiply_adds >= LEAST_SHARE * one.executions), None
         )
+        half = None if work is not None else next((one for one in works if _is_of_halves(subject, one)), None)
+        work = work or half
         if work is None:
             return self.unmatched(say("no loop is mostly multiply-adds on operands in shared memory"))
-        if find_limiter(subject).unit not in _LEFT:
+        unit = find_limiter(subject).unit
+        if unit in _BEHIND_SHARED or (half is None and unit not in _UNITS):
             return self.silent(
                 SilenceStage.GATED,
                 say("arithmetic does not limit the kernel: {why}", why=find_limiter(subject).sentence),
             )
         inside = np.zeros(len(subject.rows), dtype=np.bool_)
         inside[work.rows] = True
-        edges = find_edges(subject, inside)
-        return UnitMatch(
-            leaves=_LEFT,
-            reach=_REACH,
-            regions=build_regions(subject, edges, np.ones(len(edges)))
+        gone = _weigh_rows(subject, inside, is_half=half is not None)
+        edges = find_edges(subject, gone > 0)
+        return EliminationMatch(
+            work=count_work_left(subject, executions=gone),
+            regions=build_regions(subject, edges, gone[subject.edges.def_row[edges]])
             if subject.total_samples
             else build_counted_regions(subject, np.where(inside, np.maximum(subject.rows.executions, 0), 0)),
             hint=say(
-                "Do the product of {where} with {wmma} in TF32 or FP16, or call a library for it.",
+                "Do the product of {where} with {wmma} {how}, or call a library for it.",
                 where=describe_scope(subject, work.scope),
                 wmma=Code(text="nvcuda::wmma"),
+                how=say("in TF32 or FP16") if half is None else say("on the halves as they are"),
             ),
             caveats=(
-                say("TF32 rounds operands to 10 bits of mantissa, FP16 also narrows their range; sums stay FP32."),
+                say("TF32 rounds operands to 10 bits of mantissa, FP16 also narrows their range; sums stay FP32.")
+                if half is None
+                else say("Products are summed in another order."),
             ),
             reasons=(
                 say(
@@ -78,6 +100,33 @@ class TensorCores(UnitOptimizer):
                 ),
             ),
         )
+
+
+def _is_of_halves(subject: Subject, work: LoopWork) -> bool:
+    """Whether most multiply-adds of a loop have two factors that were converted from halves of shared memory."""
+    if not work.shared_loads or work.multiply_adds < _LEAST_HALF_SHARE * work.executions:
+        return False
+    flow = build_flow(subject.rows, int(np.searchsorted(subject.rows.first_rows, work.rows[0], side="right")) - 1)
+    if flow is None:
+        return False
+    rows = work.rows[mark_multiply_adds(subject.rows)[work.rows]][:_MOST_LOOKED_AT] - flow.first_row
+    converted = (
+        sum(flow.mnemonic(one).startswith(_WIDENS) for one in flow.find_defs(row)) >= 2 for row in rows.tolist()
+    )
+    return 2 * sum(converted) > len(rows)
+
+
+def _weigh_rows(subject: Subject, inside: npt.NDArray[np.bool_], *, is_half: bool) -> npt.NDArray[np.float64]:
+    """float64[n]: the part of each instruction of the loop that goes; of halves their conversions and loads, too."""
+    is_fma = inside & mark_multiply_adds(subject.rows)
+    if not is_half:
+        return np.where(is_fma, 1 - 1 / _MULTIPLY_ADDS_EACH, 0.0)
+    loads = inside & mark_accesses(subject.rows, (MemorySpace.SHARED,), (Access.LOAD,))
+    widens = inside & subject.rows.spread_by_mnemonic(lambda name: int(name.startswith(_WIDENS)), unknown=0).astype(
+        bool
+    )
+    gone = np.where(is_fma, 1 - 1 / _HALF_MULTIPLY_ADDS_EACH, np.where(loads, 1 - 1 / _LOADS_EACH, 0.0))
+    return np.where(widens, 1.0, gone)
 
 
 OPTIMIZER = TensorCores()

@@ -4,12 +4,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from gpa_lsp.diagnosis.advice.bounds import Bound
 from gpa_lsp.diagnosis.advice.estimators import estimate_parallel
 from gpa_lsp.diagnosis.advice.matches import ParallelMatch
 from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers import NO_ARCHITECTURE, ParallelOptimizer
-from gpa_lsp.diagnosis.advice.reliefs import OccupancyUse, Relief, Reliefs
 from gpa_lsp.diagnosis.advice.residency import (
     bound_issue_rate,
     describe_block,
@@ -36,6 +34,13 @@ RESIDENT_SHARE = 0.8
 # From this share of samples of ready warps that were not picked, schedulers have enough warps. Ours; the profiling guide only says that a high share
 # allows fewer warps.
 NOT_SELECTED_SHARE = 0.2
+
+
+class Bound(Struct, frozen=True, kw_only=True):
+    """A speedup that cannot be exceeded."""
+
+    speedup: float  # less than 1 counts as 1
+    reason: Sentence  # what sets it, one clause
 
 
 class _Room(Struct, frozen=True, kw_only=True):
@@ -69,7 +74,6 @@ class ThreadIncrease(ParallelOptimizer):
     title = "Raise occupancy"
     category = Category.PARALLEL
     group = "parallelism"
-    reliefs = Reliefs(relieves=frozenset({Relief.PARALLELISM}), occupancy=OccupancyUse.ALWAYS)
     needs_samples = False
 
     def match(self, subject: Subject) -> ParallelMatch | Silence:

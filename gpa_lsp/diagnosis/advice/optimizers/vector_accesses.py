@@ -5,15 +5,14 @@ import numpy.typing as npt
 
 from gpa_lsp.code.binary.opcodes import Access
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
-from gpa_lsp.diagnosis.advice.memory_parallelism import WAITING, lacks_parallelism, measure_overlap
-from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch
+from gpa_lsp.diagnosis.advice.model import Category, Silence
 from gpa_lsp.diagnosis.advice.naming import describe_place
-from gpa_lsp.diagnosis.advice.optimizers import UnitOptimizer
-from gpa_lsp.diagnosis.advice.reliefs import Relief, Reliefs
-from gpa_lsp.diagnosis.advice.residency import measure_states, name_whole
+from gpa_lsp.diagnosis.advice.optimizers import EliminationOptimizer
+from gpa_lsp.diagnosis.advice.pricing import WAITING
+from gpa_lsp.diagnosis.advice.residency import count_waves, measure_states, name_whole
 from gpa_lsp.diagnosis.advice.traffic_floor import measure_floor
-from gpa_lsp.diagnosis.advice.unit_pricing import UnitMatch
-from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
+from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, number, percent, say, size
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, count_access_bytes, mark_accesses
@@ -21,12 +20,10 @@ from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, count_access_bytes, 
 _WIDEST_BYTES = 16
 _NARROW_BYTES = 4
 _WHOLE_SECTORS = 0.9  # The least sectors over those touched: threads take neighbouring elements
-_STALLED_SHARE = 0.4  # Of all samples, stalled on narrow loads: what is short is bytes in flight
-# Part of the way from one load to as many as the width allows: fewer threads are left to hide the rest. Ours.
-_WIDTH_REACH = 0.5
+_STALLED_SHARE = 0.2  # Of all samples, stalled on narrow loads: what is short is bytes in flight
 
 
-class VectorAccesses(UnitOptimizer):
+class VectorAccesses(EliminationOptimizer):
     """Loads of 16 bytes have four times the bytes in flight of loads of 4 bytes, at a quarter of the requests.
 
     Matched: coalesced loads of at most 4 bytes per thread on which most warps are stalled while DRAM is not busy: too few bytes are in flight
@@ -37,11 +34,10 @@ class VectorAccesses(UnitOptimizer):
     title = "Load wider"
     category = Category.CODE
     group = "latency"
-    reliefs = Reliefs(relieves=frozenset({Relief.LATENCY, Relief.ISSUES}))
     needs_samples = False
     needs_counters = ("global_sectors", "global_sectors_ideal")
 
-    def match(self, subject: Subject) -> UnitMatch | Silence:
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find narrow loads that warps are stalled on."""
         rows = subject.rows
         widths = rows.spread_by_mnemonic(count_access_bytes, unknown=0)
@@ -61,11 +57,6 @@ class VectorAccesses(UnitOptimizer):
                     whole=name_whole(subject),
                 ),
             )
-        if not lacks_parallelism(subject):
-            return self.silent(
-                SilenceStage.GATED,
-                say("bytes in flight are not what is missing: {why}", why=find_limiter(subject).sentence),
-            )
         return _describe(subject, edges, narrow, widths, share)
 
 
@@ -75,21 +66,23 @@ def _describe(
     narrow: npt.NDArray[np.bool_],
     widths: npt.NDArray[np.int64],
     share: float,
-) -> UnitMatch:
+) -> EliminationMatch:
     """What wider loads would do, by the load that most warps are stalled on."""
     rows = subject.rows
     executed = np.where(narrow, np.maximum(rows.executions, 0), 0)
     by_row = np.bincount(subject.edges.def_row[edges], weights=subject.edges.all_samples[edges], minlength=len(rows))
     hottest = rows.find_heaviest(np.arange(len(rows)), by_row if len(edges) else executed)
     factor = _WIDEST_BYTES // int(widths[hottest])
-    return UnitMatch(
-        leaves={"l1": 1 / factor, "issue": (1 + 1 / factor) / 2},
-        reach=_WIDTH_REACH,
+    # With fewer threads in all, a grid that was one wave has fewer warps resident: their bytes in flight stay the same.
+    waves = count_waves(subject)
+    more = factor if waves is None else min(float(factor), max(1.0, waves))
+    gone = np.where(narrow, 1 - 1 / factor, 0.0)
+    return EliminationMatch(
+        work=count_work_left(subject, executions=gone, lines=np.zeros(len(rows))),
         most=float(factor),
-        likely=measure_overlap(share, factor),
-        regions=build_regions(subject, edges, np.ones(len(edges)))
-        if subject.total_samples
-        else build_counted_regions(subject, executed),
+        states={} if subject.total_samples else {WAITING: share * (1 - 1 / more)},
+        regions=build_regions(subject, edges, np.full(len(edges), 1 - 1 / more))
+        or build_counted_regions(subject, executed, edges=edges),
         hint=say(
             "Let each thread take {count} neighbouring elements with one access: make {load} a {type}.",
             count=number(factor),

@@ -1,8 +1,10 @@
 """Warps that wait for each other at barriers, and for their memory accesses at fences."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 
 import numpy as np
+import numpy.typing as npt
 from msgspec.structs import replace
 
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Synchronisation
@@ -11,19 +13,45 @@ from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_scope, locate, name_code
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, list_of, percent, say
-from gpa_lsp.kernel.dataflow.accesses import mark_accesses, read_modifiers
+from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.kernel.dataflow.accesses import count_turns, mark_accesses, read_modifiers
 from gpa_lsp.kernel.dataflow.barrier_intervals import WAITING, LateCode, find_late_code
+from gpa_lsp.kernel.dataflow.value_flow import build_flow
 from gpa_lsp.kernel.scopes import Scope
 
 _REASONS = ("barrier", "membar", "warpgroup_arrive")
 _SPLIT_CAPABILITY = (8, 0)
 """From here on arriving and waiting are separate in hardware (``cuda::barrier``)."""
 _LARGEST_TREE_STEP = 64  # Instructions of a loop that can be a step of a reduction tree
+_FEWEST_STEPS = 3  # Of a reduction: with fewer there is little to save
+_ELEMENTS = 2  # That a thread adds up before the tree: the first step that people take
+_STEPS_OF_A_WARP = 5  # Shuffles that reduce 32 lanes, each with an addition
 _LEAST_LEFT = 0.01
+
+# What a reduction does with two values
+_COMBINES = frozenset(
+    {
+        "FADD",
+        "DADD",
+        "HADD2",
+        "IADD",
+        "IADD3",
+        "VIADD",
+        "FMUL",
+        "DMUL",
+        "FMNMX",
+        "DMNMX",
+        "IMNMX",
+        "VIMNMX",
+        "HMNMX2",
+        "LOP3",
+    }
+)
 _FENCE_SCOPES = {
     "SYS": say(
         "the whole system: {gpu} suffices unless the host or another GPU reads the data, {block} within a block",
@@ -62,16 +90,27 @@ class WarpBalance(EliminationOptimizer):
         rows = find_distinct(subject.edges.def_row[edges]).tolist()
         barriers = [row for row in rows if subject.rows.opcode(row).synchronises is Synchronisation.BLOCK]
         late = find_late_causes(subject, barriers)
-        words = _Words(subject, late)
-        plain = build_regions(subject, edges, np.ones(len(edges)), write_hint=words.write_hint)
+        trees = find_trees(subject, barriers)
+        words = _Words(subject, late, trees)
+        gone = sum((tree.mark_gone(len(subject.rows)) for tree in trees), start=np.zeros(len(subject.rows)))
+        others = np.setdiff1d(find_edges(subject, gone > 0), edges)
+        plain = build_regions(
+            subject,
+            np.concatenate([edges, others]),
+            np.concatenate([np.ones(len(edges)), gone[subject.edges.def_row[others]]]),
+            write_hint=words.write_hint,
+        )
         if not plain:
             message = say(
                 "no barrier or fence was found for the {samples} stalled there", samples=count(waiting, "sample")
             )
             return self.unmatched(message)
+        shuffles = sum(tree.entries for tree in trees) * _STEPS_OF_A_WARP / _ELEMENTS
         return EliminationMatch(
-            keeps_instructions=True,
             regions=tuple(_blame_late_code(region, late) for region in plain),
+            work=count_work_left(subject, executions=gone, added={"lsu": shuffles, "fma": shuffles, "shared": shuffles})
+            if trees
+            else {},
             hint=words.write_remedy(plain[0].hotspots[0].def_row),
             caveats=(
                 say("All barrier stalls are taken as avoidable; a barrier that protects shared data must stay."),
@@ -82,6 +121,75 @@ class WarpBalance(EliminationOptimizer):
                 *_list_explained(subject, late),
             ),
         )
+
+
+class Tree(ColumnRecord, frozen=True, kw_only=True):
+    """A reduction of a block by steps through shared memory, each with a barrier."""
+
+    rows: npt.NDArray[np.int64]  # int64[k], of its steps
+    entries: float  # warps that begin it
+    left: float  # of its instructions, the part that shuffles and adds of each warp would be
+
+    def mark_gone(self, count: int) -> npt.NDArray[np.float64]:
+        """float64[n]: the part of each row's executions that goes when warps reduce by shuffles."""
+        gone = np.zeros(count)
+        gone[self.rows] = 1.0 - self.left / _ELEMENTS
+        return gone
+
+
+def find_trees(subject: Subject, barriers: Iterable[int]) -> tuple[Tree, ...]:
+    """The reductions whose steps some barriers end: loops of few instructions, and unrolled steps one after the other."""
+    rows = subject.rows
+    loads, stores = (mark_accesses(rows, (MemorySpace.SHARED,), (kind,)) for kind in (Access.LOAD, Access.STORE))
+    executed = np.maximum(rows.executions, 0)
+    by_scope: dict[int, list[int]] = {}
+    for row in sorted(barriers):
+        by_scope.setdefault(int(subject.scopes.innermost[row]), []).append(row)
+    found = []
+    for scope, ends in by_scope.items():
+        is_loop = subject.scopes.loop_of(ends[0]) == scope
+        steps = subject.scopes.rows_of(scope) if is_loop else np.arange(ends[0], ends[-1] + 1)
+        has_steps = len(steps) <= _LARGEST_TREE_STEP * (1 if is_loop else len(ends)) and (
+            is_loop or len(ends) >= _FEWEST_STEPS
+        )
+        is_nested = is_loop and any(subject.scopes.loop_of(row) != scope for row in steps.tolist())
+        if not has_steps or is_nested or not _is_reduction(subject, steps[stores[steps]].tolist(), loads):
+            continue
+        every = float(executed[steps].sum())
+        turns = _count_turns(subject, ends[0]) if is_loop else 1.0
+        entries = float(executed[ends[0]]) / turns
+        if turns * len(ends) < _FEWEST_STEPS or not every:
+            continue
+        left = min(1.0, 2 * _STEPS_OF_A_WARP * entries / every)
+        found.append(Tree(rows=np.asarray(steps), entries=entries, left=left))
+    return tuple(found)
+
+
+def _is_reduction(subject: Subject, stores: Sequence[int], loads: npt.NDArray[np.bool_]) -> bool:
+    """Whether what is stored to shared memory is what was loaded from it, combined with one other value."""
+    return bool(stores) and all(_is_combined(subject, row, loads) for row in stores)
+
+
+def _is_combined(subject: Subject, store: int, loads: npt.NDArray[np.bool_]) -> bool:
+    flow = build_flow(subject.rows, int(np.searchsorted(subject.rows.first_rows, store, side="right")) - 1)
+    if flow is None:
+        return False
+    return any(
+        flow.mnemonic(one).split(".")[0] in _COMBINES
+        and any(loads[flow.first_row + other] for other in flow.find_defs(one))
+        for one in flow.find_defs(store - flow.first_row)
+    )
+
+
+def _count_turns(subject: Subject, row: int) -> float:
+    """How often the loop around an instruction goes round per entry; 1 where that is unknown."""
+    function = subject.rows.function_of(row)
+    if function.graph is None:
+        return 1.0
+    index = subject.rows.index_of(row)
+    loop = int(function.graph.innermost_loop[function.graph.block_of_instruction[index]])
+    turns = count_turns(function, function.graph, loop, index) if loop >= 0 else 1.0
+    return turns if 1.0 <= turns < inf else 1.0
 
 
 def find_late_causes(subject: Subject, barriers: Iterable[int]) -> dict[int, LateCode]:
@@ -159,10 +267,9 @@ def _list_explained(subject: Subject, late: Mapping[int, LateCode]) -> tuple[Sen
 class _Words:
     """What is said about barriers."""
 
-    def __init__(self, subject: Subject, late: Mapping[int, LateCode]) -> None:
+    def __init__(self, subject: Subject, late: Mapping[int, LateCode], trees: Sequence[Tree]) -> None:
         self._subject, self._late = subject, late
-        self._loads = mark_accesses(subject.rows, (MemorySpace.SHARED,), (Access.LOAD,))
-        self._stores = mark_accesses(subject.rows, (MemorySpace.SHARED,), (Access.STORE,))
+        self._steps = frozenset(row for tree in trees for row in tree.rows.tolist())
 
     def write_hint(self, scope: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
         """The barriers of a region, and what makes warps late."""
@@ -190,7 +297,7 @@ class _Words:
                 part=percent(code.warps_ratio),
                 busy=locate(subject, code.row),
             )
-        if self._is_tree_step(row):
+        if row in self._steps:
             return say(
                 "The barrier {where} ends a step of shared-memory exchange in {scope}: within a warp, shuffles need no barrier.",
                 where=where,
@@ -210,9 +317,10 @@ class _Words:
         split = self._advise_split()
         if row in self._late:
             return say("Spread the work that few warps do before the barrier over all of them{split}.", split=split)
-        if self._is_tree_step(row):
+        if row in self._steps:
             return say(
-                "Reduce within each warp by shuffles ({shuffle}, {reduce}), store one value per warp, and separate the two steps by one barrier.",
+                "Add up several elements per thread before the tree, then reduce within each warp by shuffles ({shuffle}, {reduce}), store one value "
+                "per warp, and separate the two steps by one barrier.",
                 shuffle=Code(text="__shfl_down_sync"),
                 reduce=Code(text="__reduce_add_sync"),
             )
@@ -235,14 +343,6 @@ class _Words:
     def _has_one_warp(self) -> bool:
         launch = self._subject.launch
         return launch is not None and launch.warps_per_block == 1
-
-    def _is_tree_step(self, row: int) -> bool:
-        """The barrier's loop is short, and loads and stores shared memory."""
-        loop = self._subject.scopes.loop_of(row)
-        if loop < 0:
-            return False
-        rows = self._subject.scopes.rows_of(loop)
-        return len(rows) <= _LARGEST_TREE_STEP and bool(self._loads[rows].any() and self._stores[rows].any())
 
 
 OPTIMIZER = WarpBalance()

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+import numpy as np
+
 from gpa_lsp.diagnosis.analyses.decomposition.unit_use import list_queue_use
 from gpa_lsp.diagnosis.analyses.limiter.model import REQUESTS, Confidence, Limit, Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.occupancy.launch import Waves, find_unit, find_waves, measure_units
@@ -16,6 +18,7 @@ from gpa_lsp.diagnosis.analyses.roofline.counts import read_busy_units
 from gpa_lsp.diagnosis.analyses.subject import ELAPSED_METRICS, Subject
 from gpa_lsp.foundation.prose import NOTHING, Sentence, begin_lower, count, duration, percent, say
 from gpa_lsp.gpu.device.model import L1_CEILING, L2_CEILING, MemoryLevel, OperationKind, find_dram_ceiling
+from gpa_lsp.kernel.dataflow.accesses import WARP_THREADS, mark_single_address_atomics
 from gpa_lsp.profile.model import Launch
 
 # Pattern of the profiler's names, short name, label. The first that fits counts.
@@ -94,6 +97,12 @@ _UNEVEN_SLICES = 5.0
 # 3,146,718 active cycles, which the profiler calls 33 % of the peak), so from here on it does little else
 _SERIAL_ATOMIC_RATIO = 0.25
 
+_FLOAT_CYCLES = 3.0  # Of a slice for an addition of floats to one address, by the same launch
+
+_FLOATS = frozenset({"F16", "F32", "F64", "BF16", "F16x2", "F32x2"})
+
+_ATOMIC_CYCLES = "lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed"
+
 
 def list_limits(subject: Subject) -> tuple[Limit, ...]:
     """The parts of the GPU of which the longest launch says how busy they were, nearest to what they sustain first."""
@@ -102,12 +111,34 @@ def list_limits(subject: Subject) -> tuple[Limit, ...]:
 
 def find_serial_slice(subject: Subject) -> float | None:
     """Share of the launch in which the busiest slice of L2 was busy with atomics that queue for few addresses; None where that is not so."""
+    if subject.metric(_ATOMIC_CYCLES) is None:
+        return _derive_serial_slice(subject)
     sectors = find_unit(measure_units(subject), "lts__t_sectors.avg")
-    percent = subject.metric("lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed")
+    percent = subject.metric(_ATOMIC_CYCLES)
     if sectors is None or percent is None or sectors.excess < _UNEVEN_SLICES or percent / 100 < _SERIAL_ATOMIC_RATIO:
         return None
     active, elapsed = subject.metric("lts__cycles_active.max"), subject.metric("lts__cycles_elapsed.max")
     return min(1.0, active / elapsed) if active and elapsed else min(1.0, percent / 100)
+
+
+def _derive_serial_slice(subject: Subject) -> float | None:
+    """The same by code and executions where it was not counted: atomics of the whole grid on one address, which a slice does one after the other."""
+    elapsed = subject.metric("sm__cycles_elapsed.max", "gpc__cycles_elapsed.max")
+    marked = mark_single_address_atomics(subject.rows) if elapsed else np.zeros(0, dtype=np.bool_)
+    if not elapsed or not marked.any() or subject.kernel.has_mixed_launches:
+        return None
+    lanes, executed = subject.read_counter("thread_executions_true"), np.maximum(subject.rows.executions, 0)
+    is_float = subject.rows.spread_by_mnemonic(lambda name: int(not _FLOATS.isdisjoint(name.split("."))), unknown=0) > 0
+    # The GPU adds up integers of a warp before they reach L2, and floats one by one.
+    each = np.where(is_float, executed * WARP_THREADS if lanes is None else lanes, executed)
+    cycles = float((each * np.where(is_float, _FLOAT_CYCLES, 1.0))[marked].sum()) / max(1, len(subject.kernel.launches))
+    ratio = cycles / elapsed
+    return min(1.0, ratio) if ratio >= _SERIAL_ATOMIC_RATIO else None
+
+
+def list_members(subject: Subject) -> tuple[Limit, ...]:
+    """Every counter that the profiler made a throughput of, of the longest launch; parts of the GPU that have several are there several times."""
+    return () if subject.longest is None else tuple(_read_members(subject, subject.longest))
 
 
 def _list_limits(subject: Subject) -> tuple[Limit, ...]:

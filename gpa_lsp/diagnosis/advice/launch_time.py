@@ -1,0 +1,217 @@
+"""What a change leaves of a launch's time: :class:`LaunchTime`.
+
+A launch takes as long as its busiest unit needs for its work, or as long as its warps wait, and somewhat longer where both come near each other:
+
+    T = (U^p + L^p)^(1/p) = 1
+
+U is the largest share of the time that a unit needs at the rate it sustains. L is the time that latency alone would take: no more than U leaves, and
+no more than the part of a warp's time outside the queues of units that are busy. Of a change that leaves a part f of the work of each unit and a part
+r of a warp's time outside queues, U' = max(f · U), L' = r · L, and the speedup is 1 / T'. Where no unit is busy that is 1 / r: GPA's Equations 2, 4
+and 10. Where a unit is full and keeps its work it is 1.
+
+Source: Little's law and the roofline for the two ends; the norm between them is ours, with :data:`SHARPNESS` fitted as it says.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from gpa_lsp.diagnosis.advice.residency import measure_active_part, measure_longest_part, measure_states
+from gpa_lsp.diagnosis.analyses.decomposition.memory_view import view_memory
+from gpa_lsp.diagnosis.analyses.limiter.find import SHORT_LAUNCH_NS, find_limiter, list_members
+from gpa_lsp.diagnosis.analyses.limiter.model import REQUESTS, Limit, Limiter
+from gpa_lsp.diagnosis.analyses.subject import Subject
+from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD
+
+# p: how sharply a kernel turns from waiting to a full unit. Fitted on simulated edits of 38 families of kernels (``python -m
+# tests.bench.calibrating``); errors change by less than a hundredth between 3 and 8.
+SHARPNESS = 4.0
+
+# Units of the whole GPU; the others are of each SM
+CHIP_UNITS = frozenset({"dram", "l2", "l2_slice", "memory"})
+
+_OTHER = "other"  # Of which nobody knows what it does
+
+# Limits that sum up others → those whose work theirs is taken for, the one that keeps most
+_GENERAL = {"sm": ("issue",), "memory": ("dram", "l2", "l1")}
+
+# Of any launch, by the counter of its duration. Ours: empty kernels take one to two microseconds.
+_LEAST_LAUNCH_NS = 1000.0
+
+_LEAST_BETWEEN = 0.02  # Of a launch: some work it does
+
+_LEAST_LATENCY = 0.02  # Of the time of a launch: something its warps wait for besides queues
+
+_MOST_NEED = 0.98  # A unit never needs all of the time: its warps have to wait for something
+
+# Reasons of warps that wait for a unit that others keep busy → the units whose work makes them wait
+_QUEUES = {
+    "lg_throttle": ("lsu", "l1", "tags"),
+    "mio_throttle": ("lsu", "shared", "l1", "constant"),
+    "tex_throttle": ("texture", "fp64"),  # chips with few FP64 units reach them through this queue
+    "math_pipe_throttle": ("fma", "alu", "fp64", "fp16", "xu", "tensor"),
+    "not_selected": ("issue",),
+    "selected": ("issue",),
+}
+
+_ISSUED = "selected"
+
+# Of the time, from which on a unit's need explains the queue before it. On simulated edits of 38 families errors are the same from 0.5 to 0.9.
+_BUSY_RATIO = 0.5
+
+# Those that say that a unit's queue is full
+_FULL_QUEUES = ("lg_throttle", "mio_throttle", "tex_throttle", "math_pipe_throttle")
+
+# What warps wait for while atomics queue at one slice of L2, which everything else passes, too
+_BEHIND_ATOMICS = (LONG_SCOREBOARD, "short_scoreboard", "drain", "lg_throttle", "mio_throttle")
+
+# What is counted of L1 → the part of it that does this
+_PARTS_OF_L1 = {REQUESTS: "lsu", "tag lookups": "tags"}
+
+
+class LaunchTime(Struct, frozen=True, kw_only=True):
+    """Where the time of a kernel's longest launch goes."""
+
+    # part of the launch before and after the SM that works longest, which no change of the kernel shortens
+    ends_ratio: float
+    needs: Mapping[str, float]  # unit → share of the time between that it needs at the rate it sustains
+    limits: Mapping[str, Limit]  # unit → how busy it is over the whole launch: no change that keeps its work is faster
+    queues: Mapping[str, float]  # stall reason of a queue → share of the samples
+    latency: float  # L, of the time between
+    queueing: Mapping[
+        str, float
+    ]  # stall reason → the part of its samples in which warps stand in queues, which L leaves out
+    outside: float  # the share of a warp's time outside queues
+
+    def leave(
+        self,
+        *,
+        warp_time: float = 1.0,
+        work: Mapping[str, float] | None = None,
+        spread: float = 1.0,
+    ) -> float:
+        """The part of the launch's time that a change leaves.
+
+        Args:
+            warp_time: r, the part of a warp's time that stays where no unit is in the way.
+            work: unit → f, the part of its work that stays, more than 1 where there is more; units that are not named keep all of it.
+            spread: how many times as many SMs share the work.
+        """
+        kept = work or {}
+        needs = (
+            ratio * keep_work(unit, kept) / (1.0 if unit in CHIP_UNITS else spread)
+            for unit, ratio in self.needs.items()
+        )
+        present = _join(max(self.needs.values(), default=0.0), self.latency)
+        between = _join(max(needs, default=0.0), self.latency * warp_time / spread) / present
+        return self.ends_ratio + (1 - self.ends_ratio) * between
+
+    def leave_least(self, work: Mapping[str, float]) -> tuple[str, float]:
+        """The unit that needs most of the launch's time at its peak rate after a change, and the part it needs; ``""`` where none is known."""
+        left = {unit: limit.busy_ratio * keep_work(unit, work) for unit, limit in self.limits.items()}
+        unit = max(left, key=lambda one: (left[one], one), default="")
+        return unit, left.get(unit, 0.0)
+
+    def count_outside(self, shares: Mapping[str, float]) -> float:
+        """The share of a warp's time that some stalls take outside queues; stall reason → share of the samples."""
+        return sum(share * (1 - self.queueing.get(reason, 0.0)) for reason, share in shares.items())
+
+    def leave_latency(self, matched: Mapping[str, float], work: Mapping[str, float]) -> float:
+        """The part that stays of a warp's time outside queues, when some stalls go, and with its instructions the cycles that issue them.
+
+        Args:
+            matched: stall reason → share of the samples that the change removes.
+        """
+        shorter = sum(
+            (1 - self.queueing.get(reason, 0.0))
+            * max(0.0, share - matched.get(reason, 0.0))
+            * (1.0 - _keep(reason, work))
+            for reason, share in self.queues.items()
+        )
+        return max(0.0, 1.0 - (self.count_outside(matched) + shorter) / self.outside)
+
+
+def keep_work(unit: str, work: Mapping[str, float]) -> float:
+    """The part of a unit's work that a change leaves; of a part of the GPU as a whole, what it leaves of its busiest unit."""
+    return max(work.get(one, 1.0) for one in _GENERAL.get(unit, (unit,)))
+
+
+def _keep(reason: str, work: Mapping[str, float]) -> float:
+    return min((work[unit] for unit in _QUEUES[reason] if unit in work), default=1.0)
+
+
+def _join(*times: float) -> float:
+    return float(sum(one**SHARPNESS for one in times) ** (1 / SHARPNESS))
+
+
+def _rest(*times: float) -> float:
+    """What is missing to the whole time."""
+    return float(max(0.0, 1.0 - sum(one**SHARPNESS for one in times)) ** (1 / SHARPNESS))
+
+
+def measure_launch_time(subject: Subject) -> LaunchTime:
+    """The time of a kernel's longest launch."""
+    return subject.once(_measure_launch_time)
+
+
+def _measure_launch_time(subject: Subject) -> LaunchTime:
+    ends = _measure_ends(subject)
+    between = max(_LEAST_BETWEEN, 1.0 - ends)
+    active = max(_LEAST_BETWEEN, min(between, measure_active_part(subject)))
+    limiter = find_limiter(subject)
+    needs: dict[str, float] = {}
+    known: dict[str, Limit] = {}
+    counted = {limit.unit for limit in limiter.limits} - _GENERAL.keys()
+    members = [limit for limit in list_members(subject) if limit.unit in counted]
+    for limit in (*limiter.limits, *members):
+        unit = _PARTS_OF_L1.get(limit.by, limit.unit) if limit.unit == "l1" else limit.unit
+        time = between if unit in CHIP_UNITS else active
+        if unit != _OTHER:
+            known[unit] = max((known.get(unit, limit), limit), key=lambda one: one.busy_ratio)
+            needs[unit] = max(needs.get(unit, 0.0), min(_MOST_NEED, limit.nearness / time))
+    if limiter.unit == "l2_slice" and limiter.busy_ratio:
+        needs["l2_slice"] = min(_MOST_NEED, limiter.busy_ratio / between)
+    busiest = max(needs.values(), default=0.0)
+    queueing = _measure_queueing(subject, limiter, needs)
+    queued = sum(part * measure_states(subject, (reason,)) for reason, part in queueing.items())
+    outside = max(_LEAST_LATENCY, 1.0 - queued)
+    latency = min(_rest(busiest), outside)
+    queues = {reason: measure_states(subject, (reason,)) for reason in _QUEUES}
+    return LaunchTime(
+        ends_ratio=ends,
+        needs=needs,
+        limits=known,
+        queues=queues,
+        latency=latency,
+        queueing=queueing,
+        outside=outside,
+    )
+
+
+def _measure_queueing(subject: Subject, limiter: Limiter, needs: Mapping[str, float]) -> dict[str, float]:
+    """Stall reason → the part of it in queues: of units, and behind global memory what is waited beyond the latency of an idle memory."""
+    queueing = {
+        reason: 1.0
+        for reason, units in _QUEUES.items()
+        if reason != _ISSUED and max(needs.get(unit, 0.0) for unit in units) >= _BUSY_RATIO
+    }
+    if limiter.unit == "l2_slice":
+        return {**queueing, **dict.fromkeys(_BEHIND_ATOMICS, 1.0)}
+    memory = view_memory(subject)
+    if memory.split is not None:
+        queueing[LONG_SCOREBOARD] = memory.split.queueing_ratio
+    elif memory.uses is not None and subject.architecture is not None:
+        unloaded = subject.architecture.hierarchy.dram_tlb_warm_cycles.value  # no load of an idle memory takes longer
+        wait = memory.uses.mean_wait_cycles
+        if unloaded is not None and wait > 0:
+            queueing[LONG_SCOREBOARD] = 1 - memory.uses.expose(unloaded) / wait
+    return queueing
+
+
+def _measure_ends(subject: Subject) -> float:
+    """Part of the launch before and after the SM that works longest; where that was not collected, what an empty kernel takes."""
+    longest = measure_longest_part(subject)
+    if longest is not None:
+        return 1.0 - longest
+    time_ns = subject.metric("gpu__time_duration.sum")
+    return min(1.0, _LEAST_LAUNCH_NS / time_ns) if time_ns and time_ns < SHORT_LAUNCH_NS else 0.0
