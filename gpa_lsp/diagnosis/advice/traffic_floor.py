@@ -10,6 +10,7 @@ from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.diagnosis.advice.work_left import Parts, count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, SECTOR_BYTES, WARP_THREADS, mark_accesses, measure_excess
+from gpa_lsp.kernel.dataflow.gathered_accesses import mark_gathered
 
 _SECTORS_PER_LINE = 4
 
@@ -58,10 +59,13 @@ def _measure_floor(subject: Subject) -> TrafficFloor | None:
         }
         return {**{unit: requests[unit] for unit in ("tags", "l1") if unit in requests}, **kept}
 
+    # What lies where a loaded value says is brought together by no other order of the threads.
+    ordered = accesses & ~mark_gathered(rows)
+    excess = int((np.maximum(sectors, 0) - np.maximum(ideal, 0))[ordered].clip(min=0).sum())
     # Each row of a block that a warp covers has a line of its own, as long as blocks stay as wide as they are.
     as_wide, in_a_row = (
         np.where(
-            accesses,
+            ordered,
             measure_excess(sectors, ideal) if tags is None else _measure_lines(subject, tags, ideal, rows_each),
             0.0,
         )
@@ -71,7 +75,7 @@ def _measure_floor(subject: Subject) -> TrafficFloor | None:
     return TrafficFloor(
         sectors=min(1.0, least / touched),
         lines=1.0 if tags is None else 1 - excess_lines / max(1, int(np.maximum(tags[accesses], 0).sum())),
-        leaves=leave(as_wide, (touched - least) * SECTOR_BYTES),
+        leaves=leave(as_wide, excess * SECTOR_BYTES),
         leaves_by_lines=leave(in_a_row, excess_lines * _SECTORS_PER_LINE * SECTOR_BYTES),
     )
 

@@ -31,6 +31,7 @@ from gpa_lsp.kernel.dataflow.accesses import (
     mark_accesses,
     measure_excess,
 )
+from gpa_lsp.kernel.dataflow.gathered_accesses import mark_gathered
 from gpa_lsp.kernel.scopes import Scope
 
 _LINE_BYTES = 128
@@ -71,7 +72,17 @@ class GlobalCoalescing(EliminationOptimizer):
             ratio = factor(moved / max(least, 1))
             return self.unmatched(say("global accesses move {ratio} the minimum number of sectors", ratio=ratio))
         ratio = factor(moved / least)
-        excess = np.where(accesses, measure_excess(sectors, self._find_least(subject, sectors, ideal)), 0.0)
+        every = np.where(accesses, measure_excess(sectors, self._find_least(subject, sectors, ideal)), 0.0)
+        gathered = mark_gathered(subject.rows)
+        excess = np.where(gathered, 0.0, every)
+        if every.any() and not excess.any():
+            return self.silent(
+                SilenceStage.GATED,
+                say(
+                    "{access} is at an address that was loaded: only another order of the data brings neighbours together",
+                    access=describe_place(subject, int(np.argmax(every * sectors))),
+                ),
+            )
         edges = find_edges(subject, excess > 0, _REASONS)
         weights = excess[subject.edges.def_row[edges]]
         if subject.total_samples and count_samples(subject, edges, weights) == 0:
