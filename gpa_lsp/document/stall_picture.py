@@ -156,8 +156,6 @@ def _shorten(name: str) -> str:
     return plain if len(plain) <= _LONGEST_NAME else plain[: _LONGEST_NAME - 1] + "…"
 
 
-MOST_BYTES = 8192  # Of the picture as it stands in the text of a hover
-
 _COURSE_WIDTH, _HEIGHT = 360, 92
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66, 10, 12, 22
 _MOST_RUNS = 24

@@ -13,7 +13,6 @@ from gpa_lsp.diagnosis.advice.estimators import (
     estimate_idle,
     estimate_issue_rate,
     estimate_parallel,
-    measure_range,
     scale_contention,
 )
 
@@ -155,17 +154,6 @@ def test_contention_that_leaves_is_between_nothing_and_all(contention: float, be
     assume(after <= before)
     factor = scale_contention(contention, before, after)
     assert 1 <= factor <= 1 / (1 - contention) * (1 + 1e-9)
-
-
-@given(st.floats(0, 2e7), totals)
-def test_a_range_holds_its_count_and_leaves_a_sample(part: float, total: int):
-    found = measure_range(part, total)
-    assert 0 <= found.low <= found.count <= found.high <= max(total - 1, 0)
-
-
-def test_a_range_narrows_with_the_samples():
-    few, many = measure_range(10, 100), measure_range(10_000, 100_000)
-    assert (few.high - few.low) / 100 > 10 * (many.high - many.low) / 100_000
 
 
 @pytest.mark.parametrize(

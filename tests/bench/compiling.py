@@ -4,10 +4,7 @@ Usage: ``python -m tests.bench.compiling [--times N]``; the sources are the fixt
 """
 
 import argparse
-import statistics
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from gpa_lsp.execution.compiler.compile import compile_source
@@ -17,20 +14,11 @@ from gpa_lsp.execution.compiler.model import CompilerChoice, CompileSettings
 from gpa_lsp.execution.compiler.nvcc_location import find_nvcc
 from gpa_lsp.execution.compiler.nvrtc_processes import NvrtcProcesses, identify_nvrtc
 from gpa_lsp.execution.compiler.project import find_flags
+from tests.bench import time_work
 from tests.conftest import ROOT
 
 HOST = '\n#include <cstdio>\nint main() { std::printf("host\\n"); }\n'
 KERNELS = ("strided_access", "shared_reduction", "bank_conflict", "register_spill", "tensor_core", "huge_body")
-
-
-def time_work(work: Callable[[], object], times: int) -> tuple[float, float]:
-    """Smallest and median wall seconds."""
-    spent = []
-    for _ in range(times):
-        begin = time.perf_counter()
-        work()
-        spent.append(time.perf_counter() - begin)
-    return min(spent), statistics.median(spent)
 
 
 def main() -> None:

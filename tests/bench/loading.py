@@ -4,25 +4,13 @@ Usage: ``python -m tests.bench.loading [--times N]``; profiles are those of the 
 """
 
 import argparse
-import statistics
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import gpa_lsp.gpu.arch
 from gpa_lsp.gpu.arch.lookup import load_opcode_classes, read_architecture
 from gpa_lsp.profile.read import read_profile
+from tests.bench import time_work
 from tests.conftest import ROOT, find_corpus
-
-
-def time_work(work: Callable[[], object], times: int) -> tuple[float, float]:
-    """Smallest and median wall seconds."""
-    spent = []
-    for _ in range(times):
-        begin = time.perf_counter()
-        work()
-        spent.append(time.perf_counter() - begin)
-    return min(spent), statistics.median(spent)
 
 
 def main() -> None:

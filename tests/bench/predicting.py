@@ -6,11 +6,9 @@ stencil and a tiled transposition, each launched over arrays of 64 MiB. Peak mem
 
 import argparse
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,6 +27,7 @@ from gpa_lsp.execution.prediction.targets import choose_product, choose_volume_d
 from gpa_lsp.execution.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
 from gpa_lsp.execution.volumes.predict import predict_volumes
 from gpa_lsp.foundation.errors import GpaError, Problem
+from tests.bench import time_work
 
 NVRTC = CompileSettings(choice=CompilerChoice.NVRTC, keeps_units=False)
 KEPT = CompileSettings(choice=CompilerChoice.NVRTC)
@@ -79,17 +78,6 @@ def write_project(folder: Path) -> Path:
     return source
 
 
-def time_work(work: Callable[[], object], times: int) -> float:
-    """Median wall milliseconds, after one turn that warms up."""
-    work()
-    spent = []
-    for _ in range(times):
-        begin = time.perf_counter()
-        work()
-        spent.append((time.perf_counter() - begin) * 1e3)
-    return statistics.median(spent)
-
-
 def print_stages(source: Path, kernel: str, times: int) -> None:
     """One row per stage of source → volumes, and their sum."""
     unit = compile_source(source, settings=NVRTC)
@@ -119,7 +107,7 @@ def print_stages(source: Path, kernel: str, times: int) -> None:
     )
     total_ms = 0.0
     for name, work in stages:
-        spent_ms = time_work(work, times)
+        spent_ms = 1e3 * time_work(work, times)[1]
         total_ms += spent_ms
         print(f"{kernel:10} {name:24} {spent_ms:9.2f} ms")
     print(f"{kernel:10} {'source to volumes':24} {total_ms:9.2f} ms   (aim: 100 ms)")
@@ -131,13 +119,13 @@ def print_whole(source: Path, kernel: str, times: int) -> None:
     def predict() -> object:
         return predict_source(source, kernel=kernel, settings=EDITOR_PREDICTION, compile_settings=KEPT)
 
-    print(f"{kernel:10} {'whole, as in an editor':24} {time_work(predict, min(times, 3)):9.2f} ms")
+    print(f"{kernel:10} {'whole, as in an editor':24} {1e3 * time_work(predict, min(times, 3))[1]:9.2f} ms")
 
 
 def print_configurations(source: Path, kernel: str, times: int) -> None:
     """One configuration of an exploration: so short that many turns are needed for a median that stands."""
     subject = prepare_exploration(source, kernel=kernel, compile_settings=KEPT)
-    spent_ms = time_work(lambda: subject.evaluate([subject.current]), 10 * times)
+    spent_ms = 1e3 * time_work(lambda: subject.evaluate([subject.current]), 10 * times)[1]
     print(f"{kernel:10} {'a configuration':24} {spent_ms:9.2f} ms   (aim: 10 ms)")
 
 

@@ -49,7 +49,7 @@ def test_functions_of_an_image_made_by_hand() -> None:
     builder.add(".nv.info.k", b"\x02\x4c\x04\x00" + pack_attribute(0x34, 16, 0, 2, 32, 48), kind=NV_INFO, info=1)
     builder.add(".nv.shared.k", kind=NO_BITS, size=1280, info=1)
     cubin = read_cubin(builder.build(), path=Path("k.cubin"))
-    assert (cubin.sm, cubin.is_relocatable, cubin.has_lines, cubin.has_ptx_lines) == (90, False, False, False)
+    assert (cubin.sm, cubin.has_lines, cubin.has_ptx_lines) == (90, False, False)
     assert list(cubin.functions) == ["k", "f"]
     kernel, device = cubin.functions.values()
     assert (kernel.is_entry, kernel.registers, kernel.barriers, kernel.frame_bytes) == (True, 26, 4, 16)
@@ -145,7 +145,6 @@ def test_facts_of_fixtures() -> None:
     }
     assert linked.calls == (("_Z9two_unitsPKfPfi", "_ZN5units4dampEff"),)
     assert list(linked.functions["_Z9two_unitsPKfPfi"].call_symbols.values()) == ["_ZN5units4dampEff"]
-    assert read_fixture(CONTAINERS / "relocatable_main_unit.sm_90.cubin").is_relocatable
     recursion = read_fixture(CONTAINERS / "recursion_nvrtc12.sm_70.cubin").functions["_Z9recursionPKjPjii"]
     assert [sub.name for sub in recursion.sub_functions] == ["$_Z9recursionPKjPjii$_Z11subtree_sumPKjii"]
 

@@ -12,6 +12,7 @@ from collections import Counter
 from gpa_lsp.code.binary.model import name_resource
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.diagnosis.blame.model import (
+    NO_STALLS,
     BlameCategory,
     BlameEdges,
     Dependency,
@@ -20,8 +21,6 @@ from gpa_lsp.diagnosis.blame.model import (
     UnattributedCause,
 )
 from gpa_lsp.kernel.model import Kernel
-
-_NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
 
 
 def check_blame(kernel: Kernel, blame: KernelBlame, text: str) -> None:
@@ -46,7 +45,7 @@ def describe_blame(kernel: Kernel, blame: KernelBlame) -> list[str]:
     lines = []
     for number in range(len(edges)):
         category = BlameCategory(edges.category[number])
-        if category in _NO_STALLS:
+        if category in NO_STALLS:
             continue
         use, definition, reason = int(edges.use_row[number]), int(edges.def_row[number]), int(edges.reason[number])
         samples = _count_samples(edges, number)

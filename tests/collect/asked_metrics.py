@@ -224,10 +224,10 @@ def watch_collected(capability: tuple[int, int], *, has_rooflines: bool) -> Watc
     return watch_kernel(write_kernel(text, compute_capability=capability), _answer_collected(brought), brought)
 
 
-def find_texts(*, outside: str) -> Iterator[str]:
-    """Every text in the package's code and tables, but for one room."""
+def find_texts() -> Iterator[str]:
+    """Every text in the package's code and tables, but for those of what is collected."""
     for path in sorted(_ROOT.rglob("*")):
-        if path.is_relative_to(_ROOT / outside):
+        if path.is_relative_to(_ROOT / "profile" / "collect"):
             continue
         if path.suffix == ".py":
             nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))

@@ -161,7 +161,7 @@ def find_asked() -> set[str]:
 
 def find_written() -> set[str]:
     """Names, counters and beginnings of names that stand in the package."""
-    return {text for text in find_texts(outside="collect") if METRIC.fullmatch(text)}
+    return {text for text in find_texts() if METRIC.fullmatch(text)}
 
 
 def test_everything_that_is_asked_of_a_launch_is_collected() -> None:

@@ -43,7 +43,6 @@ def make_cubin(functions: Sequence[Function], calls: Sequence[tuple[str, str]] =
     return Cubin(
         path=None,
         sm=86,
-        is_relocatable=False,
         sha256="0" * 64,
         image=b"",
         functions={function.name: function for function in functions},

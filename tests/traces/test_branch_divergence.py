@@ -21,18 +21,17 @@ def test_a_branch_diverges_when_lanes_go_both_ways():
     writer.branch(0, ALL, 0xFFFF).branch(0, ALL, ALL).branch(0, 0xFF, 0).branch(1, ALL, ALL).branch(2, 0xF, 0)
     found = sum_up(writer.finish())
     first, always, never = found.branches
-    assert (first.executions, first.divergent, first.all_taken, first.none_taken) == (3, 1, 1, 1)
+    assert (first.executions, first.divergent) == (3, 1)
     assert (first.active_lanes, first.taken_lanes) == (72, 48)
-    assert not first.is_one_way
-    assert always.is_one_way
-    assert never.is_one_way
+    assert (always.divergent, always.active_lanes, always.taken_lanes) == (0, 32, 32)
+    assert (never.divergent, never.active_lanes, never.taken_lanes) == (0, 4, 0)
     assert (found.executions, found.divergent) == (5, 1)
     assert found.lane_ratio == (72 + 32 + 4) / (5 * 32)
 
 
 def test_lanes_that_did_not_execute_a_branch_do_not_take_it():
     (found,) = sum_up(TraceWriter(BRANCHES).branch(0, 0xF, ALL).finish()).branches
-    assert (found.all_taken, found.taken_lanes, found.divergent) == (1, 4, 0)
+    assert (found.taken_lanes, found.divergent) == (4, 0)
 
 
 def test_entries_are_divergent_below_the_warps_threads():

@@ -171,7 +171,7 @@ def test_blocks_go_to_sms_in_turn_and_wave_by_wave():
     found = collect(write_blocks(range(7), 7), context)
     assert list_lines(found, found.order) == [0, 2, 1, 3, 4, 6, 5]
     assert list_groups(found) == [0, 0, 1, 1, 2, 2, 3]
-    assert (found.groups, found.waves, found.has_whole_sms, found.is_whole) == (4, 2, True, True)
+    assert (found.groups, found.has_whole_sms, found.is_whole) == (4, True, True)
     assert list_lines(found, found.shared_order) == [0, 1, 2, 3, 4, 5, 6]
 
 
@@ -188,7 +188,7 @@ def test_too_many_references_cost_waves_then_sms(most, blocks):
     found = collect(write_blocks(range(16), 16), context, most=most)
     assert found.lists.sizes.sum() == 4 * blocks
     assert found.is_whole == (blocks == 16)
-    assert found.waves == (2 if blocks == 16 else 1)
+    assert found.groups == blocks // 2
     assert found.kept_ratio == {16: 1, 8: 1, 4: 0.5, 2: 0.25}[blocks]
     hits, _ = follow_waves(found, context, (ARRAY,))
     assert hits.l2_bytes == int(4096 * found.kept_ratio)

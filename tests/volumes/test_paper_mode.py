@@ -44,7 +44,6 @@ def compare(prediction: VolumePrediction, config: dict[str, Any]) -> Iterator[tu
     yield "L1Cycles", counts.l1_cycles_per_warp, basic["L1Cycles"]
     yield "blockL1LoadAlloc", counts.block_line_bytes, basic["blockL1LoadAlloc"]
     yield "blockL1Load", counts.block_request_bytes, basic["blockL1Load"]
-    yield "warpL1Load", counts.warp_load_bytes, basic["warpL1Load"]
     yield "blockL2Load", counts.block_load_bytes, basic["blockL2Load"]
     yield "blockL2Store", counts.block_store_bytes, basic["blockL2Store"]
     yield "waveMemLoadNew", counts.wave_load_bytes, basic["waveMemLoadNew"]
@@ -53,8 +52,6 @@ def compare(prediction: VolumePrediction, config: dict[str, Any]) -> Iterator[tu
         yield f"waveMemOld {index}", sum(counts.before_bytes[axis] for axis in axes), basic["waveMemOld"][index]
         loaded = sum(counts.shared_load_bytes[axis] for axis in axes)
         yield f"waveMemLoadOverlap {index}", loaded, basic["waveMemLoadOverlap"][index]
-        stored = sum(counts.shared_store_bytes[axis] for axis in axes)
-        yield f"waveMemStoreOverlap {index}", stored, basic["waveMemStoreOverlap"][index]
         yield f"memLoadOverlap {index}", reuse[index].overlap, derived["memLoadOverlap"][index]
         yield f"memLoadOverlapHit {index}", reuse[index].hit, derived["memLoadOverlapHit"][index]
     yield "waveValidCells", counts.wave_threads, basic["waveValidCells"]

@@ -6,14 +6,14 @@ from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_report, parse_count
 from gpa_lsp.cli.outputs import add_output_argument, write_output
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.document.graph_files import GRAPH_FORMATS
 
-_FORMATS = ("dot", "graphml", "json")
 _STEPS = 2
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_arguments(parser)
-    parser.add_argument("--format", choices=_FORMATS, default="dot", help="how to write it (default: dot)")
+    parser.add_argument("--format", choices=GRAPH_FORMATS, default="dot", help="how to write it (default: dot)")
     parser.add_argument(
         "--around",
         metavar="[FILE:]LINE",

@@ -24,7 +24,6 @@ from msgspec import Struct
 from gpa_lsp.code.binary.byte_reader import Allowance, StringTable
 from gpa_lsp.code.binary.elf import (
     FUNCTION_SYMBOL,
-    RELOCATABLE,
     UNKNOWN_STACK,
     Attribute,
     ElfImage,
@@ -203,7 +202,6 @@ def read_cubin(image: bytes, *, path: Path | None = None) -> Cubin:
     return Cubin(
         path=path,
         sm=sm,
-        is_relocatable=elf.kind == RELOCATABLE,
         sha256=hashlib.sha256(image).hexdigest(),
         image=image,
         functions=functions,

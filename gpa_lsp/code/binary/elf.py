@@ -25,7 +25,6 @@ ELF_MAGIC = b"\x7fELF"
 ELF_64_LITTLE_ENDIAN = b"\x7fELF\x02\x01"
 HEADER_BYTES = 64
 
-RELOCATABLE = 1  # ``e_type`` of an object that is not linked (ET_REL)
 SYMBOL_TABLE = 2  # ``sh_type`` of ``.symtab``
 RELOCATIONS_WITH_ADDEND = 4
 NO_BITS = 8
@@ -67,7 +66,6 @@ class ElfImage(ColumnRecord, frozen=True, kw_only=True):
 
     data: bytes | FileBytes  # the whole file
     path: Path | None  # its name, for errors; None for bytes from elsewhere
-    kind: int  # ``e_type``
     machine: int  # ``e_machine``
     abi_version: int  # ``e_ident[EI_ABIVERSION]``
     flags: int  # ``e_flags``
@@ -168,13 +166,12 @@ def read_elf(data: bytes | FileBytes, *, path: Path | None = None) -> ElfImage:
     if header[5] + header[9] * header[10] > len(data) + _STRIPPED_BYTES:
         # Not read, but often the last thing in a cubin: what cuts them off tells that the file is cut.
         raise damaged("the program headers reach past the end of the file", path=path, place="ELF header")
-    identification, kind, machine, table_start, flags = header[0], header[1], header[2], header[6], header[7]
+    identification, machine, table_start, flags = header[0], header[2], header[6], header[7]
     sections = _read_section_table(data, start=table_start, entry_bytes=header[11], count=header[12], path=path)
     names_index = int(sections[0]["link"]) if header[13] == _EXTENDED_INDEX and len(sections) else header[13]
     return ElfImage(
         data=data,
         path=path,
-        kind=kind,
         machine=machine,
         abi_version=identification[8],
         flags=flags,

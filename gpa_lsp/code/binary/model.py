@@ -181,7 +181,6 @@ class Cubin(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, weakref=T
 
     path: Path | None  # the file it came from (the container, for embedded images); None for bytes from elsewhere
     sm: int  # architecture number from the ELF flags, e.g. 90 for sm_90; 0 when the flags do not say.
-    is_relocatable: bool  # ET_REL (compiled with -rdc), not linked
     sha256: str  # hexadecimal digest of the image
     image: bytes  # the ELF bytes
     functions: Mapping[str, Function]  # mangled name → function, in section order

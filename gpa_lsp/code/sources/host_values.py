@@ -15,7 +15,6 @@ from gpa_lsp.code.sources.trees import read_text
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_DEEPEST = 200
 _LARGEST = 1 << 62
 _WORD_BYTES = 8
 

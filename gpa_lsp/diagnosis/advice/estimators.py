@@ -10,10 +10,6 @@ Source: GPA (Zhou et al., CGO 2021), section V-B; each function names its equati
 import math
 from collections.abc import Sequence
 
-from msgspec import Struct
-
-from gpa_lsp.foundation.figures import measure_share
-
 # Latency hiding cannot gain more (GPA, Theorem V.1): an active sample can fill at most one latency sample
 MOST_HIDING = 2.0
 
@@ -127,34 +123,6 @@ def estimate_idle(saved_ratio: float) -> float:
 
 
 # What follows is ours, not the paper's.
-
-
-class SampleRange(Struct, frozen=True, kw_only=True):
-    """A number of samples with the 95 % interval that counting leaves."""
-
-    count: float  # as counted (apportioned samples are fractions)
-    low: float  # lower end
-    high: float  # upper end
-
-
-def measure_range(part: float, total: int, lost: int = 0) -> SampleRange:
-    """Wilson's interval of a share, in samples; clamped so that at least one sample remains, as a kernel always takes some time.
-
-    Args:
-        total: the whole, at least 1.
-
-    >>> found = measure_range(50, 100)
-    >>> found.count, round(found.low, 1), round(found.high, 1)
-    (50, 40.4, 59.6)
-    >>> measure_range(100, 100).count
-    99
-    """
-    most = max(total - 1, 0)
-    count = min(max(part, 0), most)
-    share = measure_share(min(round(max(part, 0)), total), total, lost)
-    return SampleRange(
-        count=count, low=min(share.low_ratio * total, count), high=min(max(share.high_ratio * total, count), most)
-    )
 
 
 def count_hidden(parents: Sequence[int], active: Sequence[float], matched_latency: Sequence[float]) -> float:

@@ -6,10 +6,9 @@ from gpa_lsp.gpu.arch.model import Architecture
 
 
 class InstructionCaches(Struct, frozen=True, kw_only=True):
-    """Capacities; code beyond the first is fetched again in every iteration of a loop."""
+    """Capacity of the first one; code beyond it is fetched again in every iteration of a loop."""
 
     first_bytes: int  # of a sub-partition's own cache (L0)
-    second_bytes: int  # of the next one, which an SM or several share
     # somebody measured them on this architecture; otherwise they are taken to be as on the nearest one
     is_measured: bool
 
@@ -17,10 +16,10 @@ class InstructionCaches(Struct, frozen=True, kw_only=True):
 _KIB = 1024
 
 _MEASURED = {
-    (7, 0): InstructionCaches(first_bytes=12 * _KIB, second_bytes=128 * _KIB, is_measured=True),
-    (7, 5): InstructionCaches(first_bytes=16 * _KIB, second_bytes=46 * _KIB, is_measured=True),
-    (8, 0): InstructionCaches(first_bytes=32 * _KIB, second_bytes=128 * _KIB, is_measured=True),
-    (8, 6): InstructionCaches(first_bytes=16 * _KIB, second_bytes=32 * _KIB, is_measured=True),
+    (7, 0): InstructionCaches(first_bytes=12 * _KIB, is_measured=True),
+    (7, 5): InstructionCaches(first_bytes=16 * _KIB, is_measured=True),
+    (8, 0): InstructionCaches(first_bytes=32 * _KIB, is_measured=True),
+    (8, 6): InstructionCaches(first_bytes=16 * _KIB, is_measured=True),
 }
 """By the capability whose table an architecture has.
 
@@ -29,7 +28,7 @@ T4 GPU via Microbenchmarking" (arXiv:1903.07486) for 7.0 and 7.5; YKTian-x2b, Am
 3060, measured) and 8.0 (as cited there)."""
 
 # Of architectures nobody has measured in public: as on 8.0, the largest known, so that nothing is called too large wrongly
-_ASSUMED = InstructionCaches(first_bytes=32 * _KIB, second_bytes=128 * _KIB, is_measured=False)
+_ASSUMED = InstructionCaches(first_bytes=32 * _KIB, is_measured=False)
 
 
 def find_instruction_caches(architecture: Architecture | None) -> InstructionCaches:

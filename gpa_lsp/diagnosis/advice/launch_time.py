@@ -59,9 +59,6 @@ _ISSUED = "selected"
 # Of the time, from which on a unit's need explains the queue before it. On simulated edits of 38 families errors are the same from 0.5 to 0.9.
 _BUSY_RATIO = 0.5
 
-# Those that say that a unit's queue is full
-_FULL_QUEUES = ("lg_throttle", "mio_throttle", "tex_throttle", "math_pipe_throttle")
-
 # What warps wait for while atomics queue at one slice of L2, which everything else passes, too
 _BEHIND_ATOMICS = (LONG_SCOREBOARD, "short_scoreboard", "drain", "lg_throttle", "mio_throttle")
 

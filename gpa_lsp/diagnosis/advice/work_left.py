@@ -1,7 +1,7 @@
 """What a change leaves of the work of each unit, counted on the kernel's instructions: :func:`count_work_left`.
 
-A change is told by what it takes from each instruction: a part of its executions, of the lines it asks L1 for, of its passes through shared memory,
-of the sectors it asks L2 for. Units are those of :class:`~gpa_lsp.diagnosis.advice.launch_time.LaunchTime`.
+A change is told by what it takes from each instruction: a part of its executions, of the lines it asks L1 for, of its passes through shared memory.
+Units are those of :class:`~gpa_lsp.diagnosis.advice.launch_time.LaunchTime`.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,7 +32,6 @@ def count_work_left(
     executions: Parts | None = None,
     lines: Parts | None = None,
     wavefronts: Parts | None = None,
-    sectors: Parts | None = None,
     added: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
     """Unit → the part of its work that stays; units of which nothing is counted are not named.
@@ -41,7 +40,6 @@ def count_work_left(
         executions: of warps.
         lines: of the lines of global memory that L1 is asked for; None where they go with the executions.
         wavefronts: of the passes through shared memory; None where they go with the executions.
-        sectors: of the sectors of global memory; None where L2 and DRAM keep their work.
         added: unit → its work that comes, in warp instructions or passes.
     """
     rows = subject.rows
@@ -58,18 +56,15 @@ def count_work_left(
             if unit is not None:
                 _set(found, unit, np.where(pipes == number, executed, 0.0), gone, more.get(unit, 0.0))
     is_global, is_shared = mark_accesses(rows, GLOBAL_SPACES, MOVES), mark_accesses(rows, (MemorySpace.SHARED,), MOVES)
-    counted = {name: rows.counter(name) for name in ("global_tag_requests", "shared_wavefronts", "global_sectors")}
-    tags, passes, moved = (
-        np.where(chosen, executed if column is None else np.maximum(column, 0), 0.0)
-        for chosen, column in zip((is_global, is_shared, is_global), counted.values(), strict=True)
+    counted = ((is_global, rows.counter("global_tag_requests")), (is_shared, rows.counter("shared_wavefronts")))
+    tags, passes = (
+        np.where(chosen, executed if column is None else np.maximum(column, 0), 0.0) for chosen, column in counted
     )
     gone_lines, gone_passes = gone if lines is None else lines, gone if wavefronts is None else wavefronts
     _set(found, "tags", tags, gone_lines)
     _set(found, "shared", passes, gone_passes, more.get("shared", 0.0))
     # The data stage of L1 serves both: a pass for each line and for each wavefront.
     _set(found, "l1", tags + passes, np.where(is_shared, gone_passes, gone_lines), more.get("shared", 0.0))
-    if sectors is not None:
-        _set(found, "l2", moved, sectors)
     return found
 
 

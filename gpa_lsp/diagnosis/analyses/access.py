@@ -311,9 +311,7 @@ def describe_excess(lines: LineTransfers, line: int, unit: str) -> Sentence:
     )
 
 
-def build_global_table(
-    columns: AccessColumns, index: LineIndex, lines: LineTransfers, name_access: Callable[[int], str]
-) -> Table:
+def build_global_table(index: LineIndex, lines: LineTransfers, name_access: Callable[[int], str]) -> Table:
     """The lines that move most sectors of global memory."""
     rows: list[tuple[Cell, ...]] = []
     for line in rank_lines(lines.actual, MOST_ROWS):

@@ -4,7 +4,6 @@ Knows nothing of the protocol; the server is its :class:`EmulationAudience`.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
@@ -32,8 +31,6 @@ from gpa_lsp.foundation.files import Stamp, read_stamp
 from gpa_lsp.foundation.processes.async_worker import AsyncWorker, attend
 from gpa_lsp.foundation.processes.python_children import Step
 from gpa_lsp.foundation.processes.supervision import WorkerKind
-
-logger = logging.getLogger(__name__)
 
 # A job whose texts are out of date may still end by itself within this time: that costs less than a process that starts cold
 _PATIENCE_S = 1.0

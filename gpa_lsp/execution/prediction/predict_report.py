@@ -74,11 +74,6 @@ class EmulatedCounts(Struct, frozen=True, kw_only=True):
     grid_blocks: int  # of the launch
 
     @property
-    def is_all(self) -> bool:
-        """Every block was run."""
-        return self.counted_blocks == self.grid_blocks
-
-    @property
     def factor(self) -> float:
         """What the counts are multiplied with to be those of the launch."""
         return self.grid_blocks / self.counted_blocks

@@ -141,7 +141,6 @@ class TextureRequest(Struct, frozen=True, kw_only=True):
     address_mode: int  # 0 wrap, 1 clamp, 2 mirror, 3 border, as ``cudaTextureAddressMode``
     is_normalized: bool  # coordinates run from 0 to 1
     reads_normalized: bool  # integers are read as fractions
-    is_surface: bool  # it is written to, too
     is_layered: bool  # it has layers; a cubemap six for each cube
     held: tuple[int, int]  # address and size of the allocation it lies in
 
@@ -197,7 +196,7 @@ def parse_texture(payload: bytes) -> TextureRequest:
     base, row_bytes, held_base, held_bytes, width, height, depth, channels, channel_bytes, kind, linear, mode = found[
         :12
     ]
-    normalized, reads, surface, layered = found[12:]
+    normalized, reads, _, layered = found[12:]
     return TextureRequest(
         base=base,
         row_bytes=row_bytes,
@@ -209,7 +208,6 @@ def parse_texture(payload: bytes) -> TextureRequest:
         address_mode=mode,
         is_normalized=bool(normalized),
         reads_normalized=bool(reads),
-        is_surface=bool(surface),
         is_layered=bool(layered),
         held=(held_base, held_bytes),
     )

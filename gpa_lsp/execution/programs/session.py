@@ -1,7 +1,6 @@
 """One process of the program: its code, its memory and its launches, as the requests of its runtime library tell them: :class:`Session`."""
 
 import fcntl
-import logging
 import mmap
 import os
 import struct
@@ -45,8 +44,6 @@ from gpa_lsp.foundation.numbers import format_count, format_count_of
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.gpu.device.products import Product
-
-_LOG = logging.getLogger(__name__)
 
 # of address space for what is the emulator's, and as much for gaps between allocations; memory is taken as it is touched
 _OWN_BYTES = 1 << 30

@@ -26,8 +26,6 @@ class BranchTotals(Struct, frozen=True, kw_only=True):
     instruction: int  # index of the static instruction
     executions: int  # by warps
     divergent: int  # executions that went both ways
-    all_taken: int  # executions in which every lane jumped
-    none_taken: int  # executions in which no lane did
     active_lanes: int  # over all executions
     taken_lanes: int  # of them, those that jumped
 
@@ -40,11 +38,6 @@ class BranchTotals(Struct, frozen=True, kw_only=True):
     def lane_ratio(self) -> float:
         """Lanes that execute it of 32 per execution, 0..1."""
         return self.active_lanes / (WARP_LANES * self.executions) if self.executions else 0.0
-
-    @property
-    def is_one_way(self) -> bool:
-        """Every lane of every execution went the same way."""
-        return self.taken_lanes in (0, self.active_lanes)
 
 
 class BlockTotals(Struct, frozen=True, kw_only=True):
@@ -106,7 +99,7 @@ class BranchAccumulator:
     """Sums over pieces of a trace."""
 
     def __init__(self) -> None:
-        self._branches = KeyedSums(6)
+        self._branches = KeyedSums(4)
         self._blocks = KeyedSums(3)
 
     def add(self, piece: Trace) -> None:
@@ -114,9 +107,8 @@ class BranchAccumulator:
         branches, entries = piece.branches, piece.entries
         if len(branches):
             active, taken = branches.active_mask, branches.taken_mask & branches.active_mask
-            is_all, is_none = taken == active, taken == 0
             ones = np.ones(len(branches), dtype=np.int64)
-            columns = (ones, ~is_all & ~is_none, is_all, is_none, count_lanes(active), count_lanes(taken))
+            columns = (ones, (taken != active) & (taken != 0), count_lanes(active), count_lanes(taken))
             self._branches.add(branches.instruction.astype(np.int64), np.stack(columns, axis=1).astype(np.int64))
         if len(entries):
             is_partial = entries.lane_mask != find_whole_masks(entries.warp, piece.block_threads)
@@ -130,13 +122,16 @@ class BranchAccumulator:
         """The sums of all pieces."""
         branches = tuple(
             BranchTotals(
-                instruction=instruction, executions=executions, divergent=divergent, all_taken=all_taken,
-                none_taken=none_taken, active_lanes=active, taken_lanes=taken,
+                instruction=instruction,
+                executions=executions,
+                divergent=divergent,
+                active_lanes=active,
+                taken_lanes=taken,
             )
-            for instruction, (executions, divergent, all_taken, none_taken, active, taken) in zip(
+            for instruction, (executions, divergent, active, taken) in zip(
                 self._branches.keys.tolist(), self._branches.sums.tolist(), strict=True
             )
-        )  # fmt: skip
+        )
         blocks = tuple(
             BlockTotals(basic_block=number, entries=entries, divergent=divergent, lanes=lanes)
             for number, (entries, divergent, lanes) in zip(

@@ -52,7 +52,6 @@ class WaveRequests(ColumnRecord, frozen=True, kw_only=True):
     ends: Integers  # int64[g], for each wave and SM, in this order, where its accesses end
     # int64[n], the accesses in the order in which they would reach a cache that all SMs share: by wave, turn, place on the SM, SM and warp
     shared_order: Integers
-    waves: int  # waves there are accesses of
     kept_ratio: float  # SMs kept of those there were, 0..1
     blocks_per_sm: float  # resident blocks of an SM, on average over the groups
     has_whole_sms: bool  # False where traced blocks only stand for an SM
@@ -170,7 +169,6 @@ class WaveCollector:
             order=order(group, slot),
             ends=np.cumsum(np.bincount(group, weights=counts[used], minlength=len(keys))).astype(np.int64),
             shared_order=order(wave, slot * sms + sm),
-            waves=len(np.unique(keys // sms)),
             kept_ratio=1.0 / self._step,
             blocks_per_sm=per_sm,
             has_whole_sms=has_whole_sms,

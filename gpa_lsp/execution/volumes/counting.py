@@ -16,7 +16,6 @@ from gpa_lsp.execution.volumes.block_volumes import (
     count_cycles,
     count_paper_cycles,
     count_warp_sectors,
-    find_warp_shape,
 )
 from gpa_lsp.execution.volumes.devices import VolumeDevice
 from gpa_lsp.execution.volumes.dimensions import SECTOR_BYTES, find_span
@@ -125,7 +124,6 @@ def count_all(subject: Subject) -> Counts:
         block_line_bytes=max(least, lines * LINE_BYTES),
         block_request_bytes=max(least, affine.requests * SECTOR_BYTES + extra.block_request_bytes),
         block_bypassing_bytes=affine.bypassing * SECTOR_BYTES + extra.block_bypassing_bytes,
-        warp_load_bytes=max(least, _count_warp_loads(entries, whole)),
         block_load_bytes=max(least, affine.loads * SECTOR_BYTES + extra.block_load_bytes),
         block_atomic_bytes=affine.atomic * SECTOR_BYTES + extra.block_atomic_bytes,
         block_store_bytes=max(least, affine.stores * SECTOR_BYTES + extra.block_store_bytes),
@@ -142,7 +140,6 @@ def count_all(subject: Subject) -> Counts:
         wave_store_bytes=SECTOR_BYTES * sum(found.current for found in stores) + extra.wave_store_bytes,
         before_bytes=_add([found.before for found in (*loads, *stores)]),
         shared_load_bytes=_add([found.shared for found in loads]),
-        shared_store_bytes=_add([found.shared for found in stores]),
         wave_threads=count_threads(wave.current, subject.launch.block, subject.region),
         wave_pages=count_wave_pages(entries, subject.launch, wave),
         working_ratio=1.0 if is_paper else count_working_ratio(subject.launch),
@@ -420,12 +417,3 @@ def _count_requests(blocks: Blocks, chosen: Iterable[tuple[ArrayGroups, tuple[Ac
         for entry, groups in chosen
         for group in groups
     )
-
-
-def _count_warp_loads(entries: Sequence[ArrayGroups], blocks: Blocks) -> float:
-    """Bytes of the distinct sectors that the first warp's loads touch together, times the block's warps."""
-    shape = find_warp_shape(blocks.block, WARP_THREADS)
-    warp = Blocks(block=shape, count=(1, 1, 1), threads=shape)
-    warps = prod(size // part or 1 for size, part in zip(blocks.block, shape, strict=True))
-    sectors = sum(count_block(entry, entry.select_cached(), warp).sectors for entry in entries)
-    return sectors * warps * SECTOR_BYTES

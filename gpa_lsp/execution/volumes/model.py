@@ -61,7 +61,6 @@ class Counts(Struct, frozen=True, kw_only=True):
     block_line_bytes: float
     block_request_bytes: float  # distinct sectors of each warp's load, summed over a block: what L1 hands out
     block_bypassing_bytes: float  # of ``block_request_bytes`` what loads that L1 does not keep ask for, all of it of L2; 0 in the published model
-    warp_load_bytes: float  # distinct sectors of all loads of one warp through L1 together, summed over a block
     block_load_bytes: float  # distinct sectors one block loads through L1
     # distinct sectors of each warp's atomics and reductions, summed over a block; 0 in the published model
     block_atomic_bytes: float
@@ -85,7 +84,6 @@ class Counts(Struct, frozen=True, kw_only=True):
     before_bytes: tuple[float, float, float]  # distinct sectors that the sets before the wave touched: along x, y and z
     # of ``wave_load_bytes`` what these sets touched, each counted once, along x, y and z
     shared_load_bytes: tuple[float, float, float]
-    shared_store_bytes: tuple[float, float, float]  # the same of ``wave_store_bytes``
     wave_threads: int  # threads of the wave with work
     wave_pages: int  # distinct pages of 2 MiB of a wave, by array
     working_ratio: float  # threads with work of all that are launched; 1 in the published model, which does not look at the grid's ends
@@ -154,7 +152,6 @@ class Bound(Struct, frozen=True, kw_only=True):
     limiter: Limiter  # which
     updates_per_s: float  # at most
     load: float  # what an update asks of it: flops, cycles of an SM's L1 for a warp's worth of updates, or bytes
-    capacity_per_s: float  # what the device gives: flops, L1 cycles of all SMs, or bytes per second
 
 
 class Rule(StrEnum):

@@ -294,7 +294,7 @@ def derive_bounds(
         (Limiter.DRAM, volumes.dram_load + volumes.dram_store, device.dram_bytes_per_s),
     )
     bounds = [
-        Bound(limiter=limiter, updates_per_s=capacity / load, load=load, capacity_per_s=capacity)
+        Bound(limiter=limiter, updates_per_s=capacity / load, load=load)
         for limiter, load, capacity in found
         if load > 0 and capacity > 0
     ]

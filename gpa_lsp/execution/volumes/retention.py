@@ -74,7 +74,6 @@ class Flow(Struct, frozen=True, kw_only=True):
 class Retention(Struct, frozen=True, kw_only=True):
     """For how long L2 keeps a sector, and what follows."""
 
-    lifetimes: float  # of a block, after which as much has passed as L2 keeps
     missed: tuple[float, ...]  # of each of the shared loads, the part that comes from DRAM again, 0..1
     # that pass through L2 from a block to the neighbour it shares with, for each of them
     needed_bytes: tuple[float, ...]
@@ -98,7 +97,6 @@ def find_retention(flow: Flow, kept_bytes: float, ways: int | None = None) -> Re
         at, weights = _list_evictions(ways)
     stays = np.interp(at * kept_bytes, passed, times)
     return Retention(
-        lifetimes=float(np.interp(kept_bytes, passed, times)),
         missed=tuple(float(weights @ np.interp(stays, times, ratio)) for ratio in ratios),
         needed_bytes=tuple(float(np.interp(spacing, times, passed)) for spacing in spacings),
     )

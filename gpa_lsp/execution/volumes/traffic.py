@@ -52,11 +52,6 @@ class ArrayTraffic(Struct, frozen=True, kw_only=True):
     touched_by_stores: float  # distinct ones that are written, at most
     fetched: float  # that DRAM gives along with ``touched_by_loads``
 
-    @property
-    def read_from_l2(self) -> float:
-        """At most, through L1 and past it."""
-        return self.cached + self.bypassing + self.atomic
-
 
 def measure_traffic(
     entry: ArrayGroups, launch: LaunchShape, strides: tuple[int, ...], fetch_bytes: int = SECTOR_BYTES

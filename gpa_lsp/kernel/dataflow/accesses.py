@@ -291,7 +291,7 @@ def _find_access_runs(kernel: KernelRows) -> tuple[AccessRun, ...]:
     return tuple(sorted(runs, key=lambda run: min(run.rows)))
 
 
-def count_run_lengths(kernel: KernelRows, runs: Iterable[AccessRun]) -> Mapping[int, int]:
+def count_run_lengths(runs: Iterable[AccessRun]) -> Mapping[int, int]:
     """Row → how many accesses its run has; rows in no run are missing."""
     return {row: len(run.rows) for run in runs for row in run.rows}
 

@@ -58,19 +58,18 @@ def find_repeated_stores(kernel: KernelRows) -> tuple[RepeatedStores, ...]:
         for loop in find_distinct(loops[loops >= 0]).tolist():
             inside = np.flatnonzero(np.isin(graph.block_of_instruction, graph.blocks_of_loop(loop)))
             rows = every[loops == loop].tolist()
-            groups = _group(function, instructions, writers, rows, inside)
+            groups = _group(instructions, writers, rows, inside)
             for same in groups:
                 found += _build(function, first, same, inside, count_turns(function, graph, loop, same[-1]))
         for block in find_distinct(blocks[loops < 0]).tolist():
             rows = every[blocks == block].tolist()
             inside = np.arange(rows[0], rows[-1] + 1)
-            for same in _group(function, instructions, writers, rows, inside):
+            for same in _group(instructions, writers, rows, inside):
                 found += _build(function, first, same, np.arange(same[0], same[-1] + 1), 1.0)
     return tuple(sorted(found, key=lambda one: (-one.executions, one.first_row)))
 
 
 def _group(
-    function: FunctionSamples,
     instructions: Instructions,
     writers: RegisterWriters,
     rows: list[int],

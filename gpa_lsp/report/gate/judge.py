@@ -216,9 +216,6 @@ def _has_grown(change: PartChange) -> bool:
     return change.after_ns > change.before_ns
 
 
-Figures = dict[tuple[Metric, Origin], Figure]
-
-
 def describe_kernel(
     kernel: KernelReport, code: KernelFindings | None = None, predictions: Iterable[KernelPrediction] = ()
 ) -> GateKernel:

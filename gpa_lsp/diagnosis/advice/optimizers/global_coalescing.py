@@ -126,7 +126,7 @@ class GlobalCoalescing(EliminationOptimizer):
     ) -> npt.NDArray[np.int64]:
         """int64[n]: sectors each row may have; k times the ideal where k accesses side by side share their sectors."""
         least = ideal.copy()
-        for row, length in count_run_lengths(subject.rows, find_access_runs(subject.rows)).items():
+        for row, length in count_run_lengths(find_access_runs(subject.rows)).items():
             least[row] = min(int(sectors[row]), int(ideal[row]) * length)
         return least
 

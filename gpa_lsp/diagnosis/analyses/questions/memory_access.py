@@ -429,7 +429,7 @@ def _answer(subject: Subject) -> Answer:
 
 def _build_table(name: str, subject: Subject, columns: AccessColumns, index: LineIndex, lines: LineTransfers) -> Table:
     if name == "global":
-        return build_global_table(columns, index, lines, subject.rows.mnemonic)
+        return build_global_table(index, lines, subject.rows.mnemonic)
     return build_shared_table(index, lines, subject.rows.mnemonic)
 
 
