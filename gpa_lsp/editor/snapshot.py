@@ -53,7 +53,7 @@ def measure_kernel(kernel: "KernelReport", profile_modified_ns: int) -> Measured
     from gpa_lsp.report.kernel_lines import find_body, find_causes, find_hottest, find_remedies
     from gpa_lsp.report.measured_files import read_measured_ns
 
-    slim = replace(kernel, embedded_sources={}, source_stamps={}, instructions=_share_frames(kernel.instructions))
+    slim = replace(kernel, embedded_sources={}, source_sizes={}, instructions=_share_frames(kernel.instructions))
     return MeasuredKernel(
         report=slim,
         measured_ns=read_measured_ns(kernel, profile_modified_ns),

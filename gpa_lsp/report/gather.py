@@ -9,8 +9,8 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.code.binary.line_table import read_source_stamps
-from gpa_lsp.code.binary.model import Cubin, SourceStamp
+from gpa_lsp.code.binary.line_table import read_source_sizes
+from gpa_lsp.code.binary.model import Cubin
 from gpa_lsp.diagnosis.advice.model import KernelAdvice
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
 from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
@@ -130,25 +130,25 @@ class KernelGatherer:
     """Gathers kernels one by one. What the sources of images looked like when they were compiled is read once per image."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Mapping[str, SourceStamp]] = {}
+        self._known: dict[str, Mapping[str, int]] = {}
 
     def gather(self, analysed: AnalysedKernel) -> KernelReport:
         """The report of a kernel."""
-        return _gather_kernel(analysed, self._find_stamps(analysed.kernel.cubin))
+        return _gather_kernel(analysed, self._find_sizes(analysed.kernel.cubin))
 
-    def _find_stamps(self, cubin: Cubin | None) -> Mapping[str, SourceStamp]:
+    def _find_sizes(self, cubin: Cubin | None) -> Mapping[str, int]:
         """By path as compiled; empty where the line table cannot be read, which whoever reads its lines has said already."""
         if cubin is None or not cubin.has_lines:
             return {}
         if cubin.sha256 not in self._known:
             try:
-                self._known[cubin.sha256] = read_source_stamps(cubin)
+                self._known[cubin.sha256] = read_source_sizes(cubin)
             except InputError:
                 self._known[cubin.sha256] = {}
         return self._known[cubin.sha256]
 
 
-def _gather_kernel(analysed: AnalysedKernel, stamps: Mapping[str, SourceStamp]) -> KernelReport:
+def _gather_kernel(analysed: AnalysedKernel, sizes: Mapping[str, int]) -> KernelReport:
     kernel = analysed.kernel
     called = estimate_called_samples(kernel)
     columns = build_instruction_columns(kernel)
@@ -176,7 +176,7 @@ def _gather_kernel(analysed: AnalysedKernel, stamps: Mapping[str, SourceStamp]) 
         loops=list_loops(kernel),
         instructions=columns,
         embedded_sources=_keep_sources(kernel, {line.file for line in lines if line.file is not None}),
-        source_stamps=stamps,
+        source_sizes=sizes,
         blame=analysed.blame,
         advice=analysed.advice,
         analyses=analysed.analyses,

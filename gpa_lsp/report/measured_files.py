@@ -15,7 +15,7 @@ from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.source_paths import SourceLocator, parse_compiled_path
 
 if TYPE_CHECKING:
-    from gpa_lsp.code.binary.model import Cubin, SourceStamp
+    from gpa_lsp.code.binary.model import Cubin
     from gpa_lsp.kernel.model import Kernel
     from gpa_lsp.report.model import KernelReport, Report
 
@@ -98,7 +98,7 @@ def find_files(
         for compiled_path in _list_files(kernel):
             known = sources.setdefault(compiled_path, _Source())
             known.text = known.text if known.text is not None else kernel.embedded_sources.get(compiled_path)
-            known.stamp = known.stamp or kernel.source_stamps.get(compiled_path)
+            known.size_bytes = known.size_bytes or kernel.source_sizes.get(compiled_path)
             known.measured_ns = max(known.measured_ns, measured_ns)
             known.kernels.append(kernel)
     found = (_find_file(path, source, locator, find_copy, find_committed) for path, source in sorted(sources.items()))
@@ -109,7 +109,7 @@ class _Source(Struct):
     """What a profile says of a source."""
 
     text: str | None = None  # its own copy
-    stamp: "SourceStamp | None" = None  # what the compiler saw
+    size_bytes: int | None = None  # when it was compiled
     measured_ns: int = 0  # when the last of its kernels was measured
     kernels: "list[KernelReport]" = field(default_factory=list)  # compiled from it
 
@@ -135,13 +135,13 @@ def _find_file(
         return None
     lines = split_lines(source.text) if source.text is not None else find_copy(real_path, source.measured_ns)
     is_copy = lines is not None
-    doubt = None if is_copy else find_doubt(status, source.measured_ns, source.stamp)
+    doubt = None if is_copy else find_doubt(status, source.measured_ns, source.size_bytes)
     if lines is None and may_read:
         lines = _read_source(local_path, status)
         if doubt is not None and lines is not None:
-            found = _compare_committed(lines, find_committed(Path(real_path), source.measured_ns), source.stamp)
+            found = _compare_committed(lines, find_committed(Path(real_path), source.measured_ns), source.size_bytes)
             is_copy, lines, doubt = (True, found, None) if found is not None else (False, lines, doubt)
-    is_told = is_copy or source.stamp is not None  # by what was compiled, not by the file's age alone
+    is_told = is_copy or source.size_bytes is not None  # by what was compiled, not by the file's age alone
     if not may_read:
         doubt = doubt and Doubt.UNREAD
     elif doubt is None and not is_told and not is_guess and not _may_hold(compiled_path, source, locator, lines):
@@ -185,9 +185,7 @@ def _describe_elsewhere(
     )
 
 
-def _compare_committed(
-    lines: Sequence[str], committed: str | None, stamp: "SourceStamp | None"
-) -> tuple[str, ...] | None:
+def _compare_committed(lines: Sequence[str], committed: str | None, size_bytes: int | None) -> tuple[str, ...] | None:
     """The text that was measured, by what a repository held then; None where that tells nothing.
 
     It is the file's own text where both say the same, whatever their line ends; and the committed one where it is as long as what was compiled.
@@ -195,8 +193,8 @@ def _compare_committed(
     if committed is None:
         return None
     then = split_lines(committed)
-    is_compiled = stamp is not None and stamp.size_bytes in _list_lengths(committed)
-    return then if is_compiled or (stamp is None and then == tuple(lines)) else None
+    is_compiled = size_bytes is not None and size_bytes in _list_lengths(committed)
+    return then if is_compiled or (size_bytes is None and then == tuple(lines)) else None
 
 
 def _list_lengths(text: str) -> tuple[int, int]:
@@ -225,22 +223,22 @@ def _read_source(path: Path, status: os.stat_result) -> tuple[str, ...] | None:
         return None
 
 
-def is_as_compiled(found: os.stat_result, measured_ns: int, stamp: "SourceStamp | None") -> bool:
+def is_as_compiled(found: os.stat_result, measured_ns: int, size_bytes: int | None) -> bool:
     """Whether a file holds the text that was compiled, as far as that can be told without the text.
 
     Its length decides where the compiler wrote it down: a file may be older than the measurement and yet newer than the program, and checking out a
     repository makes files look new. Otherwise it must not have been saved since the measurement.
 
     Args:
-        stamp: what the compiler wrote down; None when nothing.
+        size_bytes: its length as the compiler wrote it down; None where it did not.
     """
-    return find_doubt(found, measured_ns, stamp) is None
+    return find_doubt(found, measured_ns, size_bytes) is None
 
 
-def find_doubt(found: os.stat_result, measured_ns: int, stamp: "SourceStamp | None") -> Doubt | None:
+def find_doubt(found: os.stat_result, measured_ns: int, size_bytes: int | None) -> Doubt | None:
     """Why a file may not hold the text that was compiled; None where it does; see :func:`is_as_compiled`."""
-    if stamp is not None:
-        return None if found.st_size == stamp.size_bytes else Doubt.OTHER_LENGTH
+    if size_bytes is not None:
+        return None if found.st_size == size_bytes else Doubt.OTHER_LENGTH
     return None if found.st_mtime_ns <= measured_ns else Doubt.SAVED_SINCE
 
 
@@ -251,8 +249,8 @@ def read_measured_ns(kernel: "KernelReport", profile_modified_ns: int) -> int:
 
 _MAX_COMPILED_BYTES = 16 << 20
 
-# A path as compiled, when the kernel was measured (seconds since 1970), and what the compiler wrote down of the file
-SourceQuestion = tuple[str, int, "SourceStamp | None"]
+# A path as compiled, when the kernel was measured (seconds since 1970), and how long the file was to the compiler, in bytes
+SourceQuestion = tuple[str, int, int | None]
 
 
 class ProfiledSources:
@@ -273,8 +271,8 @@ class ProfiledSources:
     def __init__(self, locator: SourceLocator | None = None) -> None:
         self.answers: dict[SourceQuestion, str | None] = {}
         self._locator = locator
-        self._texts: dict[tuple[Path, SourceStamp | None], str | None] = {}
-        self._stamps: dict[str, Mapping[str, SourceStamp]] = {}
+        self._texts: dict[tuple[Path, int | None], str | None] = {}
+        self._sizes: dict[str, Mapping[str, int]] = {}
 
     @property
     def locator(self) -> SourceLocator | None:
@@ -286,13 +284,13 @@ class ProfiledSources:
         embedded = kernel.module.sources if kernel.module is not None else {}
         measured = [launch.created_unix_s for launch in kernel.launches if launch.created_unix_s is not None]
         measured_unix_s = min(measured, default=None)
-        stamps = self._read_stamps(kernel.cubin)
+        sizes = self._read_sizes(kernel.cubin)
 
         def read(file: str) -> str | None:
             text = embedded.get(file)
             if text is not None or self._locator is None or measured_unix_s is None:
                 return text
-            question = (file, measured_unix_s, stamps.get(file))
+            question = (file, measured_unix_s, sizes.get(file))
             found = self._read_located(question)
             if question not in self.answers:
                 self.answers[question] = _digest(found)
@@ -309,35 +307,37 @@ class ProfiledSources:
         return _digest(self._read_located(question))
 
     def _read_located(self, question: SourceQuestion) -> str | None:
-        file, measured_unix_s, stamp = question
+        file, measured_unix_s, size_bytes = question
         path = None if self._locator is None else self._locator.locate(file)
-        return None if path is None else self._read_unchanged(path, measured_unix_s, stamp)
+        return None if path is None else self._read_unchanged(path, measured_unix_s, size_bytes)
 
-    def _read_stamps(self, cubin: "Cubin | None") -> Mapping[str, "SourceStamp"]:
+    def _read_sizes(self, cubin: "Cubin | None") -> Mapping[str, int]:
         if cubin is None:
             return {}
-        if cubin.sha256 not in self._stamps:
+        if cubin.sha256 not in self._sizes:
             from gpa_lsp.code.binary.line_table import (
-                read_source_stamps,  # a report that is kept needs no line tables
+                read_source_sizes,  # a report that is kept needs no line tables
             )
 
             try:
-                self._stamps[cubin.sha256] = read_source_stamps(cubin)
+                self._sizes[cubin.sha256] = read_source_sizes(cubin)
             except InputError:  # reading its lines has said so
-                self._stamps[cubin.sha256] = {}
-        return self._stamps[cubin.sha256]
+                self._sizes[cubin.sha256] = {}
+        return self._sizes[cubin.sha256]
 
-    def _read_unchanged(self, path: Path, measured_unix_s: int, stamp: "SourceStamp | None") -> str | None:
-        key = (path, stamp)
+    def _read_unchanged(self, path: Path, measured_unix_s: int, size_bytes: int | None) -> str | None:
+        key = (path, size_bytes)
         if key not in self._texts:
-            self._texts[key] = _read_compiled(path, measured_unix_s, stamp)
+            self._texts[key] = _read_compiled(path, measured_unix_s, size_bytes)
         return self._texts[key]
 
 
-def _read_compiled(path: Path, measured_unix_s: int, stamp: "SourceStamp | None") -> str | None:
+def _read_compiled(path: Path, measured_unix_s: int, size_bytes: int | None) -> str | None:
     try:
         found = path.stat()
-        if found.st_size > _MAX_COMPILED_BYTES or not is_as_compiled(found, measured_unix_s * 1_000_000_000, stamp):
+        if found.st_size > _MAX_COMPILED_BYTES or not is_as_compiled(
+            found, measured_unix_s * 1_000_000_000, size_bytes
+        ):
             return None
         return read_bounded(path, _MAX_COMPILED_BYTES).decode("utf-8", "replace")
     except OSError:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
-from gpa_lsp.code.binary.model import ResourceLists, SourceStamp
+from gpa_lsp.code.binary.model import ResourceLists
 from gpa_lsp.diagnosis.advice.model import KernelAdvice
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
 from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
@@ -277,7 +277,7 @@ class CodeFinding(Struct, frozen=True, kw_only=True):
 class KernelReport(PartlyCompared, frozen=True, kw_only=True):
     """Everything about one kernel, over all its launches in one profile."""
 
-    UNCOMPARED = ("source_stamps", "code")
+    UNCOMPARED = ("source_sizes", "code")
 
     name: str  # readable name
     mangled_name: str  # linkage name
@@ -301,8 +301,8 @@ class KernelReport(PartlyCompared, frozen=True, kw_only=True):
     instructions: InstructionColumns  # columns
     # path as compiled → text at the time of measuring, where the profile has it
     embedded_sources: Mapping[str, str] = field(default_factory=dict)
-    # path as compiled → what the source looked like to the compiler, where it wrote that down. Not saved with a report.
-    source_stamps: Mapping[str, SourceStamp] = field(default_factory=dict)
+    # path as compiled → bytes of the source when it was compiled, where the compiler wrote them down. Not saved with a report.
+    source_sizes: Mapping[str, int] = field(default_factory=dict)
     # samples moved to their causes, on the rows of ``instructions``; None for code without samples
     blame: KernelBlame | None = None
     # remedies, and why the others have none, weighted by time where there are several launch contexts; None where nobody was asked

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.code.binary.model import SourceStamp
 from gpa_lsp.report.committed_texts import CommittedTexts
 from gpa_lsp.report.measured_files import Doubt, MeasuredFile, find_files
 from gpa_lsp.report.model import Report
@@ -45,10 +44,10 @@ def ask(folder: Path, moment_s: int = MEASURED_S) -> str | None:
     return CommittedTexts().find(folder / "src" / "k.cu", moment_s * 1_000_000_000)
 
 
-def find(folder: Path, stamp: SourceStamp | None = None) -> MeasuredFile:
+def find(folder: Path, size_bytes: int | None = None) -> MeasuredFile:
     kernel = build_kernel("src/k.cu:3  FMUL R2, R2, R3  ; wait=10", name="k", measured_unix_s=MEASURED_S)
-    if stamp is not None:
-        kernel = replace(kernel, source_stamps={"src/k.cu": stamp})
+    if size_bytes is not None:
+        kernel = replace(kernel, source_sizes={"src/k.cu": size_bytes})
     report, locator = Report(problems=(), kernels=(kernel,)), SourceLocator([folder])
     (file,) = find_files(report, locator, 0, find_committed=CommittedTexts().find)
     return file
@@ -77,10 +76,10 @@ def test_a_file_that_was_changed_since_is_not(repository: Path) -> None:
 
 def test_a_commit_as_long_as_what_was_compiled_is_the_copy(repository: Path) -> None:
     (repository / "src" / "k.cu").write_text(NOW)
-    found = find(repository, SourceStamp(modified_unix_s=0, size_bytes=len(THEN)))
+    found = find(repository, len(THEN))
     assert found.is_verified
     assert found.lines == tuple(THEN.split("\n"))
-    other = find(repository, SourceStamp(modified_unix_s=0, size_bytes=7))
+    other = find(repository, 7)
     assert (other.is_verified, other.doubt) == (False, Doubt.OTHER_LENGTH)
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.code.binary.model import SourceStamp
 from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.report.measured_files import Doubt, find_files
@@ -255,8 +254,8 @@ def test_an_old_file_at_the_path_itself_is_a_guess_where_it_does_not_hold_the_co
     assert (file.local_path, file.is_verified) == (str(there), is_it)
     assert file.doubt is (None if is_it else Doubt.OTHER_TEXT)
     assert (SourceTexts(locator).read(kernel, str(there))[0] is not None) is is_it
-    length = SourceStamp(size_bytes=len(text), modified_unix_s=None)
-    compiled = replace(kernel, source_stamps={str(there): length})
+    length = len(text)
+    compiled = replace(kernel, source_sizes={str(there): length})
     (file,) = find_files(build_report(compiled), locator, 0)
     assert file.is_verified, "the compiler wrote down how long it was"
 

@@ -26,7 +26,7 @@ from gpa_lsp.code.binary.line_program import (
     read_units,
     run_sequence,
 )
-from gpa_lsp.code.binary.model import Cubin, Function, LineTable, SourceStamp
+from gpa_lsp.code.binary.model import Cubin, Function, LineTable
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.locations import Frame, InlineChain, join_source_path
 
@@ -356,12 +356,14 @@ def strip_local_prefix(symbol: str, kernel: str) -> str:
 # that was compiled without having a copy of it. NVRTC, Triton and Julia write zeros.
 
 
-def read_source_stamps(cubin: Cubin) -> Mapping[str, SourceStamp]:
-    """The stamps of an image's sources.
+def read_source_sizes(cubin: Cubin) -> Mapping[str, int]:
+    """Bytes of an image's sources when they were compiled.
+
+    Source: DWARF 2, section 6.2.4, the third and fourth field of a file entry.
 
     Returns:
-        Path as in the frames of the line table → stamp. Files without a length are left out, and so are those that two units of the image
-        saw differently.
+        Path as in the frames of the line table → bytes. Files without a length are left out, and so are those that two units of the image
+        saw differently, in length or modification time.
 
     Raises:
         InputError: the line table is damaged.
@@ -375,9 +377,4 @@ def read_source_stamps(cubin: Cubin) -> Mapping[str, SourceStamp]:
         for (folder, name), (modified, size) in zip(unit.files, unit.stamps, strict=True):
             if size:
                 found.setdefault(join_source_path(folder, name), set()).add((modified, size))
-    return {
-        path: SourceStamp(size_bytes=size, modified_unix_s=modified or None)
-        for path, stamps in found.items()
-        if len(stamps) == 1
-        for modified, size in stamps
-    }
+    return {path: size for path, stamps in found.items() if len(stamps) == 1 for _, size in stamps}

@@ -193,13 +193,3 @@ class Cubin(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, weakref=T
     has_ptx_lines: bool  # there is a ``.nv_debug_line_sass`` with its PTX
     # mangled names of those compiled for a debugger (nvcc -G): without optimization
     debug_functions: frozenset[str] = frozenset()
-
-
-class SourceStamp(Struct, frozen=True, kw_only=True):
-    """A source file at the time of its compilation.
-
-    Source: DWARF 2, section 6.2.4, the third and fourth field of a file entry.
-    """
-
-    size_bytes: int  # its length
-    modified_unix_s: int | None  # its modification time; None when not written

@@ -67,7 +67,7 @@ class SourceTexts:
             found = path.stat()
             if found.st_size > _MAX_SOURCE_BYTES:
                 return None, UNREADABLE
-            doubt = find_doubt(found, (kernel.measured_unix_s or 0) * 1_000_000_000, kernel.source_stamps.get(file))
+            doubt = find_doubt(found, (kernel.measured_unix_s or 0) * 1_000_000_000, kernel.source_sizes.get(file))
             if doubt is Doubt.OTHER_LENGTH:
                 return None, CHANGED
             lines = self._read.get(path)
@@ -76,7 +76,7 @@ class SourceTexts:
         except OSError:
             return None, UNREADABLE
         if doubt is None:
-            is_it = file in kernel.source_stamps or self._holds(kernel, file, lines)
+            is_it = file in kernel.source_sizes or self._holds(kernel, file, lines)
             return (lines, "") if is_it else (None, CHANGED)
         measured = [row.line for row in kernel.lines if row.file == file and row.line]
         return (lines, UNVERIFIED) if fits_lines(lines, measured) else (None, CHANGED)

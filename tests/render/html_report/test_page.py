@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gpa_lsp.code.binary.model import SourceStamp
 from gpa_lsp.document.html_report.code_columns import BLOCK_ROWS, choose_rows, share_rows
 from gpa_lsp.document.html_report.page import render_html_report
 from gpa_lsp.document.html_report.source_texts import ABSENT, CHANGED, UNVERIFIED, UNWANTED, SourceTexts
@@ -164,10 +163,10 @@ def test_texts_come_from_the_profile_first_and_from_here_with_a_mark_where_they_
     os.utime(file, (1_800_000_000, 1_800_000_000))
     assert SourceTexts(locator).read(kernel, path) == (("here", ""), UNVERIFIED)
     assert SourceTexts(locator).read_line(kernel, path, 1) == "", "what may be another line is not quoted"
-    stamped = replace(kernel, source_stamps={path: SourceStamp(size_bytes=5, modified_unix_s=None)})
+    stamped = replace(kernel, source_sizes={path: 5})
     assert SourceTexts(locator).read(stamped, path) == (("here", ""), "")
     assert SourceTexts(locator).read_line(stamped, path, 1) == "here"
-    longer = replace(kernel, source_stamps={path: SourceStamp(size_bytes=6, modified_unix_s=None)})
+    longer = replace(kernel, source_sizes={path: 6})
     assert SourceTexts(locator).read(longer, path) == (None, CHANGED)
     file.write_text("\nhere\n")
     assert SourceTexts(locator).read(kernel, path) == (None, CHANGED), "the line that was measured is empty"

@@ -5,20 +5,19 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.code.binary.cubin import read_cubin
-from gpa_lsp.code.binary.line_table import read_source_stamps
-from gpa_lsp.code.binary.model import SourceStamp
+from gpa_lsp.code.binary.line_table import read_source_sizes
 
 
-def test_a_source_compiled_from_a_file_has_its_length_and_time(fixtures: Path) -> None:
+def test_a_source_compiled_from_a_file_has_its_length(fixtures: Path) -> None:
     cubin = read_cubin((fixtures / "containers" / "built" / "jump_table_nvrtc12.sm_70.cubin").read_bytes())
     path = "/build/gpa_lsp/fixtures/kernels/jump_table/original.cu"
-    assert read_source_stamps(cubin) == {path: SourceStamp(size_bytes=1318, modified_unix_s=1795223188)}
+    assert read_source_sizes(cubin) == {path: 1318}
     assert (fixtures / "kernels" / "jump_table" / "original.cu").stat().st_size == 1318
 
 
 def test_a_source_compiled_from_memory_has_none(fixtures: Path) -> None:
     cubin = read_cubin((fixtures / "cubins" / "sm_90" / "bank_conflict_improved.cubin").read_bytes())
-    assert read_source_stamps(cubin) == {}
+    assert read_source_sizes(cubin) == {}
 
 
 @pytest.mark.corpus
@@ -30,7 +29,5 @@ def test_lengths_are_those_of_the_texts_in_real_reports(corpus: Path) -> None:
     kernels, _ = join_profile(profile, with_text=False)
     sources = kernels[0].module.sources if kernels[0].module else {}
     assert kernels[0].cubin is not None and sources
-    stamps = read_source_stamps(kernels[0].cubin)
-    assert {path: stamps[path].size_bytes for path in sources} == {
-        path: len(text.encode()) for path, text in sources.items()
-    }
+    sizes = read_source_sizes(kernels[0].cubin)
+    assert {path: sizes[path] for path in sources} == {path: len(text.encode()) for path, text in sources.items()}
