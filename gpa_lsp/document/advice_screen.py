@@ -62,6 +62,7 @@ MORE = "more: gpa-lsp advise --details · by line: gpa-lsp check · everything: 
 WHOLE = "lines that end in … are cut; whole sentences: gpa-lsp "
 
 _MOST_SUGGESTIONS = 3
+_MOST_WORDS = 120  # Of a kernel, where lines are wrapped at all
 _MOST_WRAPPED = 2  # Lines that one row may take
 
 _MOST_CODE_CELLS = 50
@@ -189,14 +190,15 @@ def has_cut_sentence(lines: Iterable[Line]) -> bool:
 
 
 def render_screen(screen: Screen, width: int | None) -> Iterator[Line]:
-    """One kernel in at most :data:`MOST_LINES` lines: rows that are too long are cut, those below first."""
+    """One kernel in at most :data:`MOST_LINES` lines and about as many words as one reads at once: long rows are cut, those below first."""
     gains = max((len(row.gain) for row in screen.rows if row.gain), default=0)
     rows = [list(_render_row(row, gains, width)) for row in screen.rows]
     for lines in rows:
         if len(lines) > _MOST_WRAPPED:
             lines[_MOST_WRAPPED - 1 :] = [_end_early(lines[_MOST_WRAPPED - 1], width)]
     for lines in reversed(rows):
-        if sum(map(len, rows)) < MOST_LINES:
+        words = sum(len(read_plain(line).split()) for row in rows for line in row)
+        if sum(map(len, rows)) < MOST_LINES and (width is None or words <= _MOST_WORDS):
             break
         lines[:] = [_end_early(lines[0], width)] if len(lines) > 1 else lines
     facts = "   ".join(screen.facts)

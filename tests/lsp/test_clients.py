@@ -79,7 +79,11 @@ async def test_real_editors_get_their_answers(client: LanguageClient, workspace:
     assert "long_scoreboard" in hover.contents.value
     span = types.Range(types.Position(0, 0), types.Position(7, 0))
     hints = await client.text_document_inlay_hint_async(types.InlayHintParams(document, span))
-    assert [hint.label for hint in hints or ()] == ["10 % wait", "60 % long_scoreboard", "12 % wait"]
+    assert [hint.label for hint in hints or ()] == [
+        "20 % samples, wait",
+        "64 % samples, long_scoreboard",
+        "15 % samples, wait",
+    ]
     lenses = await client.text_document_code_lens_async(types.CodeLensParams(document))
     assert [lens.range.start for lens in lenses or ()] == [
         types.Position(1, 0),

@@ -64,7 +64,7 @@ def test_twenty_folders_come_and_go(tmp_path: Path) -> None:
                 params = {"textDocument": {"uri": uris[number]}, "position": {"line": 4, "character": 0}}
                 hover = client.request("textDocument/hover", params)
                 if number in there:
-                    assert f"of `saxpy{number}`: {64 + number} of {100 + number} samples" in hover["contents"]["value"]
+                    assert f"of the samples of `saxpy{number}` are taken here" in hover["contents"]["value"]
                 else:
                     assert hover is None
             gone = set(chance.sample(sorted(there), min(len(there), chance.randrange(1, 8))))

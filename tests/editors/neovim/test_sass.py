@@ -231,9 +231,9 @@ def test_the_hottest_instructions_are_a_list_that_jumps(beside: Neovim) -> None:
         "the instruction", lambda: current_name(beside).startswith("gpa-sass:") and "FFMA" in current_line(beside)
     )
     beside.command("lclose")
+    assert "registers" in beside.lua("return vim.fn.getcompletion('GpaLsp hotspots ', 'cmdline')")
     beside.command("GpaLsp hotspots registers")
     beside.wait_for_lua("return vim.fn.getloclist(0, { title = 0 }).title == 'Instructions by registers'")
-    assert "registers" in beside.lua("return vim.fn.getcompletion('GpaLsp hotspots ', 'cmdline')")
 
 
 def test_a_document_that_no_server_knows_says_so_and_comes_later(

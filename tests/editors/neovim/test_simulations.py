@@ -45,7 +45,7 @@ def test_a_save_simulates_the_described_launch(start_neovim: StartNeovim, worksp
     put_cursor(neovim, MOVING_LINE - 1, 8)
     text = hover(neovim)
     assert "simulated, not measured" in text, text
-    assert "sectors per access where 4 would suffice" in text, text
+    assert "32 sectors per request" in text, text
 
 
 def test_the_action_simulates_where_saves_do_not(start_neovim: StartNeovim, workspace: Workspace) -> None:

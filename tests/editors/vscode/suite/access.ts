@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import * as vscode from "vscode";
 import { attributes, press, screenshot, texts, waitFor, waitForPicker } from "./desk";
-import { activeLine, activeScheme, api, drawnBackgrounds, facts, focusText, hoverTexts, lensTitles, openExtension, openSource, ourDiagnostics, pressInText, putCursor, ROW, source, startOver, textOfLine, waitForServer } from "./editor";
+import { activeLine, activeScheme, api, drawnBackgrounds, facts, focusText, lensTitles, openExtension, openSource, ourDiagnostics, pressInText, putCursor, ROW, source, startOver, textOfLine, waitForServer } from "./editor";
 import { pause, runTests, type Test, until } from "./runner";
 
 const { lines } = facts;
@@ -31,7 +31,8 @@ const tests: readonly Test[] = [
     assert.equal(api.status?.profiles, 1);
     const titles = await until("lenses", () => lensTitles(source), (all) => all.some((title) => title.startsWith("relax")));
     assert.deepEqual(titles.filter((title) => /^(relax|normalise) ·/.test(title)).map((title) => title.split(" · ")[1]), ["186 µs", "41.2 µs"]);
-    await until("what went before", () => hoverTexts(source, new vscode.Position(lines.victim, 12)), (all) => all.some((text) => /over \d\d+ runs/.test(text)));
+    const readPage = async () => String(await vscode.commands.executeCommand("gpaLsp.showLine", source.toString(), lines.victim));
+    await until("what went before", readPage, (text) => /over \d\d+ runs/.test(text));
   }],
   ["the status bar is read whole, without the name of its icon", async () => {
     await openSource();
