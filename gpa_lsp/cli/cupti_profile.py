@@ -119,7 +119,7 @@ def explain_forbidden(terminal: Terminal) -> None:
 def _make_selection(arguments: argparse.Namespace) -> "Selection":
     from gpa_lsp.profile.collector.choosing import Selection
 
-    return Selection(kernel=arguments.kernel, launches=arguments.launches, skipped_launches=arguments.skip)
+    return Selection(kernel=arguments.kernel, launches=arguments.launch_count, skipped_launches=arguments.skip)
 
 
 def _conclude(run: "CollectedRun", output: Path, terminal: Terminal) -> int:

@@ -106,7 +106,7 @@ def summarise_remedy(remedies: Sequence["Advice"]) -> str:
     from gpa_lsp.document.markdown_text import write_sentence
 
     others = f"; {format_count_of(len(remedies) - 1, 'other')}" if len(remedies) > 1 else ""
-    return f"**remedy** {write_sentence(label_advice(remedies[0]))}: {write_sentence(remedies[0].hint)}{others}"
+    return f"**suggestion** {write_sentence(label_advice(remedies[0]))}: {write_sentence(remedies[0].hint)}{others}"
 
 
 def describe_causes(cause: CauseLine, name_place: NamePlace) -> str:

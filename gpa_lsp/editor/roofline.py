@@ -35,8 +35,8 @@ def describe_roof_briefly(shown: VisibleKernel) -> str:
     roofline, advice = find_roofline(shown), shown.kernel.report.advice
     line = None if roofline is None else choose_roofline(roofline)
     if roofline is not None and line is not None and line.binding is not None:
-        return f"**roof** {write_sentence(describe_roofline(roofline)[0])}"
-    return f"**roof** {write_sentence(describe_roofs(advice))}" if advice is not None and advice.units else ""
+        return f"**ceiling** {write_sentence(describe_roofline(roofline)[0])}"
+    return f"**ceiling** {write_sentence(describe_roofs(advice))}" if advice is not None and advice.units else ""
 
 
 def describe_roofs_of(shown: VisibleKernel, *, with_bars: bool = True) -> str:

@@ -93,7 +93,6 @@ def test_launches_from_different_places_are_told_apart(folder: Path, monkeypatch
     every = np.zeros_like(kernel.instructions.all_samples)
     for own in kernel.places:
         every[own.rows] += own.all_samples
-    assert [int(own.all_samples.sum()) for own in kernel.places] == [place.total_samples for place in places]
     assert np.array_equal(every, kernel.instructions.all_samples), "no sample is lost or told twice"
     assert main(["report", "p.json", "--html", "-o", "page.html"]) == 0
 

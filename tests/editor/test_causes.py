@@ -120,7 +120,7 @@ def test_the_hover_of_the_cause_tells_who_waits_for_it() -> None:
     assert rows[1:] == [
         "causes **80 %** of the samples of `saxpy`, mostly long_scoreboard",
         "→ waited for by line 6: 60 samples · long_scoreboard: data from global memory · R2, 8 cycles later",
-        "**remedy** Move loads earlier 1.3–1.7×: Load `x[i]` before the loop.",
+        "**suggestion** Move loads earlier 1.3–1.7×: Load `x[i]` before the loop.",
     ]
     assert "waits for" not in "".join(rows), "one way only"
     page = describe_line_page(view(), 5) or ""
