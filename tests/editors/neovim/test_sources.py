@@ -225,8 +225,7 @@ def test_lines_show_what_was_chosen_and_it_is_kept(source: Neovim, workspace: Wo
         )
         assert other[victim].startswith("GpaHeat")
         neovim.wait_for("words", lambda: "lines show long_scoreboard" in neovim.messages())
-        row, _ = neovim.wait_for_text("signal; ← line")
-        assert " · 38 % samples, long_scoreboard" in neovim.screen.line(row)
+        neovim.wait_for_text("← line 13 · 37 % long_scoreboard")
         neovim.wait_for_text("relax · 37 % long_scoreboard")
         assert neovim.lua("return require('gpa_lsp').shown()") == "long_scoreboard"
         assert "showing long_scoreboard" in neovim.lua("return require('gpa_lsp').status()")

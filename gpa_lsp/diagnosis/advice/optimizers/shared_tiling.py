@@ -24,6 +24,7 @@ from gpa_lsp.kernel.dataflow.accesses import (
     SECTOR_BYTES,
     count_access_bytes,
     count_turns,
+    find_access_runs,
     find_uniform_loads,
     fits_constant_memory,
     mark_accesses,
@@ -120,12 +121,16 @@ def _count_turns(subject: Subject, work: LoopWork) -> float:
 def _count_work_left(subject: Subject, loads: npt.NDArray[np.bool_], reuse: float) -> dict[str, float]:
     """Unit → the part of its work that stays: a load of each element once per block, and reads of shared memory in place of the others.
 
-    Elements that all lanes of a warp read alike lie side by side in the tile, and one read of 16 bytes fetches several.
+    Elements that all lanes of a warp read alike lie side by side in the tile, as do those that a thread reads one after the other, and one read of
+    16 bytes fetches several.
     """
     executed = np.maximum(subject.rows.executions, 0).astype(np.float64)
     uniform = loads & find_uniform_loads(subject.rows)
     widths = subject.rows.spread_by_mnemonic(count_access_bytes, unknown=0)
     wide = np.where(uniform, np.minimum(1.0, widths / _WIDEST_BYTES), 1.0)
+    for run in find_access_runs(subject.rows):
+        beside = [row for row in run.rows if loads[row]]
+        wide[beside] = np.minimum(wide[beside], 1 / len(run.rows))
     wide[[row for row in np.flatnonzero(uniform).tolist() if fits_constant_memory(subject.rows, row)]] = 0.0
     staged = 1 / reuse
     gone = np.where(loads, 1 - np.minimum(1.0, wide + 2 * staged), 0.0)
