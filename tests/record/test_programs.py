@@ -123,6 +123,7 @@ def test_what_variables_lead_to_is_traced_on_a_gpu_as_in_the_emulator(tmp_path: 
     for place in ("emulator", "gpu"):
         folder = tmp_path / place
         words = [
+            "predict",
             "trace",
             str(code),
             "--launches",

@@ -315,7 +315,7 @@ def find_launch_sizes(file: str, text: str, kernel: str) -> tuple[tuple[int, tup
 
     >>> text = "#define T 16\\nvoid f() { dim3 block(T, T); k<<<9, block>>>(); k<<<9, 2 * 64, n>>>(); k<<<9, threads>>>(); }"
     >>> find_launch_sizes("k.cu", text, "k")
-    ((1, (16, 16, 1), 0), (1, (128, 1, 1), None))
+    ((2, (16, 16, 1), 0), (2, (128, 1, 1), None))
     """
     return tuple(
         (one.line, one.block, one.shared_bytes)
