@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gpa_lsp.document.charts.pictures import draw_svg
 from gpa_lsp.document.charts.time_course_chart import build_course_chart
 from gpa_lsp.document.html_report.changes_section import build_history_section
-from gpa_lsp.document.stall_picture import MOST_BYTES, draw_course_picture
+from gpa_lsp.document.stall_picture import draw_course_picture
 from gpa_lsp.document.time_course_words import describe_course, describe_step, draw_blocks
 from gpa_lsp.foundation.prose import say
 from gpa_lsp.report.changes import Verdict
@@ -108,7 +108,7 @@ def test_steps_of_a_list() -> None:
 def draw(course: TimeCourse) -> ElementTree.Element:
     picture = draw_course_picture(course)
     assert picture is not None
-    assert len(picture) * 4 / 3 < MOST_BYTES
+    assert len(picture) * 4 / 3 < 8192, "as it stands in the text of a hover"
     return ElementTree.fromstring(picture)
 
 
