@@ -9,6 +9,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
+from math import inf
 
 import numpy as np
 import numpy.typing as npt
@@ -515,8 +516,18 @@ def count_turns(function: FunctionSamples, graph: FlowGraph, loop: int, row: int
     """Executions of an instruction per entry into a loop; infinite where executions are unknown."""
     outside = int(graph.immediate_dominator[graph.loops[loop].header])
     if outside < 0:
-        return float("inf")
+        return inf
     entries, executions = (int(function.executions[one]) for one in (graph.last_instruction[outside], row))
     if entries < 0 or executions < 0:
-        return float("inf")
+        return inf
     return executions / entries if entries else 0.0
+
+
+def count_innermost_turns(kernel: KernelRows, row: int) -> float:
+    """How often the innermost loop around an instruction goes round per entry; 1 outside of loops, and where executions are unknown."""
+    function, index = kernel.function_of(row), kernel.index_of(row)
+    if function.graph is None:
+        return 1.0
+    loop = int(function.graph.innermost_loop[function.graph.block_of_instruction[index]])
+    turns = count_turns(function, function.graph, loop, index) if loop >= 0 else 1.0
+    return turns if 1.0 <= turns < inf else 1.0

@@ -21,8 +21,8 @@ from gpa_lsp.gpu.arch.lookup import load_opcode_classes
 from gpa_lsp.kernel.dataflow.accesses import (
     SECTOR_BYTES,
     count_access_bytes,
+    count_innermost_turns,
     count_per_request,
-    count_turns,
     measure_excess,
     read_modifiers,
 )
@@ -179,13 +179,10 @@ class _Finding:
 
     def _find_saved_turns(self, row: int) -> float:
         """Of a compare-and-swap that is tried until it succeeds, the tries after the first; 0 for other atomics."""
-        function, index = self._subject.rows.function_of(row), self._subject.rows.index_of(row)
-        graph = function.graph
-        if graph is None or not _COMPARE_AND_SWAP & read_modifiers(self._subject.rows.mnemonic(row)):
+        if not _COMPARE_AND_SWAP & read_modifiers(self._subject.rows.mnemonic(row)):
             return 0.0
-        loop = int(graph.innermost_loop[graph.block_of_instruction[index]])
-        turns = count_turns(function, graph, loop, index) if loop >= 0 else 1.0
-        if not np.isfinite(turns) or turns < _LEAST_TURNS:
+        turns = count_innermost_turns(self._subject.rows, row)
+        if turns < _LEAST_TURNS:
             return 0.0
         self._turns[row] = turns
         return 1.0 - 1.0 / turns

@@ -155,8 +155,7 @@ def _is_product(subject: Subject, work: LoopWork) -> bool:
 
 def _count_factors(subject: Subject, row: int, loads: npt.NDArray[np.bool_]) -> int:
     """Registers that an instruction reads and that loads before it wrote."""
-    index = int(np.searchsorted(subject.rows.first_rows, row, side="right")) - 1
-    flow = build_flow(subject.rows, index)
+    flow = build_flow(subject.rows, int(subject.rows.function_index[row]))
     if flow is None:
         return 0
     return sum(bool(loads[flow.first_row + one]) for one in flow.find_defs(row - flow.first_row))

@@ -1,7 +1,5 @@
 """Global loads of data that other threads of the block load, too."""
 
-from math import inf
-
 import numpy as np
 import numpy.typing as npt
 
@@ -23,7 +21,7 @@ from gpa_lsp.kernel.dataflow.accesses import (
     GLOBAL_SPACES,
     SECTOR_BYTES,
     count_access_bytes,
-    count_turns,
+    count_innermost_turns,
     find_access_runs,
     find_uniform_loads,
     fits_constant_memory,
@@ -95,7 +93,7 @@ class SharedTiling(EliminationOptimizer):
 
 def _weigh(subject: Subject, work: LoopWork, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """float64[m]: the part of each pair's samples that goes: of waits what shared memory is faster than, but for one per tile; of queues none."""
-    tile = min(_TILE_EDGES[0], max(1.0, _count_turns(subject, work)))
+    tile = min(_TILE_EDGES[0], count_innermost_turns(subject.rows, int(work.rows[0])))
     memory, architecture = view_memory(subject), subject.architecture
     faster = 0.0
     if memory.uses is not None and architecture is not None and memory.uses.mean_wait_cycles > 0:
@@ -104,18 +102,6 @@ def _weigh(subject: Subject, work: LoopWork, edges: npt.NDArray[np.int64]) -> np
         faster = max(0.0, 1 - left / memory.uses.mean_wait_cycles)
     waits = subject.rows.reason_index(WAITING)
     return np.where(subject.edges.reason[edges] == (-1 if waits is None else waits), faster * (1 - 1 / tile), 0.0)
-
-
-def _count_turns(subject: Subject, work: LoopWork) -> float:
-    """How often the loop goes round per entry; 1 for code that is no loop, and where executions are unknown."""
-    row = int(work.rows[0])
-    function, loop = subject.rows.function_of(row), subject.scopes.loop_of(row)
-    if function.graph is None or loop < 0:
-        return 1.0
-    index = subject.rows.index_of(row)
-    number = int(function.graph.innermost_loop[function.graph.block_of_instruction[index]])
-    turns = count_turns(function, function.graph, number, index) if number >= 0 else 1.0
-    return turns if turns < inf else 1.0
 
 
 def _count_work_left(subject: Subject, loads: npt.NDArray[np.bool_], reuse: float) -> dict[str, float]:

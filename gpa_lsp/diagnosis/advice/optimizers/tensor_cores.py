@@ -27,9 +27,8 @@ _MULTIPLY_ADDS_EACH = 32
 _HALF_MULTIPLY_ADDS_EACH = 64
 _LOADS_EACH = 16  # LDSM.x4 loads what 16 loads of a half per lane do: 4 matrices of 8 × 8
 
-_LEAST_HALF_SHARE = (
-    0.1  # Of a loop's instructions that are multiply-adds on converted halves: the others convert and load
-)
+# Of a loop's instructions, those that are multiply-adds on converted halves: the others convert and load
+_LEAST_HALF_SHARE = 0.1
 _MOST_LOOKED_AT = 64  # Multiply-adds of a loop
 _WIDENS = "HADD2.F32"  # What a half is converted to FP32 by
 
@@ -106,7 +105,7 @@ def _is_of_halves(subject: Subject, work: LoopWork) -> bool:
     """Whether most multiply-adds of a loop have two factors that were converted from halves of shared memory."""
     if not work.shared_loads or work.multiply_adds < _LEAST_HALF_SHARE * work.executions:
         return False
-    flow = build_flow(subject.rows, int(np.searchsorted(subject.rows.first_rows, work.rows[0], side="right")) - 1)
+    flow = build_flow(subject.rows, int(subject.rows.function_index[work.rows[0]]))
     if flow is None:
         return False
     rows = work.rows[mark_multiply_adds(subject.rows)[work.rows]][:_MOST_LOOKED_AT] - flow.first_row

@@ -1,7 +1,6 @@
 """Warps that wait for each other at barriers, and for their memory accesses at fences."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import inf
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,7 @@ from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, list_of, percent, say
 from gpa_lsp.foundation.records import ColumnRecord
-from gpa_lsp.kernel.dataflow.accesses import count_turns, mark_accesses, read_modifiers
+from gpa_lsp.kernel.dataflow.accesses import count_innermost_turns, mark_accesses, read_modifiers
 from gpa_lsp.kernel.dataflow.barrier_intervals import WAITING, LateCode, find_late_code
 from gpa_lsp.kernel.dataflow.value_flow import build_flow
 from gpa_lsp.kernel.scopes import Scope
@@ -35,23 +34,8 @@ _LEAST_LEFT = 0.01
 
 # What a reduction does with two values
 _COMBINES = frozenset(
-    {
-        "FADD",
-        "DADD",
-        "HADD2",
-        "IADD",
-        "IADD3",
-        "VIADD",
-        "FMUL",
-        "DMUL",
-        "FMNMX",
-        "DMNMX",
-        "IMNMX",
-        "VIMNMX",
-        "HMNMX2",
-        "LOP3",
-    }
-)
+    {"FADD", "DADD", "HADD2", "IADD", "IADD3", "VIADD", "FMUL", "DMUL", "FMNMX", "DMNMX", "IMNMX", "VIMNMX", "HMNMX2", "LOP3"}
+)  # fmt: skip
 _FENCE_SCOPES = {
     "SYS": say(
         "the whole system: {gpu} suffices unless the host or another GPU reads the data, {block} within a block",
@@ -156,7 +140,7 @@ def find_trees(subject: Subject, barriers: Iterable[int]) -> tuple[Tree, ...]:
         if not has_steps or is_nested or not _is_reduction(subject, steps[stores[steps]].tolist(), loads):
             continue
         every = float(executed[steps].sum())
-        turns = _count_turns(subject, ends[0]) if is_loop else 1.0
+        turns = count_innermost_turns(subject.rows, ends[0]) if is_loop else 1.0
         entries = float(executed[ends[0]]) / turns
         if turns * len(ends) < _FEWEST_STEPS or not every:
             continue
@@ -171,7 +155,7 @@ def _is_reduction(subject: Subject, stores: Sequence[int], loads: npt.NDArray[np
 
 
 def _is_combined(subject: Subject, store: int, loads: npt.NDArray[np.bool_]) -> bool:
-    flow = build_flow(subject.rows, int(np.searchsorted(subject.rows.first_rows, store, side="right")) - 1)
+    flow = build_flow(subject.rows, int(subject.rows.function_index[store]))
     if flow is None:
         return False
     return any(
@@ -179,17 +163,6 @@ def _is_combined(subject: Subject, store: int, loads: npt.NDArray[np.bool_]) -> 
         and any(loads[flow.first_row + other] for other in flow.find_defs(one))
         for one in flow.find_defs(store - flow.first_row)
     )
-
-
-def _count_turns(subject: Subject, row: int) -> float:
-    """How often the loop around an instruction goes round per entry; 1 where that is unknown."""
-    function = subject.rows.function_of(row)
-    if function.graph is None:
-        return 1.0
-    index = subject.rows.index_of(row)
-    loop = int(function.graph.innermost_loop[function.graph.block_of_instruction[index]])
-    turns = count_turns(function, function.graph, loop, index) if loop >= 0 else 1.0
-    return turns if 1.0 <= turns < inf else 1.0
 
 
 def find_late_causes(subject: Subject, barriers: Iterable[int]) -> dict[int, LateCode]:
