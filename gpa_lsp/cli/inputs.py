@@ -144,6 +144,29 @@ def add_expand_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_limit_argument(parser: argparse.ArgumentParser, what: str, default: int | None = None) -> None:
+    """``--limit``, also known as ``--top``, of the commands that print the first rows of something.
+
+    Args:
+        what: what is limited, for the help.
+        default: the limit without the option; None where the command chooses one.
+    """
+    parser.add_argument(
+        "--limit",
+        "--top",
+        dest="limit",
+        metavar="N",
+        type=_parse_limit,
+        default=default,
+        help=f"{what} ({'0' if default is None else f'default: {default}; 0'} for all)",
+    )
+
+
+def _parse_limit(text: str) -> int:
+    """The most rows that are shown."""
+    return parse_count(text) or sys.maxsize
+
+
 def choose_exit_code(*reports: "Report | None") -> int:
     """2 when an input, or a kernel in one, could not be used, although the others were; else 0."""
     return judge_problems(problem for report in reports if report is not None for problem in report.problems)

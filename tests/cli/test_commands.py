@@ -262,6 +262,15 @@ def test_check_json_can_be_read_back(example: str, tmp_path: Path, capsys: pytes
     assert capsys.readouterr().out == expected
 
 
+def test_limit_zero_shows_all_rows(example: str, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = {}
+    for limit in ("0", "1", "1000"):
+        main(["report", example, "--details", "--limit", limit])
+        shown[limit] = capsys.readouterr().out
+    assert shown["0"] == shown["1000"]
+    assert len(shown["1"]) < len(shown["0"])
+
+
 @pytest.mark.parametrize(("form", "start"), [("text", "smooth\n"), ("json", '{\n"schema":"gpa-lsp/report/3"')])
 def test_report_into_a_file(
     form: str, start: str, smooth: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

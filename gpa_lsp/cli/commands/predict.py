@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, judge_problems, parse_count
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, add_limit_argument, judge_problems
 from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_output
 from gpa_lsp.cli.predictions import (
     InputKind,
@@ -50,14 +50,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format", choices=("text", "json", "html"), default="text", help="how to print (default: text)"
     )
     add_output_argument(parser, "write to FILE instead of standard output")
-    parser.add_argument(
-        "--limit",
-        "--top",
-        dest="limit",
-        metavar="N",
-        type=parse_count,
-        help="text: at most N rows per table (0 for all)",
-    )
+    add_limit_argument(parser, "text: at most N rows per table")
     parser.add_argument(
         "--fail-on",
         choices=("none", "fault"),
@@ -108,7 +101,7 @@ def _renderers_of(prediction: "SourcePrediction", arguments: argparse.Namespace)
     def lines(width: int | None) -> "Iterable[Line]":
         from gpa_lsp.document.prediction_text import render_prediction
 
-        return render_prediction(prediction, width, max_rows=_find_most(arguments), folder=Path.cwd())
+        return render_prediction(prediction, width, max_rows=arguments.limit, folder=Path.cwd())
 
     def value() -> dict[str, Any]:
         from gpa_lsp.document.prediction_json import make_prediction
@@ -127,7 +120,7 @@ def _renderers_of_saved(saved: "SavedTrace", arguments: argparse.Namespace) -> _
     def lines(width: int | None) -> "Iterable[Line]":
         from gpa_lsp.document.prediction_text import render_saved_trace
 
-        return render_saved_trace(saved, width, max_rows=_find_most(arguments), folder=Path.cwd())
+        return render_saved_trace(saved, width, max_rows=arguments.limit, folder=Path.cwd())
 
     def value() -> dict[str, Any]:
         from gpa_lsp.document.prediction_json import make_saved_trace
@@ -141,10 +134,6 @@ def _renderers_of_saved(saved: "SavedTrace", arguments: argparse.Namespace) -> _
         return render_answers_page(f"Trace of {saved.short_name}", saved.answers, describe_saved_trace(saved))
 
     return _Renderers(lines, value, page)
-
-
-def _find_most(arguments: argparse.Namespace) -> int | None:
-    return None if arguments.limit is None else arguments.limit or 1 << 30
 
 
 def _put(renderers: _Renderers, arguments: argparse.Namespace, terminal: Terminal) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, parse_count
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, add_limit_argument, parse_count
 from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_file
 from gpa_lsp.cli.predictions import add_memory_argument, check_is_source, parse_number, parse_seconds
 from gpa_lsp.cli.progress import ProgressBar
@@ -119,15 +119,7 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scheduler", metavar="ADDRESS", help="evaluate on the Dask cluster of this scheduler")
     parser.add_argument("--resume", metavar="FILE", type=Path, help="keep results in FILE, and resume from it")
     add_output_argument(parser, "write the result (.html, .svg, .png or .json)", suffixes=_SUFFIXES)
-    parser.add_argument(
-        "--limit",
-        "--top",
-        dest="limit",
-        metavar="N",
-        type=parse_count,
-        default=_DEFAULT_TOP,
-        help=f"at most N rows shown (default: {_DEFAULT_TOP}; 0 for all)",
-    )
+    add_limit_argument(parser, "at most N rows shown", _DEFAULT_TOP)
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -282,7 +274,7 @@ def _print(exploration: "Exploration", arguments: argparse.Namespace, terminal: 
         terminal.write_lines(
             [text_line(f"  {format_count_of(exploration.resumed, 'configuration')} resumed", Style.DIM)]
         )
-    most = arguments.limit or len(exploration.ranked)
+    most = arguments.limit
     answer = answer_exploration(exploration, most_rows=most)
     terminal.write_lines(render_answer(answer, None, None, terminal.width, max_rows=most + 1))
 

@@ -9,6 +9,7 @@ from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import (
     add_expand_argument,
     add_input_arguments,
+    add_limit_argument,
     choose_exit_code,
     load_before,
     load_report,
@@ -50,9 +51,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="html: add the time of each kernel over the runs that this user recorded; see gpa-lsp history",
     )
-    parser.add_argument(
-        "--limit", "--top", dest="limit", metavar="N", type=parse_count, help="text: at most N rows per table"
-    )
+    add_limit_argument(parser, "text: at most N rows per table")
     parser.add_argument(
         "--details",
         action="store_true",

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import (
     add_input_arguments,
+    add_limit_argument,
     choose_exit_code,
     load_before,
     load_report,
     name_places,
-    parse_count,
     tell_problems,
 )
 from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_file
@@ -57,15 +57,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"ceilings of this GPU by name, or of this computer's with '{_HERE}', at its boost clock, in place of the one it ran on",
     )
-    parser.add_argument(
-        "--limit",
-        "--top",
-        dest="limit",
-        metavar="N",
-        type=parse_count,
-        default=_DEFAULT_TOP,
-        help=f"text: at most N kernels, longest first (default: {_DEFAULT_TOP}; 0 for all)",
-    )
+    add_limit_argument(parser, "text: at most N kernels, longest first", _DEFAULT_TOP)
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -93,7 +85,7 @@ def _print(report: "Report", before: "Report | None", arguments: argparse.Namesp
         terminal.width,
         before=before,
         view=RooflineView(arguments.view),
-        max_kernels=arguments.limit or None,
+        max_kernels=arguments.limit,
     )
     terminal.write_lines(lines)
 
