@@ -82,8 +82,8 @@ class Layout(Struct, frozen=True, kw_only=True, eq=False):
     # properties stand among those of this one
     names: Mapping[str, str] = field(default_factory=dict)
     hints: Mapping[str, Any] = field(default_factory=dict)  # field → its type, where it says more than the field's own
-    # property that no field holds → its type, and what computes it from the object and its kernel for whoever reads the JSON; not read back. An
-    # object is merged into the inner object of that name.
+    # property that no field holds → its type, and what computes it from the object and its kernel; written for readers of the JSON, not read back.
+    # An object is merged into the inner object of that name.
     derived: Mapping[str, tuple[Any, Callable[[Any, Any], Any]]] = field(default_factory=dict)
     scoped: Sequence[str] = ()  # fields that are read before the others, and held in scope for them
     # field → the field, or number in scope, that it does not exceed; counts per reason all together

@@ -30,7 +30,7 @@ SHARPNESS = 4.0
 # Units of the whole GPU; the others are of each SM
 CHIP_UNITS = frozenset({"dram", "l2", "l2_slice", "memory"})
 
-_OTHER = "other"  # Of which nobody knows what it does
+_OTHER = "other"  # Work of no unit that is known
 
 # Limits that sum up others → those whose work theirs is taken for, the one that keeps most
 _GENERAL = {"sm": ("issue",), "memory": ("dram", "l2", "l1")}

@@ -1,6 +1,6 @@
 r"""Markdown in which names of strangers are text and nothing else.
 
-Kernels, files, devices and rules are named by whoever made the profile, and editors follow what Markdown says: an image is fetched from where a
+Kernels, files, devices and rules are named by the author of a profile, and editors follow what Markdown says: an image is fetched from where a
 name says, a link runs a command. So whatever we say goes through :func:`defuse` at the end, in one place, however it was put together: outside of
 code there are no links, not even from a bare address, but those of hovers, no images but our own pictures, each on a line of its own, no HTML, no
 fences but ours. What is code is decided so that a reader of Markdown never sees text where we see code: a code span does not leave its line or its

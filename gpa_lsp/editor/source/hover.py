@@ -89,7 +89,7 @@ def _write_links(view: DocumentView, line: int, shown: VisibleKernel) -> str:
 
 
 def _cut(text: str) -> str:
-    """As many lines as a hover has, with no code begun that does not end."""
+    """Cut a text to the lines that a hover has; a code block that the cut leaves open goes, too."""
     lines = text.split("\n")
     if len(lines) <= _MOST_LINES:
         return text

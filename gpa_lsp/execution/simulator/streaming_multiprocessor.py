@@ -374,7 +374,7 @@ def _jump(sm: Sm, warp: Row, execution: Row, time: float) -> float:
 
 @part
 def _find_idle_share(sm: Sm, warp: Row, time: float) -> float:
-    """Of all cycles until now, those in which a warp's scheduler issued nothing."""
+    """The share of cycles until now in which a warp's scheduler issued nothing."""
     return max(0.0, 1.0 - sm.cores[warp.sub_core].issues / time) if time > 0 else 1.0
 
 
@@ -491,7 +491,7 @@ def _find_gate(sm: Sm, warp: Row) -> Row:
 
 @part
 def _sort_out(sm: Sm, number: int, time: float) -> tuple[int, float]:
-    """Of the warps whose operands are there, the one to issue of, -1 for none, and when the first that cannot lacks nothing any more.
+    """Choose the eligible warp to issue of, -1 for none, and when the first of the others that is blocked can issue.
 
     The reason of a gate says what those behind it lack, -1 for nothing.
     """

@@ -18,9 +18,8 @@ Marks = npt.NDArray[np.bool_]
 Bits = npt.NDArray[np.uint8]
 Slots = npt.NDArray[np.int32]
 
-SEVERAL = (
-    -3
-)  # In place of the distance of a list: each of its units has its own; in place of its array: they lie in several
+# In place of the distance of a list: each of its units has its own; in place of its array: they lie in several
+SEVERAL = -3
 
 _MIX = -7046029254386353131  # Odd, with bits as if drawn by lot
 _PAGE_BITS = 3  # Units that follow each other have slots that do
@@ -122,7 +121,7 @@ def _is_equal(lists: UnitLists, one: int, other: int) -> bool:
 
 
 class ArrayColumns(NamedTuple):
-    """Of :class:`~gpa_lsp.execution.traces.model.ArrayIndex`."""
+    """Columns of an :class:`~gpa_lsp.execution.traces.model.ArrayIndex`."""
 
     bases: npt.NDArray[np.uint64]
     ends: npt.NDArray[np.uint64]

@@ -43,7 +43,7 @@ class RepeatedStores(Struct, frozen=True, kw_only=True):
 
 
 def find_repeated_stores(kernel: KernelRows) -> tuple[RepeatedStores, ...]:
-    """Those of a kernel, most executions first: one after the other in a block, or in an innermost loop that waits for no other thread."""
+    """The repeated stores of a kernel, most executions first: in a basic block, or in an innermost loop, with no barrier between them."""
     stores, loads = (mark_accesses(kernel, _SPACES, (kind,)) for kind in (Access.STORE, Access.LOAD))
     found: list[RepeatedStores] = []
     for number, function in enumerate(kernel.functions):
