@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice import pricing
-from gpa_lsp.diagnosis.advice.calibration import Calibration
 from gpa_lsp.diagnosis.advice.estimators import MOST_HIDING
 from gpa_lsp.diagnosis.advice.matches import (
     EliminationMatch,
@@ -20,7 +19,14 @@ from gpa_lsp.diagnosis.advice.matches import (
     ParallelMatch,
 )
 from gpa_lsp.diagnosis.advice.model import MOST_REGIONS, Advice, Category, Hotspot, Silence, SilenceStage
-from gpa_lsp.diagnosis.advice.pricing import Label, price_elimination, price_hiding, price_idle, price_parallel
+from gpa_lsp.diagnosis.advice.pricing import (
+    Calibration,
+    Label,
+    price_elimination,
+    price_hiding,
+    price_idle,
+    price_parallel,
+)
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.gpu.device.model import HBM_CEILING
 from gpa_lsp.kernel.scopes import Scope, ScopeKind

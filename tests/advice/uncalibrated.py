@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 from gpa_lsp.diagnosis.advice import pricing
-from gpa_lsp.diagnosis.advice.calibration import Calibration
+from gpa_lsp.diagnosis.advice.pricing import Calibration
 
 # Right in the middle, and between the square root and the power of one and a half
 PLAIN = Calibration(edits=0, families=0, low=0.5, middle=1.0, high=1.5)

@@ -9,19 +9,21 @@ import math
 import statistics
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from gpa_lsp.diagnosis.advice import calibration
-from gpa_lsp.diagnosis.advice.calibration import FEWEST_FAMILIES, Calibration, find_calibration
+from gpa_lsp.diagnosis.advice import pricing
+from gpa_lsp.diagnosis.advice.pricing import ALL_REMEDIES, Calibration, find_calibration
 from tests.bench.edits import MACHINES, list_cases, read_families, simulate_edits
 
 LEAST_MODEL = 1.1
 """Values of the model below it say nothing of an exponent."""
 QUANTILES = 0.2, 0.8
 
-_ANY = "any"
+FEWEST_FAMILIES = 5
+"""Families of kernels, for figures of a remedy's own; with fewer those of all remedies together count."""
+
 _STEEPEST = 4.0
 
 
@@ -96,26 +98,30 @@ def _find_quantile(weighed: Sequence[tuple[float, float]], part: float) -> float
     return weighed[-1][0]
 
 
-def choose(remedy: str, found: Sequence[Found]) -> Calibration:
-    """What a remedy is calibrated by: its own edits where there are enough families, else all."""
-    own = [one for one in found if one.remedy == remedy]
-    enough = len({one.family for one in own if one.model >= LEAST_MODEL}) >= FEWEST_FAMILIES
-    return calibrate(own if enough else found)
+def calibrate_all(found: Sequence[Found]) -> dict[str, Calibration]:
+    """The calibration of all remedies together, and of those with enough families their own."""
+    known = {ALL_REMEDIES: calibrate(found)}
+    for remedy in sorted({one.remedy for one in found}):
+        own = [one for one in found if one.remedy == remedy]
+        if len({one.family for one in own if one.model >= LEAST_MODEL}) >= FEWEST_FAMILIES:
+            known[remedy] = calibrate(own)
+    return known
 
 
 def print_left_out(found: Sequence[Found]) -> None:
     """Coverage, width and error of each remedy, with the family of each edit left out."""
     rows: dict[str, list[tuple[bool, float, float]]] = defaultdict(list)
     for one in found:
-        known = choose(one.remedy, [other for other in found if other.family != one.family])
+        calibrations = calibrate_all([other for other in found if other.family != one.family])
+        known = calibrations.get(one.remedy, calibrations[ALL_REMEDIES])
         low, estimate, high = (one.model**exponent for exponent in (known.low, known.middle, known.high))
         row = (low * 0.98 <= one.achieved <= high * 1.02, high / low, abs(estimate - one.achieved) / one.achieved)
         rows[one.remedy].append(row)
-        rows[_ANY].append(row)
+        rows[ALL_REMEDIES].append(row)
     print(f"\n{'remedy, its families left out':32} edits families  held  width  mean error  median")
-    for remedy, every in sorted(rows.items(), key=lambda item: (item[0] == _ANY, item[0])):
+    for remedy, every in sorted(rows.items(), key=lambda item: (item[0] == ALL_REMEDIES, item[0])):
         held, widths, errors = zip(*every, strict=True)
-        families = len({one.family for one in found if remedy in (one.remedy, _ANY)})
+        families = len({one.family for one in found if remedy in (one.remedy, ALL_REMEDIES)})
         print(
             f"{remedy:32} {len(every):5} {families:8} {statistics.fmean(held):5.0%} {statistics.median(widths):6.2f} "
             f"{statistics.fmean(errors):11.1%} {statistics.median(errors):7.1%}"
@@ -124,17 +130,10 @@ def print_left_out(found: Sequence[Found]) -> None:
 
 def write(found: Sequence[Found]) -> None:
     """Write the table of the package."""
-    tables: Mapping[str, Sequence[Found]] = {
-        _ANY: found,
-        **{remedy: [one for one in found if one.remedy == remedy] for remedy in sorted({one.remedy for one in found})},
-    }
-    lines = ["# Written by `python -m tests.bench.calibrating --write`; see calibration.py."]
-    for remedy, edits in tables.items():
-        if not any(one.model >= LEAST_MODEL for one in edits):
-            continue
-        one = calibrate(edits)
+    lines = ["# Written by `python -m tests.bench.calibrating --write`; see `Calibration` in pricing.py."]
+    for remedy, one in calibrate_all(found).items():
         lines += ["", f"[{remedy}]", *(f"{name} = {getattr(one, name)}" for name in one.__struct_fields__)]
-    Path(calibration.__file__).with_suffix(".toml").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    Path(pricing.__file__).with_name("calibration.toml").write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 def main() -> None:
@@ -149,7 +148,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         found = collect(options.profiles or Path(folder), options.machine or MACHINES, options.family)
-    if found:
+    if len({one.family for one in found}) > 1:
         print_left_out(found)
     if options.write:
         write(found)

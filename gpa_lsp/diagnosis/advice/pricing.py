@@ -1,17 +1,19 @@
 """From matches to :class:`~gpa_lsp.diagnosis.advice.model.Advice`: shares, estimates with range and bound, the regions that are shown.
 
 GPA's equations say how long a warp takes after a change; what the change leaves for each unit says how long they need. The estimate is what both
-leave of the launch (:mod:`gpa_lsp.diagnosis.advice.launch_time`), its range what the errors of such estimates were
-(:mod:`gpa_lsp.diagnosis.advice.calibration`), and its bound the unit that needs most of the present time for what stays.
+leave of the launch (:mod:`gpa_lsp.diagnosis.advice.launch_time`), its range what the errors of such estimates were (:func:`find_calibration`), and
+its bound the unit that needs most of the present time for what stays.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from math import inf
+from pathlib import Path
 
-from msgspec import Struct
+import tomli
+from msgspec import Struct, convert
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.advice.calibration import find_calibration
 from gpa_lsp.diagnosis.advice.estimators import (
     MOST_HIDING,
     count_hidden,
@@ -68,6 +70,37 @@ class Label(Struct, frozen=True, kw_only=True):
     title: str
     category: Category
     group: str
+
+
+class Calibration(Struct, frozen=True, kw_only=True):
+    """What simulated edits of families of kernels said of one remedy's estimates.
+
+    Exponents are ln(achieved) / ln(model): of a model's value S, S^middle is expected, and the range is S^low to S^high, between which three of five
+    edits were. The simulator's own errors (15 % on kernels it was not made with) and what people change along are among them; of measured pairs more
+    are in the range.
+    """
+
+    edits: int  # with an estimate
+    families: int  # of kernels they are from
+    low: float  # exponent that four of five are above
+    middle: float  # median of the families' medians, at most 1
+    high: float  # exponent that four of five are below
+
+
+ALL_REMEDIES = "any"  # In ``calibration.toml``, what edits of all remedies said together
+
+
+def find_calibration(optimizer: str) -> Calibration:
+    """The calibration of a remedy: its own where enough families of kernels are known, else that of all remedies together."""
+    known = _read_calibrations()
+    return known.get(optimizer, known[ALL_REMEDIES])
+
+
+@cache
+def _read_calibrations() -> dict[str, Calibration]:
+    """Read the table that ``python -m tests.bench.calibrating --write`` writes."""
+    text = Path(__file__).with_name("calibration.toml").read_text(encoding="utf-8")
+    return convert(tomli.loads(text), dict[str, Calibration])
 
 
 def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -> Advice | Silence:
