@@ -8,11 +8,7 @@ from gpa_lsp.editor.history import describe_change_briefly, describe_past
 from gpa_lsp.editor.roofline import describe_roofs_of
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.stall_table import draw_reasons, draw_table, find_top_reason
-from gpa_lsp.foundation.numbers import (
-    format_count,
-    format_count_of,
-    format_dim3,
-)
+from gpa_lsp.foundation.numbers import format_count, format_count_of, format_dim3
 from gpa_lsp.foundation.visible_text import make_one_line, shorten
 
 if TYPE_CHECKING:
@@ -47,22 +43,37 @@ def describe_kernel_briefly(shown: VisibleKernel, room: int = MOST_LENS_CHARS, c
     return shorten(" · ".join(said), room, doubt)
 
 
-def describe_verdict(shown: VisibleKernel) -> str:
-    """What limits a kernel and what to do first, in two lines of Markdown; empty where neither is known."""
-    from gpa_lsp.document.advice_words import describe_gain, describe_limit, describe_suggestion, find_first_suggestion
-    from gpa_lsp.document.context_words import describe_contexts
+def describe_limit_of(shown: VisibleKernel) -> str:
+    """What limits a kernel, in a row of Markdown; empty where that is not known."""
+    from gpa_lsp.document.advice_words import describe_limit
     from gpa_lsp.document.markdown_text import write_sentence
 
     report = shown.kernel.report
-    if report.limiter is None:
+    return "" if report.limiter is None else f"**limit** {write_sentence(describe_limit(report))}"
+
+
+def describe_first_of(shown: VisibleKernel) -> str:
+    """What to do first, in a row of Markdown; empty where nothing is suggested, or the limit is not known."""
+    from gpa_lsp.document.advice_words import describe_gain, describe_suggestion, find_first_suggestion
+    from gpa_lsp.document.markdown_text import write_sentence
+
+    report = shown.kernel.report
+    first = None if report.limiter is None else find_first_suggestion(report)
+    if first is None:
         return ""
-    lines = [f"**limit** {write_sentence(describe_limit(report))}"]
-    first = find_first_suggestion(report)
-    if first is not None:
-        gain = describe_gain(first)
-        lines.append(f"**first** {f'{gain} ' if gain else ''}{write_sentence(describe_suggestion(first))}")
-    lines.extend(f"**in** {write_sentence(one)}" for one in describe_contexts(report))
-    return "  \n".join(lines)
+    gain = describe_gain(first)
+    return f"**first** {f'{gain} ' if gain else ''}{write_sentence(describe_suggestion(first))}"
+
+
+def describe_verdict(shown: VisibleKernel) -> str:
+    """What limits a kernel, what to do first, and where it was launched in other contexts, a row each; empty where the limit is not known."""
+    from gpa_lsp.document.context_words import describe_contexts
+    from gpa_lsp.document.markdown_text import write_sentence
+
+    limit = describe_limit_of(shown)
+    contexts = describe_contexts(shown.kernel.report) if limit else ()
+    rows = (limit, describe_first_of(shown), *(f"**in** {write_sentence(one)}" for one in contexts))
+    return "  \n".join(filter(None, rows))
 
 
 def describe_kernel(shown: VisibleKernel) -> str:

@@ -191,9 +191,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     )
     # no options, but chosen by commands
     metric: LineMetric = USUAL  # what is shown on lines
-    shows_all_hints: bool = (
-        False  # a hint on every line that has something to say, not only on as many as a screen bears
-    )
+    shows_all_hints: bool = False  # on every line that has something to say, not only on as many as a screen bears
 
     # no options: the limits the program keeps to. The command line has options for those that a user may want to raise; tests, and
     # machines much slower than usual, change them by GPA_LSP_LIMITS, an object of these names.

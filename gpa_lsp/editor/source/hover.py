@@ -8,14 +8,14 @@ from gpa_lsp.document.markdown_text import begin_paragraph, write_links
 from gpa_lsp.editor.cause_table import describe_causes, describe_stalls, summarise_cause, summarise_remedy
 from gpa_lsp.editor.document_view import DocumentView, HotLine
 from gpa_lsp.editor.history import describe_course_of, describe_line_change
-from gpa_lsp.editor.kernel_page import describe_places, describe_verdict
+from gpa_lsp.editor.kernel_page import describe_first_of, describe_limit_of, describe_places, describe_verdict
 from gpa_lsp.editor.lines.index import CauseLine
 from gpa_lsp.editor.lines.names import name_place
 from gpa_lsp.editor.predicted.hover import describe_predictions, summarise_predictions
 from gpa_lsp.editor.roofline import describe_known_roofs_of, describe_roof_briefly, draw_roofline_of
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.stall_table import describe_doubts, describe_line, describe_origin, describe_share
-from gpa_lsp.editor.timed.view import describe_times
+from gpa_lsp.editor.timed.view import describe_times, list_times
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     from gpa_lsp.diagnosis.analyses.answers import LineMark
@@ -58,21 +58,21 @@ def _list_rows(
     view: DocumentView, line: int, lines: Sequence[HotLine], cause: CauseLine | None, shown: VisibleKernel
 ) -> Iterator[str]:
     """The verdict, the line's share, what causes it or what it causes, the remedy and the roof; then what else is known, a row each."""
-    verdict, *suggestions = [*describe_verdict(shown).split("  \n"), ""]
     first = lines[0] if lines else cause
     assert first is not None
-    rows = [verdict, describe_share(lines), describe_doubts(first)]
+    rows = [describe_limit_of(shown), describe_share(lines), describe_doubts(first)]
     if cause is not None:
         rows += describe_stalls(cause, lines[0] if lines else None, partial(name_place, view, shown))
-    if cause is not None and cause.remedies:
-        rows.append(summarise_remedy(cause.remedies))
-    else:
-        rows += [one for one in suggestions if one.startswith("**first**")]
-    rows.append(describe_roof_briefly(shown))
+    remedies = () if cause is None else cause.remedies
+    rows += [summarise_remedy(remedies) if remedies else describe_first_of(shown), describe_roof_briefly(shown)]
     if lines:
         rows.append(describe_line_change(shown.kernel.history, (lines[0].row.file or "", lines[0].row.line or 0)))
-    times = (describe_times(view.timed, line) or "").partition("\n* ")[2].partition("\n")[0]
-    rows += [f"**timed** {times}" if times else "", _summarise_statics(view, line), summarise_predictions(view, line)]
+    times = list_times(view.timed, line)
+    rows += [
+        f"**timed** {times[0]}" if times else "",
+        _summarise_statics(view, line),
+        summarise_predictions(view, line),
+    ]
     yield from filter(None, rows)
 
 

@@ -89,9 +89,14 @@ def place_times(state: TimedState, text: str, finder: LineFinder) -> tuple[Timed
     return tuple(sorted(found, key=lambda anchor: anchor.line))
 
 
+def list_times(anchors: tuple[TimedAnchor, ...], line: int) -> list[str]:
+    """The times of the kernel that is defined on a line, a row of Markdown each."""
+    return [f"`{anchor.change.time.shape}` {describe_time(anchor)}" for anchor in anchors if anchor.line == line]
+
+
 def describe_times(anchors: tuple[TimedAnchor, ...], line: int) -> str | None:
-    """The times of the kernel that is defined on a line, as Markdown; None where none was timed."""
-    rows = [f"* `{anchor.change.time.shape}` {describe_time(anchor)}" for anchor in anchors if anchor.line == line]
+    """The same as a list with a heading; None where none was timed."""
+    rows = [f"* {row}" for row in list_times(anchors, line)]
     if not rows:
         return None
     return "\n".join(("**Timed** · described launches, on the GPU of this computer, with no profiler", "", *rows))
