@@ -31,7 +31,13 @@ const tests: readonly Test[] = [
     assert.equal(api.status?.profiles, 1);
     const titles = await until("lenses", () => lensTitles(source), (all) => all.some((title) => title.startsWith("relax")));
     assert.deepEqual(titles.filter((title) => /^(relax|normalise) ·/.test(title)).map((title) => title.split(" · ")[1]), ["186 µs", "41.2 µs"]);
-    const readPage = async () => String(await vscode.commands.executeCommand("gpaLsp.showLine", source.toString(), lines.victim));
+    const readPage = async () => {
+      const text = String(await vscode.commands.executeCommand("gpaLsp.showLine", source.toString(), lines.victim));
+      const isPage = (tab: vscode.Tab | undefined): boolean => tab?.input instanceof vscode.TabInputWebview;
+      const page = await until("the page", () => vscode.window.tabGroups.all.flatMap((group) => group.tabs).find(isPage), isPage);
+      assert.ok(page !== undefined && await vscode.window.tabGroups.close(page));
+      return text;
+    };
     await until("what went before", readPage, (text) => /over \d\d+ runs/.test(text));
   }],
   ["the status bar is read whole, without the name of its icon", async () => {

@@ -43,7 +43,7 @@ const tests: readonly Test[] = [
     await editor.document.save();
     await waitForLens(/^measured 36\.3 µs ± 0\.05, 12 % faster than before your edit/);
     await until("the status", () => api.statusBar[0], (text) => text?.includes("transpose measured 36.3 µs") === true);
-    await until("the hint", () => hintTexts(0, 5), (all) => all.some((label) => /^(measured|·) 36\.3 µs.* · 12 % faster$/.test(label)));
+    await until("the hint", () => hintTexts(0, 5), (all) => all.some((label) => /^(measured|·) 36\.3 µs/.test(label)));
     await putCursor(editor, 1);
     await until("the hover", () => hoverTexts(moving, new vscode.Position(1, 20)), (all) => all.some((text) => text.includes("before 41.2 µs")));
     await vscode.commands.executeCommand("workbench.action.closeSidebar");

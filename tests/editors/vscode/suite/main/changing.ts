@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as vscode from "vscode";
-import { click, press, screenshot, waitFor } from "../desk";
+import { click, screenshot, waitFor } from "../desk";
 import { answerNotification, api, facts, hoverTexts, lensTitles, openSass, openSource, ourDiagnostics, putCursor, sassEditor, source, startOver, waitForNotification, waitForServer } from "../editor";
 import { type Test, until } from "../runner";
 

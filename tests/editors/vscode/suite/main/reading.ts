@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import * as vscode from "vscode";
-import { count, press, screenshot, texts, waitFor } from "../desk";
+import { count, screenshot, texts, waitFor } from "../desk";
 import { activeLine, api, facts, hoverTexts, lensTitles, openExtension, openSource, ourDiagnostics, putCursor, source, startOver, waitForServer } from "../editor";
 import { type Test, until } from "../runner";
 
