@@ -71,9 +71,7 @@ def test_no_work_is_limited_by_the_clock() -> None:
         if (lines := list(find_clocks(ast.parse((PACKAGE / file).read_text(encoding="utf-8")))))
     }
     strangers = {file: lines for file, lines in found.items() if file not in ALLOWED}
-    assert not strangers, (
-        "limit work by processor time (TimeLimits, thread_time), or say in ALLOWED what waits for whom"
-    )
+    assert not strangers, "limit work by processor time (TimeLimits, work_time), or say in ALLOWED what waits for whom"
     assert not ALLOWED.keys() - found.keys(), "these look at no clock"
 
 

@@ -1,5 +1,6 @@
 """All launches of a source together take no longer to execute than they may."""
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -10,23 +11,12 @@ from gpa_lsp.foundation.errors import ProblemSeverity
 from tests.prediction.kernels import NVRTC, write_project
 
 
-class Clock:
-    """A second passes between two looks at it."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def thread_time(self) -> float:
-        self.now += 1.0
-        return self.now
-
-
 def test_launches_for_which_no_time_is_left_are_not_simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
     source = write_project(tmp_path)
     every = simulate_source(source, kernel="saxpy", compile_settings=NVRTC)
     assert len(every.launches) == 2
-    monkeypatch.setattr(simulation, "time", Clock())
+    monkeypatch.setattr(simulation, "work_time", itertools.count().__next__)  # a second passes between two looks
     settings = SimulationSettings(total_seconds=2.5)
     found = simulate_source(source, kernel="saxpy", settings=settings, compile_settings=NVRTC)
     assert len(found.launches) == 1

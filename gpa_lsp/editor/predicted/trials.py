@@ -1,7 +1,6 @@
 """Blocks that are worth a try, and the edits of a description that try them. Runs in the process that predicts."""
 
 import re
-import time
 from collections.abc import Iterator, Sequence
 from math import log2
 
@@ -21,6 +20,7 @@ from gpa_lsp.execution.prediction.model import KernelPrediction, SourcePredictio
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.processes.python_children import Step
 from gpa_lsp.foundation.processes.worker import Tell
+from gpa_lsp.foundation.work_time import work_time
 from gpa_lsp.gpu.device.products import list_products_named
 
 _THREADS = range(64, 1025)
@@ -43,18 +43,18 @@ class BlockEdit(Struct, frozen=True, kw_only=True):
 
 def find_trials(job: TrialsJob, prediction: SourcePrediction, settings: CompileSettings, tell: Tell) -> TrialsResult:
     """For each launch that says how many threads it must cover, and whose emulation showed no fault, the block that is predicted to be fastest."""
-    end_s = time.thread_time() + job.seconds
+    end_s = work_time() + job.seconds
     trials: list[PredictedTrial] = []
     remarks: list[str] = []
     wanted = [(number, one) for number, one in enumerate(prediction.kernels) if _can_vary(one)]
     for done, (number, kernel) in enumerate(wanted[:_MOST_LAUNCHES]):
-        if time.thread_time() > end_s:
+        if work_time() > end_s:
             remarks.append(f"time was up before {len(wanted) - done} launches were explored")
             break
         tell(Step(words=f"trying other blocks for {kernel.name}", done=done, total=len(wanted)))
-        share_s = (end_s - time.thread_time()) / (len(wanted[:_MOST_LAUNCHES]) - done)
+        share_s = (end_s - work_time()) / (len(wanted[:_MOST_LAUNCHES]) - done)
         try:
-            trial = _explore(job.base, prediction, number, settings, time.thread_time() + share_s)
+            trial = _explore(job.base, prediction, number, settings, work_time() + share_s)
         except GpaError as error:
             remarks.append(f"{kernel.name}: {error}")
             continue
@@ -133,7 +133,7 @@ def _evaluate(
     found: list[RankedConfiguration] = []
     for configuration in configurations:
         found.extend(subject.evaluate([configuration]))
-        if time.thread_time() > end_s:
+        if work_time() > end_s:
             break
     return found
 

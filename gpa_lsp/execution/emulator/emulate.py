@@ -1,6 +1,5 @@
 """PTX + launch → what happened: :func:`emulate`."""
 
-import time
 from collections.abc import Mapping
 from math import prod
 from typing import Any
@@ -34,6 +33,7 @@ from gpa_lsp.execution.launches.build import build_inputs
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_count
+from gpa_lsp.foundation.work_time import work_time
 
 _MOST_THREADS = 1024
 _LARGEST_BLOCK = (1024, 1024, 64)
@@ -236,9 +236,9 @@ class _Emulation:
             short_of = "the time left" if is_timely else "the memory for it"
             self.faults.add(FaultKind.TRACE_BUDGET, f"the trace was cut off: it exceeds {short_of}")
         if self._sink is not None:
-            begin = time.thread_time()
+            begin = work_time()
             self._sink.add(piece)
-            self._meter.sink_seconds += time.thread_time() - begin
+            self._meter.sink_seconds += work_time() - begin
             if self._runner is not None:
                 self._bound_trace(tracer, self._runner)
             return

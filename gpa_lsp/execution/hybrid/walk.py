@@ -5,7 +5,6 @@ threads it says; on any other both ways are taken ("always hit", Section III-B1)
 the other way. A loop iterates as often as its longest thread does, by the exits that are known; where none is, the kernel is refused.
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
@@ -22,6 +21,7 @@ from gpa_lsp.execution.hybrid.search import SearchGraph, build_search_graph, sea
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_seconds
 from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.foundation.work_time import work_time
 
 WARP_THREADS = 32
 _CACHED = (Resource.GLOBAL, Resource.CONSTANT)
@@ -111,7 +111,7 @@ class _Walk:
         self._steps: list[Step] = []
         self._lengths = np.zeros(len(exists) // WARP_THREADS, dtype=np.int64)
         self._transactions = self._unknown = self._count = 0
-        self._deadline_s = time.thread_time() + launch.seconds
+        self._deadline_s = work_time() + launch.seconds
         self._visited: dict[int, int] = {}
         """Node → number of its last visit."""
         self._visits = 0
@@ -250,7 +250,7 @@ class _Walk:
         self._forget_unsure(node)
         self._visits += 1
         self._visited[node] = self._visits
-        if time.thread_time() > self._deadline_s:
+        if work_time() > self._deadline_s:
             raise InputError(f"its trace is not found within {format_seconds(self._launch.seconds)} of processor time")
         operations: list[tuple[Operation, Access | None]] = []
         branch: PtxInstruction | None = None

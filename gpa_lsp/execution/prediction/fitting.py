@@ -2,7 +2,6 @@
 
 import gc
 import re
-import time
 from bisect import bisect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from math import ceil, prod
@@ -20,6 +19,7 @@ from gpa_lsp.execution.launches.launch import ArrayArgument, Generator, LaunchDe
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.launches.template import DERIVED, FILL, TABLE, TOLD, count_axes, find_side
 from gpa_lsp.foundation.errors import GpaError
+from gpa_lsp.foundation.work_time import work_time
 
 LIMITS = frozenset(
     {FaultKind.TIME_BUDGET, FaultKind.INSTRUCTION_BUDGET, FaultKind.MEMORY_BUDGET, FaultKind.TRACE_BUDGET}
@@ -113,7 +113,7 @@ def fit_sizes(
         if tried is None:
             break  # another block touches as much
         found.append(tried)
-        if not tried.faults or time.thread_time() > deadline:
+        if not tried.faults or work_time() > deadline:
             break
     return min(found, key=lambda one: len(one.faults)).text if found else None
 

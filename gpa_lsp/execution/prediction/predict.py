@@ -1,6 +1,5 @@
 """From a source, or device code that was built, to predictions: :func:`predict_source`. Computes nothing itself."""
 
-import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -30,6 +29,7 @@ from gpa_lsp.execution.traces.results import spread_listed
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem, spare_others
 from gpa_lsp.foundation.native.shared_library import prepare_core
 from gpa_lsp.foundation.numbers import format_count
+from gpa_lsp.foundation.work_time import work_time
 from gpa_lsp.gpu.device.products import note_choice
 from gpa_lsp.kernel.names import demangle, list_named, shorten_name
 
@@ -206,9 +206,9 @@ def predict_matched(
     predictions = []
     if matched:
         prepare_core()
-    started_s, most_s = time.thread_time(), work.settings.all_seconds
+    started_s, most_s = work_time(), work.settings.all_seconds
     for number, one in enumerate(matched):
-        if most_s is not None and time.thread_time() - started_s > most_s:
+        if most_s is not None and work_time() - started_s > most_s:
             left = len(matched) - number
             message = f"time ran out before {format_count(left)} of {format_count(len(matched))} launches were emulated"
             problems.append(Problem.from_error(GpaError(message)))

@@ -1,6 +1,5 @@
 """One launch of one kernel, predicted: a few blocks tell what it costs and where its addresses go, then as many run as may."""
 
-import time
 from collections.abc import Iterable
 from math import prod
 
@@ -43,6 +42,7 @@ from gpa_lsp.execution.volumes.trace_sampling import continue_trace, has_all_fir
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem, ProblemSeverity, spare_others
 from gpa_lsp.foundation.locations import InlineChain
 from gpa_lsp.foundation.numbers import format_count
+from gpa_lsp.foundation.work_time import work_time
 from gpa_lsp.gpu.device.products import Product
 
 
@@ -406,9 +406,9 @@ def _run(
         sinks=sinks,
     )
     if piece is not None:
-        begin = time.thread_time()
+        begin = work_time()
         answerer.add_rows(piece)
-        run = replace(probe, trace=None, sink_seconds=time.thread_time() - begin)
+        run = replace(probe, trace=None, sink_seconds=work_time() - begin)
         return run, answerer.finish(is_complete=run.is_complete)
     run = emulate(
         subject.module,

@@ -1,7 +1,6 @@
 """From a report, a build or a source to simulated launches: :func:`simulate_report`, :func:`simulate_build`,
 :func:`simulate_source` and :func:`simulate_launch`. Nothing in what comes out was measured."""
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from math import inf, prod
 from pathlib import Path, PurePath
@@ -38,6 +37,7 @@ from gpa_lsp.execution.simulator.warp_walk import KernelWalk
 from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity, spare_others
 from gpa_lsp.foundation.native.shared_library import prepare_core
 from gpa_lsp.foundation.numbers import format_count_of
+from gpa_lsp.foundation.work_time import work_time
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
@@ -280,9 +280,9 @@ def _simulate_all(
     meant = list(match_launches(described, subjects, known, problems, is_chosen=is_chosen))
     if meant:
         prepare_core()
-    end_s = inf if settings.total_seconds is None else time.thread_time() + settings.total_seconds
+    end_s = inf if settings.total_seconds is None else work_time() + settings.total_seconds
     for number, (launch, subject) in enumerate(meant):
-        if time.thread_time() >= end_s:
+        if work_time() >= end_s:
             left = format_count_of(len(meant) - number, "launch")
             message = f"{left} not simulated: those before took longer than all may take together"
             problems.append(Problem(severity=ProblemSeverity.WARNING, message=message))
@@ -400,7 +400,7 @@ def _walk(
     walk: KernelWalk | None = None
     tries = {(*own, *mates): 1, (own[0], *mates): 1, (middle,): _LAST_TRY}
     for blocks, factor in tries.items():
-        seconds = min(factor * settings.seconds, end_s - time.thread_time())
+        seconds = min(factor * settings.seconds, end_s - work_time())
         if walk is not None and seconds <= 0:
             break
         walk = walk_kernel(

@@ -2,7 +2,6 @@
 
 import itertools
 import re
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -46,6 +45,7 @@ from gpa_lsp.execution.prediction.predict import DescribedLaunch, PredictionWork
 from gpa_lsp.execution.prediction.static_source import SourceStatics, examine_source, require_ptx
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem
 from gpa_lsp.foundation.numbers import format_count
+from gpa_lsp.foundation.work_time import work_time
 from gpa_lsp.kernel.names import demangle, list_named, shorten_name
 from gpa_lsp.profile.read import read_profile
 
@@ -167,7 +167,7 @@ def _write_fitting(
     work: PredictionWork, function: PtxFunction, begin: "partial[str]", host_code: HostCode, host: HostLaunch | None
 ) -> str:
     """The largest of some sizes that is emulated within the limits, its arrays as large as what is touched; what goes wrong least where all do."""
-    deadline = time.thread_time() + work.settings.budget.seconds * _SHARE
+    deadline = work_time() + work.settings.budget.seconds * _SHARE
     has_block = host is not None and host.block is not None
     best: _Fitted | None = None
 
@@ -178,7 +178,7 @@ def _write_fitting(
         found = _fit_variant(work, function, write, place, has_block=has_block, deadline=deadline)
         if found is not None and (best is None or found.rank[:2] < best.rank[:2]):
             best = found
-        if found is None or not best or not any(best.rank[:2]) or time.thread_time() > deadline:
+        if found is None or not best or not any(best.rank[:2]) or work_time() > deadline:
             break
     if best is not None and any(best.rank[:2]):  # what is read may be how long a loop is: zeros end all of them
         empty = empty_guessed(write(_SIZES[-1]))
@@ -236,7 +236,7 @@ def _fit_variant(
     before: _Fitted | None = None
     for threads in _SIZES:
         text = next(itertools.islice(list_variants(write(threads)), place, None), None)
-        if text is None or (time.thread_time() > deadline and threads != _SIZES[-1]):
+        if text is None or (work_time() > deadline and threads != _SIZES[-1]):
             continue  # the smallest ends soon, and what was cut off is no beginning
         found = _fit_size(work, function, text, threads, has_block=has_block, deadline=deadline)
         if best is None or found.rank < best.rank or (found.rank == best.rank and found.has_nothing):
@@ -265,7 +265,7 @@ def _fit_size(
         faults = tuple(fault for one in found for fault in one.faults)
         grown = grow_arrays(fitted, faults)
         fitted = grown or fitted
-        if grown is None or time.thread_time() > deadline:
+        if grown is None or work_time() > deadline:
             break
     is_cut_off = any(fault.kind in LIMITS for fault in faults)
     return _Fitted(

@@ -5,7 +5,6 @@ result of an instruction whose arithmetic is not (matrix products, clocks), is m
 address, the walk of that block ends, with the reason and the place. Nothing is guessed, and no line table is needed.
 """
 
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise, product
@@ -29,6 +28,7 @@ from gpa_lsp.execution.simulator.warp_walk import LOCAL_SECTOR, KernelWalk, NotS
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.native.shared_library import find_core
 from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.foundation.work_time import work_time
 from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES
 from gpa_lsp.kernel.model import Kernel
 
@@ -315,7 +315,7 @@ class KernelWalker:
         if not walked:
             return total
         if self._settings.counts_grid and max(grid) == prod(grid):
-            end_s = time.thread_time() + _LOOK_SHARE * self._settings.seconds
+            end_s = work_time() + _LOOK_SHARE * self._settings.seconds
             known = {block: counts for run in self._runs for block, counts in self._count_by_block(run).items()}
             found = count_grid(prod(grid), known, lambda blocks: self._look(blocks, end_s))
             if found is not None:
@@ -328,7 +328,7 @@ class KernelWalker:
 
     def _look(self, blocks: Sequence[int], end_s: float) -> Mapping[int, Counts]:
         """Counts of further blocks."""
-        seconds = end_s - time.thread_time()
+        seconds = end_s - work_time()
         if seconds <= 0:
             return {}
         limits = WalkLimits(executions=self._settings.executions, seconds=seconds)

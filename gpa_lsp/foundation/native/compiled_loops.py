@@ -13,11 +13,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import numba
-from numba.core.compiler import CompileResult
-from numba.core.serialize import dumps
-
 from gpa_lsp.foundation.native.c_compiler import open_libraries
+from gpa_lsp.foundation.work_time import begin_preparing, end_preparing, preparing
+
+with preparing():
+    import numba
+    from numba.core.compiler import CompileResult
+    from numba.core.serialize import dumps
 
 _LOG = logging.getLogger(__name__)
 
@@ -49,19 +51,23 @@ class _Kept:
         self._sources = _digest(Path(inspect.getfile(function)).parent)
 
     def load_overload(self, signature: object, target: Any) -> object:
-        """What was compiled for a signature; None where nothing was."""
+        """What was compiled for a signature; None where nothing was, and numba compiles it until it is kept."""
+        begin_preparing()
         content = open_libraries().load(self._find_key(signature, target))
         if content is None:
             _LOG.warning("compiling loops of %s, once on this machine", self._name.rpartition(".")[0])
             return None
         target.refresh()
-        return CompileResult._rebuild(target, *pickle.loads(content))  # type: ignore[no-untyped-call]
+        found = CompileResult._rebuild(target, *pickle.loads(content))  # type: ignore[no-untyped-call]
+        end_preparing()
+        return found
 
     def save_overload(self, signature: object, result: Any) -> None:
         """Keep what was compiled."""
         kept = open_libraries()
         kept.store(self._find_key(signature, result.target_context), dumps(result._reduce()))  # type: ignore[no-untyped-call]
         kept.trim()
+        end_preparing()
 
     def _find_key(self, signature: object, target: Any) -> str:
         words = f"{self._name} {signature} {target.codegen().magic_tuple()} {numba.__version__} {self._sources}"

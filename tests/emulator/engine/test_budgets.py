@@ -67,8 +67,7 @@ class _Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
     """The emulator's clock."""
     made = _Clock()
-    monkeypatch.setattr("gpa_lsp.execution.emulator.engine.meter.time", made)
-    monkeypatch.setattr("gpa_lsp.execution.emulator.emulate.time", made)
+    monkeypatch.setattr("gpa_lsp.foundation.work_time.time", made)
     return made
 
 

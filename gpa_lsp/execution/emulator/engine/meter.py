@@ -1,9 +1,8 @@
 """What an emulation has used of its budget: :class:`Meter`."""
 
-import time
-
 from gpa_lsp.execution.emulator.model import Budget, FaultKind
 from gpa_lsp.foundation.numbers import format_bytes, format_count, format_seconds
+from gpa_lsp.foundation.work_time import work_time
 
 
 class BudgetReached(Exception):  # noqa: N818  (no error of anybody's: it ends the emulation)
@@ -44,7 +43,7 @@ class Meter:
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
-        self.started = time.thread_time()
+        self.started = work_time()
         self.sink_seconds = 0.0
         self.warp_instructions = 0
         self.held_bytes = 0
@@ -59,7 +58,7 @@ class Meter:
 
     def restart(self) -> None:
         """Begin with the budget again; what is held stays."""
-        self.started = time.thread_time()
+        self.started = work_time()
         self.sink_seconds = 0.0
         self.warp_instructions = 0
         self._deadline = self.started + self.budget.seconds
@@ -67,12 +66,12 @@ class Meter:
     @property
     def seconds(self) -> float:
         """Since it began, without those of the sink."""
-        return time.thread_time() - self.started - self.sink_seconds
+        return work_time() - self.started - self.sink_seconds
 
     @property
     def left_seconds(self) -> float:
         """Until the time is over; 0 behind that."""
-        return max(self._deadline - time.thread_time(), 0.0)
+        return max(self._deadline - work_time(), 0.0)
 
     def count_instructions(self, warp_instructions: int) -> None:
         """Note what was executed.
@@ -94,7 +93,7 @@ class Meter:
         Raises:
             BudgetReached: the time is over.
         """
-        if self._is_ended or time.thread_time() > self._deadline:
+        if self._is_ended or work_time() > self._deadline:
             raise BudgetReached(
                 FaultKind.TIME_BUDGET,
                 f"not done after {self._describe_time()} and {format_count(self.warp_instructions)} warp instructions",

@@ -1,7 +1,6 @@
 """A space of configurations, evaluated (here, on all cores or on a cluster) and ranked: what is in the journal is not done again."""
 
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -13,6 +12,7 @@ from gpa_lsp.foundation.errors import InputError, MissingToolError, ToolError
 from gpa_lsp.foundation.native.shared_library import prepare_core
 from gpa_lsp.foundation.processes.supervision import run_parts
 from gpa_lsp.foundation.prose import Sentence
+from gpa_lsp.foundation.work_time import work_time
 
 Progress = Callable[[int, int], None]  # Told (done, total)
 
@@ -116,9 +116,9 @@ class LocalWorkers:
         Raises:
             ToolError: a process died.
         """
-        end_s = time.thread_time() + self._here_s
+        end_s = work_time() + self._here_s
         done = 0
-        while done < len(configurations) and (self._count == 1 or time.thread_time() < end_s):
+        while done < len(configurations) and (self._count == 1 or work_time() < end_s):
             yield evaluate([configurations[done]])
             done += 1
         left = configurations[done:]

@@ -1,7 +1,6 @@
 """Executes the warps of some blocks, step by step: :class:`Walk`."""
 
 import re
-import time
 from collections.abc import Callable, Container, Sequence
 
 import numpy as np
@@ -26,6 +25,7 @@ from gpa_lsp.execution.simulator.execution.recording import Recorder
 from gpa_lsp.execution.simulator.execution.warp_state import ALL_LANES, WARP_LANES, Lanes, WarpState, pack_lanes
 from gpa_lsp.execution.simulator.warp_walk import NotSimulated
 from gpa_lsp.foundation.numbers import format_count, format_seconds
+from gpa_lsp.foundation.work_time import work_time
 from gpa_lsp.kernel.model import KernelRows
 
 _CALLEE = re.compile(r"`\((?P<name>[^)]*)\)")
@@ -104,7 +104,7 @@ class Walk:
 
     def run(self) -> None:
         """Until every block has ended, or nothing more can."""
-        end = time.thread_time() + self._limits.seconds
+        end = work_time() + self._limits.seconds
         with np.errstate(all="ignore"):
             while True:
                 row = self._choose_row()
@@ -117,7 +117,7 @@ class Walk:
                         f"more than {format_count(self._limits.executions)} instructions would have to be kept"
                     )
                     break
-                if time.thread_time() > end:
+                if work_time() > end:
                     self._end_all(f"it took more than {format_seconds(self._limits.seconds)} of processor time")
                     break
                 self._run_segment(row)

@@ -1,0 +1,50 @@
+"""The clock of budgets: processor time of a thread, less what it prepared for the first time on this machine."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class _Thread(threading.local):
+    """What is left out of the time of one thread."""
+
+    seconds = 0.0
+    depth = 0  # of preparations, one within the other
+    begun = 0.0
+
+
+_THREAD = _Thread()
+
+
+def work_time() -> float:
+    """Seconds of processor time of this thread, from some moment on, less those between :func:`begin_preparing` and :func:`end_preparing`.
+
+    Loops that are compiled at their first use take seconds once on a machine: budgets by this clock end work at the same place then as later.
+    """
+    left_out = _THREAD.seconds if _THREAD.depth == 0 else _THREAD.seconds + time.thread_time() - _THREAD.begun
+    return time.thread_time() - left_out
+
+
+def begin_preparing() -> None:
+    """Leave out what comes until :func:`end_preparing`."""
+    if _THREAD.depth == 0:
+        _THREAD.begun = time.thread_time()
+    _THREAD.depth += 1
+
+
+def end_preparing() -> None:
+    """Count again."""
+    _THREAD.depth -= 1
+    if _THREAD.depth == 0:
+        _THREAD.seconds += time.thread_time() - _THREAD.begun
+
+
+@contextmanager
+def preparing() -> Iterator[None]:
+    """Both of them."""
+    begin_preparing()
+    try:
+        yield
+    finally:
+        end_preparing()
