@@ -163,7 +163,7 @@ class _KernelMarkdown:
                 yield f"  - {names + ': ' if names else ''}{write_sentence(message)}"
 
     def _render_advice(self, advice: Advice) -> Iterator[str]:
-        facts = join((describe_speedup(advice.speedup), describe_matched(advice)), "; ")
+        facts = join((describe_speedup(advice.speedup), advice.witness, describe_matched(advice)), "; ")
         yield f"{write_sentence(capitalize(facts))}."
         if advice.hint:
             yield from ("", write_sentence(advice.hint))

@@ -120,6 +120,8 @@ def build_screen(kernel: KernelReport, name: str, places: PlaceNames) -> Screen:
     rows = [ScreenRow(label="limit", text=describe_limit(kernel)), *_find_cause(kernel, places)]
     for number, one in enumerate(worthy[:_MOST_SUGGESTIONS], start=1):
         rows.append(_suggest(kernel, one, number, places))
+        if one.witness:
+            rows.append(ScreenRow(label="edit", text=one.witness))
     if small:
         titles = list_of(islice((begin_lower(one.title) for one in small), _MOST_NAMED))
         rows.append(

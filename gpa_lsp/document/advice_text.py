@@ -256,6 +256,8 @@ class AdviceText:
             (f"  {advice.optimizer}", Style.DIM),
         )
         yield from self._write(describe_speedup(advice.speedup))
+        if advice.witness:
+            yield from self._write(advice.witness)
         matched = describe_matched(advice)
         if matched:
             yield from self._write(matched)

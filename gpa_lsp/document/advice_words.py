@@ -16,7 +16,7 @@ from gpa_lsp.diagnosis.advice.model import (
     SilenceStage,
     Speedup,
 )
-from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
+from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind, shorten_limit
 from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency, UnattributedCause
 from gpa_lsp.document.layout import EMPTY_LINE, Line, Style, hang, text_line, wrap
 from gpa_lsp.document.places import InstructionPlaces, PlaceNames
@@ -27,7 +27,6 @@ from gpa_lsp.foundation.numbers import (
     format_count,
     format_count_of,
     format_gain_range,
-    format_percent,
     format_share,
     format_speedup,
     format_speedup_range,
@@ -359,20 +358,6 @@ def describe_limit(kernel: KernelReport) -> Sentence:
 def describe_limit_briefly(kernel: KernelReport) -> str:
     """The beginning of the limiter's sentence, for a lens or a table; empty where it is unknown."""
     return shorten_limit(kernel.limiter)
-
-
-def shorten_limit(limiter: Limiter | None) -> str:
-    """The beginning of a limiter's sentence; empty where it is unknown."""
-    if limiter is None or limiter.kind is LimiterKind.UNKNOWN:
-        return ""
-    if limiter.kind is LimiterKind.LATENCY:
-        return f"Latency: {format_percent(limiter.busy_ratio)} {limiter.unit}" if limiter.unit else "Latency"
-    text = str(drop_stop(limiter.sentence))
-    if text.startswith("Limited by "):
-        return text.partition(" (")[0].partition(", by ")[0]
-    for end in (": ", "; ", " with "):
-        text = text.partition(end)[0]
-    return text
 
 
 def describe_gain(advice: Advice) -> str:

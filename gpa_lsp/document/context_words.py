@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, KernelAdvice
-from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
+from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, shorten_limit
 from gpa_lsp.diagnosis.analyses.roofline_model import Roofline
-from gpa_lsp.document.advice_words import label_suggestion, shorten_limit
+from gpa_lsp.document.advice_words import label_suggestion
 from gpa_lsp.document.kernel_tables import Table
 from gpa_lsp.document.layout import Align, Column, Style
 from gpa_lsp.document.places import PlaceNames

@@ -7,6 +7,7 @@ from gpa_lsp.document.markdown_text import begin_paragraph, escape_markdown, mar
 from gpa_lsp.editor.document_view import HotLine
 from gpa_lsp.editor.lines.index import CauseLine, RemedyAnchor
 from gpa_lsp.foundation.numbers import format_count, format_count_of, format_percent
+from gpa_lsp.foundation.prose import join
 from gpa_lsp.foundation.visible_text import make_one_line, make_visible
 
 if TYPE_CHECKING:
@@ -135,7 +136,8 @@ def describe_remedy(advice: "Advice") -> str:
         describe_speedup,
     )  # needs numpy, which the answer to initialize must not wait for
 
-    text = make_one_line(f"**{label_advice(advice)}** ({describe_speedup(advice.speedup)}). {advice.hint}")
+    facts = join((describe_speedup(advice.speedup), advice.witness), "; ")
+    text = make_one_line(f"**{label_advice(advice)}** ({facts}). {advice.hint}")
     caveats = "".join(f"\n- {begin_paragraph(caveat)}" for caveat in advice.caveats)
     return text + (f"\n{caveats}" if caveats else "")
 

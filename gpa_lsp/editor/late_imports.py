@@ -9,7 +9,7 @@ from gpa_lsp.editor.snapshot import VisibleKernel
 if TYPE_CHECKING:
     from gpa_lsp.editor.sass.library import SassDocument
     from gpa_lsp.editor.source.fixes import Fix
-    from gpa_lsp.editor.verified.results import FixJob
+    from gpa_lsp.report.fixes.results import FixJob
 
 
 def build_sass(uri: str, shown: VisibleKernel, columns: Sequence[str] | None) -> "SassDocument":
@@ -28,11 +28,20 @@ def make_fix_jobs(
     architecture: tuple[int, int] | None,
     limit_s: float,
 ) -> "tuple[FixJob, ...]":
-    """The jobs of fixes, see :func:`~gpa_lsp.editor.verified.jobs.make_fix_job`."""
-    from gpa_lsp.editor.verified.jobs import make_fix_job
+    """The jobs of fixes, see :func:`~gpa_lsp.report.fixes.jobs.make_fix_job`."""
+    from gpa_lsp.report.fixes.jobs import make_fix_job
 
     return tuple(
-        make_fix_job(fix, path=path, text=text, roots=roots, architecture=architecture, limit_s=limit_s)
+        make_fix_job(
+            fix.shown.kernel.report,
+            fix.rewrite.edits,
+            path=path,
+            text=text,
+            lines=fix.lines,
+            roots=roots,
+            architecture=architecture,
+            limit_s=limit_s,
+        )
         for fix in fixes
     )
 

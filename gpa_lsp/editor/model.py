@@ -122,7 +122,7 @@ class Verification(Struct, frozen=True, kw_only=True):
     """What is known of an action before it is taken."""
 
     key: str  # by which the client asks for more
-    state: str  # of :class:`~gpa_lsp.editor.verified.results.FixState`
+    state: str  # of :class:`~gpa_lsp.report.fixes.results.FixState`
     title: str  # of the action, without anything else
     sentences: tuple[str, ...]  # what is known
     is_doubtful: bool  # nobody should take it without having read them

@@ -7,10 +7,13 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.rewrites.model import TextEdit, TextPlace
+from gpa_lsp.editor.late_imports import make_fix_jobs
 from gpa_lsp.editor.source.actions import make_fix_action
 from gpa_lsp.editor.source.fixes import find_fixes
-from gpa_lsp.editor.verified.jobs import make_fix_job, move_line
-from gpa_lsp.editor.verified.results import (
+from gpa_lsp.editor.verified.results import OfferedFix
+from gpa_lsp.editor.verified.worker import do_job
+from gpa_lsp.report.fixes.jobs import move_line
+from gpa_lsp.report.fixes.results import (
     PENDING,
     UNKNOWN,
     FixJob,
@@ -19,9 +22,7 @@ from gpa_lsp.editor.verified.results import (
     LaunchedJob,
     LaunchedQuestion,
     LaunchedResult,
-    OfferedFix,
 )
-from gpa_lsp.editor.verified.worker import do_job
 from tests.editor.views import make_profile, make_view
 from tests.report_builder import build_kernel
 
@@ -188,10 +189,13 @@ def offer(verdict: FixVerdict) -> OfferedFix:
 
 def test_the_job_of_a_fix_looks_at_the_lines_of_its_advice() -> None:
     offered = offer(PENDING)
-    job = make_fix_job(offered.fix, path="/project/relax.cu", text=SOURCE, roots=(), architecture=None, limit_s=1.0)
+    report = offered.fix.shown.kernel.report
+    (job,) = make_fix_jobs(
+        [offered.fix], path="/project/relax.cu", text=SOURCE, roots=(), architecture=None, limit_s=1.0
+    )
     assert job.edited == SOURCE.replace("unroll 1", "unroll 4")
     assert job.lines[:2] == (4, 5) and job.edited_lines == job.lines
-    assert job.kernel == offered.fix.shown.kernel.report.mangled_name
+    assert job.kernel == report.mangled_name
 
 
 @pytest.mark.parametrize(

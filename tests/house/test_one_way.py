@@ -23,7 +23,7 @@ WRITING = {
     "profile/collect/measured_reports.py": "moves a whole report to where it is kept",
     "execution/compiler/nvcc_command.py": "a temporary folder of the process",
     "execution/compiler/ptx_files.py": "a temporary folder of the process",
-    "editor/verified/worker.py": "a temporary folder of the process",
+    "report/fixes/trials.py": "a temporary folder of the process",
     "report/history/database.py": "SQLite's own transactions, an empty file for it and a lock beside it; gives a damaged file another name",
     "foundation/native/c_compiler.py": "a temporary folder of the process, and a lock",
     "foundation/native/shared_library.py": "a temporary folder of the process",

@@ -13,7 +13,8 @@ from gpa_lsp.editor.protocol import verified_fixes
 from gpa_lsp.editor.protocol.verified_fixes import FixProcess, VerifiedFixes
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.source.fixes import Fix, find_fixes
-from gpa_lsp.editor.verified.results import (
+from gpa_lsp.foundation.errors import ToolError
+from gpa_lsp.report.fixes.results import (
     PENDING,
     UNKNOWN,
     FixJob,
@@ -23,7 +24,6 @@ from gpa_lsp.editor.verified.results import (
     LaunchedQuestion,
     LaunchedResult,
 )
-from gpa_lsp.foundation.errors import ToolError
 from tests.editor.views import make_profile, make_view
 from tests.lsp.loop_waiting import settle, wait_until
 from tests.report_builder import build_kernel

@@ -15,11 +15,13 @@ from gpa_lsp.cli.inputs import (
     add_input_arguments,
     choose_exit_code,
     load_report,
+    locate_sources,
     name_places,
     parse_count,
     tell_problems,
 )
 from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_file, write_with
+from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.catalogue import list_members
 from gpa_lsp.foundation.errors import Problem, ProblemSeverity
@@ -66,6 +68,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how causes are found: by scoreboards and stall counts first (the default), or by registers only, as in the GPA paper",
     )
     parser.add_argument(
+        "--compile",
+        action="store_true",
+        help="compile the edits that advice asks for where sources (.cu) are here as they were measured: what compiles to the same code gains "
+        "nothing; where a launch is described beside the source, also simulate it with and without the edit",
+    )
+    parser.add_argument(
         "--fail-on-speedup",
         metavar="X",
         type=_parse_speedup,
@@ -76,6 +84,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     report = load_report(arguments, terminal, blamer=arguments.blamer)
     report = replace(report, problems=(*report.problems, *_find_other_blamers(report, arguments.blamer)))
+    if arguments.compile:
+        report = _try_advice(report, arguments, terminal)
     if is_printed(arguments.output):
         terminal.print_safely(lambda: _print(report, arguments, terminal))
     elif arguments.format == "json":
@@ -85,6 +95,13 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if not is_printed(arguments.output):
         tell_problems(terminal, report)
     return choose_exit_code(report) or _judge(report, arguments.fail_on_speedup)
+
+
+def _try_advice(report: "Report", arguments: argparse.Namespace, terminal: Terminal) -> "Report":
+    from gpa_lsp.report.fixes.try_advice import try_advice  # it imports compilers and the simulator
+
+    with ProgressBar(terminal) as progress:
+        return try_advice(report, locate_sources(arguments), progress)
 
 
 def _print(report: "Report", arguments: argparse.Namespace, terminal: Terminal) -> None:
@@ -201,6 +218,7 @@ COMMAND = Command(
     examples=(
         ("advise matmul.ncu-rep", "what to change, in at most twelve lines per kernel"),
         ("advise matmul.ncu-rep --kernel matmul --details", "everything about the advice for one kernel"),
+        ("advise matmul.ncu-rep --compile", "the same, without what the compiler makes the same code of"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -137,6 +137,8 @@ class Advice(Struct, frozen=True, kw_only=True):
     # of a kernel with several launch contexts, the positions of those it is about; empty where it is about all that were judged
     contexts: tuple[int, ...] = ()
     standing: Standing = Standing.NOW  # among the kernel's other advice
+    # what the edit for it was compiled to, and simulated to take, one clause; empty where nobody tried
+    witness: Sentence = NOTHING
 
     @property
     def hotspots(self) -> tuple[Hotspot, ...]:

@@ -51,7 +51,8 @@ def find_rewrites(file_name: str, text: str, lines: Collection[int], context: Re
     for name, kind in chosen.items():
         for rewrite in kind.propose(site) if kind.language == tree.language.name else ():
             edits = tuple(sorted(rewrite.edits))
-            found.setdefault(edits, replace(rewrite, name=name, optimizers=kind.optimizers, edits=edits))
+            whole = replace(rewrite, name=name, optimizers=kind.optimizers, is_remedy=kind.is_remedy, edits=edits)
+            found.setdefault(edits, whole)
             if len(found) == MOST_REWRITES:
                 return tuple(found.values())
     return tuple(found.values())

@@ -49,6 +49,7 @@ class Rewrite(Struct, frozen=True, kw_only=True):
     # what every rewrite of its kind has, filled in by :mod:`gpa_lsp.diagnosis.rewrites.find`
     name: str = ""  # of its kind in the catalogue, e.g. ``unroll_loop``
     optimizers: tuple[str, ...] = ()  # names of those whose advice it answers
+    is_remedy: bool = True  # the edit is what the advice asks for
 
 
 class Site(Struct, frozen=True, kw_only=True):
@@ -65,6 +66,8 @@ class RewriteKind(Struct, frozen=True, kw_only=True):
     language: str  # of the texts it can change, as in ``languages.toml``
     optimizers: tuple[str, ...]  # whose advice it answers
     propose: Callable[[Site], Iterator[Rewrite]]  # finds what can be changed at a site
+    # the edit is all that the advice asks for there; False where it makes way for the compiler, and work by hand can still help
+    is_remedy: bool = True
 
 
 def replace_node(tree: SourceTree, node: "Node", text: str) -> TextEdit:

@@ -70,6 +70,7 @@ class AdviceCard(Struct, frozen=True, kw_only=True):
     interval: str  # of the estimate; may be empty
     bound: Markup  # what can be reached, and why
     formula: str  # what the formula alone gives; empty where that is the estimate
+    witness: Markup  # what its edit was compiled to; may be empty
     matched: str  # how much it is about; may be empty
     rivals: str  # advice about the same samples; may be empty
     hint: Markup  # what to do
@@ -113,6 +114,7 @@ class AdviceCards:
             interval=describe_interval(speedup),
             bound=self._write(describe_bound(speedup)),
             formula=describe_formula(speedup),
+            witness=self._write(advice.witness),
             matched=describe_matched(advice),
             rivals=describe_rivals(advice, every),
             hint=self._write(advice.hint),

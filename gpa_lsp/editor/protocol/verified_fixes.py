@@ -16,7 +16,10 @@ from gpa_lsp.editor.protocol.source_scope import SourceScope, find_description, 
 from gpa_lsp.editor.protocol.threads import await_core, call_in_thread
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.source.fixes import Fix
-from gpa_lsp.editor.verified.results import (
+from gpa_lsp.editor.verified.results import OfferedFix
+from gpa_lsp.foundation.processes.async_worker import AsyncWorker, attend
+from gpa_lsp.foundation.processes.supervision import WorkerKind
+from gpa_lsp.report.fixes.results import (
     PENDING,
     UNKNOWN,
     FixJob,
@@ -25,10 +28,8 @@ from gpa_lsp.editor.verified.results import (
     LaunchedJob,
     LaunchedQuestion,
     LaunchedResult,
-    OfferedFix,
+    add_launched,
 )
-from gpa_lsp.foundation.processes.async_worker import AsyncWorker, attend
-from gpa_lsp.foundation.processes.supervision import WorkerKind
 
 logger = logging.getLogger(__name__)
 
@@ -297,14 +298,3 @@ class VerifiedFixes:
             seconds=min(settings.emulation_s, _MOST_EMULATION_S),
             memory_bytes=settings.emulation_memory_bytes,
         )
-
-
-def add_launched(verdict: FixVerdict, result: LaunchedResult) -> FixVerdict:
-    """What the compiler says of a fix, and what emulating or simulating it shows."""
-    joint = ", but " if result.has_losses and not verdict.has_losses else ", "
-    return replace(
-        verdict,
-        words=f"{verdict.words}{joint}{result.words}" if result.words else verdict.words,
-        details=(*verdict.details, result.sentence),
-        has_losses=verdict.has_losses or result.has_losses,
-    )

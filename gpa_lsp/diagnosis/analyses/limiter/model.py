@@ -4,7 +4,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from gpa_lsp.foundation.prose import NOTHING, Sentence
+from gpa_lsp.foundation.numbers import format_percent
+from gpa_lsp.foundation.prose import NOTHING, Sentence, drop_stop
 
 NEAR_RATIO = 0.9  # Of what a unit sustains: nearer than this, nothing that leaves its work gains what could be measured
 
@@ -83,3 +84,17 @@ class Limiter(Struct, frozen=True, kw_only=True):
     def find(self, unit: str) -> Limit | None:
         """One of the limits by its short name; None when it was not measured."""
         return next((limit for limit in self.limits if limit.unit == unit), None)
+
+
+def shorten_limit(limiter: Limiter | None) -> str:
+    """The beginning of a limiter's sentence; empty where it is unknown."""
+    if limiter is None or limiter.kind is LimiterKind.UNKNOWN:
+        return ""
+    if limiter.kind is LimiterKind.LATENCY:
+        return f"Latency: {format_percent(limiter.busy_ratio)} {limiter.unit}" if limiter.unit else "Latency"
+    text = str(drop_stop(limiter.sentence))
+    if text.startswith("Limited by "):
+        return text.partition(" (")[0].partition(", by ")[0]
+    for end in (": ", "; ", " with "):
+        text = text.partition(end)[0]
+    return text

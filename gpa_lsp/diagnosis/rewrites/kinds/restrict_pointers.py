@@ -287,4 +287,5 @@ REWRITE = RewriteKind(
     language="cuda",
     optimizers=("loop_unrolling", "code_reordering", "memory_transaction_reduction"),
     propose=_propose,
+    is_remedy=False,
 )

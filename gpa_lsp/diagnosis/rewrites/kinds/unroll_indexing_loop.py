@@ -62,4 +62,4 @@ def _find_indexing_loops(code: Code, access: "Node") -> Iterator["Node"]:
             yield loop
 
 
-REWRITE = RewriteKind(language="cuda", optimizers=("register_reuse",), propose=_propose)
+REWRITE = RewriteKind(language="cuda", optimizers=("register_reuse",), propose=_propose, is_remedy=False)

@@ -5,23 +5,31 @@ from math import prod
 from pathlib import Path
 
 from gpa_lsp.diagnosis.rewrites.model import TextEdit, apply_edits
-from gpa_lsp.editor.source.fixes import Fix
-from gpa_lsp.editor.verified.results import FixJob
+from gpa_lsp.report.fixes.results import FixJob
+from gpa_lsp.report.model import KernelReport
 
 
 def make_fix_job(
-    fix: Fix,
+    report: KernelReport,
+    edits: Sequence[TextEdit],
     *,
     path: str,
     text: str,
+    lines: Sequence[int],
     roots: tuple[Path, ...],
     architecture: tuple[int, int] | None,
     limit_s: float,
 ) -> FixJob:
-    """The job of a fix."""
-    report, edits = fix.shown.kernel.report, fix.rewrite.edits
+    """The job of a fix.
+
+    Args:
+        report: of the kernel that the fix is for.
+        edits: of the text.
+        lines: of the text, 1-based, where the code is that the advice is about, the place itself first.
+        architecture: to compile for where the report names no device; None for that of the compile command.
+    """
     shape = report.configuration
-    lines = tuple(dict.fromkeys((*(edit.start.line for edit in edits), *fix.lines)))
+    lines = tuple(dict.fromkeys((*(edit.start.line for edit in edits), *lines)))
     return FixJob(
         path=Path(path),
         text=text,

@@ -1,0 +1,132 @@
+"""The fixes of a report's advice, compiled where its sources are on this machine as they were measured: :func:`try_advice`."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from gpa_lsp.diagnosis.rewrites.find import find_rewrites
+from gpa_lsp.execution.launches.read_launches import find_launch_file
+from gpa_lsp.foundation.errors import Problem, ProblemSeverity
+from gpa_lsp.foundation.files import read_bounded, read_stamp
+from gpa_lsp.report.fixes.jobs import make_fix_job
+from gpa_lsp.report.fixes.results import (
+    UNKNOWN,
+    FixJob,
+    FixState,
+    FixVerdict,
+    LaunchedJob,
+    LaunchedQuestion,
+    add_launched,
+)
+from gpa_lsp.report.fixes.trials import compare_launches, try_fix
+from gpa_lsp.report.fixes.witnesses import TriedFix, hold_to_witnesses
+from gpa_lsp.report.line_map import split_lines
+from gpa_lsp.report.measured_files import find_files
+from gpa_lsp.report.model import KernelReport, Report
+from gpa_lsp.report.rewrite_contexts import Question, list_questions
+from gpa_lsp.report.source_paths import SourceLocator
+
+MOST_KERNELS = 5  # Kernels whose advice is tried, those of most time
+
+MOST_FIXES = 6  # Edits tried per kernel, those of the best advice
+
+_COMPILED_ALONE = ".cu"  # Sources that can be compiled by themselves; headers are compiled with what includes them
+_LIMIT_S = 30.0  # For the compiler, each time; processor time
+_SIMULATION_S = 5.0  # For executing the blocks of one version
+_MEMORY_BYTES = 4 << 30
+_MOST_SOURCE_BYTES = 16 << 20
+
+# What is tried, how many are done, how many there are
+Progress = Callable[[str, int, int], None]
+
+
+def try_advice(report: Report, locator: SourceLocator, progress: Progress | None = None) -> Report:
+    """A report whose advice is held to what the compiler makes of its edits, and the simulator where launches are described beside the source.
+
+    Nothing of the program is run. Sources that may have changed since they were measured are left alone.
+
+    Args:
+        report: advised; of its kernels the first :data:`MOST_KERNELS` are tried, of each the first :data:`MOST_FIXES` edits.
+        locator: finds sources on this machine.
+    """
+    trials = [list(_list_trials(kernel, locator)) for kernel in report.kernels[:MOST_KERNELS]]
+    jobs = list(dict.fromkeys(job for mine in trials for _, job in mine[:MOST_FIXES]))
+    verdicts: dict[FixJob, FixVerdict] = {}
+    for number, job in enumerate(jobs):
+        if progress is not None:
+            progress(f"compiling an edit of {job.path.name}", number, len(jobs))
+        verdicts[job] = _try(job)
+    held = [
+        hold_to_witnesses(kernel, [TriedFix(question=one, verdict=verdicts.get(job, UNKNOWN)) for one, job in mine])
+        for kernel, mine in zip(report.kernels, trials, strict=False)
+    ]
+    kernels = (*held, *report.kernels[len(held) :])
+    return replace(report, kernels=kernels, problems=(*report.problems, *_explain(tuple(verdicts.values()))))
+
+
+def _explain(verdicts: Sequence[FixVerdict]) -> Iterator[Problem]:
+    """Why nothing was compiled, where somebody asked for it."""
+    if not verdicts:
+        message = "nothing was compiled: no advice has an edit of a source (.cu) that is here as it was measured"
+        yield Problem(severity=ProblemSeverity.NOTE, message=message)
+    elif all(one.state is FixState.UNKNOWN for one in verdicts):
+        yield Problem(severity=ProblemSeverity.ERROR, message=" ".join(verdicts[0].details).rstrip("."))
+
+
+def _list_trials(kernel: KernelReport, locator: SourceLocator) -> Iterator[tuple[Question, FixJob]]:
+    """The edits for a kernel's advice, best advice first."""
+    texts = dict(_read_sources(kernel, locator))
+    for question in list_questions(kernel):
+        for path, (local_path, text) in texts.items():
+            lines = [place.line for place in question.lines if place.file == path]
+            for rewrite in find_rewrites(local_path, text, lines, question.context) if lines else ():
+                if rewrite.is_remedy:
+                    yield (
+                        question,
+                        make_fix_job(
+                            kernel,
+                            rewrite.edits,
+                            path=local_path,
+                            text=text,
+                            lines=lines,
+                            roots=(),
+                            architecture=None,
+                            limit_s=_LIMIT_S,
+                        ),
+                    )
+
+
+def _read_sources(kernel: KernelReport, locator: SourceLocator) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Path as compiled → path here and text, of the sources that are as they were measured and can be compiled by themselves."""
+    path = kernel.profile_path
+    stamp = None if path is None else read_stamp(path)
+    modified_ns = 0 if stamp is None else stamp.modified_ns
+    for file in find_files(Report(problems=(), kernels=(kernel,)), locator, modified_ns):
+        local_path = Path(file.local_path)
+        if not file.is_verified or file.is_outside or local_path.suffix.lower() != _COMPILED_ALONE:
+            continue
+        try:
+            text = read_bounded(local_path, _MOST_SOURCE_BYTES).decode("utf-8", "surrogateescape")
+        except OSError:
+            continue
+        if split_lines(text) == file.lines:
+            yield file.compiled_path, (file.local_path, text)
+
+
+def _try(job: FixJob) -> FixVerdict:
+    """What the compiler makes of a fix, and the simulator where it changes the code and launches are described."""
+    verdict = try_fix(job)
+    described = find_launch_file(job.path) if verdict.state is FixState.CHANGED else None
+    if described is None:
+        return verdict
+    launched = LaunchedJob(
+        base=job,
+        question=LaunchedQuestion.CYCLES,
+        launches_path=described,
+        launches_text=None,
+        machine=None,
+        seconds=_SIMULATION_S,
+        memory_bytes=_MEMORY_BYTES,
+    )
+    return add_launched(verdict, compare_launches(launched))
