@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from html import escape
 
 from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline, Point, Roofline
-from gpa_lsp.document.charts.chart_frame import ChartFrame, choose_frame
-from gpa_lsp.document.charts.roofline_rows import Row, build_point, build_roofs, is_drawable
-from gpa_lsp.document.charts.themes import LEVEL_COLOURS
+from gpa_lsp.document.charts.chart_frame import RING_PIXELS, ChartFrame, choose_frame, ring_points
+from gpa_lsp.document.charts.roofline_rows import Row, build_point, build_roofs, find_ridges, is_drawable
+from gpa_lsp.document.charts.themes import COMPUTE_ZONE, LEVEL_COLOURS, MEMORY_ZONE, ZONE_OPACITY
 from gpa_lsp.document.roofline_text import choose_roofline, describe_roofline
 from gpa_lsp.document.stall_picture import TEXT_COLOUR
 from gpa_lsp.foundation.numbers import format_decade
@@ -19,6 +19,7 @@ from gpa_lsp.gpu.device.model import MemoryLevel
 
 _WIDTH, _HEIGHT = 380, 200
 _LEFT, _RIGHT, _TOP, _BOTTOM = 34, 6, 6, 18
+_SCALE = 0.65  # Of the plane to that of the large chart
 _MOST_KINDS = 3
 _CLOSE = 1.7  # Bandwidths closer than this factor have their names one behind the other
 
@@ -44,7 +45,13 @@ def draw_roofline_picture(roofline: KernelRoofline, contexts: Sequence[Roofline]
     levels = {row["level"] for row in rows}
     drawn = [roof for roof in build_roofs(roofline.machine, 0) if roof["name"] in levels or roof["name"] in kinds]
     plane = _Plane(choose_frame(rows, drawn, kinds))
-    parts = [*plane.draw_axes(), *_draw_roofs(plane, drawn), *(plane.draw_point(row, kinds) for row in rows)]
+    rows = ring_points([row for row in rows if plane.frame.holds(row)], plane.frame, scale=_SCALE)
+    parts = [
+        *_draw_zones(plane, drawn),
+        *plane.draw_axes(),
+        *_draw_roofs(plane, drawn),
+        *(plane.draw_point(row, kinds) for row in rows),
+    ]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}" font-family="sans-serif" '
         f'font-size="10" fill="{TEXT_COLOUR}">{"".join(parts)}</svg>'
@@ -103,18 +110,34 @@ class _Plane:
         )
 
     def draw_point(self, row: Row, kinds: Sequence[str]) -> str:
-        """A circle for the first type, a square for the second, a diamond for the third."""
-        if not self.frame.holds(row):
-            return ""
+        """A circle for the first type, a square for the second, a diamond for the third; a ring where it surrounds another one."""
         x, y = self.x(row["x"]), self.y(row["y"])
         colour = LEVEL_COLOURS[MemoryLevel(row["level"])]
         style = f'fill="{colour}" stroke="{TEXT_COLOUR}" stroke-width=".8"'
-        number = kinds.index(row["kind"])
+        if row["ring"]:
+            style = f'fill="none" stroke="{colour}" stroke-width="1.5"'
+        number, more = kinds.index(row["kind"]), RING_PIXELS * row["ring"]
         if number == 0:
-            return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" {style}/>'
+            return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{4.5 + more:g}" {style}/>'
         if number == 1:
-            return f'<rect x="{x - 3.8:.1f}" y="{y - 3.8:.1f}" width="7.6" height="7.6" {style}/>'
-        return f'<path d="M{x:.1f} {y - 5:.1f}l5 5l-5 5l-5 -5z" {style}/>'
+            half = 3.8 + more
+            return f'<rect x="{x - half:.1f}" y="{y - half:.1f}" width="{2 * half:g}" height="{2 * half:g}" {style}/>'
+        half = 5 + more
+        return f'<path d="M{x:.1f} {y - half:.1f}l{half:g} {half:g}l-{half:g} {half:g}l-{half:g} -{half:g}z" {style}/>'
+
+
+def _draw_zones(plane: _Plane, roofs: Sequence[Row]) -> list[str]:
+    """As on the large chart: memory-bound left of all ridge points of the slowest level, compute-bound right of them."""
+    ridges = list(find_ridges(roofs))
+    slowest = min((ridge["slope"] for ridge in ridges), default=0.0)
+    across = [plane.x(ridge["x"]) for ridge in ridges if ridge["slope"] == slowest]
+    if not across:
+        return []
+    zones = ((MEMORY_ZONE, _LEFT, min(across)), (COMPUTE_ZONE, max(across), _LEFT + plane.width))
+    return [
+        f'<rect x="{start:.1f}" y="{_TOP}" width="{end - start:.1f}" height="{plane.height}" fill="{colour}" fill-opacity="{ZONE_OPACITY}"/>'
+        for colour, start, end in zones
+    ]
 
 
 def _draw_roofs(plane: _Plane, roofs: Sequence[Row]) -> list[str]:

@@ -33,7 +33,7 @@ from gpa_lsp.foundation.numbers import (
     format_percent,
     format_speedup,
 )
-from gpa_lsp.gpu.device.model import Machine
+from gpa_lsp.gpu.device.model import Machine, explain_l2
 from gpa_lsp.report.changes import Verdict, compare_measurements
 from gpa_lsp.report.compare import measure_work
 from gpa_lsp.report.model import KernelReport, Report
@@ -288,7 +288,8 @@ def _render_roofs(machine: Machine, line: Roofline, width: int | None) -> Iterat
     clocks = machine.clocks
     rates = describe_clock_rates(clocks)
     text = f"at {CLOCK_WORDS[clocks.basis]}{': ' if rates else ''}{rates} ({clocks.source})"
-    yield from wrap(text, width, style=Style.DIM)
+    for note in (text, explain_l2(machine)):
+        yield from wrap(note, width, style=Style.DIM) if note else ()
     for doubt in machine.doubts:
         yield from wrap(doubt, width, style=Style.WARNING)
 

@@ -1,6 +1,7 @@
 """``gpa-lsp roofline``: text, pages and pictures of saved reports and real ones."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,18 @@ def test_names_have_no_power_over_the_terminal(tmp_path: Path, capsys: pytest.Ca
     text = read(capsys)
     assert "\x1b" not in text
     assert "\x07" not in text
+
+
+def test_a_gpu_below_capability_7_is_named_with_those_that_have_tables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Starlight turns to nvprof there; here the counters' own roofs stay, and an error says what the rest needs."""
+    text = (ROOT / "fixtures" / "example.gpa-profile.json").read_text()
+    shutil.copytree(ROOT / "fixtures" / "cubins", tmp_path / "cubins")
+    path = tmp_path / "old.gpa-profile.json"
+    path.write_text(text.replace('"compute_capability": "8.0"', '"compute_capability": "6.1"'))
+    assert main(["roofline", str(path)]) == 2
+    printed = capsys.readouterr()
+    assert "compute capability 6.1 is not supported; supported are 7.0, 7.5, " in " ".join(printed.out.split())
+    assert "profile on a GPU of one of these" in " ".join(printed.out.split())
+    assert "DRAM bandwidth" in printed.out

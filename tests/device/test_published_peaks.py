@@ -1,11 +1,13 @@
 """Peaks and bandwidths by name against the figures the vendor publishes, in tera operations and gigabytes per second."""
 
 import pytest
+from msgspec.structs import replace
 
+from gpa_lsp.document.charts.roofline_rows import build_roofs, find_ridges
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.gpu.device.find import find_machine_by_name
-from gpa_lsp.gpu.device.model import ClockBasis, MemoryLevel, OperationKind, RoofOrigin
+from gpa_lsp.gpu.device.model import ClockBasis, MemoryLevel, OperationKind, RoofOrigin, explain_l2
 from gpa_lsp.gpu.device.products import (
     Accumulation,
     Product,
@@ -212,6 +214,26 @@ def test_ours_agrees_but_for_integers_doubles_and_l2() -> None:
     assert peaks[OperationKind.INT32] == pytest.approx(27_770.88 / 2, abs=0.005)
     assert peaks[OperationKind.FP64] == pytest.approx(27_770.88 / 64, abs=0.005)
     assert levels[MemoryLevel.L2] == pytest.approx(2_603.52, abs=0.005)
+
+
+def test_the_roof_of_l2_is_explained_beside_starlights() -> None:
+    """Starlight, section 4.2: 64 SMs · 32 bytes · 1.695 GHz = 3471.36 GB/s."""
+    machine = find_machine_by_name("RTX A5000")
+    assert explain_l2(machine) == (
+        "L2: its slices send 1,536 bytes per cycle, 24 for each of 64 SMs; Starlight's paper takes 32 for each, which would be 3.47 TB/s."
+    )
+    assert "5,120 bytes per cycle, 47.4 for each of 108 SMs" in explain_l2(find_machine_by_name("A100 SXM4 40GB"))
+    assert explain_l2(replace(machine, bandwidths=())) == ""
+
+
+def test_ridge_points_of_the_gpu_that_starlight_draws() -> None:
+    """Fig. 3a: 27,770.88 GFLOP/s over 13,885.44, 3,471.36 and 768 GB/s; ours differ where L2 does, 2,603.52 GB/s."""
+    roofs = list(build_roofs(find_machine_by_name("RTX A5000"), 0))
+    ridges = {ridge["level"]: ridge["x"] for ridge in find_ridges(roofs) if ridge["kind"] == "FP32"}
+    assert ridges["L1"] == pytest.approx(27_770.88 / 13_885.44)
+    assert ridges["DRAM"] == pytest.approx(27_770.88 / 768, rel=1e-5)
+    assert ridges["L2"] == pytest.approx(27_770.88 / 2_603.52, rel=1e-5)
+    assert ridges["L2"] * 2_603.52 / 3_471.36 == pytest.approx(8, rel=1e-5)
 
 
 def test_what_starlight_measured_lies_under_our_roofs() -> None:

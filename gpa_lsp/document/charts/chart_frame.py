@@ -28,6 +28,12 @@ _MOST_SIDE_DECADES = 5
 _LINE_PIXELS = 13
 _BESIDE_PIXELS = 13  # From a point to its name
 
+RING_PIXELS = 2.5  # From a mark to the ring around it, and from ring to ring
+_SAME_PLACE_PIXELS = 9  # Marks nearer than this hide one another
+_RING_ORDER = ("DRAM", "L2", "L1", "shared memory")  # From the mark outwards
+
+_ZONE_LABEL_PIXELS = 18  # Names of the zones stand at the bottom of the plane
+
 _NAME_LETTERS = 34
 # What names are placed for, the least chart that has them; in a larger one points stand further apart, and names are as long
 _PLANE_PIXELS = (520, 380)
@@ -80,7 +86,8 @@ def choose_frame(points: Sequence[Row], roofs: Sequence[Row], kinds: Sequence[st
         if point["y"] >= max(floor, _NEGLIGIBLE * highest[point["row"]]) and near <= point["x"] <= far
     ]
     across = [*(point["x"] for point in kept), *ridges]
-    left, right = _round_down(min(across) / 1.5), _round_up(max(across) * 3)
+    # Right of the last ridge point the zone has room for its name.
+    left, right = _round_down(min(across) / 1.5), _round_up(max(3 * max(across), 10 * max(ridges)))
     bottom = _round_down(
         max(floor, min([*(point["y"] / 1.5 for point in kept), *(slope * left * 10 for slope in slopes)], default=1e9))
     )
@@ -91,6 +98,30 @@ def choose_frame(points: Sequence[Row], roofs: Sequence[Row], kinds: Sequence[st
         top=_round_half_up(top),
         highest=_round_half_up(max([top, *(1.6 * limit for limit in every)])),
     )
+
+
+def ring_points(points: Sequence[Row], frame: ChartFrame, *, scale: float = 1.0) -> list[Row]:
+    """The points with ``ring`` and ``pad``: how many marks of its row and type each surrounds, which it would hide, and pixels of its rings.
+
+    Args:
+        scale: of the drawn plane to one of the usual size.
+    """
+    groups: dict[tuple[str, str], list[int]] = {}
+    for index, point in enumerate(points):
+        groups.setdefault((point["row"], point["kind"]), []).append(index)
+    rings, pads = [0] * len(points), [0.0] * len(points)
+    for members in groups.values():
+        members.sort(key=lambda index: _RING_ORDER.index(points[index]["level"]))
+        for position, index in enumerate(members):
+            near = [other for other in members[:position] if _is_near(points[index], points[other], frame, scale)]
+            rings[index] = max((rings[other] + 1 for other in near), default=0)
+            for one in (*near, index):
+                pads[one] = max(pads[one], RING_PIXELS * rings[index])
+    return [{**point, "ring": ring, "pad": pad} for point, ring, pad in zip(points, rings, pads, strict=True)]
+
+
+def _is_near(one: Row, other: Row, frame: ChartFrame, scale: float) -> bool:
+    return scale * math.dist(frame.place(one), frame.place(other)) < _SAME_PLACE_PIXELS
 
 
 def place_names(
@@ -112,7 +143,9 @@ def place_names(
         name = name if len(name) <= _NAME_LETTERS else name[: _NAME_LETTERS - 1] + "…"
         own = sorted((index for index, point in enumerate(points) if point["row"] == row_id), key=_by_place(points))
         places = [
-            (index, side, box) for index in own for side, box in find_name_boxes(*frame.place(points[index]), name)
+            (index, side, box)
+            for index in own
+            for side, box in find_name_boxes(*frame.place(points[index]), name, points[index].get("pad", 0.0))
         ]
         free = (one for one in places if not any(_overlap(one[2], other) for other in taken))
         chosen = next(free, places[0] if places and row_id == order[0] else None)
@@ -131,17 +164,18 @@ def _by_place(points: Sequence[Row]) -> Callable[[int], float]:
     return lambda index: -float(points[index]["x"])
 
 
-def find_name_boxes(x: float, y: float, name: str) -> Iterator[tuple[str, _Box]]:
-    """Where a name can stand beside a point, and what room it takes there; only within the plane."""
+def find_name_boxes(x: float, y: float, name: str, pad: float = 0.0) -> Iterator[tuple[str, _Box]]:
+    """Where a name can stand beside a point with rings of ``pad`` pixels, and its room there; only within the plane, above the zones' names."""
     width, half = LETTER_PIXELS * len(name), _LINE_PIXELS / 2
+    beside = _BESIDE_PIXELS + pad
     boxes = {
-        "right": (x + _BESIDE_PIXELS, y - half, x + _BESIDE_PIXELS + width, y + half),
-        "left": (x - _BESIDE_PIXELS - width, y - half, x - _BESIDE_PIXELS, y + half),
-        "below": (x - width / 2, y + _BESIDE_PIXELS, x + width / 2, y + _BESIDE_PIXELS + _LINE_PIXELS),
-        "above": (x - width / 2, y - _BESIDE_PIXELS - _LINE_PIXELS, x + width / 2, y - _BESIDE_PIXELS),
+        "right": (x + beside, y - half, x + beside + width, y + half),
+        "left": (x - beside - width, y - half, x - beside, y + half),
+        "below": (x - width / 2, y + beside, x + width / 2, y + beside + _LINE_PIXELS),
+        "above": (x - width / 2, y - beside - _LINE_PIXELS, x + width / 2, y - beside),
     }
     for side, box in boxes.items():
-        if box[0] >= 0 and box[2] <= _PLANE_PIXELS[0] + 40 and box[3] <= _PLANE_PIXELS[1]:
+        if box[0] >= 0 and box[2] <= _PLANE_PIXELS[0] + 40 and box[3] <= _PLANE_PIXELS[1] - _ZONE_LABEL_PIXELS:
             yield side, box
 
 

@@ -2,7 +2,8 @@
 
 Both axes are logarithmic. A level of the memory is a diagonal (rate = bandwidth · intensity) that ends at the highest peak shown, a type of
 operation a horizontal (rate = peak) that begins at the fastest memory shown; small circles mark the ridge points. A mark is a kernel or a launch:
-its colour the level whose bytes were counted, its shape the type of operation, its area the time.
+its colour the level whose bytes were counted, its shape the type of operation, its area the time. Marks of one kernel and type that would hide one
+another, since the levels have about the same intensity, are rings around the outermost level's. Shaded are the zones of the slowest level drawn.
 
 What is shown is decided by parameters, which a page sets as signals (``view.signal(name, value)``):
 
@@ -25,7 +26,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from gpa_lsp.document.charts.chart_frame import choose_frame, place_names
+from gpa_lsp.document.charts.chart_frame import RING_PIXELS, choose_frame, place_names, ring_points
 from gpa_lsp.document.charts.roofline_layers import build_layers
 from gpa_lsp.document.charts.roofline_rows import (
     ISSUE,
@@ -113,7 +114,7 @@ def build_chart_of_rows(rows: Sequence[PlacedRow], *, view: RooflineView, look: 
     shown = choose_rows(rows)
     frame = choose_frame(points, roofs, kinds)
     arrows = [*find_changes(rows), *find_movements(rows)] if view is RooflineView.TIME else []
-    held = [point for point in points if frame.holds(point)]
+    held = ring_points([point for point in points if frame.holds(point)], frame)
     datasets = {
         "rows": [build_row(row, machine_of[row.row_id]) for row in rows],
         "points": place_names(held, rows, set(shown), roofs, frame),
@@ -145,7 +146,11 @@ def build_chart_of_rows(rows: Sequence[PlacedRow], *, view: RooflineView, look: 
     if look.title:
         spec["title"] = {
             "text": look.title,
-            "subtitle": [describe_machine(machines), *_count_hidden(rows, shown, spec["usermeta"]["left_out"])],
+            "subtitle": [
+                describe_machine(machines),
+                *_explain_rings(held),
+                *_count_hidden(rows, shown, spec["usermeta"]["left_out"]),
+            ],
         }
     return spec
 
@@ -227,6 +232,14 @@ def choose_rows(rows: Sequence[PlacedRow]) -> list[str]:
     ]
 
 
+def _explain_rings(points: Sequence[Row]) -> list[str]:
+    return (
+        ["rings around a point: the same operations per byte of other levels"]
+        if any(point["ring"] for point in points)
+        else []
+    )
+
+
 def _count_hidden(rows: Sequence[PlacedRow], shown: Sequence[str], left_out: Mapping[str, int]) -> list[str]:
     count = sum(row.is_whole and not row.is_before for row in rows)
     drawn = sum(row.is_whole and not row.is_before and row.row_id in shown for row in rows)
@@ -278,10 +291,7 @@ def _build_marks(
             "scale": {"domain": list(kinds), "range": [shapes[kind] for kind in kinds]},
             "legend": None if list(kinds) == [ISSUE] else legend,
         },
-        "size": {
-            "field": "seconds",
-            "type": "quantitative",
-            "scale": {"type": "sqrt", "domain": [0, longest_s], "range": [45, 420]},
-            "legend": None,
-        },
+        "size": {"field": "area", "type": "quantitative", "scale": None, "legend": None},
+        # An expression: from 45 to 420 square pixels by the root of the time, and each ring further out
+        "area": f"pow(sqrt(45 + 375 * sqrt(datum.seconds / {longest_s!r})) + {2 * RING_PIXELS} * datum.ring, 2)",
     }

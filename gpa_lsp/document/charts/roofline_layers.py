@@ -1,9 +1,10 @@
-"""The layers of the roofline chart, from back to front: roofs, ridge points, ways to the roofs, arrows, points, names."""
+"""The layers of the roofline chart, from back to front: zones, roofs, ridge points, ways to the roofs, arrows, points, names."""
 
 import math
 from typing import Any
 
 from gpa_lsp.document.charts.chart_frame import CLOSE_PEAKS, PEAK_NAME_PIXELS, ChartAxes, ChartFrame, Layer
+from gpa_lsp.gpu.device.model import OperationKind
 
 
 def _select_roofs(frame: ChartFrame) -> list[Layer]:
@@ -35,6 +36,64 @@ def _select_roofs(frame: ChartFrame) -> list[Layer]:
         {"filter": "datum.x2 > datum.x1"},
     ]
 
+
+def draw_zones(axes: ChartAxes) -> list[Layer]:
+    """The zones of the slowest level that is drawn: left of all its ridge points a kernel is memory-bound, right of them compute-bound.
+
+    Between the ridge points of two types it depends on the type, and nothing is shaded.
+
+    Source: Starlight, section 3 and Fig. 1.
+    """
+    left, right = repr(axes.frame.left), repr(axes.frame.right)
+    zones = (
+        ("memory-zone", left, "datum.first", "right", "memory-bound"),
+        ("compute-zone", "datum.last", right, "left", "compute-bound"),
+    )
+    layers: list[Layer] = []
+    for style, start, end, align, words in zones:
+        transform = [
+            *_find_zones(),
+            {"calculate": start, "as": "start"},
+            {"calculate": end, "as": "end"},
+            {"calculate": f"'{words} (' + datum.level + ')'", "as": "words"},
+        ]
+        data: Layer = {"data": {"name": "ridges"}, "transform": transform}
+        label = {"type": "text", "style": "zone-label", "align": align, "baseline": "bottom", "dy": -4}
+        label["dx"] = 6 if align == "left" else -6
+        layers += [
+            {
+                **data,
+                "mark": {"type": "rect", "style": style, "clip": True},
+                "encoding": {"x": axes.x("start"), "x2": {"field": "end"}},
+            },
+            {
+                **data,
+                "mark": label,
+                "encoding": {
+                    "x": axes.x("start" if align == "left" else "end"),
+                    "y": {"value": "height"},
+                    "text": {"field": "words", "type": "nominal"},
+                },
+            },
+        ]
+    return layers
+
+
+def _find_zones() -> list[Layer]:
+    """One row: the slowest level that is drawn, with the first and the last of its ridge points; special functions count where they are all."""
+    is_special = f"datum.kind === '{OperationKind.SPECIAL.value}'"
+    return [
+        {"filter": f"{_IS_RIDGE_SHOWN} && (length(drawn_kinds) === 1 || !({is_special}))"},
+        {"joinaggregate": [{"op": "min", "field": "slope", "as": "slowest"}]},
+        {"filter": "datum.slope === datum.slowest"},
+        {
+            "aggregate": [{"op": "min", "field": "x", "as": "first"}, {"op": "max", "field": "x", "as": "last"}],
+            "groupby": ["level"],
+        },
+    ]
+
+
+_IS_RIDGE_SHOWN = "datum.machine === shown_machine && indexof(drawn_levels, datum.level) >= 0 && indexof(drawn_kinds, datum.kind) >= 0"
 
 _ROOF_TOOLTIP = [
     {"field": "words", "type": "nominal", "title": "ceiling"},
@@ -149,11 +208,7 @@ def draw_ridges(axes: ChartAxes) -> Layer:
     """Where bandwidths and peaks that are drawn meet."""
     return {
         "data": {"name": "ridges"},
-        "transform": [
-            {
-                "filter": "datum.machine === shown_machine && indexof(drawn_levels, datum.level) >= 0 && indexof(drawn_kinds, datum.kind) >= 0"
-            },
-        ],
+        "transform": [{"filter": _IS_RIDGE_SHOWN}],
         "mark": {"type": "point", "style": "ridge", "shape": "circle", "size": 22, "filled": True, "clip": True},
         "encoding": {**axes.both("x", "y"), "tooltip": {"field": "words", "type": "nominal"}},
     }
@@ -178,6 +233,7 @@ def build_layers(frame: ChartFrame, counts_instructions: bool, marks: dict[str, 
     axes = ChartAxes(frame, counts_instructions)
     colour = {**marks["color"], "field": "name"}
     return [
+        *draw_zones(axes),
         draw_diagonals(axes, colour),
         draw_peaks(axes),
         name_diagonals(axes, colour),
@@ -282,13 +338,14 @@ def _draw_points(axes: ChartAxes, marks: dict[str, Any]) -> Layer:
         "transform": [
             {"filter": _IS_SHOWN},
             {"lookup": "row", "from": {"data": {"name": "rows"}, "key": "id", "fields": _ROW_FIELDS}},
+            {"calculate": marks["area"], "as": "area"},
         ],
         "mark": {"type": "point", "strokeWidth": 1.5, "clip": True, "cursor": "pointer"},
         "encoding": {
             **axes.both("x", "y"),
-            **marks,
+            **{channel: marks[channel] for channel in ("color", "shape", "size")},
             "fill": {**marks["color"], "legend": None},
-            "fillOpacity": {"condition": {"test": "datum.before", "value": 0}, "value": 0.55},
+            "fillOpacity": {"condition": {"test": "datum.before || datum.ring > 0", "value": 0}, "value": 0.55},
             "opacity": {"condition": {"test": _IS_QUIET, "value": 0.25}, "value": 1},
             "order": {"field": "seconds", "sort": "descending"},
             "tooltip": [
@@ -318,15 +375,15 @@ def _draw_names(axes: ChartAxes, *, is_focus: bool) -> Layer:
     """Names where there is room, and always that of the kernel of most time; of the row in focus, right of its rightmost point of each type."""
     frame = axes.frame
     sides = {
-        "right": ("left", 13, 0),
-        "left": ("right", -13, 0),
-        "above": ("center", 0, -19),
-        "below": ("center", 0, 19),
+        "right": ("left", "13 + datum.pad", "0"),
+        "left": ("right", "-13 - datum.pad", "0"),
+        "above": ("center", "0", "-19 - datum.pad"),
+        "below": ("center", "0", "19 + datum.pad"),
     }
     side: Layer = {
         "align": {"expr": _choose_by_side({name: repr(align) for name, (align, _, _) in sides.items()})},
-        "dx": {"expr": _choose_by_side({name: str(dx) for name, (_, dx, _) in sides.items()})},
-        "dy": {"expr": _choose_by_side({name: str(dy) for name, (_, _, dy) in sides.items()})},
+        "dx": {"expr": _choose_by_side({name: dx for name, (_, dx, _) in sides.items()})},
+        "dy": {"expr": _choose_by_side({name: dy for name, (_, _, dy) in sides.items()})},
     }
     chosen: list[Layer] = [
         {

@@ -243,6 +243,7 @@ def find_ridges(roofs: Sequence[Row]) -> Iterator[Row]:
                 "machine": slope["machine"],
                 "level": slope["name"],
                 "kind": limit["name"],
+                "slope": slope["slope"],
                 "x": _shorten(limit["limit"] / slope["slope"]),
                 "y": limit["limit"],
                 "words": _describe_ridge(slope, limit),

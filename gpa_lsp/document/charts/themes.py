@@ -34,6 +34,9 @@ KIND_SHAPES = {
 # Of charts whose series have no colour of their own; legible on both grounds
 SERIES_COLOURS = ("#1a7fc1", "#d55e00", "#0a8f6c", "#c4669b", "#8a7a1f", "#7a6fd0")
 
+# Zones of the roofline chart: no level's colours, and faint enough for marks and text on both grounds
+MEMORY_ZONE, COMPUTE_ZONE, ZONE_OPACITY = "#8a7a1f", "#7a6fd0", 0.12
+
 LIGHT_GROUND = "#ffffff"
 DARK_GROUND = "#1b1f24"
 
@@ -84,6 +87,9 @@ def build_config(*, dark: bool) -> dict[str, Any]:
             "peak": {"color": line, "strokeWidth": 1.75},
             "peak-label": {"color": quiet, "fontSize": 11},
             "name": {"color": text, "fontSize": 11},
+            "memory-zone": {"color": MEMORY_ZONE, "opacity": ZONE_OPACITY},
+            "compute-zone": {"color": COMPUTE_ZONE, "opacity": ZONE_OPACITY},
+            "zone-label": {"color": quiet, "fontSize": 11},
             "ridge": {"color": line, "opacity": 1},
             "arrow": {"color": text, "strokeWidth": 1.25},
             "arrow-head": {"color": text},

@@ -29,7 +29,7 @@ from gpa_lsp.foundation.numbers import (
     format_percent,
     format_speedup,
 )
-from gpa_lsp.gpu.device.model import Machine
+from gpa_lsp.gpu.device.model import Machine, explain_l2
 from gpa_lsp.report.model import Report
 
 _MOST_MISSING = 12
@@ -208,6 +208,7 @@ def build_machine_item(machine: Machine) -> Mapping[str, Any]:
         "title": ", ".join(facts) + ("" if clocks.sm_hz is None else f", SMs at {format_hz(clocks.sm_hz)}"),
         "clocks": f"Ceilings at {CLOCK_WORDS[clocks.basis]}{': ' if rates else ''}{rates} ({clocks.source}).",
         "roofs": roofs,
+        "l2": explain_l2(machine),
         "doubts": list(machine.doubts),
     }
 

@@ -10,6 +10,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from gpa_lsp.foundation.json_elements import Capability
+from gpa_lsp.foundation.numbers import format_bytes_per_s, format_count, format_number
 
 # Bits per pin and cycle of the memory clock that device attributes and ``dram__cycles`` count: on HBM2 to HBM3e, GDDR6, GDDR6X and GDDR7 alike. 9,751
 # MHz of an RTX 3090 are its 19.5 Gbit/s, 877 MHz of a V100 its 1.75.
@@ -31,6 +32,9 @@ NARROWEST_HBM_BITS = 1025
 # The busiest published reports have 0.913 and 0.934 of the peak (RTX 4080 Laptop GPU). The same study reads 2,155 GB/s from the L2 of a V100, 0.76 of
 # its 2,048 bytes per cycle.
 L2_CEILING = 0.94
+
+# What each SM reads from L2 in one cycle of the SMs, as Starlight's roof has it on every GPU (section 4.2)
+STARLIGHT_L2_BYTES = 32
 
 # A kernel of a published report kept the L1 of an A100 at 0.97 of its peak while its SMs were active. Shared memory is the same array.
 L1_CEILING = 0.97
@@ -169,6 +173,25 @@ class Machine(Struct, frozen=True, kw_only=True):
         if self.issue_per_cycle is None or self.clocks.sm_hz is None:
             return None
         return self.issue_per_cycle * self.clocks.sm_hz
+
+
+def explain_l2(machine: Machine) -> str:
+    """Why the roof of L2 is what it is, one sentence; empty where its bytes per cycle were not counted on slices.
+
+    Starlight takes 32 bytes per cycle of each SM. What L2 sends is bounded by its slices as well, and a product has its own number of them: fewer
+    than SMs on GA102 (48 slices of 32 bytes for the 64 SMs of an RTX A5000), and wider ones on A100 and later.
+
+    Source: Starlight, section 4.2; the slices and their width as :class:`Bandwidth` cites them.
+    """
+    found, sms = machine.find_bandwidth(MemoryLevel.L2), machine.sm_count
+    if found is None or not found.bytes_per_cycle or not sms or found.origin is RoofOrigin.EMPIRICAL:
+        return ""
+    theirs = None if machine.clocks.sm_hz is None else sms * STARLIGHT_L2_BYTES * machine.clocks.sm_hz
+    rate = "" if theirs is None else f", which would be {format_bytes_per_s(theirs)}"
+    return (
+        f"L2: its slices send {format_count(found.bytes_per_cycle)} bytes per cycle, {format_number(found.bytes_per_cycle / sms)} for each of "
+        f"{format_count(sms)} SMs; Starlight's paper takes {STARLIGHT_L2_BYTES} for each{rate}."
+    )
 
 
 def _cite(source: str, *, is_certain: bool) -> str:

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gpa_lsp.document.charts.chart_frame import choose_frame, find_name_boxes, place_names
+from gpa_lsp.document.charts.chart_frame import RING_PIXELS, choose_frame, find_name_boxes, place_names
 from gpa_lsp.document.charts.pictures import draw_png, draw_svg
 from gpa_lsp.document.charts.roofline_chart import MOST_SHOWN, RooflineView, build_points, build_roofline_chart
 from gpa_lsp.document.charts.roofline_rows import build_roofs, find_ridges, group_machines, place_kernels
+from gpa_lsp.document.charts.themes import COMPUTE_ZONE, MEMORY_ZONE
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.report.model import KernelReport
 from tests.conftest import examples
@@ -39,6 +40,8 @@ def test_points_of_one_kernel() -> None:
         "intensity": "1.50 FLOP/B",
         "achieved": "1.20 TFLOP/s",
         "attainable": "1.50 TFLOP/s, 80 % reached",
+        "ring": 0,
+        "pad": 0.0,
         "name": "saxpy",
         "side": "right",
         "first": True,
@@ -58,6 +61,57 @@ def test_ridge_points_are_peak_over_bandwidth() -> None:
     assert ridges["FP64", "shared memory"] == pytest.approx(0.05)
 
 
+def test_zones_end_at_the_ridge_points_of_the_slowest_level() -> None:
+    """32 TFLOP/s over 1 TB/s of DRAM meet at 32 FLOP/B: left of it memory-bound, right of it compute-bound, and nothing lies between."""
+    spec = build_roofline_chart([place("saxpy")])
+    svg = draw_svg(spec)
+    assert "memory-bound (DRAM)" in svg and "compute-bound (DRAM)" in svg
+    left, right = (find_zone(svg, colour) for colour in (MEMORY_ZONE, COMPUTE_ZONE))
+    assert left[1] == pytest.approx(right[0], abs=0.01)
+    (ridge,) = [one for one in spec["datasets"]["ridges"] if (one["kind"], one["level"]) == ("FP32", "DRAM")]
+    low, high = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
+    part = math.log(ridge["x"] / low) / math.log(high / low)
+    assert (left[1] - left[0]) / (right[1] - left[0]) == pytest.approx(part, abs=0.001)
+
+
+def test_between_the_ridge_points_of_two_types_is_no_zone() -> None:
+    rates = {OperationKind.FP32: 1.2e12, OperationKind.INT32: 1e12}
+    spec = build_roofline_chart([place("f", make_roofline(make_machine(), rates=rates))])
+    left, right = (find_zone(draw_svg(spec), colour) for colour in (MEMORY_ZONE, COMPUTE_ZONE))
+    low, high = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
+    part = math.log(2) / math.log(high / low)  # INT32 has half the peak of FP32
+    assert (right[0] - left[1]) / (right[1] - left[0]) == pytest.approx(part, abs=0.001)
+
+
+def find_zone(svg: str, colour: str) -> tuple[float, float]:
+    """Left and right of a shaded rectangle, in pixels."""
+    found = re.search(rf'd="M([\d.]+),[\d.]+h([\d.]+)[^"]*"[^>]*fill="{colour}"', svg)
+    assert found is not None, colour
+    return float(found[1]), float(found[1]) + float(found[2])
+
+
+def test_points_of_one_intensity_are_rings_around_one_another() -> None:
+    """As many bytes of L1, L2 and DRAM: one place, of which DRAM has the mark, L2 the inner and L1 the outer ring."""
+    traffic = dict.fromkeys((MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM), 0.8e12)
+    spec = build_roofline_chart([place("copy", make_roofline(make_machine(), traffic=traffic))])
+    assert {point["level"]: point["ring"] for point in spec["datasets"]["points"]} == {"DRAM": 0, "L2": 1, "L1": 2}
+    assert "rings around a point: the same operations per byte of other levels" in spec["title"]["subtitle"]
+    svg = draw_svg(spec)
+    radii = {
+        level: float(found[1])
+        for level in ("DRAM", "L2", "L1")
+        if (found := re.search(rf'bytes of: {level}[^>]*d="M([\d.]+),0C', svg))
+    }
+    assert radii["DRAM"] + RING_PIXELS == pytest.approx(radii["L2"], abs=0.01)
+    assert radii["L2"] + RING_PIXELS == pytest.approx(radii["L1"], abs=0.01)
+
+
+def test_points_apart_have_no_rings() -> None:
+    spec = build_roofline_chart([place("saxpy")])
+    assert {point["ring"] for point in spec["datasets"]["points"]} == {0}
+    assert not any("rings" in line for line in spec["title"]["subtitle"])
+
+
 def test_a_drawn_chart_names_its_roofs_and_kernels() -> None:
     svg = draw_svg(build_roofline_chart([place("saxpy")]))
     for words in ("FP32: 32.0 TFLOP/s", "DRAM: 1.00 TB/s", "L1: 10.0 TB/s", "saxpy", "Example GPU"):
@@ -69,7 +123,7 @@ def test_a_drawn_chart_names_its_roofs_and_kernels() -> None:
 def test_the_diagonals_end_in_the_highest_peak() -> None:
     """In the picture: the line of each level ends at the height of the peak's line."""
     svg = draw_svg(build_roofline_chart([place("saxpy")]))
-    peak = re.search(r'aria-roledescription="rule mark container".*?role-mark layer_1.*?<line', svg, re.S)
+    peak = re.search(r'aria-roledescription="rule mark container".*?role-mark layer_5.*?<line', svg, re.S)
     assert peak is not None
     lines = re.findall(r'<line[^>]*transform="translate\(([\d.]+),([\d.]+)\)" x2="(-?[\d.]+)" y2="(-?[\d.]+)"', svg)
     found = [tuple(map(float, line)) for line in lines]

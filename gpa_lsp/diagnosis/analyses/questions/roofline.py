@@ -25,7 +25,7 @@ from gpa_lsp.foundation.prose import (
     percent,
     say,
 )
-from gpa_lsp.gpu.device.model import ClockBasis, Clocks, Machine, MemoryLevel, OperationKind, RoofOrigin
+from gpa_lsp.gpu.device.model import ClockBasis, Clocks, Machine, MemoryLevel, OperationKind, RoofOrigin, explain_l2
 from gpa_lsp.profile.model import Launch
 
 # From this part of what a ceiling sustains on the kernel is close to it, as in Nsight Compute's rule for the bottleneck
@@ -484,7 +484,7 @@ def _build_bandwidths(machine: Machine) -> Iterator[Table]:
                 )
                 for one in machine.bandwidths
             ),
-            note=_describe_basis(machine.clocks),
+            note=join([_describe_basis(machine.clocks), explain_l2(machine)]),
         )
 
 

@@ -118,6 +118,9 @@
     const leftOut = data.charts[currentView()].usermeta.left_out;
     const below = withEarlier([...state.shown]).reduce((sum, id) => sum + (leftOut[id] ?? 0), 0);
     if (below) parts.push(`${gpaPage.formatCount(below, "point")} of negligible rate only in the tables`);
+    const chart = data.charts[currentView()];
+    if (chart.datasets.ridges.length) parts.push("shaded left: memory-bound, right: compute-bound, by the slowest level drawn");
+    if (chart.datasets.points.some((point) => point.ring)) parts.push("rings: other levels with the same operations per byte");
     document.getElementById("caption").textContent = parts.join("; ");
   }
 
