@@ -188,7 +188,8 @@ class _Rule(Struct, frozen=True, kw_only=True):
     dependency: Dependency = Dependency.SYNCHRONISATION  # of use and cause
     spread: int = _SPREAD  # see :class:`_NearestBefore`
     reach: int | None = None  # see :class:`_NearestBefore`
-    keeps: bool = False  # instructions without such a cause keep the samples; otherwise the samples have no cause
+    # instructions without such a cause keep the samples; otherwise only those that synchronise themselves do, and other samples have no cause
+    keeps: bool = False
     # places that no control flow reaches (filler behind an EXIT or RET) have the cause before them in address order
     by_address: bool = False
 
@@ -377,7 +378,10 @@ def _blame_by_rule(view: FunctionView, reason: int, rows: _Rows, budget: WorkBud
     found, missing = _NearestBefore(view, wanted, budget, spread=rule.spread, reach=rule.reach).find(rows)
     causes.append(found)
     edges = [build_edges(view, reason, one, rule.dependency) for one in causes if len(one)]
-    return [*edges, *_settle_missing(view, reason, missing, budget, None if rule.keeps else lost)]
+    # No barrier leads to the first one: a warp that is sampled there waits at it.
+    keeps = np.full(len(missing), rule.keeps) | (wanted[missing] & (rule.dependency is Dependency.SYNCHRONISATION))
+    edges += _settle_missing(view, reason, missing[keeps], budget, None)
+    return [*edges, *_settle_missing(view, reason, missing[~keeps], budget, lost)]
 
 
 def _settle_missing(
