@@ -9,29 +9,25 @@ from gpa_lsp.diagnosis.blame.issue_counts import LEAST_ISSUES_SAMPLES
 
 
 def test_the_published_example_twice_the_issues_at_twice_the_distance():
-    assert apportion([2.0, 1.0], [6, 3], [0, 1]) == pytest.approx((0.5, 0.5))
+    assert apportion([2.0, 1.0], [6, 3]) == pytest.approx((0.5, 0.5))
 
 
 def test_shares_grow_with_issues_and_fall_with_distance():
-    assert apportion([3.0, 1.0], [5, 5], [0, 1]) == pytest.approx((0.75, 0.25))
-    assert apportion([4.0, 4.0], [1, 3], [0, 1]) == pytest.approx((0.75, 0.25))
+    assert apportion([3.0, 1.0], [5, 5]) == pytest.approx((0.75, 0.25))
+    assert apportion([4.0, 4.0], [1, 3]) == pytest.approx((0.75, 0.25))
 
 
 def test_a_source_nobody_saw_issue_is_light_but_possible():
-    light, heavy = apportion([0.0, 100.0], [1, 1], [0, 1])
+    light, heavy = apportion([0.0, 100.0], [1, 1])
     assert light == pytest.approx(LEAST_ISSUES_SAMPLES / (100 + LEAST_ISSUES_SAMPLES))
     assert light + heavy == pytest.approx(1)
 
 
 def test_without_any_issue_only_the_distance_counts():
-    assert apportion([0.0, 0.0], [1, 3], [0, 1]) == pytest.approx((0.75, 0.25))
+    assert apportion([0.0, 0.0], [1, 3]) == pytest.approx((0.75, 0.25))
 
 
-def test_two_halves_of_a_value_weigh_as_much_as_one_source():
-    assert apportion([2.0, 2.0, 2.0], [4, 4, 4], [7, 7, 9]) == pytest.approx((0.25, 0.25, 0.5))
-
-
-_sources = st.lists(st.tuples(st.floats(0, 1e9), st.integers(1, 10_000), st.integers(0, 3)), min_size=1, max_size=8)
+_sources = st.lists(st.tuples(st.floats(0, 1e9), st.integers(1, 10_000)), min_size=1, max_size=8)
 
 
 @given(_sources)
@@ -43,6 +39,6 @@ def test_shares_are_positive_and_add_up(sources):
 
 @given(_sources, st.floats(0.5, 1e6))
 def test_the_unit_of_issues_does_not_matter(sources, factor):
-    issues, lengths, dependencies = zip(*[(one + 1, length, number) for one, length, number in sources], strict=True)
-    scaled = apportion([one * factor for one in issues], lengths, dependencies)
-    assert scaled == pytest.approx(apportion(issues, lengths, dependencies))
+    issues, lengths = zip(*[(one + 1, length) for one, length in sources], strict=True)
+    scaled = apportion([one * factor for one in issues], lengths)
+    assert scaled == pytest.approx(apportion(issues, lengths))

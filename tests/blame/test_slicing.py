@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.diagnosis.blame.blamers.paper import join_halves
-from gpa_lsp.diagnosis.blame.def_use import UNCONDITIONAL, find_def_use, find_pairs, number_scoreboard
+from gpa_lsp.diagnosis.blame.def_use import UNCONDITIONAL, find_def_use, number_scoreboard
 from gpa_lsp.diagnosis.blame.paths import ShortestPaths
 from gpa_lsp.diagnosis.blame.slicing import MOST_SOURCES, Slicer
 from gpa_lsp.diagnosis.blame.view import FunctionView
@@ -197,27 +196,3 @@ def test_defs_of_the_own_block_are_known_beforehand(text: str):
         for resource, near in zip(used, def_use.near[row], strict=True):
             before = [one for one in def_use.definitions.get(resource, ()) if first <= one < row]
             assert near == (before[-1] if before and resource not in def_use.guarded else -1)
-        assert def_use.has_neighbours[row] is any(one + 1 in used for one in used)
-
-
-@pytest.mark.parametrize(
-    ("text", "pairs"),
-    [
-        ("DFMA R2, R4, R6, R2", ((2, 3), (4, 5), (6, 7))),
-        ("IADD3 R6, R2, R3, RZ", ()),
-        ("LDG.E R3, [R2.64]", ((2, 3),)),
-        ("STG.E.128 [R2.64], R4", ((2, 3),)),
-        ("STG.E.64 [R2.64+0x10], R4", ((2, 3), (4, 5))),
-        ("IMAD.WIDE R4, R3, R5, R8", ((8, 9),)),
-        ("LDG.E R3, desc[UR4][R6.64]", ((6, 7), (UR4, UR4 + 1))),
-    ],
-)
-def test_the_second_half_of_a_value_is_read_without_being_named(text, pairs):
-    assert find_pairs(view_text(text).instructions, 0) == pairs
-
-
-def test_halves_are_joined_path_by_path():
-    sources = {1: (2,), 2: (3,), 7: (2,), 9: (3,), 12: (8,)}
-    assert join_halves(sources, [(2, 3)], lambda row: False) == {1: 2, 2: 2, 7: 9, 9: 9, 12: 12}
-    assert join_halves(sources, [(2, 3)], lambda row: row == 1) == {1: 1, 2: 2, 7: 9, 9: 9, 12: 12}
-    assert join_halves({1: (2, 3), 4: (3,)}, [(2, 3)], lambda row: False) == {1: 1, 4: 4}

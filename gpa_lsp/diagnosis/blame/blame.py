@@ -14,7 +14,7 @@ from gpa_lsp.diagnosis.blame.blamers import Blamer
 from gpa_lsp.diagnosis.blame.calls import carry_to_callers
 from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD, SHORT_SCOREBOARD, is_far_memory
 from gpa_lsp.diagnosis.blame.edges import join_edges
-from gpa_lsp.diagnosis.blame.issue_counts import check_wait, count_issues, number_blocks, weigh_groups
+from gpa_lsp.diagnosis.blame.issue_counts import check_wait, number_blocks, weigh_groups
 from gpa_lsp.diagnosis.blame.model import (
     BlameEdges,
     Dependency,
@@ -58,7 +58,7 @@ def blame_kernel(kernel: Kernel, blamer: str = DEFAULT_BLAMER) -> KernelBlame:
         ConservationError: samples were lost or invented, a bug of ours.
     """
     method = find_blamer(blamer)
-    counts = count_issues(kernel)
+    counts = method.count_issues(kernel)
     parts = []
     losses = []
     before, after = [], []
@@ -80,7 +80,9 @@ def blame_kernel(kernel: Kernel, blamer: str = DEFAULT_BLAMER) -> KernelBlame:
         losses.append(replace(lost, row=lost.row + first_row))
     joined = join_edges(parts)
     joined = joined.select(joined.all_samples > 0)  # a candidate that never executed has a share of nothing
-    edges, unattributed = carry_to_callers(kernel, joined, Unattributed.join(losses), counts)
+    edges, unattributed = joined, Unattributed.join(losses)
+    if method.follows_calls:
+        edges, unattributed = carry_to_callers(kernel, edges, unattributed, counts)
     if not kernel.is_split:
         edges, unattributed = replace(edges, latency_samples=None), replace(unattributed, latency_samples=None)
     blame = KernelBlame(

@@ -15,10 +15,8 @@ from itertools import chain, pairwise
 import numpy as np
 from msgspec import Struct
 
-from gpa_lsp.code.binary.model import Instructions, ResourceKind, ResourceLists
-from gpa_lsp.code.binary.opcodes import Synchronisation, describe_mnemonic
-from gpa_lsp.code.binary.sass import read_operands
-from gpa_lsp.code.binary.uses import OperandKind, parse_operand
+from gpa_lsp.code.binary.model import ResourceKind, ResourceLists
+from gpa_lsp.code.binary.opcodes import Synchronisation
 from gpa_lsp.diagnosis.blame.barriers import SCOREBOARD_COUNT, find_dependency_barriers
 from gpa_lsp.diagnosis.blame.view import FunctionView
 from gpa_lsp.foundation.distinct import find_distinct
@@ -72,8 +70,6 @@ class DefUse(Struct, frozen=True, kw_only=True):
     guarded: frozenset[int]  # resources that some instruction defines under a condition
     # n tuples parallel to ``uses``, the def in the same block that hides all others; -1 where none does. Of resources that are not in ``guarded``.
     near: Sequence[tuple[int, ...]]
-    # n, whether an instruction uses two resources with numbers one after the other, as the halves of a value have
-    has_neighbours: Sequence[bool]
     # n numbers of the scoreboard that an instruction releases once it has read its operands; -1 where it has none, or uses the one of its result
     operand_scoreboard: Sequence[int]
 
@@ -92,7 +88,6 @@ def find_def_use(view: FunctionView) -> DefUse:
             for resource in used:
                 plain_uses.setdefault(resource, []).append(row)
     guarded = frozenset(resource for resource, rows in definitions.items() if is_guarded[rows].any())
-    near, has_neighbours = _look_around(view, definitions, uses, guarded)
     read, written = (column.astype(np.int64) for column in (view.control.read_barrier, view.control.write_barrier))
     return DefUse(
         definitions=definitions,
@@ -100,8 +95,7 @@ def find_def_use(view: FunctionView) -> DefUse:
         uses=uses,
         condition=condition,
         guarded=guarded,
-        near=near,
-        has_neighbours=has_neighbours,
+        near=_find_near(view, definitions, uses, guarded),
         operand_scoreboard=np.where(
             (read < SCOREBOARD_COUNT) & (read != written), number_scoreboard(0) + read, -1
         ).tolist(),
@@ -147,13 +141,13 @@ def _list_uses(view: FunctionView) -> list[tuple[int, ...]]:
     return [waits[mask] + numbers for mask, numbers in zip(masks, read, strict=True)]
 
 
-def _look_around(
+def _find_near(
     view: FunctionView,
     definitions: Mapping[int, Sequence[int]],
     uses: Sequence[tuple[int, ...]],
     guarded: Collection[int],
-) -> tuple[list[tuple[int, ...]], list[bool]]:
-    """``near`` and ``has_neighbours`` of :class:`DefUse`."""
+) -> list[tuple[int, ...]]:
+    """``near`` of :class:`DefUse`."""
     count = len(uses)
     starts = np.cumsum([0, *map(len, uses)])
     rows = np.repeat(np.arange(count), np.diff(starts))
@@ -165,31 +159,4 @@ def _look_around(
     last = defs[np.searchsorted(defs, resources * count + rows) - 1] - resources * count
     is_near = last >= view.graph.first_instruction[view.graph.block_of_instruction][rows]
     found = np.where(is_near, last, -1).tolist()
-    follows = np.diff(resources, prepend=-1) == 1
-    follows[starts[:-1][np.diff(starts) > 0]] = False
-    has_neighbours = np.bincount(rows[follows], minlength=count) > 0
-    return [tuple(found[first:end]) for first, end in pairwise(starts.tolist())], has_neighbours.tolist()
-
-
-def find_pairs(instructions: Instructions, row: int) -> tuple[tuple[int, int], ...]:
-    """The (low, high) resources of the 64-bit values that an instruction reads; the text names only the first register of each."""
-    results = describe_mnemonic(instructions.mnemonics[int(instructions.mnemonic_index[row])]).results
-    named: set[int] = set()  # the first registers of the groups that the source operands name
-    for token in read_operands(instructions.texts[row]):
-        operand = parse_operand(token)
-        if operand.kind in (OperandKind.PREDICATE, OperandKind.CONVERGENCE_BARRIER):
-            continue
-        if results > 0 and operand.kind is OperandKind.REGISTER:
-            results -= 1
-            continue
-        results = 0
-        named.update(int(group.kind) << 8 | group.first for group in operand.groups)
-    read = set(instructions.reads.of(row))
-    pairs = []
-    for low in sorted(named & read):
-        end = low + 1
-        while end in read and end not in named:
-            end += 1
-        if end == low + 2:
-            pairs.append((low, low + 1))
-    return tuple(pairs)
+    return [tuple(found[first:end]) for first, end in pairwise(starts.tolist())]

@@ -34,8 +34,7 @@ def count_issues(kernel: Kernel) -> IssueCounts:
 
     Source: reference measurements ("inst_executed as issue count only where a chi-square test against selected passes").
     """
-    column = kernel.rows.reason_index("selected")
-    selected = np.zeros(len(kernel.rows)) if column is None else kernel.rows.all_samples[:, column].astype(np.float64)
+    selected = _read_selected(kernel)
     executions = np.concatenate([np.zeros(0), *map(_read_executions, kernel.functions)])  # NaN where not counted
     is_typical = _find_typical(kernel)
     chi_square = _compare(selected, executions, is_typical)
@@ -49,6 +48,22 @@ def count_issues(kernel: Kernel) -> IssueCounts:
     counts = np.where(is_counted, scale * np.where(is_counted, executions, 0.0), selected)
     why = f"executions agree with the samples (chi-square {format_number(chi_square)} per instruction)"
     return IssueCounts(counts=counts, is_exact=True, why=why, chi_square_per_row=chi_square)
+
+
+def count_issued_samples(kernel: Kernel) -> IssueCounts:
+    """How often each row of a kernel was sampled as it issued, and at least :data:`LEAST_ISSUES_SAMPLES`: each row for itself, as published.
+
+    Rows of one basic block count as often as they issued under their guards (Figure 4), where :func:`count_issues` averages.
+
+    Source: GPA section IV, "Attribute stalls", heuristic 1.
+    """
+    counts = np.maximum(_read_selected(kernel), LEAST_ISSUES_SAMPLES)
+    return IssueCounts(counts=counts, is_exact=False, why="issued samples, as published", chi_square_per_row=None)
+
+
+def _read_selected(kernel: Kernel) -> _Floats:
+    column = kernel.rows.reason_index("selected")
+    return np.zeros(len(kernel.rows)) if column is None else kernel.rows.all_samples[:, column].astype(np.float64)
 
 
 def _refuse(kernel: Kernel, executions: _Floats, chi_square: float | None) -> str | None:

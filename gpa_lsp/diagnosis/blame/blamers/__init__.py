@@ -6,10 +6,12 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.diagnosis.blame.model import BlameEdges, Unattributed
+from gpa_lsp.diagnosis.blame.issue_counts import count_issues
+from gpa_lsp.diagnosis.blame.model import BlameEdges, IssueCounts, Unattributed
 from gpa_lsp.diagnosis.blame.view import FunctionView
 from gpa_lsp.diagnosis.blame.work import WorkBudget
 from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.kernel.model import Kernel
 
 
 class FunctionBlame(ColumnRecord, frozen=True, kw_only=True):
@@ -30,3 +32,5 @@ class Blamer(Struct, frozen=True, kw_only=True):
     description: str  # one sentence
     # finds the causes of all samples of a function; conservation holds per row and reason, whatever the budget
     blame: Callable[[FunctionView, WorkBudget], FunctionBlame]
+    count_issues: Callable[[Kernel], IssueCounts] = count_issues  # how often each row issued, by which causes share
+    follows_calls: bool = True  # stalls at the entry of a called function can have causes before its calls

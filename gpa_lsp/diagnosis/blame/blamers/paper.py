@@ -5,7 +5,6 @@ the paper:
 
 * What is left without a source is not dropped: memory and synchronisation stalls become samples without a cause; execution stalls stay with
   their instruction, as scheduling, which the published code does too.
-* The two halves of a 64-bit value are one dependency.
 * A predicate that was written in between is another condition, see :mod:`gpa_lsp.diagnosis.blame.slicing`.
 * A synchronisation stall is caused by the instruction itself where it synchronises, as in the published code, and otherwise by the last
   synchronising instructions before it in control flow; the code takes the preceding address.
@@ -13,7 +12,7 @@ the paper:
 Source: GPA section IV.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import count, repeat
 
@@ -21,10 +20,10 @@ import numpy as np
 
 from gpa_lsp.code.binary.opcodes import Synchronisation
 from gpa_lsp.diagnosis.blame.blamers import Blamer, FunctionBlame
-from gpa_lsp.diagnosis.blame.categories import find_category, is_far_memory
-from gpa_lsp.diagnosis.blame.def_use import find_def_use, find_pairs, is_scoreboard, number_synchronisation
+from gpa_lsp.diagnosis.blame.categories import find_category
+from gpa_lsp.diagnosis.blame.def_use import find_def_use, is_scoreboard, number_synchronisation
 from gpa_lsp.diagnosis.blame.edges import NO_RESOURCE, Connection, blame_themselves, connect, join_edges, lose_samples
-from gpa_lsp.diagnosis.blame.issue_counts import LEAST_ISSUES_SAMPLES
+from gpa_lsp.diagnosis.blame.issue_counts import LEAST_ISSUES_SAMPLES, count_issued_samples
 from gpa_lsp.diagnosis.blame.model import BlameCategory, BlameEdges, Dependency, UnattributedCause
 from gpa_lsp.diagnosis.blame.paths import LongestPaths, ShortestPaths
 from gpa_lsp.diagnosis.blame.pruning import (
@@ -50,30 +49,21 @@ _WAITS_AT = {
 }
 
 
-def apportion(
-    issue_counts: Sequence[float], path_lengths: Sequence[int], dependencies: Sequence[int]
-) -> tuple[float, ...]:
+def apportion(issue_counts: Sequence[float], path_lengths: Sequence[int]) -> tuple[float, ...]:
     """The share of each source in the stalls of one use: issues times 1 / path length, as ratios of their sums.
 
     Args:
         path_lengths: instructions on the longest path from each source to the use, at least 1.
-        dependencies: sources with the same number are one dependency.
 
     Source: GPA section IV, "Attribute stalls", Equation 1 (Figure 4d).
 
     The published example: a load that issued twice as often as another, twice as far away, causes half of the stalls.
 
-    >>> apportion([2.0, 1.0], [8, 4], [0, 1])
+    >>> apportion([2.0, 1.0], [8, 4])
     (0.5, 0.5)
-    >>> apportion([1.0, 1.0, 1.0], [1, 1, 1], [0, 0, 1])
-    (0.25, 0.25, 0.5)
     """
-    sizes: dict[int, int] = {}
-    for dependency in dependencies:
-        sizes[dependency] = sizes.get(dependency, 0) + 1
     weights = [
-        max(issues, LEAST_ISSUES_SAMPLES) / length / sizes[dependency]
-        for issues, length, dependency in zip(issue_counts, path_lengths, dependencies, strict=True)
+        max(issues, LEAST_ISSUES_SAMPLES) / length for issues, length in zip(issue_counts, path_lengths, strict=True)
     ]
     total = sum(weights)
     return tuple(weight / total for weight in weights)
@@ -115,7 +105,6 @@ class _Function:
         self._slicer = Slicer(
             view, self._def_use, paths=self._shortest, find_reach=self._pruner.find_reach, budget=budget
         )
-        self._pairs: dict[str, tuple[tuple[int, int], ...]] = {}  # text → its :func:`find_pairs`
         self._next_group = 0
         self._all_samples: list[list[float]] = view.all_samples.astype(np.float64).tolist()
         self._latency_samples: list[list[float]] = view.latency_samples.astype(np.float64).tolist()
@@ -145,34 +134,20 @@ class _Function:
     def _blame_dependencies(self, row: int, wanted: Mapping[StallClass, Sequence[int]]) -> None:
         """Slice, prune, apportion. Everything that costs work comes before anything is kept."""
         sources = self._slicer.find_sources(row)
-        stands_for = self._join_halves(row, sources)
         left = self._prune(row, sources, wanted.keys()) if wanted else ()
         found = {
-            stall_class: self._divide(
-                row, [one for one in left if stall_class in self._find_causes(one[0])], stands_for
-            )
+            stall_class: self._divide(row, [one for one in left if stall_class in self._find_causes(one[0])])
             for stall_class in wanted
         }
-        dependencies = sorted(set(stands_for.values()))
-        groups = dict(zip(dependencies, count(self._next_group), strict=False))
+        groups = dict(zip(sorted(sources), count(self._next_group), strict=False))
         self._next_group += len(groups)
-        self.before.extend(zip(repeat(row), dependencies, strict=False))
+        self.before.extend(zip(repeat(row), groups, strict=False))
         for stall_class, divided in found.items():
             if not divided:
                 self._keep_without_source(row, stall_class, wanted[stall_class])
             for edge, distance, share in divided:
-                one = stands_for[edge.def_row]
-                self.after.add((row, one))
-                self._add(edge, distance, wanted[stall_class], share, groups[one])
-
-    def _join_halves(self, row: int, sources: Mapping[int, tuple[int, ...]]) -> Mapping[int, int]:
-        view = self._view
-        if len(sources) <= 1 or not self._def_use.has_neighbours[row]:
-            return dict(zip(sources, sources, strict=True))
-        text = view.instructions.texts[row]
-        if text not in self._pairs:
-            self._pairs[text] = find_pairs(view.instructions, row)
-        return join_halves(sources, self._pairs[text], lambda definition: is_far_memory(view.opcode(definition)))
+                self.after.add((row, edge.def_row))
+                self._add(edge, distance, wanted[stall_class], share, groups[edge.def_row])
 
     def _prune(
         self, row: int, sources: Mapping[int, tuple[int, ...]], wanted: AbstractSet[StallClass]
@@ -192,23 +167,19 @@ class _Function:
         return self._causes[bool(edge.by_operands)][self._view.flow.mnemonic_of[edge.def_row]]
 
     def _divide(
-        self, row: int, left: Sequence[tuple[DependencyEdge, Distance]], stands_for: Mapping[int, int]
+        self, row: int, left: Sequence[tuple[DependencyEdge, Distance]]
     ) -> list[tuple[DependencyEdge, Distance, float]]:
         """The share of each edge."""
-        definitions = [edge.def_row for edge, _ in left]
-        shares = self._share(row, definitions, [stands_for[one] for one in definitions])
+        shares = self._share(row, [edge.def_row for edge, _ in left])
         return [(edge, distance, share) for (edge, distance), share in zip(left, shares, strict=True)]
 
-    def _share(
-        self, row: int, definitions: Sequence[int], dependencies: Sequence[int] | None = None
-    ) -> tuple[float, ...]:
+    def _share(self, row: int, definitions: Sequence[int]) -> tuple[float, ...]:
         """The share of each source by Equation 1; one source needs no path measured."""
         if len(definitions) <= 1:
             return (1.0,) * len(definitions)
         return apportion(
             [self._issue_counts[definition] for definition in definitions],
             [self._longest.find(definition, row) for definition in definitions],
-            definitions if dependencies is None else dependencies,
         )
 
     def _keep_without_source(self, row: int, stall_class: StallClass, columns: Sequence[int]) -> None:
@@ -293,44 +264,10 @@ def _list_sampled(view: FunctionView, stall_class: StallClass) -> dict[int, list
     return found
 
 
-def join_halves(
-    sources: Mapping[int, Sequence[int]], pairs: Iterable[tuple[int, int]], is_far_memory: Callable[[int], bool]
-) -> dict[int, int]:
-    """Which sources of one use are one dependency: an address whose halves two instructions write is waited for once.
-
-    Defs of the low half and of the high half are matched in address order, where there are several of each: one pair per path. A load and
-    an instruction that is none stay apart, because they stall under different reasons.
-
-    Source: GPA section VI-C, which names them as the reason for the low coverage of the bfs benchmark, where they count as two.
-
-    >>> join_halves({3: (4,), 5: (5,), 8: (9,)}, [(4, 5)], lambda row: False)
-    {3: 5, 5: 5, 8: 8}
-    """
-    stands_for = {definition: definition for definition in sources}
-    if len(sources) == 1:
-        return stands_for
-    for low, high in pairs:
-        lows = {definition for definition, resources in sources.items() if low in resources}
-        highs = {definition for definition, resources in sources.items() if high in resources}
-        for one, other in zip(sorted(lows - highs), sorted(highs - lows), strict=False):
-            if is_far_memory(one) == is_far_memory(other):
-                _join(stands_for, one, other)
-    return {definition: _find(stands_for, definition) for definition in sources}
-
-
-def _join(stands_for: dict[int, int], one: int, other: int) -> None:
-    first, second = sorted((_find(stands_for, one), _find(stands_for, other)))
-    stands_for[first] = second
-
-
-def _find(stands_for: Mapping[int, int], definition: int) -> int:
-    while stands_for[definition] != definition:
-        definition = stands_for[definition]
-    return definition
-
-
 BLAMER = Blamer(
     name="paper",
     description="GPA as published: def-use slices through registers, predicates and barriers, pruned and apportioned by Equation 1.",
     blame=_blame,
+    count_issues=count_issued_samples,
+    follows_calls=False,  # section IV slices within a function
 )
