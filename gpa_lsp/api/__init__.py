@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.diagnosis.advice.model import Advice
+from gpa_lsp.diagnosis.blame import DEFAULT_BLAMER
 from gpa_lsp.foundation.errors import GpaError, InputError
 from gpa_lsp.kernel.names import list_named
 from gpa_lsp.report import pipeline
@@ -50,6 +51,7 @@ def load(
     *paths: str | os.PathLike[str],
     sources: Iterable[str | os.PathLike[str]] = (".",),
     mappings: Mapping[str, str] | None = None,
+    mode: str = DEFAULT_BLAMER,
 ) -> Report:
     """Read and analyse profiles, or reports that were saved as JSON.
 
@@ -57,6 +59,7 @@ def load(
         paths: files, or folders in which profiles are looked for.
         sources: folders in which sources are looked for, for advice that names expressions.
         mappings: path prefix as compiled → folder here.
+        mode: ``paper`` finds causes and gives advice as GPA was published.
 
     Returns:
         One report of all. A file that cannot be used, or a part of one, is an entry of ``report.problems``; the others are read.
@@ -67,7 +70,7 @@ def load(
     locator = SourceLocator(
         [Path(folder).absolute() for folder in sources], list((mappings or {}).items()), max_files=_MOST_FILES
     )
-    return pipeline.load([Path(path) for path in paths], locator=locator)
+    return pipeline.load([Path(path) for path in paths], locator=locator, mode=mode)
 
 
 def kernels(report: Report, name: str | None = None) -> tuple[KernelReport, ...]:

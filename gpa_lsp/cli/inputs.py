@@ -8,8 +8,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.foundation.catalogue import list_members
 from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity
 from gpa_lsp.kernel.names import shorten_name
 
@@ -84,37 +87,53 @@ def load_report(
     *,
     disassemble: bool = True,
     answers: bool = True,
-    blamer: str | None = None,
+    mode: str | None = None,
 ) -> "Report":
     """Analyse the profiles and read the saved reports of a command line.
 
     Args:
         arguments: with ``paths`` and ``kernel``.
-        blamer: how causes are found; None for the default of the pipeline. Saved reports keep the attribution they were saved with.
+        mode: how causes are found and advice is given; None for the default of the pipeline. Saved reports keep the mode they were saved in, which a
+            problem says where another one was asked for.
 
     Raises:
         InputError: ``--kernel`` names no kernel there is.
     """
     options: dict[str, Any] = {"disassemble": disassemble, "answers": answers}
-    if blamer is not None:
-        options["blamer"] = blamer
+    if mode is not None:
+        options["mode"] = mode
     report = _load(arguments, arguments.kernel, terminal, options)
     if arguments.kernel is not None and not report.kernels:
-        everything = _load(arguments, None, terminal, {"disassemble": False, "blamer": None})
+        everything = _load(arguments, None, terminal, {"disassemble": False, "mode": None})
         if everything.kernels:
             names = list(dict.fromkeys(shorten_name(kernel.name) for kernel in everything.kernels))
             listed = ", ".join(names[:_LISTED_KERNELS]) + (" and others" if len(names) > _LISTED_KERNELS else "")
             raise InputError(f"no kernel is named {arguments.kernel!r}", remedy=f"there are {listed}")
-    return report
+    return report if mode is None else _note_other_modes(report, mode)
 
 
-def load_before(arguments: argparse.Namespace, terminal: Terminal) -> "Report | None":
+def _note_other_modes(report: "Report", mode: str) -> "Report":
+    """The report with a problem for each kernel that was saved in another mode."""
+    others = [
+        Problem(
+            severity=ProblemSeverity.WARNING,
+            message=f"shown are the causes and advice of mode {kernel.blame.blamer}, in which the report was saved",
+            remedy=f"give the profile to analyse it in mode {mode}",
+            kernel=kernel.mangled_name,
+        )
+        for kernel in report.kernels
+        if kernel.blame is not None and kernel.blame.blamer != mode
+    ]
+    return replace(report, problems=(*report.problems, *others))
+
+
+def load_before(arguments: argparse.Namespace, terminal: Terminal, mode: str | None = None) -> "Report | None":
     """The same of the profile named by ``--before``; None without one."""
     if arguments.before is None:
         return None
     earlier = copy.copy(arguments)
     earlier.paths = [arguments.before]
-    return load_report(earlier, terminal)
+    return load_report(earlier, terminal, mode=mode)
 
 
 def parse_count(text: str) -> int:
@@ -141,6 +160,16 @@ def add_expand_argument(parser: argparse.ArgumentParser) -> None:
         "--expand",
         action="store_true",
         help="json: repeat files, functions and inline chains wherever they are used (default: once, in tables that the rest refers to)",
+    )
+
+
+def add_mode_argument(parser: argparse.ArgumentParser) -> None:
+    """``--mode``, of the commands that attribute stalls."""
+    parser.add_argument(
+        "--mode",
+        choices=list_members("gpa_lsp.diagnosis.blame.blamers"),
+        help="scoreboard finds causes by scoreboards and stall counts, and counts what a change leaves of each unit's work (the default); "
+        "paper finds and estimates as GPA (Zhou et al., 2021) was published",
     )
 
 

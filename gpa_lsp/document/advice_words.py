@@ -191,6 +191,8 @@ def show_gain_range(speedup: Speedup) -> str:
         return name_doubt(speedup)
     shown = format_gain_range(speedup.low, speedup.high, speedup.bound)
     _, dash, last = shown.rpartition("–")
+    if dash and speedup.low == speedup.high:
+        return show_estimate(speedup)
     return f"{LIKELY}, up to {last}" if dash and speedup.low <= _NO_SPEEDUP else shown
 
 

@@ -224,7 +224,7 @@ _GONE = {
     "diagnostics.enable": "set `diagnostics.severity` to `off`",
     "maxDiagnosticsPerFile": "at most 200 lines of a file are listed",
     "symbols.enable": "kernels are always listed among the symbols",
-    "blamer": "`gpa-lsp advise --blamer paper` attributes as the paper does",
+    "blamer": "`gpa-lsp advise --mode paper` attributes and estimates as the paper does",
     "pollSeconds": "changed files are looked for every second",
     "profile.debounceSeconds": "measuring begins one second after the last save",
     "profile.timeoutSeconds": "a measurement ends after an hour, or when it is cancelled",

@@ -18,7 +18,7 @@ def test_names_and_parameters_are_kept() -> None:
         "Advice", "GpaError", "InputError", "KernelReport", "Report", "advise", "def_use_graph", "find_kernel", "kernels", "load",
     }  # fmt: skip
     kept = {
-        "load": ["paths", "sources", "mappings"],
+        "load": ["paths", "sources", "mappings", "mode"],
         "kernels": ["report", "name"],
         "find_kernel": ["report", "name"],
         "advise": ["kernel"],

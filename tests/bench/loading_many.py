@@ -101,7 +101,7 @@ def write_different(folder: Path, corpus: Path, count: int) -> Path:
         file = files[number % len(files)]
         content = file.read_bytes()
         if number >= len(files):
-            launches = {kernel.measured_unix_s for kernel in analyse([file], blamer=None, disassemble=False).kernels}
+            launches = {kernel.measured_unix_s for kernel in analyse([file], mode=None, disassemble=False).kernels}
             content = measure_again(content, {one: one + number for one in launches if one is not None})
             assert content != file.read_bytes()
         target = folder / f"{number:03}_{file.name}"
@@ -114,7 +114,7 @@ def write_different(folder: Path, corpus: Path, count: int) -> Path:
 
 
 def _write_source(folder: Path, report: Path) -> Path:
-    kernels = analyse([report], blamer=None, disassemble=False).kernels
+    kernels = analyse([report], mode=None, disassemble=False).kernels
     compiled, text = next(item for kernel in kernels for item in kernel.embedded_sources.items())
     source = folder / Path(compiled).name
     source.write_text(text)

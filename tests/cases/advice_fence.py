@@ -37,6 +37,7 @@ from gpa_lsp.diagnosis.advice.advise import advise_kernel, list_optimizers
 from gpa_lsp.diagnosis.advice.model import Advice, Hotspot, KernelAdvice, Region, Silence
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import KernelBlame
+from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.kernel.scopes import Scope, ScopeKind
 from tests.advice.uncalibrated import leave_uncalibrated
@@ -98,9 +99,19 @@ def check_advice(kernel: Kernel, blame: KernelBlame, text: str) -> None:
         ValueError: a line is none of the notation.
         AssertionError: anything differs; the message lists what, and what they say in this notation.
     """
-    written = read_fence(text)
     with leave_uncalibrated():
         found, problems = advise_kernel(Subject(kernel, blame))
+    compare_advice(kernel, found, problems, text)
+
+
+def compare_advice(kernel: Kernel, found: KernelAdvice, problems: Iterable[Problem], text: str) -> None:
+    """Compare advice on a kernel with a fence.
+
+    Raises:
+        ValueError: a line is none of the notation.
+        AssertionError: anything differs; the message lists what, and what was advised in this notation.
+    """
+    written = read_fence(text)
     names = name_rows(kernel)
     differences = [problem.message for problem in problems]
     differences += _compare_speakers(written, found)

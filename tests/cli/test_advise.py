@@ -1,8 +1,9 @@
-"""``gpa-lsp advise``: formats, limits, exit codes, files, blamers."""
+"""``gpa-lsp advise``: formats, limits, exit codes, files, modes."""
 
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import jsonschema
 import pytest
 
 from gpa_lsp.cli.main import main
+from gpa_lsp.diagnosis.advice.gpa import TABLE_II
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.saved.store import write_report
 from tests.conftest import ROOT
@@ -81,6 +83,7 @@ def test_fail_on_speedup(flags: list[str], code: int, saved: str) -> None:
         ["--fail-on-speedup", "fast"],
         ["--limit", "-1"],
         ["--top", "x"],
+        ["--mode", "guess"],
         ["--blamer", "guess"],
         ["--format", "html"],
     ],
@@ -142,18 +145,21 @@ def test_json_is_the_report_and_can_be_advised_on(
     assert read(capsys) == expected
 
 
-def test_saved_reports_keep_their_blame_and_say_so(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["advise", saved, "--kernel", "smooth", "--blamer", "paper"]) == 0
+def test_saved_reports_keep_their_mode_and_say_so(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["advise", saved, "--kernel", "smooth", "--mode", "paper"]) == 0
     assert (
-        "warning: smooth: shown is the attribution by scoreboard, with which the report was saved; give the profile to attribute by paper"
-        in read(capsys)
+        "warning: smooth: shown are the causes and advice of mode scoreboard, in which the report was saved; give the profile to analyse it in "
+        "mode paper" in read(capsys)
     )
-    main(["advise", saved, "--blamer", "scoreboard"])
-    assert "shown is the attribution" not in read(capsys)
+    main(["advise", saved, "--mode", "scoreboard"])
+    assert "in which the report was saved" not in read(capsys)
 
 
-@pytest.mark.parametrize(("flags", "passed"), [([], {}), (["--blamer", "paper"], {"blamer": "paper"})])
-def test_the_pipeline_is_told_the_blamer(
+@pytest.mark.parametrize(
+    ("flags", "passed"),
+    [([], {}), (["--mode", "paper"], {"mode": "paper"}), (["--blamer", "paper"], {"mode": "paper"})],
+)
+def test_the_pipeline_is_told_the_mode(
     flags: list[str], passed: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: dict[str, Any] = {}
@@ -164,7 +170,33 @@ def test_the_pipeline_is_told_the_blamer(
 
     monkeypatch.setattr("gpa_lsp.report.pipeline.analyse", analyse)
     assert main(["advise", str(tmp_path / "p.ncu-rep"), *flags]) == 0
-    assert {name: value for name, value in told.items() if name == "blamer"} == passed
+    assert {name: value for name, value in told.items() if name == "mode"} == passed
+
+
+def test_edits_are_tried_in_the_default_mode_alone(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["advise", saved, "--mode", "paper", "--compile"]) == 2
+    assert "leave out --mode paper" in capsys.readouterr().err
+
+
+def test_the_former_option_says_its_new_name(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["advise", saved, "--blamer", "scoreboard"]) == 0
+    assert "--blamer is now --mode" in capsys.readouterr().err
+
+
+def test_mode_paper_shows_gpas_optimizers_with_pairs_of_def_and_use(capsys: pytest.CaptureFixture[str]) -> None:
+    """GPA Figure 8: optimizers by their estimates, and below each the places of defs and uses with their distance."""
+    assert (
+        main(["advise", str(ROOT / "fixtures/example.gpa-profile.json"), "--kernel", "short", "--mode", "paper"]) == 0
+    )
+    printed = read(capsys)
+    titles = re.findall(r"^ +([\d.]+)×  ([A-Z][A-Za-z ]+?)  ([a-z_]+)$", printed, re.MULTILINE)
+    assert [name for _, _, name in titles][:2] == ["code_reordering", "loop_unrolling"]
+    assert [float(one) for one, _, _ in titles] == sorted((float(one) for one, _, _ in titles), reverse=True)
+    assert {name for _, _, name in titles} <= {row.name for row in TABLE_II}
+    assert "LDG.E.CONSTANT R0, [R4.64]  → " in printed
+    assert "10 cycles, 4 instructions apart" in printed
+    assert "speedup 1.10× alone" in printed
+    assert "Equation 4: T 8,526" in printed
 
 
 class Screen(io.StringIO):

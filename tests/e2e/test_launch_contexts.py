@@ -68,6 +68,19 @@ def test_a_remedy_of_the_kernel_weighs_its_contexts_by_time(write: Write) -> Non
     assert partial["block_increase"] == (1,)
 
 
+def test_as_published_each_context_has_advice_of_its_own(write: Write) -> None:
+    """GPA section III: launch contexts are analysed separately."""
+    (kernel,) = analyse([write(LARGE, SMALL, name="both")], mode="paper").kernels
+    assert kernel.advice is not None
+    for position, launch in enumerate((LARGE, SMALL)):
+        (alone,) = analyse([write(launch, name="alone")], mode="paper").kernels
+        assert alone.advice is not None
+        own = [one for one in kernel.advice.advice if one.contexts == (position,)]
+        assert [one.speedup for one in own] == [one.speedup for one in alone.advice.advice]
+        assert {one.title.partition(",")[2] for one in own} == {f" launch context {position + 1}"}
+    assert len(kernel.advice.advice) == sum(len(one.advice.advice) for one in kernel.contexts if one.advice)
+
+
 def test_the_answer_is_the_same_for_any_order_of_launches(write: Write) -> None:
     launches = (LARGE, SMALL, make_launch(64), make_launch(64, wait=2))
     found = []

@@ -108,8 +108,8 @@ def test_what_changed_is_analysed(workspace: Path, judged: list[Path], what: str
 
 
 OPTIONS: tuple[dict[str, Any], ...] = (
-    {"blamer": "paper"},
-    {"blamer": None},
+    {"mode": "paper"},
+    {"mode": None},
     {"disassemble": False},
     {"kernel_filter": "short"},
     {"locator": SourceLocator([])},

@@ -6,13 +6,13 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from msgspec.structs import replace
-
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import (
     EXIT_FOUND,
+    Renamed,
     add_expand_argument,
     add_input_arguments,
+    add_mode_argument,
     choose_exit_code,
     load_report,
     locate_sources,
@@ -23,8 +23,8 @@ from gpa_lsp.cli.inputs import (
 from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_file, write_with
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.foundation.catalogue import list_members
-from gpa_lsp.foundation.errors import Problem, ProblemSeverity
+from gpa_lsp.diagnosis.blame import PAPER
+from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--details",
         action="store_true",
-        help="text and markdown: everything about each piece of advice: interval, bound, stalled lines, caveats and the basis of the estimate",
+        help="text and markdown: everything about each piece of advice: interval, bound, stalled lines, caveats and the basis of the estimate; "
+        "always in mode paper",
     )
     parser.add_argument(
         "--limit",
@@ -62,11 +63,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         default=_DEFAULT_TOP,
         help=f"text and markdown: at most N kernels, longest first (default: {_DEFAULT_TOP}; 0 for all)",
     )
-    parser.add_argument(
-        "--blamer",
-        choices=list_members("gpa_lsp.diagnosis.blame.blamers"),
-        help="how causes are found: by scoreboards and stall counts first (the default), or by registers only, as in the GPA paper",
-    )
+    add_mode_argument(parser)
+    parser.add_argument("--blamer", choices=("scoreboard", "paper"), action=Renamed, dest="mode")
     parser.add_argument(
         "--compile",
         action="store_true",
@@ -82,8 +80,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    report = load_report(arguments, terminal, blamer=arguments.blamer)
-    report = replace(report, problems=(*report.problems, *_find_other_blamers(report, arguments.blamer)))
+    if arguments.compile and arguments.mode == PAPER:
+        raise InputError("--compile tries the edits of the default mode alone", remedy="leave out --mode paper")
+    report = load_report(arguments, terminal, mode=arguments.mode)
     if arguments.compile:
         report = _try_advice(report, arguments, terminal)
     if is_printed(arguments.output):
@@ -128,7 +127,7 @@ def _render(report: "Report", arguments: argparse.Namespace) -> str:
 
 def _render_text(report: "Report", arguments: argparse.Namespace, width: int | None) -> "Iterator[Line]":
     places, most = name_places(arguments), arguments.top or None
-    if arguments.details:
+    if _is_long(arguments):
         from gpa_lsp.document.advice_text import render_advice
 
         return render_advice(report, places, width, max_kernels=most, max_advice=arguments.limit or None)
@@ -137,9 +136,14 @@ def _render_text(report: "Report", arguments: argparse.Namespace, width: int | N
     return render_screens(report, places, width, max_kernels=most)
 
 
+def _is_long(arguments: argparse.Namespace) -> bool:
+    """Whether pairs of def and use are shown with each piece of advice, as in the paper's report (GPA Figure 8)."""
+    return bool(arguments.details) or arguments.mode == PAPER
+
+
 def _render_markdown(report: "Report", places: "PlaceNames", arguments: argparse.Namespace) -> "Iterator[str]":
     most = arguments.top or None
-    if arguments.details:
+    if _is_long(arguments):
         from gpa_lsp.document.advice_markdown import render_advice_markdown
 
         return render_advice_markdown(report, places, max_kernels=most, max_advice=arguments.limit or None)
@@ -165,25 +169,6 @@ def _write_json(report: "Report", target: TextIO, arguments: argparse.Namespace)
     from gpa_lsp.report.saved.store import write_report
 
     write_report(report, target, is_expanded=arguments.expand)
-
-
-def _find_other_blamers(report: "Report", blamer: str | None) -> list[Problem]:
-    """Saved reports keep the attribution they were saved with, whatever is asked for now."""
-    others = [
-        kernel
-        for kernel in report.kernels
-        if blamer is not None and kernel.blame is not None and kernel.blame.blamer != blamer
-    ]
-    return [
-        Problem(
-            severity=ProblemSeverity.WARNING,
-            message=f"shown is the attribution by {kernel.blame.blamer}, with which the report was saved",
-            remedy=f"give the profile to attribute by {blamer}",
-            kernel=kernel.mangled_name,
-        )
-        for kernel in others
-        if kernel.blame is not None
-    ]
 
 
 def _judge(report: "Report", least: float | None) -> int:
@@ -218,7 +203,6 @@ COMMAND = Command(
     examples=(
         ("advise matmul.ncu-rep", "what to change, in at most twelve lines per kernel"),
         ("advise matmul.ncu-rep --kernel matmul --details", "everything about the advice for one kernel"),
-        ("advise matmul.ncu-rep --compile", "the same, without what the compiler makes the same code of"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -11,6 +11,7 @@ from gpa_lsp.cli.inputs import (
     EXIT_FOUND,
     add_expand_argument,
     add_input_arguments,
+    add_mode_argument,
     choose_exit_code,
     load_report,
     name_places,
@@ -33,6 +34,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_arguments(parser)
     parser.add_argument("--format", choices=_FORMATS, default="text", help="how to print (default: text)")
     add_expand_argument(parser)
+    add_mode_argument(parser)
     parser.add_argument(
         "--min-share",
         metavar="PERCENT",
@@ -60,7 +62,8 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return check_sources(arguments, terminal)
     from gpa_lsp.document.findings import find_findings  # loads numpy, which --help and --version do without
 
-    report = load_report(arguments, terminal, answers=arguments.format == "json")  # the others print none
+    has_answers = arguments.format == "json"  # the others print none
+    report = load_report(arguments, terminal, answers=has_answers, mode=arguments.mode)
     places = name_places(arguments)
     findings = find_findings(report, arguments.min_share)
     code = choose_exit_code(report) or _judge(report, findings, arguments.fail_on)

@@ -10,6 +10,7 @@ from gpa_lsp.cli.inputs import (
     add_expand_argument,
     add_input_arguments,
     add_limit_argument,
+    add_mode_argument,
     choose_exit_code,
     load_before,
     load_report,
@@ -51,6 +52,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="html: add the time of each kernel over the runs that this user recorded; see gpa-lsp history",
     )
+    add_mode_argument(parser)
     add_limit_argument(parser, "text: at most N rows per table")
     parser.add_argument(
         "--details",
@@ -69,7 +71,8 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         raise InputError("--before works with pages only", remedy="add --html, or use gpa-lsp compare")
     if arguments.history and arguments.format != "html":
         raise InputError("--history works with pages only", remedy="add --html, or use gpa-lsp history")
-    report, before = load_report(arguments, terminal), load_before(arguments, terminal)
+    report = load_report(arguments, terminal, mode=arguments.mode)
+    before = load_before(arguments, terminal, mode=arguments.mode)
     if arguments.output is None and arguments.format == "html" and terminal.is_interactive:
         arguments.output = _choose_file(arguments.paths[0])
         terminal.complain(f"writing {arguments.output}")

@@ -1,6 +1,6 @@
 """Ask every optimizer about one kernel, and rank what they say."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 
 from msgspec.structs import replace
@@ -53,7 +53,7 @@ def advise_kernel(subject: Subject) -> tuple[KernelAdvice, tuple[Problem, ...]]:
     silences: list[Silence] = []
     problems: list[Problem] = []
     for optimizer in list_optimizers().values():
-        answer = find_obstacle(optimizer, subject) or _ask(optimizer, subject, problems)
+        answer = find_obstacle(optimizer, subject) or ask(optimizer.name, optimizer.advise, subject, problems)
         if isinstance(answer, Silence):
             silences.append(answer)
         elif answer.optimizer not in UNPRICED and answer.speedup.estimate < LEAST_SPEEDUP:
@@ -99,13 +99,15 @@ def find_obstacle(optimizer: Optimizer, subject: Subject) -> Silence | None:
     return optimizer.find_lack(subject, optimizer.needs_counters, optimizer.needs_metrics)
 
 
-def _ask(optimizer: Optimizer, subject: Subject, problems: list[Problem]) -> Advice | Silence:
+def ask(
+    name: str, advise: Callable[[Subject], Advice | Silence], subject: Subject, problems: list[Problem]
+) -> Advice | Silence:
     """One optimizer's answer; a fault in it is a problem, and the others go on."""
     try:
-        return optimizer.advise(subject)
+        return advise(subject)
     except Exception as error:
         # Whatever an optimizer trips over, the reader still gets the advice of the others.
-        message = f"the optimizer {optimizer.name} failed: {type(error).__name__}: {error}"
+        message = f"the optimizer {name} failed: {type(error).__name__}: {error}"
         remedy = "please report this with the profile"
         problems.append(
             Problem(
@@ -116,4 +118,4 @@ def _ask(optimizer: Optimizer, subject: Subject, problems: list[Problem]) -> Adv
                 kernel=subject.kernel.mangled_name,
             )
         )
-        return optimizer.silent(SilenceStage.FAILED, say("{what}", what=message))
+        return Silence(optimizer=name, stage=SilenceStage.FAILED, message=say("{what}", what=message))

@@ -45,9 +45,15 @@ def find_edges(
     edges = subject.edges
     chosen = causes[edges.def_row]
     if reasons is not None:
-        is_wanted = np.array([reason in reasons for reason in subject.kernel.reasons], dtype=np.bool_)
-        chosen &= is_wanted[edges.reason]
+        chosen &= mark_reasons(subject, reasons)
     return np.flatnonzero(chosen)
+
+
+def mark_reasons(subject: Subject, reasons: Collection[str]) -> npt.NDArray[np.bool_]:
+    """bool[e]: the blamed pairs that were sampled under some stall reasons."""
+    is_wanted = np.array([reason in reasons for reason in subject.kernel.reasons], dtype=np.bool_)
+    marks: npt.NDArray[np.bool_] = is_wanted[subject.edges.reason]
+    return marks
 
 
 def count_samples(subject: Subject, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> float:

@@ -46,7 +46,7 @@ def combine_advice(parts: Sequence[Part], subject: Subject) -> KernelAdvice:
     for name in list_optimizers():
         answer = _combine(name, parts)
         if isinstance(answer, Advice):
-            found.append(_count_shares(answer, subject))
+            found.append(count_shares(answer, subject))
         elif answer is not None:
             silences.append(answer)
     ranked = replace(parts[0][1], advice=rank(limiter, found, list_optimizers()), silences=tuple(silences))
@@ -148,7 +148,7 @@ def _add_up(spots: Sequence[Hotspot]) -> Hotspot:
     )
 
 
-def _count_shares(advice: Advice, subject: Subject) -> Advice:
+def count_shares(advice: Advice, subject: Subject) -> Advice:
     """Shares of the kernel's samples in place of a context's."""
 
     def share_of(one: Advice | Region) -> Share:

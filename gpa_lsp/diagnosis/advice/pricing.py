@@ -410,7 +410,9 @@ def _finish(
         return gated
     placed.sort(key=lambda region: (-region.weight, region.scope.row))
     regions = tuple(
-        _show(subject, region, price_alone(region) if price_alone else _share_out(speedup, region.weight / weight))
+        show_region(
+            subject, region, price_alone(region) if price_alone else _share_out(speedup, region.weight / weight)
+        )
         for region in placed[:MOST_REGIONS]
     )
     return Advice(
@@ -419,7 +421,7 @@ def _finish(
         category=label.category,
         group=label.group,
         speedup=speedup,
-        share=_share(subject, matched),
+        share=share_samples(subject, matched),
         matched_samples=matched,
         matched_latency_samples=sum_known(region.latency_samples for region in match.regions),
         scope=regions[0].scope if regions else subject.scopes.scopes[0],
@@ -515,14 +517,15 @@ def _has_place(subject: Subject, region: MatchedRegion) -> bool:
     return region.scope.file is not None or subject.rows.function_of(region.scope.row).instructions is not None
 
 
-def _show(subject: Subject, region: MatchedRegion, speedup: Speedup) -> Region:
+def show_region(subject: Subject, region: MatchedRegion, speedup: Speedup) -> Region:
+    """A place that was matched, with its hotspots that have most samples, and what changing it alone gains."""
     ranked = sorted(region.hotspots, key=lambda spot: (-spot.samples, spot.def_row))[:MOST_REGIONS]
     hotspots = tuple(_name_loops(subject, spot) for spot in ranked)
     return Region(
         scope=region.scope,
         matched_samples=region.samples,
         matched_latency_samples=region.latency_samples,
-        share=_share(subject, region.samples),
+        share=share_samples(subject, region.samples),
         speedup=speedup,
         density=min(1.0, sum(spot.samples for spot in hotspots) / region.samples) if region.samples else 0.0,
         hotspots=hotspots,
@@ -530,7 +533,7 @@ def _show(subject: Subject, region: MatchedRegion, speedup: Speedup) -> Region:
     )
 
 
-def _share(subject: Subject, samples: float) -> Share:
+def share_samples(subject: Subject, samples: float) -> Share:
     """The share of apportioned samples; Wilson's interval needs whole ones."""
     total = subject.total_samples
     return measure_share(min(max(round(samples), 0), total), total, subject.dropped_samples)

@@ -2,3 +2,5 @@
 
 # The member of :mod:`~gpa_lsp.diagnosis.blame.blamers` that finds causes by default
 DEFAULT_BLAMER = "scoreboard"
+
+PAPER = "paper"  # The member that finds them as published

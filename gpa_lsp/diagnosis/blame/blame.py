@@ -14,7 +14,7 @@ from gpa_lsp.diagnosis.blame.blamers import Blamer
 from gpa_lsp.diagnosis.blame.calls import carry_to_callers
 from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD, SHORT_SCOREBOARD, is_far_memory
 from gpa_lsp.diagnosis.blame.edges import join_edges
-from gpa_lsp.diagnosis.blame.issue_counts import check_wait, number_blocks, weigh_groups
+from gpa_lsp.diagnosis.blame.issue_counts import check_wait, count_issues, number_blocks, weigh_groups
 from gpa_lsp.diagnosis.blame.model import (
     BlameEdges,
     Dependency,
@@ -98,7 +98,7 @@ def blame_kernel(kernel: Kernel, blamer: str = DEFAULT_BLAMER) -> KernelBlame:
             after=join_pairs(after),
             issue_counts=counts.counts,
         ),
-        wait_check=check_wait(kernel, counts),
+        wait_check=check_wait(kernel, counts if method.count_issues is count_issues else count_issues(kernel)),
         problems=tuple(problems),
     )
     check_conservation(kernel, blame)

@@ -55,7 +55,7 @@ def count_issued_samples(kernel: Kernel) -> IssueCounts:
 
     Rows of one basic block count as often as they issued under their guards (Figure 4), where :func:`count_issues` averages.
 
-    Source: GPA section IV, "Attribute stalls", heuristic 1.
+    Source: GPA section IV, "Attribute stalls", heuristic 1 of Equation 1.
     """
     counts = np.maximum(_read_selected(kernel), LEAST_ISSUES_SAMPLES)
     return IssueCounts(counts=counts, is_exact=False, why="issued samples, as published", chi_square_per_row=None)

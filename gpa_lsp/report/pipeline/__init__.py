@@ -79,7 +79,7 @@ def analyse(
     kernel_filter: str | None = None,
     disassemble: bool = True,
     answers: bool = True,
-    blamer: str | None = DEFAULT_BLAMER,
+    mode: str | None = DEFAULT_BLAMER,
     locator: SourceLocator | None = None,
     roofs: "KeptRoofs | None" = None,
     progress: Progress | None = None,
@@ -93,7 +93,7 @@ def analyse(
         kernel_filter: as in :class:`Way`.
         disassemble: as in :class:`Way`.
         answers: as in :class:`Way`; a report that is kept with them is taken where they are not asked for, too.
-        blamer: as in :class:`Way`.
+        mode: as in :class:`Way`.
         locator: finds sources on this machine, for hints that name expressions; None uses those in the profile only.
         roofs: finds measured roofs; None puts kernels under theoretical ones.
         progress: told (what, done, total) as the work goes on.
@@ -102,7 +102,7 @@ def analyse(
     Returns:
         A report. An input that cannot be used becomes a problem in it, and the others go on.
     """
-    way = Way(kernel_filter=kernel_filter, disassemble=disassemble, answers=answers, blamer=blamer)
+    way = Way(kernel_filter=kernel_filter, disassemble=disassemble, answers=answers, mode=mode)
     means = _Means(way=way, locator=locator, roofs=roofs, kept=open_kept_reports())
     problems: list[Problem] = []
     files = _drop_repeated(_list_profiles(paths, problems))
@@ -220,7 +220,7 @@ def _make_keys(path: Path, means: _Means) -> tuple[tuple[str, ...], str | None]:
         sys.version_info[:2],
         content,
         path.suffixes[-2:],  # a format may be told by its ending
-        [way.kernel_filter, way.disassemble, way.blamer, means.locator is not None, means.roofs is not None],
+        [way.kernel_filter, way.disassemble, way.mode, means.locator is not None, means.roofs is not None],
         [identify_tool(find_tool(name)) for name in ("nvdisasm", "cuobjdump")],
     ]
     without, complete = (

@@ -13,12 +13,14 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.binary.containers import find_cubins, recognise_container
 from gpa_lsp.diagnosis.advice.advise import advise_kernel
+from gpa_lsp.diagnosis.advice.gpa import advise_as_published, join_contexts
 from gpa_lsp.diagnosis.advice.launch_contexts import combine_advice
 from gpa_lsp.diagnosis.advice.model import KernelAdvice
 from gpa_lsp.diagnosis.analyses.analyse_kernel import analyse_kernel, judge_kernel
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
 from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
 from gpa_lsp.diagnosis.analyses.subject import SourceReader, Subject
+from gpa_lsp.diagnosis.blame import PAPER
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.foundation.errors import Problem, ToolError
 from gpa_lsp.gpu.device.roofs_file import KeptRoofs
@@ -69,7 +71,7 @@ def judge_file(
     Raises:
         GpaError: the file cannot be used.
     """
-    if way.blamer is None:
+    if way.mode is None:
         kernels, problems, other_files = _load(path, way, progress)
         report = gather_report([AnalysedKernel(kernel=kernel) for kernel in kernels], problems)
         return JudgedFile(report=report, other_files=other_files)
@@ -247,7 +249,7 @@ class _Judge:
     """Judges kernels, each once.
 
     Args:
-        way: how; with a blamer.
+        way: how; with a mode.
         sources: the texts they were compiled from.
         roofs: finds measured roofs; None puts them under theoretical ones.
         take: told each.
@@ -357,7 +359,7 @@ def _judge_kernel(
     kernel: Kernel, way: Way, sources: ProfiledSources, roofs: KeptRoofs | None, problems: list[Problem]
 ) -> AnalysedKernel:
     """Without samples there is nothing to attribute, but questions and counters all the same; without a launch no advice either."""
-    assert way.blamer is not None
+    assert way.mode is not None
     read_source = sources.reader_for(kernel)
     contexts = [_look_at_kernel(one, way, roofs, read_source) for one in kernel.contexts]
     subject = _look_at_kernel(kernel, way, roofs, read_source, contexts[0] if contexts else None)
@@ -368,11 +370,11 @@ def _judge_kernel(
     if subject.blame is None:
         return AnalysedKernel(kernel=kernel, analyses=analyses, limiter=limiter, code_findings=found)
     problems.extend(subject.blame.problems)
-    judged = tuple(_judge_context(one, problems) for one in contexts)
+    judged = tuple(_judge_context(one, way, problems) for one in contexts)
     return AnalysedKernel(
         kernel=kernel,
         blame=subject.blame if kernel.total_samples else None,
-        advice=_advise(subject, judged, problems),
+        advice=_advise(subject, judged, way, problems),
         analyses=analyses,
         limiter=limiter,
         code_findings=found,
@@ -398,27 +400,33 @@ def _look_at_kernel(
     main: Subject | None = None,
 ) -> Subject:
     """A kernel with its blame and its place under the roofs."""
-    assert way.blamer is not None
+    assert way.mode is not None
     is_launched = kernel.total_samples or kernel.longest_launch is not None
-    blame = blame_kernel(kernel, way.blamer) if is_launched else None
+    blame = blame_kernel(kernel, way.mode) if is_launched else None
     return Subject(kernel, blame, _place(kernel, roofs), main, read_source)
 
 
-def _advise(subject: Subject, contexts: Sequence[AnalysedKernel], problems: list[Problem]) -> KernelAdvice:
-    """The advice on a kernel; where its launches are of several contexts, that on them together."""
+def _advise(subject: Subject, contexts: Sequence[AnalysedKernel], way: Way, problems: list[Problem]) -> KernelAdvice:
+    """The advice on a kernel; where its launches are of several contexts, that on them together, or on each as published."""
     if not contexts:
-        advice, met = advise_kernel(subject)
+        advice, met = _ask_optimizers(subject, way)
         problems.extend(met)
         return advice
+    if way.mode == PAPER:
+        return join_contexts([one.advice for one in contexts if one.advice is not None], subject)
     ratios = [ratio for _, ratio in group_contexts(subject.kernel.launches)]
     parts = [(ratio, one.advice) for ratio, one in zip(ratios, contexts, strict=False) if one.advice is not None]
     return combine_advice(parts, subject)
 
 
-def _judge_context(subject: Subject, problems: list[Problem]) -> AnalysedKernel:
+def _ask_optimizers(subject: Subject, way: Way) -> tuple[KernelAdvice, tuple[Problem, ...]]:
+    return advise_as_published(subject) if way.mode == PAPER else advise_kernel(subject)
+
+
+def _judge_context(subject: Subject, way: Way, problems: list[Problem]) -> AnalysedKernel:
     """A launch context of a kernel, judged by itself: what limits it, and what to do."""
     limiter, doubts = judge_kernel(subject)
-    advice, met = advise_kernel(subject)
+    advice, met = _ask_optimizers(subject, way)
     problems.extend(one for one in (*doubts, *met) if one not in problems)
     return AnalysedKernel(kernel=subject.kernel, limiter=limiter, advice=advice)
 

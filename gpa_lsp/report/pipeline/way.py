@@ -24,5 +24,6 @@ class Way(Struct, frozen=True, kw_only=True):
     disassemble: bool = True  # also produce instruction texts, which needs nvdisasm
     # ask every analysis. A report without their answers still says what is stalled, why, and what to change, in half the time.
     answers: bool = True
-    # name of the blamer that finds the causes of stalls; None finds none, analyses nothing and gives no advice
-    blamer: str | None = DEFAULT_BLAMER
+    # name of the blamer that finds the causes of stalls; with ``paper`` advice is as GPA published it, too. None finds none, analyses nothing and
+    # gives no advice.
+    mode: str | None = DEFAULT_BLAMER

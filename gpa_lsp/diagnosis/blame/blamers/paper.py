@@ -5,6 +5,7 @@ the paper:
 
 * What is left without a source is not dropped: memory and synchronisation stalls become samples without a cause; execution stalls stay with
   their instruction, as scheduling, which the published code does too.
+* Rule 3 takes its bounds from the tables of the GPU at hand; the published code has one table for all, with 1,024 cycles for a TLB miss.
 * A predicate that was written in between is another condition, see :mod:`gpa_lsp.diagnosis.blame.slicing`.
 * A synchronisation stall is caused by the instruction itself where it synchronises, as in the published code, and otherwise by the last
   synchronising instructions before it in control flow; the code takes the preceding address.
