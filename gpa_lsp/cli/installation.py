@@ -276,8 +276,8 @@ def _inspect_collector() -> Component:
 
 
 def _inspect_core() -> Component:
-    """What executes kernels without a GPU, and analyses what they did."""
-    name, adds = "emulator's compiled core", "faster emulation and analyses of traces (numpy does the same, slower)"
+    """What executes kernels without a GPU."""
+    name, adds = "emulator's compiled core", "faster emulation (numpy does the same, slower)"
     reason, compiler = describe_core(), find_c_compiler()
     if not reason:
         is_there = find_core() is not None

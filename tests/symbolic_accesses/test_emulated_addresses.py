@@ -14,10 +14,11 @@ from gpa_lsp.code.symbolic_accesses.forms import Form, SymbolKind, SymbolTable
 from gpa_lsp.code.symbolic_accesses.model import SymbolicAccess, WarpPattern
 from gpa_lsp.execution.emulator.model import TraceSettings
 from gpa_lsp.execution.emulator.trace import Trace
-from gpa_lsp.execution.traces.lane_addresses import LaneMatrix, gather_lanes, spread_lanes
-from gpa_lsp.execution.traces.segments import build_intervals, measure_intervals
+from gpa_lsp.execution.traces.lane_addresses import spread_lanes, view_lanes
+from gpa_lsp.execution.traces.references import measure_requests
 from tests.conftest import examples
 from tests.emulator.engine.running import build_module, run_text, zeros
+from tests.traces.written_traces import TraceWriter, make_instruction
 
 WORDS = 1 << 20
 START = """
@@ -113,7 +114,7 @@ def check_access(
 ) -> None:
     rows = np.flatnonzero(trace.accesses.instruction == access.instruction.index)
     assert len(rows)
-    addresses, active = spread_lanes(gather_lanes(trace.accesses, rows))
+    addresses, active = spread_lanes(trace.accesses, rows)
     sectors = count_sectors(addresses.astype(np.int64), active, access.bytes_each)
     warps_along_x = max(block[0] // 32, 1)
     for place, row in enumerate(rows.tolist()):
@@ -177,11 +178,10 @@ def compare(index: str, data: st.DataObject, *, is_known: bool) -> int:
 @examples(60)
 def test_sectors_are_those_of_traces(lanes: list[int], active: list[bool], width: int) -> None:
     addresses, marks = np.array([lanes], dtype=np.int64) * width, np.array([active])
-    chosen = addresses[0][marks[0]]
-    packed = np.concatenate([chosen, np.repeat(chosen[-1:], 32 - len(chosen))])[None].astype(np.uint64)
-    matrix = LaneMatrix(addresses=packed, lanes=np.zeros((1, 32), dtype=np.int64), counts=np.array([len(chosen)]))
-    touched = measure_intervals(build_intervals(matrix, np.array([width], dtype=np.uint8)))
-    assert count_sectors(addresses, marks, width).tolist() == touched.sectors.tolist()
+    chosen = {lane: address for lane, address in enumerate(addresses[0].tolist()) if marks[0, lane]}
+    trace = TraceWriter((make_instruction(0, width=width),)).access(0, chosen).finish()
+    found = measure_requests(view_lanes(trace.accesses), np.zeros(1, np.int64))
+    assert count_sectors(addresses, marks, width).tolist() == found.sectors.tolist()
 
 
 def test_shared_memory_is_followed_too() -> None:

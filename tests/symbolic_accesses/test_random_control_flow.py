@@ -9,7 +9,7 @@ from gpa_lsp.code.symbolic_accesses.find import find_symbolic_accesses
 from gpa_lsp.code.symbolic_accesses.model import SymbolicAccess, WarpPattern
 from gpa_lsp.execution.emulator.model import TraceSettings
 from gpa_lsp.execution.emulator.trace import Trace
-from gpa_lsp.execution.traces.lane_addresses import gather_lanes, spread_lanes
+from gpa_lsp.execution.traces.lane_addresses import spread_lanes
 from tests.emulator.engine.running import build_module, run_text
 from tests.emulator.engine.test_random_control_flow import ProgramMaker
 
@@ -34,7 +34,7 @@ def hold(access: SymbolicAccess, trace: Trace) -> bool:
     if not len(rows) or not access.is_certain or not (is_strided or access.pattern is WarpPattern.UNIFORM):
         return False
     step = access.stride[0].bytes if access.stride else 0
-    addresses, active = spread_lanes(gather_lanes(trace.accesses, rows))
+    addresses, active = spread_lanes(trace.accesses, rows)
     for row, marks in zip(addresses.astype(np.int64), active, strict=True):
         expected = np.arange(32) * step
         left = (row - expected)[marks]

@@ -9,9 +9,10 @@ from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.access_sums import AccessAccumulator, AccessSums
-from gpa_lsp.execution.traces.lane_addresses import LaneMatrix
+from gpa_lsp.execution.traces.lane_addresses import view_lanes
 from gpa_lsp.execution.traces.piece_rows import PieceRows
-from gpa_lsp.execution.traces.segments import LanePattern, find_patterns
+from gpa_lsp.execution.traces.references import measure_requests
+from gpa_lsp.execution.traces.segments import LanePattern
 from tests.conftest import examples
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 
@@ -146,12 +147,10 @@ def test_pieces_and_chunks_add_up_to_the_whole():
 def test_two_lanes_side_by_side_are_contiguous_whatever_lies_between():
     """Of lanes 0 and 3, and of 0, 2 and 7 that stand one behind the other; two that do not are strided."""
     accesses = [([0, 3], [0, 4]), ([0, 2, 7], [0, 4, 8]), ([0, 3], [0, 100]), ([0, 3, 4], [0, 100, 4])]
-    matrix = LaneMatrix(
-        addresses=np.array([[*row, *[row[-1]] * (32 - len(row))] for _, row in accesses], dtype=np.uint64),
-        lanes=np.array([[*row, *[row[-1]] * (32 - len(row))] for row, _ in accesses]),
-        counts=np.array([len(row) for row, _ in accesses]),
-    )
-    found = find_patterns(matrix, np.full(4, 4, np.uint8))
+    writer = TraceWriter((make_instruction(0),))
+    for lanes, addresses in accesses:
+        writer.access(0, dict(zip(lanes, addresses, strict=True)))
+    found = measure_requests(view_lanes(writer.finish().accesses), np.arange(4))
     assert [LanePattern(one).name for one in found.pattern.tolist()] == [
         "CONTIGUOUS",
         "CONTIGUOUS",

@@ -8,8 +8,7 @@ from gpa_lsp.execution.traces.model import OUTSIDE, ArrayIndex
 from gpa_lsp.execution.traces.piece_rows import PieceRows
 from gpa_lsp.execution.traces.references import number_turns, number_warps, order_rows, order_turns
 from gpa_lsp.execution.traces.request_kinds import find_equal_rows
-from tests.emulator.compiled.comparing import require_core
-from tests.traces.test_compiled_analyses import write_loops, write_random
+from tests.traces.random_traces import write_loops, write_random
 
 
 def _list_lanes(trace: Trace, row: int) -> list[int]:
@@ -20,10 +19,8 @@ def _list_lanes(trace: Trace, row: int) -> list[int]:
 
 @pytest.mark.parametrize("seed", range(16))
 def test_rows_of_a_kind_are_alike_and_all_that_are_alike_are_of_one(seed: int) -> None:
-    require_core()
     trace = (write_random if seed % 2 else write_loops)(np.random.default_rng(seed))
     rows, kinds = trace.accesses, PieceRows(trace).kinds
-    assert kinds is not None
     index = ArrayIndex(trace.buffers)
     arrays = kinds.find_arrays_of_rows(index, np.ones(len(kinds.rows), dtype=np.bool_))
     shapes: dict[object, int] = {}
@@ -40,7 +37,7 @@ def test_rows_of_a_kind_are_alike_and_all_that_are_alike_are_of_one(seed: int) -
         alike.setdefault((int(rows.instruction[row]), shape, lanes[0] % 128), []).append(row)
         places = set(index.find(np.array(lanes, dtype=np.uint64)).tolist())
         assert arrays[row] == (places.pop() if len(places) == 1 else OUTSIDE)
-    assert len(shapes) == len(kinds.shape_rows)
+    assert len(shapes) == len(kinds.below)
     assert len(alike) == len(kinds.rows)
     for together in alike.values():
         (kind,) = set(kinds.kind[together].tolist())

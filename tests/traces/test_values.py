@@ -31,7 +31,7 @@ def measure(*rows, most: int = 1000) -> RepeatedValues:
     for number, lanes, *rest in rows:
         warp, block = (*rest, 0, 0)[:2]
         writer.access(number, lanes, warp=warp, block=block)
-    accumulator = RepeatAccumulator((A, B), most_rows=most)
+    accumulator = RepeatAccumulator(most_rows=most)
     accumulator.add(PieceRows(writer.finish()))
     return accumulator.finish()
 

@@ -19,7 +19,7 @@ from gpa_lsp.execution.emulator.model import Sampling, SamplingKind, TraceSettin
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.read_launches import read_launches
-from gpa_lsp.execution.traces.lane_addresses import gather_lanes, spread_lanes
+from gpa_lsp.execution.traces.lane_addresses import spread_lanes
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
 from gpa_lsp.profile.read import read_profile
@@ -55,7 +55,7 @@ def trace_one_block(module: PtxModule, launch: LaunchDescription) -> Trace:
 def count_emulated(trace: Trace, instruction: int, width: int, kind: AccessKind) -> tuple[int, int]:
     """Wavefronts and ideal ones of one PTX instruction, if its lanes accessed the whole aligned vector the compiler made of several."""
     rows = np.flatnonzero((trace.accesses.instruction == instruction) & (trace.accesses.space == Space.SHARED))
-    addresses, active = spread_lanes(gather_lanes(trace.accesses, rows))
+    addresses, active = spread_lanes(trace.accesses, rows)
     aligned = addresses & np.uint64(~(width - 1) & (2**64 - 1))
     taken, ideal = count_wavefronts(aligned, active, width, np.full(len(rows), kind, dtype=np.int8))
     return int(taken.sum()), int(ideal.sum())

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from gpa_lsp.execution.traces.lane_addresses import pack_lanes
 from gpa_lsp.execution.volumes.groups import list_distinct
-from gpa_lsp.execution.volumes.lane_rows import MOST_EXAMPLES, LaneRows, RowLanes, fill_requests, pick_examples
+from gpa_lsp.execution.volumes.lane_rows import MOST_EXAMPLES, LaneRows, RowLanes, pick_examples
 from tests.volumes.written_traces import WrittenAccess, write_trace
 
 
@@ -31,7 +32,7 @@ def test_lanes_are_those_of_the_masks():
     picked = lanes.pick(np.arange(lanes.count))
     assert [column.tolist() for column in picked] == [lanes.request.tolist(), lanes.lane.tolist()]
     assert accesses.read(*picked).tolist() == accesses.read_all().tolist()
-    filled = fill_requests(trace, rows)
+    filled = pack_lanes(trace.accesses, rows)
     at = 0
     for request, row in enumerate(rows.tolist()):
         first, mask = int(trace.accesses.first_address[row]), int(trace.accesses.lane_mask[row])

@@ -25,7 +25,6 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.ptx.static_instructions import AccessKind
-from gpa_lsp.foundation.native.shared_library import find_core
 
 BANKS = 32
 BANK_BYTES = 4
@@ -44,9 +43,9 @@ def count_wavefronts(
     """Passes of n requests of one width.
 
     Args:
-        addresses: uint64[n, 32], first byte of each lane, from the start of shared memory.
+        addresses: uint64[n, 32], first byte of each lane, from the start of shared memory; multiples of their width, as the hardware asks.
         active: bool[n, 32].
-        bytes_per_lane: 1 to 16; more go one lane at a time.
+        bytes_per_lane: 1 to 16; more go fewer lanes at a time.
         kinds: int8[n], :class:`~gpa_lsp.code.ptx.static_instructions.AccessKind`: of atomics, equal words of different lanes take a pass each.
 
     Returns:
@@ -62,12 +61,6 @@ def count_wavefronts(
     [1, 1, 2]
     """
     words, parts = divide_request(bytes_per_lane)
-    core = find_core()
-    if core is not None:
-        passes, least = np.empty((2, len(addresses)), np.int64)
-        columns = (np.ascontiguousarray(one) for one in (addresses, active, np.asarray(kinds, np.int8)))
-        if core.has_done("count_wavefronts", *columns, len(addresses), words, parts, passes, least):
-            return passes, least
     adds_up = np.isin(kinds, (AccessKind.ATOMIC, AccessKind.REDUCTION))
     taken, ideal = _serve(addresses, active, adds_up, words, parts)
     if words in _JOINED_WORDS:
@@ -84,21 +77,29 @@ def divide_request(bytes_per_lane: int) -> tuple[int, int]:
     >>> [divide_request(width) for width in (1, 4, 8, 16)]
     [(1, 1), (1, 1), (2, 2), (4, 4)]
     """
-    words = max(1, -(-bytes_per_lane // BANK_BYTES))
+    words = 1 << (-(-bytes_per_lane // BANK_BYTES) - 1).bit_length()
     return words, _LANES // max(1, min(_LANES, BANKS // words))
 
 
 def _serve(
     addresses: npt.NDArray[np.uint64], active: Marks, adds_up: Marks, words: int, parts: int
 ) -> tuple[Integers, Integers]:
-    """Passes when the warp goes in so many parts, int64[n], and the parts with an active lane, int64[n]."""
-    count, lanes = len(addresses), _LANES // parts
-    first = (addresses >> np.uint64(2)).view(np.int64).reshape(count * parts, lanes, 1)
-    word = (first + np.arange(words, dtype=np.int64)).reshape(count * parts, lanes * words)
-    there = np.repeat(active.reshape(count * parts, lanes), words, axis=1)
-    degree = _find_degree(word, there, np.repeat(adds_up, parts))
-    is_there = there.any(axis=1)
-    return degree.reshape(count, parts).sum(axis=1), is_there.reshape(count, parts).sum(axis=1).astype(np.int64)
+    """Passes when the warp goes in so many parts, int64[n], and the parts with an active lane, int64[n].
+
+    A part takes as many as the most different units of one group of banks, each group as wide as a lane; of atomics as the most lanes.
+    """
+    count, groups = len(addresses), max(1, BANKS // words)
+    unit = (addresses >> np.uint64((BANK_BYTES * words).bit_length() - 1)).view(np.int64)
+    unit[~active] = _NOTHING
+    unit = unit.reshape(count * parts, _LANES // parts)
+    unit.sort(axis=1)
+    is_new = unit != _NOTHING
+    ideal = is_new[:, 0].reshape(count, parts).sum(axis=1)
+    is_new[:, 1:] &= (unit[:, 1:] != unit[:, :-1]) | np.repeat(adds_up, parts)[:, None]
+    unit &= groups - 1
+    unit += groups * np.arange(count * parts)[:, None]
+    degrees = np.bincount(unit[is_new], minlength=count * parts * groups).reshape(count, parts, groups).max(axis=2)
+    return degrees.sum(axis=1) * max(1, words // BANKS), ideal
 
 
 def _are_paired(addresses: npt.NDArray[np.uint64], active: Marks) -> Marks:
@@ -109,16 +110,3 @@ def _are_paired(addresses: npt.NDArray[np.uint64], active: Marks) -> Marks:
         is_equal = lanes[:, :, 0] == lanes[:, :, 1]
         found |= (is_equal | ~(marks[:, :, 0] & marks[:, :, 1])).all(axis=(1, 2))
     return found
-
-
-def _find_degree(word: Integers, there: Marks, adds_up: Marks) -> Integers:
-    """int64[n], the most different words of one bank; of atomics the most lanes."""
-    keys = np.where(there, ((word % BANKS) << 48) | (word // BANKS), _NOTHING)
-    keys.sort(axis=1)
-    is_new = keys != _NOTHING
-    is_new[:, 1:] &= (keys[:, 1:] != keys[:, :-1]) | adds_up[:, None]
-    row, column = np.nonzero(is_new)
-    bank = keys[row, column] >> 48
-    counts = np.bincount(row * BANKS + bank, minlength=len(word) * BANKS).reshape(len(word), BANKS)
-    degree: Integers = counts.max(axis=1).astype(np.int64)
-    return degree

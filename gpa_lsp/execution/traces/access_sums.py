@@ -8,21 +8,14 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
-from gpa_lsp.execution.emulator.trace import Accesses, Buffer, Trace
+from gpa_lsp.execution.emulator.trace import Buffer, Trace
 from gpa_lsp.execution.traces.bank_conflicts import BankAccumulator
 from gpa_lsp.execution.traces.keyed_sums import AccessGroup, GroupSums, build_keys
-from gpa_lsp.execution.traces.lane_addresses import MOST_ARRAYS, Integers, gather_lanes, split_rows
-from gpa_lsp.execution.traces.model import ARRAY_SPACES, OUTSIDE, ArrayIndex, ArrayParts, split_by_array
+from gpa_lsp.execution.traces.lane_addresses import MOST_ARRAYS, Integers, split_rows
+from gpa_lsp.execution.traces.model import ARRAY_SPACES, OUTSIDE, ArrayIndex, split_by_array
 from gpa_lsp.execution.traces.piece_rows import PieceRows
-from gpa_lsp.execution.traces.request_kinds import RequestColumns, RequestKinds, mark_sectors
-from gpa_lsp.execution.traces.segments import (
-    SECTOR_SHIFT,
-    build_intervals,
-    build_local_intervals,
-    find_patterns,
-    list_segments,
-    measure_intervals,
-)
+from gpa_lsp.execution.traces.references import References, list_references, measure_requests
+from gpa_lsp.execution.traces.segments import SECTOR_SHIFT
 
 
 class AccessSums(Struct, frozen=True, kw_only=True):
@@ -57,21 +50,21 @@ class AccessAccumulator:
             self._touched.append(np.zeros(sectors, dtype=np.bool_) if fits else None)
 
     def add(self, found: PieceRows) -> None:
-        """Take the requests of a piece; shared memory and parameters are passed over."""
-        accesses = found.piece.accesses
-        if found.kinds is not None and found.measured is not None:
-            self._add_kinds(found, found.kinds, found.measured)
-        else:
-            for rows in split_rows(np.flatnonzero(np.isin(accesses.space, ARRAY_SPACES))):
-                self._add_folded(accesses, rows)
-        local = np.flatnonzero(accesses.space == Space.LOCAL)
-        for width in np.unique(accesses.bytes[local]).tolist():
-            for rows in split_rows(local[accesses.bytes[local] == width]):
-                matrix = gather_lanes(accesses, rows)
-                touched = measure_intervals(build_local_intervals(matrix, width))
-                patterns = find_patterns(matrix, accesses.bytes[rows])
-                keys = build_keys(accesses, rows, None)
-                self._by_instruction.add(keys, accesses.bytes[rows], matrix.counts, touched, patterns=patterns)
+        """Take the requests of a piece; shared memory and parameters are passed over.
+
+        Of requests to one array each, all that is summed is known by their kinds; the others are taken apart.
+        """
+        kinds, space = found.kinds, found.piece.accesses.space[found.kinds.rows]
+        has_array = np.isin(space, ARRAY_SPACES)
+        counted = np.flatnonzero(has_array | (space == Space.LOCAL))
+        self._sum_kinds(self._by_instruction, found, kinds.counts[counted], counted)
+        array, is_one = kinds.find_arrays(self._index, has_array)
+        whole = np.flatnonzero(is_one)
+        self._sum_kinds(self._by_array, found, kinds.counts[whole], whole, array[whole])
+        is_left = has_array & ~is_one
+        if is_left.any():
+            self._add_rest(found, np.flatnonzero(is_left[kinds.kind]))
+        self._mark_requests(found)
 
     def finish(self) -> AccessSums:
         """The sums of all pieces."""
@@ -80,42 +73,28 @@ class AccessAccumulator:
             instructions=self._by_instruction.finish(), arrays=self._by_array.finish(), footprints=footprints
         )
 
-    def _add_kinds(self, found: PieceRows, kinds: RequestKinds, measured: RequestColumns) -> None:
-        """Of requests to one array each, all that is summed is known by their kinds; the others are taken apart."""
-        is_folded = np.isin(found.piece.accesses.space[kinds.rows], ARRAY_SPACES)
-        folded = np.flatnonzero(is_folded)
-        self._sum_kinds(self._by_instruction, found, kinds.counts[folded], folded)
-        array, is_one = kinds.find_arrays(self._index, is_folded)
-        whole = np.flatnonzero(is_one)
-        self._sum_kinds(self._by_array, found, kinds.counts[whole], whole, array[whole])
-        if len(whole) < len(folded):
-            self._add_rest(found, kinds, np.flatnonzero((is_folded & ~is_one)[kinds.kind]))
-        self._mark_requests(found)
-
-    def _add_rest(self, found: PieceRows, kinds: RequestKinds, rows: Integers) -> None:
+    def _add_rest(self, found: PieceRows, rows: Integers) -> None:
         """Rows of kinds that go to several arrays, by array: each row to one, or taken apart."""
-        if found.arrays is None:
-            return
         accesses, array = found.piece.accesses, found.arrays[rows]
         is_one = array != OUTSIDE
         for mixed in split_rows(rows[~is_one]):
-            self._add_parts(accesses, mixed, split_by_array(self._index, gather_lanes(accesses, mixed)))
-        pairs, times = np.unique(kinds.kind[rows[is_one]] * np.int64(MOST_ARRAYS) + array[is_one], return_counts=True)
+            parts = split_by_array(self._index, accesses, mixed)
+            every, keys = np.arange(len(parts.row)), build_keys(accesses, parts.row, parts.array)
+            self._by_array.add(keys, parts.lanes.width, measure_requests(parts.lanes, every))
+            self._mark_footprints(parts.array, list_references(parts.lanes, every, SECTOR_SHIFT))
+        pairs, times = np.unique(found.kinds.kind[rows[is_one]] * MOST_ARRAYS + array[is_one], return_counts=True)
         self._sum_kinds(self._by_array, found, times, *np.divmod(pairs, MOST_ARRAYS))
 
     def _sum_kinds(
         self, sums: GroupSums, found: PieceRows, times: Integers, chosen: Integers, array: Integers | None = None
     ) -> None:
         """Add so many requests of some kinds, to one array each where arrays are told apart."""
-        if found.kinds is None or found.measured is None:
-            return
-        accesses, rows, columns = found.piece.accesses, found.kinds.rows[chosen], found.measured.choose(chosen)
-        keys = build_keys(accesses, rows, array)
-        sums.add(keys, accesses.bytes[rows], columns.counts, columns.touched, patterns=columns.patterns, times=times)
+        accesses, rows = found.piece.accesses, found.kinds.rows[chosen]
+        sums.add(build_keys(accesses, rows, array), accesses.bytes[rows], found.measured.choose(chosen), times)
 
     def _mark_requests(self, found: PieceRows) -> None:
         """Mark what requests to one array each touch: each sector is of one array as well."""
-        if found.arrays is None or found.requests is None or all(marks is None for marks in self._touched):
+        if all(marks is None for marks in self._touched):
             return
         rows = found.requests.first
         rows = rows[found.arrays[rows] != OUTSIDE]
@@ -124,48 +103,19 @@ class AccessAccumulator:
             lists = found.find_sectors(rows[is_listed])
             array_of_list = np.full(len(lists.size), OUTSIDE, dtype=np.int64)
             array_of_list[lists.number] = found.arrays[rows[is_listed]]
-            self._mark_footprints(array_of_list, np.repeat(np.arange(len(lists.size)), lists.size), lists.sector)
-        rows = rows[~is_listed]
-        array = found.arrays[rows]
-        for number in np.unique(array).tolist():
-            marks = self._touched[number]
-            if marks is not None and len(marks):
-                first = self._buffers[number].base >> SECTOR_SHIFT
-                mark_sectors(found.piece.accesses, rows[array == number], first, marks)
+            self._mark_footprints(array_of_list, References(size=lists.size, unit=lists.sector))
+        for rest in split_rows(rows[~is_listed]):
+            self._mark_footprints(found.arrays[rest], list_references(found.lanes, rest, SECTOR_SHIFT))
 
-    def _add_folded(self, accesses: Accesses, rows: Integers) -> None:
-        matrix = gather_lanes(accesses, rows)
-        width = accesses.bytes[rows]
-        intervals = build_intervals(matrix, width)
-        touched = measure_intervals(intervals)
-        patterns = find_patterns(matrix, width)
-        keys = build_keys(accesses, rows, None)
-        self._by_instruction.add(keys, width, matrix.counts, touched, patterns=patterns)
-        parts = split_by_array(self._index, matrix)
-        if parts.matrix is not matrix:
-            self._add_parts(accesses, rows, parts)
-            return
-        keys = build_keys(accesses, rows, parts.array)
-        self._by_array.add(keys, width, matrix.counts, touched, patterns=patterns)
-        self._mark_footprints(parts.array, *list_segments(intervals, SECTOR_SHIFT))
-
-    def _add_parts(self, accesses: Accesses, rows: Integers, parts: ArrayParts) -> None:
-        part_rows = rows[parts.request]
-        width = accesses.bytes[part_rows]
-        intervals = build_intervals(parts.matrix, width)
-        touched, patterns = measure_intervals(intervals), find_patterns(parts.matrix, width)
-        keys = build_keys(accesses, part_rows, parts.array)
-        self._by_array.add(keys, width, parts.matrix.counts, touched, patterns=patterns)
-        self._mark_footprints(parts.array, *list_segments(intervals, SECTOR_SHIFT))
-
-    def _mark_footprints(self, array: Integers, part: Integers, sector: Integers) -> None:
+    def _mark_footprints(self, array: Integers, sectors: References) -> None:
+        """Mark the sectors of lists, each of which lies in one array."""
         numbers = np.unique(array).tolist()
-        of_sector = array[part] if len(numbers) > 1 else None
+        of_sector = np.repeat(array, sectors.size) if len(numbers) > 1 else None
         for number in numbers:
             marks = None if number == OUTSIDE else self._touched[number]
             if marks is None or not len(marks):
                 continue
-            own = sector if of_sector is None else sector[of_sector == number]
+            own = sectors.unit if of_sector is None else sectors.unit[of_sector == number]
             places = own - (self._buffers[number].base >> SECTOR_SHIFT)
             if len(places) and (int(places.min()) < 0 or int(places.max()) >= len(marks)):
                 places = places[(places >= 0) & (places < len(marks))]

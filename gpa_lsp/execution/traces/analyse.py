@@ -150,7 +150,7 @@ class TraceAnalyser:
             is_l1_only=True,
         )
         self._waves = WaveCollector(self._context, most_references=settings.wave_references)
-        self._repeats = RepeatAccumulator(buffers, most_rows=settings.value_rows)
+        self._repeats = RepeatAccumulator(most_rows=settings.value_rows)
 
     def _shorten_files(self) -> dict[str, str]:
         chains = (*(one.chain for one in self._instructions), *self._block_chains)

@@ -10,7 +10,7 @@ from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.execution.emulator.trace import Accesses
 from gpa_lsp.execution.traces.lane_addresses import MOST_ARRAYS, Integers
 from gpa_lsp.execution.traces.model import MOST_SEGMENTS, AccessTotals
-from gpa_lsp.execution.traces.segments import LanePattern, Patterns, Touched
+from gpa_lsp.execution.traces.segments import LanePattern, RequestColumns
 
 _SMALL_TABLE = 1 << 14
 
@@ -153,10 +153,7 @@ class GroupSums:
         self,
         keys: Integers,
         width: npt.NDArray[np.uint8],
-        counts: Integers,
-        touched: Touched,
-        *,
-        patterns: Patterns,
+        found: RequestColumns,
         times: Integers | None = None,
     ) -> None:
         """Add requests, or parts of them.
@@ -164,30 +161,29 @@ class GroupSums:
         Args:
             keys: int64[n], of :func:`build_keys`.
             width: uint8[n], bytes per lane.
-            counts: int64[n], their active lanes.
             times: int64[n], how often each is there; None for once.
         """
         if len(keys) == 0:
             return
         groups, place = compress_keys(keys)
-        is_uniform = (touched.distinct == 1) & (counts > 1)
+        is_uniform = (found.distinct == 1) & (found.lanes > 1)
         times = np.ones(len(keys), dtype=np.int64) if times is None else times
         columns = (
-            np.ones(len(keys), dtype=np.int64), counts, counts * width, touched.used_bytes, touched.lines,
-            touched.sectors, touched.ideal_sectors, is_uniform.astype(np.int64),
+            np.ones(len(keys), dtype=np.int64), found.lanes, found.lanes * width, found.used_bytes, found.lines,
+            found.sectors, found.ideal_sectors, is_uniform.astype(np.int64),
         )  # fmt: skip
         histograms = [
             count_values(place, values, len(groups), base, times=times)
             for values, base in (
-                (np.minimum(touched.lines, MOST_SEGMENTS), _BINS),
-                (np.minimum(touched.sectors, MOST_SEGMENTS), _BINS),
-                (patterns.pattern, _PATTERNS),
+                (np.minimum(found.lines, MOST_SEGMENTS), _BINS),
+                (np.minimum(found.sectors, MOST_SEGMENTS), _BINS),
+                (found.pattern, _PATTERNS),
             )
         ]
         totals = sum_columns(place, np.stack(columns, axis=1) * times[:, None], len(groups))
         self._sums.merge(groups, np.concatenate([totals, *histograms], axis=1))
-        has_stride = (patterns.stride_bytes != 0) & (np.abs(patterns.stride_bytes) < _MOST_STRIDE_BYTES)
-        strides = keys[has_stride] * _STRIDES + patterns.stride_bytes[has_stride] + _MOST_STRIDE_BYTES
+        has_stride = (found.stride_bytes != 0) & (np.abs(found.stride_bytes) < _MOST_STRIDE_BYTES)
+        strides = keys[has_stride] * _STRIDES + found.stride_bytes[has_stride] + _MOST_STRIDE_BYTES
         self._strides.add(strides, times[has_stride, None])
 
     def finish(self) -> tuple[AccessGroup, ...]:

@@ -1,14 +1,14 @@
-"""Rows of a trace as matrices of lane addresses, a chunk at a time so that memory stays bounded."""
+"""The lanes of warp-level accesses and their addresses."""
 
 from collections.abc import Iterator
 from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.execution.emulator.trace import Accesses, Trace
 from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.foundation.native.shared_library import Core, find_core
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.records import ColumnRecord
 
@@ -25,13 +25,14 @@ Marks = npt.NDArray[np.bool_]
 _LANES = np.arange(WARP_LANES, dtype=np.int64)
 
 
-class LaneMatrix(ColumnRecord, frozen=True, kw_only=True):
-    """The addresses of n rows, one column per active lane, by ascending lane."""
+class LaneColumns(NamedTuple):
+    """The lanes of n rows as compiled loops take them; none of the columns can be written to."""
 
-    # uint64[n, 32]; columns from the row's count on repeat its last address, which changes no set of addresses
-    addresses: npt.NDArray[np.uint64]
-    lanes: Integers  # int64[n, 32], which lane a column is of; repeated as well
-    counts: Integers  # int64[n], active lanes, 1..32
+    mask: npt.NDArray[np.uint32]  # uint32[n], never 0
+    first: Integers  # int64[n], place of the address of the row's first lane; the others follow, by ascending lane
+    address: Integers  # int64[m]
+    width: npt.NDArray[np.uint8]  # uint8[n], bytes per lane, never 0
+    space: npt.NDArray[np.uint8]  # uint8[n], :class:`~gpa_lsp.code.ptx.model.Space`
 
 
 class LaneList(ColumnRecord, frozen=True, kw_only=True):
@@ -103,76 +104,45 @@ def split_rows(rows: Integers, most_rows: int = CHUNK_ROWS) -> Iterator[Integers
         yield rows[start : start + most_rows]
 
 
-def gather_lanes(accesses: Accesses, rows: Integers) -> LaneMatrix:
-    """The addresses of some rows, packed to the left.
-
-    Args:
-        rows: int64[n], which; a chunk of :func:`split_rows`.
-    """
-    core = find_core()
-    if core is not None:
-        matrix = _gather_by_core(core, accesses, np.ascontiguousarray(rows, np.int64))
-        if matrix is not None:
-            return matrix
-    masks = accesses.lane_mask[rows]
-    first = accesses.first_address[rows].astype(np.int64)
-    counts = count_lanes(masks)
-    if (masks == FULL_MASK).all():
-        columns = np.broadcast_to(_LANES, (len(rows), WARP_LANES))
-        return LaneMatrix(addresses=accesses.addresses[first[:, None] + columns], lanes=columns, counts=counts)
-    columns = np.minimum(_LANES, counts[:, None] - 1)
-    lane = np.nonzero(unpack_masks(masks))[1]
-    starts = np.cumsum(counts) - counts
-    return LaneMatrix(
-        addresses=accesses.addresses[first[:, None] + columns], lanes=lane[starts[:, None] + columns], counts=counts
-    )
+def view_lanes(accesses: Accesses) -> LaneColumns:
+    """The lanes of all rows."""
+    return build_lanes(accesses.lane_mask, accesses.first_address, accesses.addresses, accesses.bytes, accesses.space)
 
 
-def _gather_by_core(core: Core, accesses: Accesses, rows: Integers) -> LaneMatrix | None:
-    count = len(rows)
-    addresses, lanes = np.empty((count, WARP_LANES), np.uint64), np.empty((count, WARP_LANES), np.int64)
-    counts = np.empty(count, np.int64)
-    masks, first, every = (
-        np.ascontiguousarray(one) for one in (accesses.lane_mask, accesses.first_address, accesses.addresses)
-    )
-    if not core.has_done("gather_lanes", masks, first, every, len(every), rows, count, addresses, lanes, counts):
-        return None
-    return LaneMatrix(addresses=addresses, lanes=lanes, counts=counts)
-
-
-def spread_lanes(matrix: LaneMatrix) -> tuple[npt.NDArray[np.uint64], Marks]:
-    """The same addresses with a column per lane of the warp.
-
-    Returns:
-        uint64[n, 32] and bool[n, 32]: the address of each lane, and whether it is active; what is not active holds zero.
-    """
-    if int(matrix.counts.min(initial=WARP_LANES)) == WARP_LANES:
-        return matrix.addresses, np.ones(matrix.addresses.shape, dtype=np.bool_)
-    addresses = np.zeros_like(matrix.addresses)
-    active = np.zeros(matrix.addresses.shape, dtype=np.bool_)
-    core = find_core()
-    if core is not None:
-        columns = (np.ascontiguousarray(one) for one in (matrix.addresses, matrix.lanes, matrix.counts))
-        if core.has_done("spread_lanes", *columns, len(matrix.counts), addresses, active):
-            return addresses, active
-    rows = np.arange(len(matrix.counts))[:, None]
-    addresses[rows, matrix.lanes] = matrix.addresses
-    active[rows, matrix.lanes] = True
-    return addresses, active
+def build_lanes(*columns: "npt.NDArray[Any]") -> LaneColumns:
+    """Rows of the columns of :class:`LaneColumns`, in their order. Loops are compiled for one kind of arrays: contiguous ones that are only read."""
+    views = [np.ascontiguousarray(one).view(np.int64 if one.itemsize == 8 else one.dtype) for one in columns]
+    for view in views:
+        view.flags.writeable = False
+    return LaneColumns(*views)
 
 
 def list_lanes(accesses: Accesses, rows: Integers) -> LaneList:
     """The lane-level accesses of some rows."""
-    matrix = gather_lanes(accesses, rows)
-    is_there = matrix.counts[:, None] > _LANES
-    return LaneList(row=np.repeat(rows, matrix.counts), lane=matrix.lanes[is_there], address=matrix.addresses[is_there])
+    counts = count_lanes(accesses.lane_mask[rows])
+    place = np.arange(int(counts.sum())) + np.repeat(
+        accesses.first_address[rows].astype(np.int64) - np.cumsum(counts) + counts, counts
+    )
+    lane = np.nonzero(unpack_masks(accesses.lane_mask[rows]))[1]
+    return LaneList(row=np.repeat(rows, counts), lane=lane, address=accesses.addresses[place])
 
 
-def pack_parts(values: npt.NDArray[np.generic], starts: Integers, counts: Integers) -> npt.NDArray[np.generic]:
-    """Runs of a column as rows of 32, each filled up with its last value.
+def pack_lanes(accesses: Accesses, rows: Integers) -> npt.NDArray[np.uint64]:
+    """uint64[n, 32], the addresses of the lanes of some rows; lanes that were not there repeat the first one's, which changes no set."""
+    is_there = count_lanes(accesses.lane_mask[rows])[:, None] > _LANES
+    addresses: npt.NDArray[np.uint64] = accesses.addresses[
+        accesses.first_address[rows].astype(np.int64)[:, None] + _LANES * is_there
+    ]
+    return addresses
 
-    >>> pack_parts(np.array([5, 6, 7]), np.array([0, 2]), np.array([2, 1]))[:, :3].tolist()
-    [[5, 6, 6], [7, 7, 7]]
+
+def spread_lanes(accesses: Accesses, rows: Integers) -> tuple[npt.NDArray[np.uint64], Marks]:
+    """The addresses of some rows with a column per lane of the warp.
+
+    Returns:
+        uint64[n, 32] and bool[n, 32]: the address of each lane, and whether it is active; what is not active holds zero.
     """
-    packed: npt.NDArray[np.generic] = values[starts[:, None] + np.minimum(_LANES, counts[:, None] - 1)]
-    return packed
+    active = unpack_masks(accesses.lane_mask[rows])
+    addresses = np.zeros(active.shape, dtype=np.uint64)
+    addresses[active] = list_lanes(accesses, rows).address
+    return addresses, active

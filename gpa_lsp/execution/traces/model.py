@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
-from gpa_lsp.execution.emulator.trace import Buffer
-from gpa_lsp.execution.traces.lane_addresses import WARP_LANES, Integers, LaneMatrix, pack_parts
+from gpa_lsp.execution.emulator.trace import Accesses, Buffer
+from gpa_lsp.execution.traces.lane_addresses import WARP_LANES, Integers, LaneColumns, build_lanes, list_lanes
 from gpa_lsp.execution.traces.segments import SECTOR_BYTES
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_count, format_count_of
@@ -197,43 +197,26 @@ class ArrayIndex:
 class ArrayParts(ColumnRecord, frozen=True, kw_only=True):
     """n parts of requests, each in one array.
 
-    A request whose lanes go to one array is one part. Arrays begin at multiples of 512 bytes, so the lines and sectors of the parts add up to
-    those of the request.
+    Arrays begin at multiples of 512 bytes, so the lines and sectors of the parts add up to those of the request.
     """
 
-    request: Integers  # int64[n], row of the matrix a part is of
-    array: Integers  # int64[n]
-    matrix: LaneMatrix  # its lanes
+    row: Integers  # int64[n], of the trace, which a part is of
+    array: Integers  # int64[n]; OUTSIDE for the lanes that are in none
+    lanes: LaneColumns  # of the parts
 
 
-def split_by_array(index: ArrayIndex, matrix: LaneMatrix) -> ArrayParts:
+def split_by_array(index: ArrayIndex, accesses: Accesses, rows: Integers) -> ArrayParts:
     """The parts of some requests."""
-    rows = np.arange(len(matrix.counts), dtype=np.int64)
-    lowest, highest = index.find(matrix.addresses.min(axis=1)), index.find(matrix.addresses.max(axis=1))
-    is_mixed = (lowest != highest) | (lowest == OUTSIDE)
-    if not is_mixed.any():
-        return ArrayParts(request=rows, array=lowest, matrix=matrix)
-    whole, mixed = rows[~is_mixed], rows[is_mixed]
-    is_there = np.arange(WARP_LANES) < matrix.counts[mixed, None]
-    addresses, lanes = matrix.addresses[mixed][is_there], matrix.lanes[mixed][is_there]
-    request = np.repeat(mixed, matrix.counts[mixed])
-    array = index.find(addresses)
-    order = np.lexsort((array, request))
-    request, array = request[order], array[order]
-    is_first = np.ones(len(request), dtype=np.bool_)
-    is_first[1:] = (np.diff(request) != 0) | (np.diff(array) != 0)
-    starts = np.flatnonzero(is_first)
-    counts = np.diff(starts, append=len(request))
+    lanes = list_lanes(accesses, rows)
+    array = index.find(lanes.address)
+    order = np.lexsort((array, lanes.row))  # those of an array stay in their order
+    row, array = lanes.row[order], array[order]
+    starts = np.flatnonzero((np.diff(row, prepend=-1) != 0) | (np.diff(array, prepend=OUTSIDE) != 0))
+    masks = np.bitwise_or.reduceat(np.uint32(1) << lanes.lane[order].astype(np.uint32), starts)
+    row, array = row[starts], array[starts]
+    address = lanes.address[order]
     return ArrayParts(
-        request=np.concatenate([whole, request[starts]]),
-        array=np.concatenate([lowest[whole], array[starts]]),
-        matrix=LaneMatrix(
-            addresses=np.concatenate(
-                [matrix.addresses[whole], pack_parts(addresses[order], starts, counts).astype(np.uint64)]
-            ),
-            lanes=np.concatenate([matrix.lanes[whole], pack_parts(lanes[order], starts, counts).astype(np.int64)]),
-            counts=np.concatenate([matrix.counts[whole], counts]),
-        ),
+        row=row, array=array, lanes=build_lanes(masks, starts, address, accesses.bytes[row], accesses.space[row])
     )
 
 

@@ -13,8 +13,8 @@ from gpa_lsp.execution.traces.lane_addresses import (
     WARP_LANES,
     Integers,
     count_lanes,
-    gather_lanes,
     list_lanes,
+    pack_lanes,
     split_rows,
 )
 from gpa_lsp.execution.traces.model import INFINITE, NOT_COUNTED, TraceContext
@@ -310,7 +310,7 @@ def measure_paper_divergence(
     is_changing = np.isin(sites, changing)
     groups = np.zeros(WARP_LANES + 1, dtype=np.int64)
     for chunk in split_rows(rows[~is_changing]):
-        line = np.sort(gather_lanes(accesses, chunk).addresses // np.uint64(line_bytes), axis=1)
+        line = np.sort(pack_lanes(accesses, chunk) // np.uint64(line_bytes), axis=1)
         groups += np.bincount(1 + np.count_nonzero(np.diff(line, axis=1), axis=1), minlength=len(groups))
     groups += _count_lane_groups(_build_entries(trace, rows[is_changing]), line_bytes)
     return PaperDivergence(line_bytes=line_bytes, groups=groups)

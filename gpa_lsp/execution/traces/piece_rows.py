@@ -2,28 +2,27 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
-from gpa_lsp.execution.emulator.trace import Accesses, Trace
-from gpa_lsp.execution.traces.lane_addresses import CHUNK_ROWS, Integers, Marks, split_rows
+from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.traces.lane_addresses import CHUNK_ROWS, Integers, LaneColumns, Marks, split_rows, view_lanes
 from gpa_lsp.execution.traces.model import ARRAY_SPACES, ArrayIndex
-from gpa_lsp.execution.traces.references import NumberedWarps, WarpOrders, list_references, number_warps, order_warps
-from gpa_lsp.execution.traces.request_kinds import (
-    EqualRows,
-    RequestColumns,
-    RequestKinds,
-    find_equal_rows,
-    find_kinds,
-    list_columns,
+from gpa_lsp.execution.traces.references import (
+    NumberedWarps,
+    WarpOrders,
+    find_frames,
+    list_references,
     measure_requests,
+    number_warps,
+    order_warps,
 )
-from gpa_lsp.execution.traces.segments import LINE_SHIFT, SECTOR_SHIFT
-from gpa_lsp.foundation.native.shared_library import Core, find_core
+from gpa_lsp.execution.traces.request_kinds import EqualRows, RequestKinds, find_equal_rows, find_kinds
+from gpa_lsp.execution.traces.segments import LINE_SHIFT, SECTOR_SHIFT, RequestColumns
 from gpa_lsp.foundation.records import ColumnRecord
 
 if TYPE_CHECKING:
@@ -85,25 +84,28 @@ class PieceRows:
         return np.fromiter(kinds, np.uint8, len(self.piece.instructions))
 
     @cached_property
-    def kinds(self) -> RequestKinds | None:
-        """Which rows are alike; None where the core does not say."""
-        return find_kinds(self.piece.accesses, len(self.piece.instructions))
+    def lanes(self) -> LaneColumns:
+        """Of all rows."""
+        return view_lanes(self.piece.accesses)
 
     @cached_property
-    def measured(self) -> RequestColumns | None:
-        """What a row of each kind touches; it says nothing of local memory."""
-        return None if self.kinds is None else measure_requests(self.piece.accesses, self.kinds.rows)
+    def kinds(self) -> RequestKinds:
+        """Which rows are alike."""
+        return find_kinds(self.piece)
 
     @cached_property
-    def requests(self) -> EqualRows | None:
-        """Which rows access the same bytes with the same lanes; None where the core does not say."""
-        return None if self.kinds is None else find_equal_rows(self.kinds.shape, self.kinds.base)
+    def measured(self) -> RequestColumns:
+        """What a row of each kind touches."""
+        return measure_requests(self.lanes, self.kinds.rows)
 
     @cached_property
-    def arrays(self) -> Integers | None:
-        """int64[rows of the piece], the array that each lies in; OUTSIDE where it is none, or several. None where kinds are not known."""
-        if self.kinds is None:
-            return None
+    def requests(self) -> EqualRows:
+        """Which rows access the same bytes with the same lanes; those of local memory are of different frames."""
+        return find_equal_rows(self.kinds.shape, self.kinds.base)
+
+    @cached_property
+    def arrays(self) -> Integers:
+        """int64[rows of the piece], the array that each lies in; OUTSIDE where it is none, or several."""
         has_arrays = np.isin(self.piece.accesses.space[self.kinds.rows], ARRAY_SPACES)
         return self.kinds.find_arrays_of_rows(ArrayIndex(self.piece.buffers), has_arrays)
 
@@ -132,7 +134,7 @@ class PieceRows:
     @cached_property
     def sectors(self) -> SectorLists:
         """Of these, ascending."""
-        return list_sectors(self.piece.accesses, np.flatnonzero(self.is_global), self.requests, self.kinds)
+        return self.list_sectors(np.flatnonzero(self.is_global))
 
     @property
     def has_sectors(self) -> bool:
@@ -142,6 +144,24 @@ class PieceRows:
     def find_sectors(self, rows: Integers) -> SectorLists:
         """Of some of them, by row of the piece."""
         return self.sectors.choose(self._places[rows])
+
+    def list_sectors(self, rows: Integers) -> SectorLists:
+        """Of some rows of global memory, textures and local memory; equal ones are listed once."""
+        from gpa_lsp.execution.traces.reuse_loops import find_distinct  # numba takes .3 s to import
+
+        frames, number = find_frames(self.piece.accesses, rows), self.requests.number[rows]
+        if frames.any():
+            number = find_equal_rows(number, frames).number
+        place = np.full(int(number.max(initial=-1)) + 1, -1)
+        place[number] = np.arange(len(rows))  # of one of the rows of each number
+        used = np.flatnonzero(place >= 0)
+        found = list_references(self.lanes, rows[place[used]], SECTOR_SHIFT)
+        found.unit[:] += np.repeat(frames[place[used]] >> SECTOR_SHIFT, found.size)
+        kept, place[used] = find_distinct(found.size, found.unit)
+        is_kept = np.zeros(len(found.size), dtype=np.bool_)
+        is_kept[kept] = True
+        sector = found.unit[np.repeat(is_kept, found.size)]
+        return SectorLists(number=place[number], size=found.size[kept], sector=sector)
 
     @cached_property
     def _lines(self) -> tuple[SectorLists, "NumberedLists"]:
@@ -169,17 +189,14 @@ class PieceRows:
 
     def _list_words(self, rows: Integers, shift: int, most: int) -> SectorLists:
         """Units smaller than a sector, of no more rows than there is room for."""
-        accesses, requests = self.piece.accesses, self.requests
-        if requests is None:
-            found = list_references(accesses, rows, shift, most)
-            return SectorLists(number=np.arange(len(found.size)), size=found.size, sector=found.unit)
+        requests = self.requests
         known, size = np.full((2, len(requests.first)), -1)
         numbers, units = ([np.empty(0, np.int64)] for _ in range(2))
         count = total = 0
         for chunk in split_rows(requests.number[rows]):
             new = np.unique(chunk[known[chunk] < 0])
             known[new] = np.arange(count, count + len(new))
-            found = list_references(accesses, requests.first[new], shift, _UNBOUNDED)
+            found = list_references(self.lanes, requests.first[new], shift)
             size[count : count + len(new)] = found.size
             count += len(new)
             numbers.append(known[chunk])
@@ -199,7 +216,6 @@ class PieceRows:
         return np.cumsum(self.is_global) - 1
 
 
-_UNBOUNDED = 1 << 62
 _SECTOR_BITS = LINE_SHIFT - SECTOR_SHIFT
 
 
@@ -221,63 +237,6 @@ def join_lists(parts: Sequence[SectorLists]) -> SectorLists:
         number=np.concatenate([none, *(one.number + first for one, first in zip(parts, before, strict=False))]),
         size=np.concatenate([none, *(one.size for one in parts)]),
         sector=np.concatenate([none, *(one.sector for one in parts)]),
-    )
-
-
-def list_sectors(
-    accesses: Accesses,
-    rows: Integers,
-    requests: EqualRows | None,
-    kinds: RequestKinds | None,
-    *,
-    most: int = _UNBOUNDED,
-) -> SectorLists:
-    """The sectors of some rows of global memory, textures and local memory.
-
-    Args:
-        rows: int64[n], which; ascending.
-        requests: which of all rows access the same; None where that is not known.
-    """
-    core, is_local = find_core(), _take(accesses.space, rows) == Space.LOCAL
-    if core is not None and requests is not None and kinds is not None and not is_local.any():
-        found = _list_equal(core, accesses, requests, kinds, rows)
-        if found is not None:
-            return found
-    references = list_references(accesses, rows, SECTOR_SHIFT, most)
-    return SectorLists(number=np.arange(len(references.size)), size=references.size, sector=references.unit)
-
-
-def _take(column: "npt.NDArray[Any]", rows: Integers) -> "npt.NDArray[Any]":
-    """What some rows have of a column; of all of them it is the column."""
-    return column if len(rows) == len(column) else column[rows]
-
-
-def _list_equal(
-    core: Core, accesses: Accesses, requests: EqualRows, kinds: RequestKinds, rows: Integers
-) -> SectorLists | None:
-    """Requests of one shape that touch the same sectors from the same lowest base are listed once."""
-    is_wanted = np.zeros(len(requests.first), dtype=np.bool_)
-    number = _take(requests.number, rows)
-    is_wanted[number] = True
-    wanted = requests.first[is_wanted]
-    shape, base, lowered = kinds.shape[wanted], kinds.base[wanted], np.empty(len(wanted), np.uint64)
-    masks, first, addresses, _, widths, *_ = list_columns(accesses, wanted)
-    known = (masks, first, addresses, widths, kinds.shape_rows, len(kinds.shape_rows))
-    if not core.has_done("lower_bases", *known, shape, base, len(wanted), lowered):
-        return None
-    equal = find_equal_rows(shape, lowered)
-    wanted = wanted[equal.first]
-    list_of, size = np.empty((2, len(wanted)), np.int64)
-    each = ((accesses.bytes[wanted].astype(np.int64) - 1) >> SECTOR_SHIFT) + 2
-    room = int((np.bitwise_count(accesses.lane_mask[wanted]) * each).sum())
-    sector = np.empty(room, np.int64)  # the system gives memory for what is written alone
-    used = core.call("list_equal_units", *list_columns(accesses, wanted), SECTOR_SHIFT, list_of, size, sector, room)
-    if used < 0:
-        return None
-    of_request = np.full(len(requests.first), -1, dtype=np.int64)
-    of_request[is_wanted] = list_of[equal.number]
-    return SectorLists(
-        number=of_request[number], size=size[: int(list_of.max(initial=-1)) + 1].copy(), sector=sector[:used].copy()
     )
 
 

@@ -12,11 +12,12 @@ import numpy.typing as npt
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.execution.emulator.trace import Accesses
-from gpa_lsp.execution.traces.lane_addresses import CHUNK_ROWS, Integers, Marks, gather_lanes, split_rows
-from gpa_lsp.execution.traces.request_kinds import find_equal_rows, list_columns
-from gpa_lsp.execution.traces.segments import build_intervals, build_local_intervals, list_segments
-from gpa_lsp.foundation.native.shared_library import find_core
+from gpa_lsp.execution.traces.lane_addresses import Integers, LaneColumns, Marks, count_lanes, split_rows
+from gpa_lsp.execution.traces.request_kinds import EqualRows, find_equal_rows
+from gpa_lsp.execution.traces.segments import RequestColumns
 from gpa_lsp.foundation.records import ColumnRecord
+
+UNBOUNDED = 1 << 62  # References, where there is no limit
 
 _WARP_BITS = 16
 _LOCAL_BASE = 1 << 62  # Local memory lies above every virtual address, a frame per warp
@@ -79,75 +80,65 @@ def order_warps(accesses: Accesses, warps: NumberedWarps, is_chosen: Marks) -> W
 
 def number_turns(warps: NumberedWarps) -> Integers:
     """int64[n], how many requests, of any space, the row's warp had made before."""
-    from gpa_lsp.execution.traces.row_loops import count_before  # numba takes .3 s to import
-
-    turns = np.empty(len(warps.number), np.int64)
-    count_before(warps.number, np.zeros(len(warps.key), np.int64), turns)
-    return turns
+    return _count_before(warps.number, len(warps.key), np.ones(len(warps.number), np.bool_))
 
 
-def list_references(accesses: Accesses, rows: Integers, shift: int, most: int) -> References:
-    """The references of some rows.
+def count_before(owners: EqualRows, marks: Marks) -> Integers:
+    """int64[n], marked rows with the same number before each row."""
+    return _count_before(owners.number.astype(np.int32), len(owners.first), marks)
+
+
+def _count_before(numbers: "npt.NDArray[np.int32]", count: int, marks: Marks) -> Integers:
+    from gpa_lsp.execution.traces.row_loops import count_marked  # numba takes .3 s to import
+
+    found = np.empty(len(numbers), np.int64)
+    count_marked(numbers, marks, np.zeros(count, np.int64), found)
+    return found
+
+
+def list_references(lanes: LaneColumns, rows: Integers, shift: int, most: int = UNBOUNDED) -> References:
+    """The references of some rows; those to local memory count from the start of the warp's frame.
 
     Args:
-        rows: int64[n], in the order of the references; of global memory, textures and local memory.
-        shift: units are of ``2**shift`` bytes.
+        rows: int64[n], in the order of the references.
+        shift: units are of ``2**shift`` bytes, at least a word.
+        most: references after which no further chunk of rows is looked at.
     """
-    found = _list_by_core(accesses, rows, shift, most)
-    if found is not None:
-        return found
+    from gpa_lsp.execution.traces.request_loops import MOST_STARTS, list_units  # numba takes .3 s to import
+
+    rows = np.ascontiguousarray(rows, np.int64)
     sizes, units = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     total = 0
     for chunk in split_rows(rows):
-        position, unit = _list_chunk(accesses, chunk, shift)
-        sizes.append(np.bincount(position, minlength=len(chunk)))
-        units.append(unit)
-        total += len(unit)
+        words = lanes.width[chunk].astype(np.int64) // 4 + 1  # of a lane
+        room = 2 * int((count_lanes(lanes.mask[chunk]) * words).sum()) + MOST_STARTS
+        size, unit = np.empty(len(chunk), np.int64), np.empty(room, np.int64)
+        used = list_units(lanes, chunk, shift, size, unit)
+        sizes.append(size)
+        units.append(unit[:used].copy())
+        total += used
         if total > most:
             break
     return References(size=np.concatenate(sizes), unit=np.concatenate(units))
 
 
-def _list_by_core(accesses: Accesses, rows: Integers, shift: int, most: int) -> References | None:
-    """The same from the core; None where there is none, or where rows are of local memory."""
-    core = find_core()
-    if core is None or (accesses.space[rows] == Space.LOCAL).any():
-        return None
-    sizes = np.empty(len(rows), np.int64)
-    count = core.call("count_units", *list_columns(accesses, rows), CHUNK_ROWS, shift, most, sizes)
-    if count < 0:
-        return None
-    units = np.empty(int(sizes[:count].sum()), np.int64)
-    core.call("list_units", *list_columns(accesses, rows[:count]), shift, units)
-    return References(size=sizes[:count], unit=units)
+def measure_requests(lanes: LaneColumns, rows: Integers) -> RequestColumns:
+    """The columns of some rows, int64[n]. What is touched of local memory lies in the frame of the warp."""
+    from gpa_lsp.execution.traces.request_loops import MOST_STARTS, measure_rows  # numba takes .3 s to import
+
+    found = np.empty((len(RequestColumns.__struct_fields__), len(rows)), np.int64)
+    measure_rows(lanes, np.ascontiguousarray(rows, np.int64), np.empty(MOST_STARTS, np.int64), found)
+    return RequestColumns(**dict(zip(RequestColumns.__struct_fields__, found, strict=True)))
 
 
-def _list_chunk(accesses: Accesses, rows: Integers, shift: int) -> tuple[Integers, Integers]:
-    is_local = accesses.space[rows] == Space.LOCAL
-    places = np.arange(len(rows), dtype=np.int64)
-    parts = []
-    if not is_local.all():
-        outer = rows[~is_local]
-        row, unit = list_segments(build_intervals(gather_lanes(accesses, outer), accesses.bytes[outer]), shift)
-        parts.append((places[~is_local][row], unit))
-    for width in np.unique(accesses.bytes[rows[is_local]]).tolist():
-        chosen = is_local & (accesses.bytes[rows] == width)
-        inner = rows[chosen]
-        row, unit = list_segments(build_local_intervals(gather_lanes(accesses, inner), width), shift)
-        frames = (_LOCAL_BASE >> shift) + ((_number_frames(accesses, inner) << _FRAME_BITS) >> shift)
-        parts.append((places[chosen][row], unit + frames[row]))
-    if len(parts) == 1:
-        return parts[0]
-    position, unit = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    order = np.argsort(position, kind="stable")
-    return position[order], unit[order]
+def find_frames(accesses: Accesses, rows: Integers) -> Integers:
+    """int64[n], the first byte of the frame of local memory of each row's warp; 0 for rows of other memory.
 
-
-def _number_frames(accesses: Accesses, rows: Integers) -> Integers:
-    """A number per warp, as small as a product of the largest block and warp allows; folded where 62 bits do not hold them."""
+    A number per warp, as small as a product of the largest block and warp allows; folded where 62 bits do not hold them.
+    """
     width = int(accesses.warp.max(initial=0)) + 1
-    frames: Integers = (accesses.block[rows].astype(np.int64) * max(width, 64) + accesses.warp[rows]) % (1 << 37)
-    return frames
+    frames = (accesses.block[rows].astype(np.int64) * max(width, 64) + accesses.warp[rows]) % (1 << 37)
+    return np.where(accesses.space[rows] == Space.LOCAL, _LOCAL_BASE + (frames << _FRAME_BITS), 0)
 
 
 def order_rows(*columns: "npt.NDArray[Any]") -> Integers:

@@ -1,4 +1,4 @@
-"""Which warp-level accesses of a piece are alike, from the compiled core: what holds for one of a kind is found once and counted for all.
+"""Which warp-level accesses of a piece are alike: what holds for one of a kind is found once and counted for all.
 
 Warps of a loop do the same at other addresses: 98,000 accesses of a matrix times a vector are of a hundred kinds.
 """
@@ -8,15 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.execution.emulator.trace import Accesses
-from gpa_lsp.execution.traces.lane_addresses import Integers, Marks
+from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.traces.lane_addresses import Integers, Marks, view_lanes
 from gpa_lsp.execution.traces.model import OUTSIDE, ArrayIndex
-from gpa_lsp.execution.traces.segments import SECTOR_BYTES, Patterns, Touched
-from gpa_lsp.foundation.native.shared_library import find_core
 from gpa_lsp.foundation.records import ColumnRecord
-
-Addresses = npt.NDArray[np.uint64]
-Numbers = npt.NDArray[np.int32]
 
 
 class RequestKinds(ColumnRecord, frozen=True, kw_only=True):
@@ -26,16 +21,15 @@ class RequestKinds(ColumnRecord, frozen=True, kw_only=True):
     of one instruction, and their addresses lie at the same places in their lines: they touch as many lines, sectors and banks.
     """
 
-    shape: Numbers  # int32[n]
-    base: Addresses  # uint64[n], address of the first lane
-    kind: Numbers  # int32[n]
-    shape_rows: Integers  # int64[s], the first row of each shape
+    shape: Integers  # int64[n]
+    base: Integers  # int64[n], address of the first lane
+    kind: Integers  # int64[n]
     below: Integers  # int64[s], from the base to the lowest address; never positive
     above: Integers  # int64[s], to the highest
     rows: Integers  # int64[k], the first row of each kind
     counts: Integers  # int64[k], rows of each
-    lowest: Addresses  # uint64[k], of the addresses of all rows of a kind
-    highest: Addresses  # uint64[k]
+    lowest: Integers  # int64[k], of the addresses of all rows of a kind
+    highest: Integers  # int64[k]
 
     def find_arrays(self, index: ArrayIndex, chosen: Marks) -> tuple[Integers, Marks]:
         """The array that all rows of each kind lie in, int64[k], and whether there is one, bool[k].
@@ -43,8 +37,8 @@ class RequestKinds(ColumnRecord, frozen=True, kw_only=True):
         Args:
             chosen: bool[k], kinds that have arrays; the others have none.
         """
-        array = index.find(self.lowest)
-        return array, chosen & (array == index.find(self.highest)) & (array != OUTSIDE)
+        array = index.find(self.lowest.view(np.uint64))
+        return array, chosen & (array == index.find(self.highest.view(np.uint64))) & (array != OUTSIDE)
 
     def find_arrays_of_rows(self, index: ArrayIndex, chosen: Marks) -> Integers:
         """The array of each row, int64[n]; OUTSIDE where it is none, or several, and where its kind is not chosen."""
@@ -53,44 +47,11 @@ class RequestKinds(ColumnRecord, frozen=True, kw_only=True):
         is_left = chosen & ~is_one
         if is_left.any():
             rest = np.flatnonzero(is_left[self.kind])
-            base, shape = self.base[rest].view(np.int64), self.shape[rest]
+            base, shape = self.base[rest], self.shape[rest]
             lowest, highest = ((base + reach[shape]).view(np.uint64) for reach in (self.below, self.above))
             array = index.find(lowest)
             found[rest] = np.where(array == index.find(highest), array, OUTSIDE)
         return found
-
-
-def find_kinds(accesses: Accesses, instructions: int) -> RequestKinds | None:
-    """The kinds of all rows; None where there is no core."""
-    core, count = find_core(), len(accesses)
-    if core is None:
-        return None
-    shape, kind = np.empty((2, count), np.int32)
-    base, lowest, highest = np.empty((3, count), np.uint64)  # the system gives memory for what is written alone
-    shape_rows, below, above, rows, counts = np.empty((5, count), np.int64)
-    found = np.zeros(2, np.int64)
-    masks, first, addresses, widths, spaces, numbers = (
-        np.ascontiguousarray(getattr(accesses, name))
-        for name in ("lane_mask", "first_address", "addresses", "bytes", "space", "instruction")
-    )
-    if not core.has_done(
-        "number_requests", masks, first, addresses, len(addresses), widths, spaces, numbers, count, instructions,
-        shape, base, kind, shape_rows, below, above, rows, counts, lowest, highest, found,
-    ):  # fmt: skip
-        return None
-    shapes, kinds = found.tolist()
-    return RequestKinds(
-        shape=shape,
-        base=base,
-        kind=kind,
-        shape_rows=shape_rows[:shapes].copy(),
-        below=below[:shapes].copy(),
-        above=above[:shapes].copy(),
-        rows=rows[:kinds].copy(),
-        counts=counts[:kinds].copy(),
-        lowest=lowest[:kinds].copy(),
-        highest=highest[:kinds].copy(),
-    )
 
 
 class EqualRows(ColumnRecord, frozen=True, kw_only=True):
@@ -111,65 +72,35 @@ def find_equal_rows(*columns: "npt.NDArray[Any]") -> EqualRows:
     together = np.empty((len(columns), len(columns[0])), np.int64)
     for place, column in enumerate(columns):
         together[place] = column.view(np.int64) if column.dtype == np.uint64 else column
-    from gpa_lsp.execution.traces.row_loops import number_rows  # numba takes .3 s to import
+    from gpa_lsp.execution.traces.row_loops import number_rows, open_slots  # numba takes .3 s to import
 
     count = together.shape[1]
     numbers, first, before = np.empty((3, count), np.int64)
-    found = number_rows(together, np.full(1 << (2 * count).bit_length(), -1, np.int32), numbers, first, before)
+    found = number_rows(together, open_slots(count), numbers, first, before)
     return EqualRows(number=numbers, first=first[:found].copy(), before=before)
 
 
-class RequestColumns(ColumnRecord, frozen=True, kw_only=True):
-    """Columns of n warp-level accesses, of any space but local memory."""
+def find_kinds(piece: Trace) -> RequestKinds:
+    """The kinds of all rows of a piece whose indexes were checked, or that was just emulated."""
+    from gpa_lsp.execution.traces.request_loops import Shapes, find_ends, number_shapes  # numba takes .3 s to import
+    from gpa_lsp.execution.traces.row_loops import open_slots
 
-    counts: Integers  # int64[n], active lanes
-    touched: Touched  # by all lanes of each
-    patterns: Patterns  # of their lanes
-
-    def choose(self, rows: Integers) -> "RequestColumns":
-        """Some of the rows."""
-        touched, patterns = self.touched, self.patterns
-        return RequestColumns(
-            counts=self.counts[rows],
-            touched=Touched(**{name: getattr(touched, name)[rows] for name in Touched.__struct_fields__}),
-            patterns=Patterns(pattern=patterns.pattern[rows], stride_bytes=patterns.stride_bytes[rows]),
-        )
-
-
-def measure_requests(accesses: Accesses, rows: Integers) -> RequestColumns | None:
-    """The columns of some rows; None where there is no core."""
-    core, count = find_core(), len(rows)
-    if core is None:
-        return None
-    counts, lines, sectors, used, distinct, pattern, strides = np.empty((7, count), np.int64)
-    found = (counts, lines, sectors, used, distinct, pattern, strides)
-    if not core.has_done("measure_requests", *list_columns(accesses, rows), *found):
-        return None
-    return RequestColumns(
+    lanes, instructions = view_lanes(piece.accesses), np.array(piece.accesses.instruction)
+    count = len(instructions)
+    shape, keys, first, hashes = np.empty((4, count), np.int64)  # the system gives memory for what is written alone
+    lasts, reaches = np.full(len(piece.instructions), -1, np.int32), np.empty((2, count), np.int64)
+    shapes = number_shapes(lanes, instructions, Shapes(open_slots(count), lasts, first, hashes, reaches), shape, keys)
+    base, equal = lanes.address[lanes.first], find_equal_rows(keys)
+    counts, ends = np.zeros(len(equal.first), np.int64), np.empty((2, len(equal.first)), np.int64)
+    find_ends(equal.number, base + reaches[0][shape], base + reaches[1][shape], counts, ends)
+    return RequestKinds(
+        shape=shape,
+        base=base,
+        kind=equal.number,
+        below=reaches[0, :shapes].copy(),
+        above=reaches[1, :shapes].copy(),
+        rows=equal.first,
         counts=counts,
-        touched=Touched(
-            lines=lines, sectors=sectors, used_bytes=used, ideal_sectors=-(-used // SECTOR_BYTES), distinct=distinct
-        ),
-        patterns=Patterns(pattern=pattern, stride_bytes=strides),
+        lowest=ends[0],
+        highest=ends[1],
     )
-
-
-def mark_sectors(accesses: Accesses, rows: Integers, first_sector: int, marks: npt.NDArray[np.bool_]) -> bool:
-    """Mark what some rows touch of an array; whether the core could.
-
-    Args:
-        rows: int64[n], which.
-    """
-    core = find_core()
-    return core is not None and core.has_done(
-        "mark_sectors", *list_columns(accesses, rows), first_sector, len(marks), marks
-    )
-
-
-def list_columns(accesses: Accesses, rows: Integers) -> "tuple[np.ndarray[Any, Any] | int, ...]":
-    """What functions of the core take of a trace and some of its rows."""
-    masks, first, addresses, widths = (
-        np.ascontiguousarray(one)
-        for one in (accesses.lane_mask, accesses.first_address, accesses.addresses, accesses.bytes)
-    )
-    return masks, first, addresses, len(addresses), widths, np.ascontiguousarray(rows, np.int64), len(rows)

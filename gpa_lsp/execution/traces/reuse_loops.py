@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.execution.traces.model import INFINITE, NOT_COUNTED
+from gpa_lsp.execution.traces.row_loops import open_slots
 from gpa_lsp.foundation.native.compiled_loops import compiled, part
 
 Integers = npt.NDArray[np.int64]
@@ -212,12 +213,12 @@ def _change_marks(recency: Recency, place: int, count: int, by: int) -> None:
 
 
 @part
-def count_bits(word: int) -> int:
+def count_bits(word: int | np.int64) -> int:
     """Bits of 32 that are set."""
     word -= word >> 1 & 0x55555555
     word = (word & 0x33333333) + (word >> 2 & 0x33333333)
     word = word + (word >> 4) & 0x0F0F0F0F
-    return (word * 0x01010101 & 0xFFFFFFFF) >> 24
+    return int((word * 0x01010101 & 0xFFFFFFFF) >> 24)
 
 
 @part
@@ -480,21 +481,30 @@ def number_lists(size: Integers, units: Integers) -> NumberedLists:
         size: int64[k], of lists, one behind the other.
         units: int64[m], distinct and ascending in each.
     """
-    first = np.cumsum(size) - size
     numbers, known = np.empty((2, len(units)), np.int64)
-    merged, kept = np.empty((2, len(size)), np.int64)
-    count = number_units(units, _open_slots(len(units)), numbers, known)
-    chosen = kept[: merge_lists(UnitLists(first, size, numbers, _NONE), _open_slots(len(size)), kept, merged)]
+    count = number_units(units, open_slots(len(units)), numbers, known)
+    chosen, merged = find_distinct(size, numbers)
+    first = np.cumsum(size) - size
     lists = UnitLists(first[chosen], size[chosen], numbers, np.zeros(len(chosen), np.bool_))
     find_own(lists, np.full(count, -1))
     return NumberedLists(lists=lists, number=merged, units=known[:count])
 
 
+def find_distinct(size: Integers, units: Integers) -> tuple[Integers, Integers]:
+    """The first of each of k lists that are equal, ascending, and for each list its place among these, int64[k].
+
+    Args:
+        units: one list behind the other.
+
+    >>> [found.tolist() for found in find_distinct(np.array([2, 1, 2]), np.array([4, 5, 4, 4, 5]))]
+    [[0, 1], [0, 1, 0]]
+    """
+    merged, kept = np.empty((2, len(size)), np.int64)
+    lists = UnitLists(np.cumsum(size) - size, size, units, _NONE)
+    return kept[: merge_lists(lists, open_slots(len(size)), kept, merged)], merged
+
+
 _NONE = np.empty(0, np.bool_)
-
-
-def _open_slots(count: int) -> Slots:
-    return np.full(1 << (2 * count).bit_length(), -1, np.int32)
 
 
 def open_recency(lists: UnitLists, units: int, references: int) -> Recency:

@@ -11,6 +11,11 @@ DIGIT_BITS = 11  # Of a key that one pass of a sort looks at
 _MIX = -7046029254386353131  # Odd, with bits as if drawn by lot
 
 
+def open_slots(count: int) -> "npt.NDArray[np.int32]":
+    """Room for so many numbers by hash."""
+    return np.full(1 << (2 * count).bit_length(), -1, np.int32)
+
+
 @compiled
 def number_rows(
     columns: Integers, slots: "npt.NDArray[np.int32]", numbers: Integers, first: Integers, before: Integers
@@ -65,12 +70,14 @@ def sort_digit(keys: Integers, shift: int, order: Integers, starts: Integers, fo
 
 
 @compiled
-def count_before(numbers: "npt.NDArray[np.int32]", counts: Integers, found: Integers) -> None:
-    """Fill how many rows of the same number come before each.
+def count_marked(
+    numbers: "npt.NDArray[np.int32]", marks: "npt.NDArray[np.bool_]", counts: Integers, found: Integers
+) -> None:
+    """Fill how many marked rows of the same number come before each.
 
     Args:
         counts: int64[numbers], all 0.
     """
     for row in range(len(numbers)):
         found[row] = counts[numbers[row]]
-        counts[numbers[row]] += 1
+        counts[numbers[row]] += marks[row]

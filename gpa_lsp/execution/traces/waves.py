@@ -20,13 +20,7 @@ from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
 from gpa_lsp.execution.traces.keyed_sums import compress_keys
 from gpa_lsp.execution.traces.lane_addresses import Integers, Marks
 from gpa_lsp.execution.traces.model import CACHED_SPACES, TraceContext, bypasses_l1
-from gpa_lsp.execution.traces.piece_rows import (
-    PieceRows,
-    SectorLists,
-    count_kept_rows,
-    join_lists,
-    list_sectors,
-)
+from gpa_lsp.execution.traces.piece_rows import PieceRows, SectorLists, count_kept_rows, join_lists
 from gpa_lsp.execution.traces.references import list_references, order_turns
 from gpa_lsp.execution.traces.segments import SECTOR_SHIFT
 from gpa_lsp.foundation.records import ColumnRecord
@@ -117,11 +111,7 @@ class WaveCollector:
             return
         rows = self._make_room(found, rows)
         is_listed = found.has_sectors and bool(found.is_global[rows].all())  # as they were listed for reuse
-        lists = (
-            found.find_sectors(rows)
-            if is_listed
-            else list_sectors(accesses, rows, found.requests, found.kinds, most=2 * self._most)
-        )
+        lists = found.find_sectors(rows) if is_listed else found.list_sectors(rows)
         sizes = lists.sizes
         kept_rows = count_kept_rows(sizes, 2 * self._most)
         if kept_rows != len(rows):
@@ -192,7 +182,7 @@ class WaveCollector:
         if found.has_sectors and found.is_global[sample].all():
             per_row = int(found.find_sectors(sample).sizes.sum()) / len(sample)
         else:
-            per_row = len(list_references(accesses, sample, SECTOR_SHIFT, self._most).unit) / len(sample)
+            per_row = len(list_references(found.lanes, sample, SECTOR_SHIFT, self._most).unit) / len(sample)
         while self._count_held() + per_row * len(rows) > self._most:
             if not self._shrink(accesses.block[rows].astype(np.int64)):
                 break

@@ -196,7 +196,7 @@ class _Pattern(ColumnRecord, frozen=True, kw_only=True):
 
 class _Context(ColumnRecord, frozen=True, kw_only=True):
     trace: Trace
-    kinds: RequestKinds | None
+    kinds: RequestKinds
     patterns: dict[bytes, _Pattern]
     touched: dict[int, Integers]
     continuation: Continuation | None
@@ -285,9 +285,7 @@ def _solve(context: _Context, lanes: LaneRows, base: int, pattern: _Pattern) -> 
     What differs by a constant from an instruction that was solved has the same steps: loops that a compiler unrolled.
     """
     kinds = context.kinds
-    if kinds is None:
-        return _solve_lanes(context, lanes, base, pattern)
-    bases = kinds.base[lanes.rows].astype(np.int64)
+    bases = kinds.base[lanes.rows]
     first = int(bases[0])
     key = kinds.shape[lanes.rows].tobytes() + (bases - first).tobytes()
     if key not in pattern.solved:

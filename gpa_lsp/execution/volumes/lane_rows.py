@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.traces.lane_addresses import list_lanes
 from gpa_lsp.execution.traces.request_kinds import RequestKinds, find_equal_rows
 from gpa_lsp.execution.volumes.block_volumes import WARP_THREADS
 from gpa_lsp.execution.volumes.groups import Integers, list_distinct
-from gpa_lsp.foundation.native.shared_library import find_core
 from gpa_lsp.foundation.records import ColumnRecord
 
 VARIABLE_NAMES = ("thread x", "thread y", "thread z", "block x", "block y", "block z")
@@ -145,26 +145,17 @@ class LaneRows(ColumnRecord, frozen=True, kw_only=True):
 
     def read_all(self) -> Integers:
         """Addresses of all lanes, in their order."""
-        found, core, count = self.trace.accesses, find_core(), self.lanes.count
-        if core is not None:
-            joined = np.empty(count, np.int64)
-            columns = (np.ascontiguousarray(one) for one in (found.lane_mask, found.first_address, found.addresses))
-            chosen = np.ascontiguousarray(self.rows, np.int64)
-            if core.call("join_addresses", *columns, len(found.addresses), chosen, len(chosen), joined, count) == count:
-                return joined
-        return self.read(self.lanes.request, self.lanes.lane)
+        addresses: Integers = list_lanes(self.trace.accesses, self.rows).address.view(np.int64)
+        return addresses
 
-    def find_ends(self, kinds: RequestKinds | None) -> tuple[int, int]:
+    def find_ends(self, kinds: RequestKinds) -> tuple[int, int]:
         """The lowest and the highest of all addresses."""
-        if kinds is None:
-            addresses = self.read_all()
-            return int(addresses.min()), int(addresses.max())
         chosen = np.zeros(len(kinds.rows), dtype=np.bool_)
         chosen[kinds.kind[self.rows]] = True  # those of one instruction, whose rows these all are
         return int(kinds.lowest[chosen].min()), int(kinds.highest[chosen].max())
 
     def are_given(
-        self, kinds: RequestKinds | None, base: int, constant: int, steps: Integers, trips: Sequence[int] = (1,)
+        self, kinds: RequestKinds, base: int, constant: int, steps: Integers, trips: Sequence[int] = (1,)
     ) -> bool:
         """Whether a constant and coefficients give every address: of all lanes, or of the first lane of each row, and of all lanes of one row for
         each shape and warp, as the others differ from these by thread alone.
@@ -173,28 +164,15 @@ class LaneRows(ColumnRecord, frozen=True, kw_only=True):
             steps: int64[6 + loops].
         """
         lanes = self.lanes
-        if kinds is None:
-            columns = lanes.columns if len(trips) == 1 else lanes.list_columns(lanes.request, lanes.lane, trips)
-            return gives_all(columns, self.read_all() - base, constant, steps)
         every = np.arange(len(self.rows))
         columns = lanes.first_columns if len(trips) == 1 else lanes.list_columns(every, lanes.first_lane, trips)
-        if not gives_all(columns, kinds.base[self.rows].astype(np.int64) - base, constant, steps):
+        if not gives_all(columns, kinds.base[self.rows] - base, constant, steps):
             return False
         chosen = find_equal_rows(kinds.shape[self.rows], lanes.warp).first
         masks = lanes.masks[chosen]
         place = np.flatnonzero(np.unpackbits(masks.view(np.uint8), bitorder="little"))
         request, lane = chosen[place >> _LANE_BITS], place & (WARP_THREADS - 1)
         return gives_all(lanes.list_columns(request, lane, trips), self.read(request, lane) - base, constant, steps)
-
-
-def fill_requests(trace: Trace, rows: npt.NDArray[np.intp]) -> Integers:
-    """Addresses int64[requests, 32] of some rows; lanes that were not there repeat the first one's."""
-    found = trace.accesses
-    rank = np.arange(WARP_THREADS, dtype=np.int64)
-    is_there = rank < np.bitwise_count(found.lane_mask[rows])[:, np.newaxis]
-    places = found.first_address[rows].astype(np.int64)[:, np.newaxis] + rank * is_there
-    addresses: Integers = found.addresses[places].astype(np.int64)
-    return addresses
 
 
 def split_index(index: Integers, size: tuple[int, int, int]) -> tuple[Integers, Integers, Integers]:

@@ -10,8 +10,7 @@ from gpa_lsp.execution.traces.lane_addresses import Marks
 from gpa_lsp.execution.traces.piece_rows import PieceRows
 from gpa_lsp.execution.volumes.dimensions import SECTOR_BYTES
 from gpa_lsp.execution.volumes.expressions import KernelAccesses, LaunchShape, ThreadRegion
-from gpa_lsp.execution.volumes.groups import Integers, group_accesses, list_distinct
-from gpa_lsp.execution.volumes.lane_rows import fill_requests
+from gpa_lsp.execution.volumes.groups import group_accesses
 from gpa_lsp.execution.volumes.model import TOLERANCE_RATIO, Contradiction, Rule, VolumePrediction
 from gpa_lsp.execution.volumes.traffic import count_requested_sectors
 from gpa_lsp.execution.volumes.waves import BlockBox
@@ -76,15 +75,7 @@ def find_shortfalls(
 
 def count_touched(piece: PieceRows, is_counted: Marks) -> int:
     """Distinct sectors of global memory and textures that some instructions access, all together."""
-    if piece.kinds is not None:
-        return piece.count_sectors(is_counted)
-    rows = np.flatnonzero(piece.is_global & is_counted[piece.piece.accesses.instruction])
-    parts = [np.zeros(0, dtype=np.int64)]
-    widths = piece.piece.accesses.bytes[rows].astype(np.int64)
-    for width in np.unique(widths).tolist():
-        begin = list_distinct(fill_requests(piece.piece, rows[widths == width]))
-        parts += _list_sectors(begin, width)
-    return len(list_distinct(np.concatenate(parts)))
+    return piece.count_sectors(is_counted)
 
 
 def _list_boxes(trace: Trace) -> Iterator[BlockBox]:
@@ -99,22 +90,5 @@ def _list_boxes(trace: Trace) -> Iterator[BlockBox]:
 
 def count_traced(piece: PieceRows, is_counted: Marks) -> int:
     """Distinct sectors of each warp-level access of some instructions, summed."""
-    instruction = piece.piece.accesses.instruction
-    if piece.kinds is not None and piece.measured is not None:
-        sectors: Integers = piece.measured.touched.sectors
-        return int((sectors * piece.kinds.counts)[is_counted[instruction[piece.kinds.rows]]].sum())
-    rows = np.flatnonzero(is_counted[instruction])
-    total = 0
-    widths = piece.piece.accesses.bytes[rows].astype(np.int64)
-    for width in np.unique(widths).tolist():
-        sectors = np.concatenate(_list_sectors(fill_requests(piece.piece, rows[widths == width]), width), axis=1)
-        sectors.sort(axis=1)
-        total += len(sectors) + int(np.count_nonzero(sectors[:, 1:] != sectors[:, :-1]))
-    return total
-
-
-def _list_sectors(begin: Integers, width: int) -> list[Integers]:
-    """The sectors of accesses of one width, in as many columns as an access may have."""
-    first, last = begin // SECTOR_BYTES, (begin + max(1, width) - 1) // SECTOR_BYTES
-    most = int((last - first).max(initial=0))
-    return [np.minimum(first + index, last) for index in range(most + 1)]
+    is_of_kind = is_counted[piece.piece.accesses.instruction[piece.kinds.rows]]
+    return int((piece.measured.sectors * piece.kinds.counts)[is_of_kind].sum())

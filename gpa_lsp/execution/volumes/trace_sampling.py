@@ -10,12 +10,13 @@ from msgspec.structs import replace
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
 from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.traces.lane_addresses import pack_lanes
 from gpa_lsp.execution.traces.model import bypasses_l1
 from gpa_lsp.execution.volumes.block_volumes import LINE_BYTES, WARP_THREADS, count_bank_conflicts, count_request_cycles
 from gpa_lsp.execution.volumes.dimensions import SECTOR_BYTES
 from gpa_lsp.execution.volumes.expressions import AccessedArray, FirstTouched, SampledAccess
 from gpa_lsp.execution.volumes.groups import Integers, list_distinct
-from gpa_lsp.execution.volumes.lane_rows import LaneRows, fill_requests
+from gpa_lsp.execution.volumes.lane_rows import LaneRows
 from gpa_lsp.foundation.prose import Sentence
 from gpa_lsp.foundation.records import ColumnRecord
 
@@ -44,7 +45,9 @@ def sample_instruction(
         element_bytes=width,
         executions=len(addresses) / (threads * blocks),
         sectors_per_request=_count_pairs(request, sectors) / requests,
-        cycles_per_request=float(count_request_cycles(fill_requests(trace, lanes.rows), width).mean()),
+        cycles_per_request=float(
+            count_request_cycles(pack_lanes(trace.accesses, lanes.rows).view(np.int64), width).mean()
+        ),
         requests_per_warp=requests / warps,
         block_sectors=_count_pairs(block, sectors) / blocks,
         block_lines=_count_pairs(block, addresses // LINE_BYTES) / blocks,
@@ -121,7 +124,7 @@ def count_shared_cycles(trace: Trace, ratios: npt.NDArray[np.float64] | None = N
     total = 0.0
     widths = trace.accesses.bytes[taken]
     for width in list_distinct(widths).tolist():
-        total += float(_count_shared(fill_requests(trace, taken[widths == width]), max(1, width)))
+        total += float(_count_shared(pack_lanes(trace.accesses, taken[widths == width]).view(np.int64), max(1, width)))
     warps = -(-prod(trace.block_threads) // WARP_THREADS) * len(trace.traced_blocks)
     executed = len(rows) if ratios is None else float(ratios[trace.accesses.instruction[rows]].sum())
     return total * executed / len(taken) / warps

@@ -3,9 +3,6 @@
 
 #include <math.h>
 
-int64_t count_wavefronts(const uint64_t *addresses, const uint8_t *active, const int8_t *kinds, int64_t count, int64_t words, int64_t parts,
-                         int64_t *taken, int64_t *ideal);
-
 typedef struct {
     uint32_t lanes[LANES];
 } Word;
@@ -645,6 +642,49 @@ static int list_sectors(const Step *step, uint32_t bits, const int64_t *shown, i
     return kept;
 }
 
+/* Passes of a request that goes in so many parts: of each, the most different units of one group of banks. */
+static int64_t count_passes(const int64_t *addresses, uint32_t bits, int64_t bytes, int parts)
+{
+    int64_t passes = 0, groups = BANKED_BYTES / bytes;
+    for (int part = 0; part < parts; ++part) {
+        int64_t known[LANES][LANES];
+        int used[LANES] = {0}, most = 0;
+        for (int lane = part * LANES / parts; lane < (part + 1) * LANES / parts; ++lane) {
+            if (!(bits >> lane & 1))
+                continue;
+            int64_t unit = addresses[lane] / bytes, group = unit % groups;
+            int place = 0;
+            while (place < used[group] && known[group][place] != unit)
+                ++place;
+            if (place == used[group])
+                known[group][used[group]++] = unit;
+            most = used[group] > most ? used[group] : most;
+        }
+        passes += most;
+    }
+    return passes;
+}
+
+static int is_paired(const int64_t *addresses, uint32_t bits, int step)
+{
+    for (int lane = 0; lane < LANES; ++lane)
+        if ((bits >> lane & 1) && (bits >> (lane ^ step) & 1) && addresses[lane] != addresses[lane ^ step])
+            return 0;
+    return 1;
+}
+
+/* gpa_lsp.code.symbolic_accesses.wavefronts.count_wavefronts of one load or store. */
+static int64_t count_wavefronts(const int64_t *addresses, uint32_t bits, int64_t width, int is_load)
+{
+    int64_t bytes = width < BANK_BYTES ? BANK_BYTES : width;
+    int parts = (int)(bytes / BANK_BYTES);
+    int64_t passes = count_passes(addresses, bits, bytes, parts);
+    if (!is_load || (parts != 2 && parts != 4) || (!is_paired(addresses, bits, 1) && !is_paired(addresses, bits, 2)))
+        return passes;
+    int64_t joined = count_passes(addresses, bits, bytes, parts / 2);
+    return joined < passes ? joined : passes;
+}
+
 static void note_access(Walk *walk, const Step *step, int64_t warp, int64_t offset, uint32_t bits, const int64_t *addresses,
                         const int64_t *places)
 {
@@ -653,11 +693,8 @@ static void note_access(Walk *walk, const Step *step, int64_t warp, int64_t offs
     int64_t passes = 0, found = 0;
     int is_load = step->code == OP_LOAD, is_banked = step->space == IN_SHARED || (step->space != IN_LOCAL && is_load);
     if (is_banked) {
-        uint8_t active[LANES];
-        int8_t kind = is_load ? 0 : 1;
-        int64_t words = (step->width + 3) / 4, ideal, parts = words > LANES ? LANES : words;
-        unpack(bits, active);
-        count_wavefronts((const uint64_t *)addresses, active, &kind, 1, words, parts, &passes, &ideal);
+        int64_t words = (step->width + 3) / 4;
+        passes = count_wavefronts(addresses, bits, step->width, is_load);
         if (step->space != IN_SHARED && passes < words)
             passes = words;
     }

@@ -10,6 +10,8 @@
 #define LOCAL_BASE (INT64_C(1) << 48)
 #define SECTOR_SHIFT 5
 #define WORD_STRIDE (4 * LANES)
+#define BANK_BYTES 4
+#define BANKED_BYTES (32 * BANK_BYTES) /* what a pass through shared memory moves at most */
 #define MOST_SOURCES 4
 #define MOST_PREDICATES 4
 #define MOST_OUTS 2
