@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from gpa_lsp.document.markdown_text import begin_paragraph
 from gpa_lsp.editor.cause_table import describe_remedy
 from gpa_lsp.editor.history import describe_change_briefly, describe_past
+from gpa_lsp.editor.measurements import describe_shown
 from gpa_lsp.editor.roofline import describe_roofs_of
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.stall_table import draw_reasons, draw_table, find_top_reason
@@ -83,6 +84,7 @@ def describe_kernel(shown: VisibleKernel) -> str:
         f"# {make_one_line(shown.name)}",
         begin_paragraph(describe_kernel_briefly(shown, _MOST_PAGE_CHARS)),
         make_one_line(_describe_launch(report)),
+        make_one_line(describe_shown(shown)),
         describe_verdict(shown),
     ]
     parts.append(describe_roofs_of(shown))

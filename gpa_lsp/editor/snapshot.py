@@ -3,7 +3,7 @@
 These objects cross the pipe from the worker process, so they hold nothing that cannot be pickled, and this module imports nothing heavy.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,11 @@ class MeasuredKernel(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, 
     history: KernelHistory | None = None  # what changed since earlier measurements; None where nothing is remembered
     # (file as compiled, line) → the line of another function that most of what the line calls was sampled on, where that is known
     callees: Mapping[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> tuple[str, int, float]:
+        """A measurement, which copies of its file have as well."""
+        return self.report.mangled_name, self.measured_ns, self.report.total_duration_ns
 
     @property
     def advice(self) -> "tuple[Advice, ...]":
@@ -95,10 +100,18 @@ class VisibleKernel(Struct, frozen=True, kw_only=True):
     name: str  # short, and different for different kernels that are shown
     profile: LoadedProfile  # where it comes from
     kernel: MeasuredKernel  # what was measured
+    measurement_count: int = 1  # of this kernel, in all profiles; copies of one file count once
+
+
+class Choice(Struct, frozen=True):
+    """A measurement of a kernel that somebody chose to see."""
+
+    profile: Path  # where it comes from
+    newest_ns: int  # of the measurements of the kernel at that moment: a newer one is shown instead
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """All loaded profiles, and which of their kernels are shown: the newest measurement of each."""
+    """All loaded profiles, and which of their kernels are shown: the newest measurement of each, or the one that was chosen."""
 
     generation: int = 0  # grows with every snapshot
     profiles: Mapping[Path, LoadedProfile] = field(default_factory=dict)  # by path
@@ -106,6 +119,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     # local path → shown kernels with lines in that file, longest first
     by_file: Mapping[str, tuple[VisibleKernel, ...]] = field(default_factory=dict)
     unreadable: frozenset[Path] = frozenset()  # profiles that were found and could not be read
+    choices: Mapping[str, Choice] = field(default_factory=dict)  # by mangled name of the kernel
 
     def find_gpu(self) -> str | None:
         """Name of the GPU that was measured on last, as the driver reports it; None where nothing was, or nobody says."""
@@ -128,6 +142,23 @@ class Snapshot(Struct, frozen=True, kw_only=True):
         left = self.without_profiles(unreadable) if unreadable & self.profiles.keys() else self
         return replace(left, generation=self.generation + 1, unreadable=unreadable)
 
+    def list_measurements(self, mangled_name: str) -> "dict[Path, tuple[LoadedProfile, MeasuredKernel]]":
+        """The measurements of a kernel by the path of their profile, newest first; of copies of one file the first."""
+        found: dict[Path, tuple[LoadedProfile, MeasuredKernel]] = {}
+        known = set()
+        for ranked in _group(self.profiles.values()).values():
+            for profile, kernel in ranked:
+                if kernel.report.mangled_name == mangled_name and kernel.identity not in known:
+                    known.add(kernel.identity)
+                    found.setdefault(profile.path, (profile, kernel))
+        return found
+
+    def with_choice(self, mangled_name: str, profile: Path) -> "Snapshot":
+        """This snapshot with the measurement of a kernel in one profile shown until there is a newer one."""
+        newest_ns = max((kernel.measured_ns for _, kernel in self.list_measurements(mangled_name).values()), default=0)
+        choices = {**self.choices, mangled_name: Choice(profile, newest_ns)}
+        return replace(self, choices=choices)._rebuild(self.profiles)
+
     def with_histories(self, histories: Mapping[int, KernelHistory]) -> "Snapshot":
         """This snapshot with another past of some kernels, by the ``id`` of the kernel."""
         profiles = {
@@ -143,7 +174,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
         return self._rebuild(profiles)
 
     def _rebuild(self, profiles: Mapping[Path, LoadedProfile]) -> "Snapshot":
-        visible = _choose_newest(profiles.values())
+        visible = _choose_shown(profiles.values(), self.choices)
         by_file: dict[str, list[VisibleKernel]] = {}
         for shown in visible:
             compiled_paths = {path for path, _ in (*shown.kernel.hottest, *shown.kernel.causes)}
@@ -158,26 +189,45 @@ class Snapshot(Struct, frozen=True, kw_only=True):
             visible=visible,
             by_file={path: tuple(kernels) for path, kernels in by_file.items()},
             unreadable=self.unreadable - profiles.keys(),
+            choices=self.choices,
         )
 
 
-def _choose_newest(profiles: Iterable[LoadedProfile]) -> tuple[VisibleKernel, ...]:
-    """The newest measurement of each kernel; where there is none, the newest simulation. Kernels of one name whose bodies stand in different
-    files are different kernels.
+_Measurement = tuple[LoadedProfile, MeasuredKernel]
+
+
+def _choose_shown(profiles: Iterable[LoadedProfile], choices: Mapping[str, Choice]) -> tuple[VisibleKernel, ...]:
+    """Of each kernel the measurement that was chosen, else the newest; where there is none, the newest simulation."""
+    chosen = [
+        (_find_chosen(ranked, choices), len({kernel.identity for _, kernel in ranked}))
+        for ranked in _group(profiles).values()
+    ]
+    chosen.sort(key=lambda one: one[0][1].report.rank)
+    names = shorten_distinctly(kernel.report.name for (_, kernel), _ in chosen)
+    return tuple(
+        VisibleKernel(
+            name=kernel.report.mark(names[kernel.report.name]), profile=profile, kernel=kernel, measurement_count=count
+        )
+        for (profile, kernel), count in chosen
+    )
+
+
+def _group(profiles: Iterable[LoadedProfile]) -> dict[tuple[str, str | None], list[_Measurement]]:
+    """The measurements of each kernel, newest first, then simulations. Kernels of one name whose bodies stand in different files are different
+    kernels.
     """
-    newest: dict[tuple[str, str | None], tuple[LoadedProfile, MeasuredKernel]] = {}
+    found: dict[tuple[str, str | None], list[_Measurement]] = {}
     for profile in sorted(profiles, key=lambda profile: str(profile.path)):
         for kernel in profile.kernels:
-            key = (kernel.report.mangled_name, _find_home(profile, kernel))
-            known = newest.get(key)
-            if known is None or _rank(kernel) > _rank(known[1]):
-                newest[key] = (profile, kernel)
-    chosen = sorted(newest.values(), key=lambda measured: measured[1].report.rank)
-    names = shorten_distinctly(kernel.report.name for _, kernel in chosen)
-    return tuple(
-        VisibleKernel(name=kernel.report.mark(names[kernel.report.name]), profile=profile, kernel=kernel)
-        for profile, kernel in chosen
-    )
+            found.setdefault((kernel.report.mangled_name, _find_home(profile, kernel)), []).append((profile, kernel))
+    return {key: sorted(every, key=lambda one: _rank(one[1]), reverse=True) for key, every in found.items()}
+
+
+def _find_chosen(ranked: Sequence[_Measurement], choices: Mapping[str, Choice]) -> _Measurement:
+    choice = choices.get(ranked[0][1].report.mangled_name)
+    if choice is None or max(kernel.measured_ns for _, kernel in ranked) > choice.newest_ns:
+        return ranked[0]
+    return next((one for one in ranked if one[0].path == choice.profile), ranked[0])
 
 
 def _rank(kernel: MeasuredKernel) -> tuple[bool, int]:

@@ -2,7 +2,7 @@
 
 import * as path from "node:path";
 import {
-  type CancellationToken, type Disposable, type DocumentFilter, EventEmitter, type ExtensionContext, type Hover, languages, type LogOutputChannel, type Position, type TextDocument, Uri,
+  type CancellationToken, commands, type Disposable, type DocumentFilter, EventEmitter, type ExtensionContext, type Hover, languages, type LogOutputChannel, type Position, type TextDocument, Uri,
   workspace,
 } from "vscode";
 import {
@@ -21,7 +21,7 @@ import type { EnvironmentMaker } from "./environment";
 import { cleanSearchPaths } from "./folders";
 import { BUNDLED, readSurroundings } from "./interpreters";
 import { placeDocument, toProtocol } from "./placement";
-import { type ClientAbilities, type Heat, HEAT, type Output, OUTPUT, type Page, SASS_SCHEME, SHOW_PAGE, SHOW_PREDICTION, type Status, STATUS } from "./protocol";
+import { CHOOSE_MEASUREMENT, type ClientAbilities, type Heat, HEAT, type Output, OUTPUT, type Page, SASS_SCHEME, SHOW_PAGE, SHOW_PREDICTION, type Status, STATUS } from "./protocol";
 import { resolveServer, type ServerCommand } from "./python";
 import { readAll, SECTION } from "./settings";
 
@@ -196,7 +196,8 @@ export class Connection implements Disposable {
       middleware: {
         provideHover: () => undefined, // ours are asked for by #findHover
         window: { showDocument: (params, token, next) => placeDocument(params, () => next(params, token)) },
-        executeCommand: async (command, args: unknown[], next) => this.#showPage(command, await next(command, args as never[])),
+        executeCommand: async (command, args: unknown[], next) =>
+          command === CHOOSE_MEASUREMENT && args.length === 1 ? commands.executeCommand("gpa.chooseMeasurement", ...args) : this.#showPage(command, await next(command, args as never[])),
       },
     };
   }

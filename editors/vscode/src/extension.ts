@@ -11,6 +11,7 @@ import { findPythonEnvironments } from "./interpreters";
 import { JumpMemory } from "./jumpMemory";
 import { goToHotLine, jump } from "./jumps";
 import { listHotSpots, listKernels } from "./lists";
+import { chooseMeasurement } from "./measurements";
 import { answerMeasuring, chooseMetric } from "./metrics";
 import { MeasuringOutput } from "./output";
 import { ReportPanel } from "./page";
@@ -20,7 +21,7 @@ import { recordLaunches } from "./recording";
 import { CursorSync, toggleSass } from "./sass";
 import { isHeatEnabled, readInterpreter, readPath, SECTION, SERVER_SETTINGS } from "./settings";
 import { SetUp } from "./setUp";
-import { chooseBaseline, showMenu, StatusItem } from "./status";
+import { showMenu, StatusItem } from "./status";
 import { TieView } from "./ties";
 
 /** What other extensions, and the tests, can see. */
@@ -88,7 +89,7 @@ export function activate(context: ExtensionContext): Api {
     "gpa.compareSimulated": () => report.showComparison(),
     "gpa.recordLaunches": () => recordLaunches(server, context.workspaceState),
     "gpa.cancelMeasuring": forward("gpaLsp.cancelMeasuring"),
-    "gpa.pinBaseline": () => chooseBaseline(server),
+    "gpa.chooseMeasurement": (mangled?: string) => chooseMeasurement(server, mangled),
     "gpa.toggleHeat": () => workspace.getConfiguration(SECTION).update("heat.enable", !isHeatEnabled(), ConfigurationTarget.Global),
     "gpa.showAllHints": async () => {
       const areAll = await server.run<boolean>("gpaLsp.showAllHints");

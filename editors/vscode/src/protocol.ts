@@ -123,6 +123,15 @@ export interface Kernel {
   readonly text: string;
 }
 
+/** A measurement of a kernel. */
+export interface Measurement {
+  readonly mangled: string;
+  readonly profile: string;
+  readonly text: string;
+  readonly isShown: boolean;
+}
+
+export const CHOOSE_MEASUREMENT = "gpaLsp.chooseMeasurement";
 export const SHOW_PREDICTION = "gpaLsp.showPrediction";
 export const SHOW_PAGE = "gpaLsp.showPage";
 

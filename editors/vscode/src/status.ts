@@ -107,18 +107,6 @@ function isRunning(status: Status | undefined): boolean {
   return status?.state === "measuring" || status?.state === "recording";
 }
 
-/** Choose what later measurements of the kernels are compared with. */
-export async function chooseBaseline(connection: Connection): Promise<void> {
-  const choices: Choice[] = [
-    { label: "$(pin) The present measurement, from now on", command: "gpaLsp.pinBaseline" },
-    { label: "$(history) Always the measurement before", command: "gpaLsp.unpinBaseline" },
-  ];
-  const chosen = await window.showQuickPick(choices, { title: "Compare Measurements With" });
-  if (chosen !== undefined) {
-    await connection.run(chosen.command);
-  }
-}
-
 /** What can be done now, behind a click on the status bar. */
 export async function showMenu(status: Status | undefined): Promise<void> {
   const isMeasuring = isRunning(status);
@@ -137,7 +125,7 @@ export async function showMenu(status: Status | undefined): Promise<void> {
           { label: "$(list-unordered) List Kernels…", command: "gpa.listKernels" },
           { label: "$(graph) Show Report", command: "gpa.showPage" },
           { label: "$(history) Show History of Measurements", command: "gpa.showHistory" },
-          { label: "$(pin) Choose What Measurements Are Compared With…", command: "gpa.pinBaseline" },
+          { label: "$(versions) Choose Measurement…", command: "gpa.chooseMeasurement" },
           { label: "$(diff) Compare Measurement and Simulation", command: "gpa.compareSimulated" },
           { label: `$(eye) Choose What Is Shown… (now ${status?.metric.title ?? ""})`, command: "gpa.chooseMetric" },
           { label: "$(paintcan) Toggle Heat", command: "gpa.toggleHeat" },

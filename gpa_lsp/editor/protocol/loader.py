@@ -332,6 +332,10 @@ class ProfileLoader:
         if any(histories.get(id(kernel)) != kernel.history for kernel in kernels):
             self._publish(self._snapshot.with_histories(histories))
 
+    def choose_measurement(self, mangled_name: str, profile: Path) -> None:
+        """Show the measurement of a kernel in one profile until there is a newer one."""
+        self._publish(self._snapshot.with_choice(mangled_name, profile))
+
     # What was read (the shelf of a round)
 
     def find(self, path: Path) -> LoadedProfile | None:

@@ -10,7 +10,7 @@ from gpa_lsp.report.history.model import KernelHistory
 
 
 def pin_kernels(kernels: Sequence[MeasuredKernel], *, is_pinned: bool) -> int:
-    """Make the shown measurements of some kernels their baselines, or take the baselines away.
+    """Make measurements the baselines of their kernels, or take the baselines away.
 
     Raises:
         InputError: the history cannot be written.

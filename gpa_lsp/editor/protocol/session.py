@@ -40,7 +40,7 @@ from gpa_lsp.editor.protocol.unmeasured_sources import UnmeasuredSources
 from gpa_lsp.editor.protocol.verified_fixes import VerifiedFixes
 from gpa_lsp.editor.sass.library import SCHEME, SassDocuments, is_sass_uri
 from gpa_lsp.editor.settings import HeldSettings, Settings, UnverifiedChoice
-from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
+from gpa_lsp.editor.snapshot import MeasuredKernel, Snapshot
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.kernel.names import find_plain_name
 from gpa_lsp.profile.collect.model import RunResult
@@ -438,11 +438,18 @@ class Session:
         self._held.set_trust(is_trusted)
         self._configure()
 
-    async def pin(self, kernels: Sequence[VisibleKernel], *, is_pinned: bool) -> int:
-        """Make the shown measurements of some kernels their baselines, or take the baselines away."""
-        measured = [shown.kernel for shown in kernels]
+    def choose_measurement(self, mangled_name: str, profile: Path) -> None:
+        """Show the measurement of a kernel in one profile until there is a newer one."""
+        self._loader.choose_measurement(mangled_name, profile)
+
+    async def ask_for_measurement(self, titles: Sequence[str]) -> str | None:
+        """Which of some measurements a person chooses."""
+        return await self._client.choose("Which measurement of this kernel is to be shown?", titles)
+
+    async def pin(self, kernels: Sequence[MeasuredKernel], *, is_pinned: bool) -> int:
+        """Make measurements the baselines of their kernels, or take the baselines away."""
         try:
-            count = await call_in_thread(lambda: pin_kernels(measured, is_pinned=is_pinned))
+            count = await call_in_thread(lambda: pin_kernels(kernels, is_pinned=is_pinned))
         except GpaError as error:
             self._client.warn(str(error))
             return 0

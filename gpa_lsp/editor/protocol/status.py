@@ -5,7 +5,7 @@ from typing import Any
 
 from gpa_lsp.editor.metrics import USUAL, LineMetric
 from gpa_lsp.editor.protocol.loader import ProgressDisplay
-from gpa_lsp.editor.snapshot import MeasuredKernel, Snapshot
+from gpa_lsp.editor.snapshot import Snapshot
 
 METHOD = "gpaLsp/status"
 
@@ -48,10 +48,10 @@ class Status:
         """There is a new state of knowledge."""
         shown = {one.profile.path for one in snapshot.visible}  # earlier measurements of the same kernels are history
         self._profile_count, self._kernel_count = len(shown) or len(snapshot.profiles), len(snapshot.visible)
-        known = {_identify(one.kernel) for one in snapshot.visible}
+        known = {one.kernel.identity for one in snapshot.visible}
         rest = [one for path, one in snapshot.profiles.items() if path not in shown] if shown else []
         empty = sum(not one.kernels for one in rest)
-        copies = sum(bool(one.kernels) and known.issuperset(map(_identify, one.kernels)) for one in rest)
+        copies = sum(bool(one.kernels) and known.issuperset(kernel.identity for kernel in one.kernels) for one in rest)
         self._rest = [
             (len(rest) - empty - copies, "older"),
             (copies, "copy" if copies == 1 else "copies"),
@@ -133,11 +133,6 @@ class Status:
         if not rest:
             return f"{kernels} from {profiles}"
         return f"{kernels} from {self._profile_count} of {self._profile_count + unseen} profiles ({rest})"
-
-
-def _identify(kernel: MeasuredKernel) -> tuple[str, int, float]:
-    """A measurement, which copies of its file have as well."""
-    return kernel.report.mangled_name, kernel.measured_ns, kernel.report.total_duration_ns
 
 
 class _WatchedDisplay:

@@ -16,6 +16,7 @@ from gpa_lsp.editor.document_view import DocumentView, KernelAnchor
 from gpa_lsp.editor.kernel_page import MOST_LENS_CHARS, describe_kernel_briefly
 from gpa_lsp.editor.lines.index import RemedyAnchor
 from gpa_lsp.editor.lines.metric_values import label_kernel, label_scope
+from gpa_lsp.editor.measurements import label_shown
 from gpa_lsp.editor.metrics import LineMetric
 from gpa_lsp.editor.model import CommandCall, Lens, Range
 from gpa_lsp.editor.predicted.view import PredictedAnchor
@@ -149,3 +150,7 @@ def _list_commands(view: DocumentView, anchors: Sequence[KernelAnchor], stale: i
     elif len(shown) < _MAX_PER_LINE:
         first = anchors[0].shown.kernel.report.mangled_name
         yield CommandCall(title="SASS", command="gpaLsp.openSass", arguments=(first,))
+    choosable = label_shown(anchors[0].shown) if len(anchors) == 1 else ""
+    if choosable:
+        mangled_name = anchors[0].shown.kernel.report.mangled_name
+        yield CommandCall(title=choosable, command="gpaLsp.chooseMeasurement", arguments=(mangled_name,))

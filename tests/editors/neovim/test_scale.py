@@ -93,6 +93,11 @@ def test_of_a_hundred_reports_the_newest_counts(start_neovim: StartNeovim, works
 
     neovim.wait_for("its past", lambda: re.search(r"→ 186 µs over \d\d+ runs", read_page()))
 
+    neovim.lua("vim.ui.select = function(items, _, take) _G.offered = items; take(items[2]) end")
+    neovim.command("GpaLsp show measurement relax")
+    neovim.wait_for("a question", lambda: neovim.lua("return _G.offered and #_G.offered") == 10)
+    neovim.wait_for("an older one", lambda: "relax · 186 µs" not in neovim.screen.text)
+
 
 def test_what_one_neovim_measures_the_other_shows_and_does_not_ask_again(
     start_neovim: StartNeovim, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -272,7 +272,13 @@ local subcommands = {
   },
   show = {
     run = function(arguments)
-      if arguments[1] == 'sources' then
+      if arguments[1] == 'measurement' then
+        with_kernel(vim.list_slice(arguments, 2), function(kernel)
+          execute('gpaLsp.chooseMeasurement', { kernel.mangled }, function(profile)
+            return profile and 'the measurement shown now: ' .. vim.fs.basename(profile)
+          end)
+        end)
+      elseif arguments[1] == 'sources' then
         execute('gpaLsp.chooseSources', vim.list_slice(arguments, 2), function(chosen)
           return chosen and 'sources that may have changed: ' .. chosen
         end)
@@ -281,7 +287,7 @@ local subcommands = {
       end
     end,
     complete = function()
-      return vim.list_extend({ 'sources' }, require('gpa_lsp.metrics').list_names())
+      return vim.list_extend({ 'measurement', 'sources' }, require('gpa_lsp.metrics').list_names())
     end,
   },
   pin = {

@@ -16,7 +16,7 @@ from gpa_lsp.editor.protocol.pages import Pages
 from gpa_lsp.editor.protocol.predictions import Predictions
 from gpa_lsp.editor.protocol.simulations import Simulations
 from gpa_lsp.editor.session_view import SessionView
-from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.editor.snapshot import MeasuredKernel
 
 
 class SessionActions(SessionView, Protocol):
@@ -105,8 +105,16 @@ class SessionActions(SessionView, Protocol):
         """Every hint instead of as many as a screen bears, or the other way round; None for whichever it is not. What it is now."""
         ...
 
-    async def pin(self, kernels: Sequence[VisibleKernel], *, is_pinned: bool) -> int:
-        """Make the shown measurements of some kernels their baselines, or take the baselines away; for how many that could be done."""
+    async def pin(self, kernels: Sequence[MeasuredKernel], *, is_pinned: bool) -> int:
+        """Make measurements the baselines of their kernels, or take the baselines away; for how many that could be done."""
+        ...
+
+    def choose_measurement(self, mangled_name: str, profile: Path) -> None:
+        """Show the measurement of a kernel in one profile until there is a newer one."""
+        ...
+
+    async def ask_for_measurement(self, titles: Sequence[str]) -> str | None:
+        """Which of some measurements of a kernel a person chooses; None for none."""
         ...
 
 

@@ -1,15 +1,21 @@
-"""``gpaLsp.pinBaseline``: later measurements are compared with the shown ones."""
+"""``gpaLsp.pinBaseline``: later measurements are compared with the shown ones, or with that of a kernel in one profile."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
-from gpa_lsp.editor.protocol.plain_json import choose_kernels
+from gpa_lsp.editor.protocol.plain_json import choose_kernels, read_text
 
 
 async def pin_baseline(session: SessionActions, arguments: Sequence[Any]) -> int:
     """Pin a kernel, or all."""
-    return await session.pin(choose_kernels(session.snapshot, arguments), is_pinned=True)
+    mangled, profile = read_text(arguments), read_text(arguments, 1)
+    kernels = [shown.kernel for shown in choose_kernels(session.snapshot, arguments)]
+    if mangled is not None and profile is not None:
+        found = session.snapshot.list_measurements(mangled).get(Path(profile))
+        kernels = [] if found is None else [found[1]]
+    return await session.pin(kernels, is_pinned=True)
 
 
 COMMAND = Command(name="gpaLsp.pinBaseline", run=pin_baseline)

@@ -9,7 +9,7 @@ from gpa_lsp.editor.protocol.plain_json import choose_kernels
 
 async def unpin_baseline(session: SessionActions, arguments: Sequence[Any]) -> int:
     """Unpin a kernel, or all."""
-    return await session.pin(choose_kernels(session.snapshot, arguments), is_pinned=False)
+    return await session.pin([shown.kernel for shown in choose_kernels(session.snapshot, arguments)], is_pinned=False)
 
 
 COMMAND = Command(name="gpaLsp.unpinBaseline", run=unpin_baseline)

@@ -40,6 +40,23 @@ const tests: readonly Test[] = [
     };
     await until("what went before", readPage, (text) => /over \d\d+ runs/.test(text));
   }],
+  ["another of a kernel's measurements is shown by its lens, and the newest again", async () => {
+    await putCursor(await openSource(), lines.victim);
+    const titles = () => lensTitles(source);
+    await until("the lens", titles, (all) => all.some((title) => /^shown: .* ▾$/.test(title)));
+    for (const [row, time] of [[1, false], [0, true]] as const) {
+      const chosen = vscode.commands.executeCommand("gpa.chooseMeasurement");
+      await waitFor(ROW, "186 µs");
+      await waitForPicker();
+      await screenshot(`choose-measurement-${row}`);
+      for (let step = 0; step < row; step++) {
+        await press("ArrowDown");
+      }
+      await press("Enter");
+      await chosen;
+      await until("the time", titles, (all) => all.some((title) => title.startsWith("relax · 186 µs")) === time);
+    }
+  }],
   ["the status bar is read whole, without the name of its icon", async () => {
     await openSource();
     await openExtension();

@@ -1,0 +1,39 @@
+"""``gpaLsp.chooseMeasurement``: show another measurement of a kernel, until there is a newer one. Its lens runs this."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gpa_lsp.editor.measurements import describe_measurement
+from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.plain_json import find_mangled, read_text
+
+_MOST_OFFERED = 10
+
+
+async def choose_measurement(session: SessionActions, arguments: Sequence[Any]) -> str | None:
+    """Show the measurement in the profile that is named behind the mangled name, or ask which.
+
+    Returns:
+        The path of the profile that is shown now; None where there is no such kernel or measurement, or nothing was chosen.
+    """
+    mangled = find_mangled(session, arguments)
+    found = session.snapshot.list_measurements(mangled or "")
+    if mangled is None or not found:
+        session.show_message("no loaded profile has this kernel any more")
+        return None
+    wanted = read_text(arguments, 1) or await _ask(session, found)
+    if wanted is None or Path(wanted) not in found:
+        return None
+    session.choose_measurement(mangled, Path(wanted))
+    return wanted
+
+
+async def _ask(session: SessionActions, found: dict[Path, Any]) -> str | None:
+    """The newest ones, in a question of the editor's; of those that read the same, the first."""
+    titles = {describe_measurement(*one): str(path) for path, one in reversed(list(found.items())[:_MOST_OFFERED])}
+    answer = await session.ask_for_measurement(list(reversed(titles)))
+    return titles.get(answer or "")
+
+
+COMMAND = Command(name="gpaLsp.chooseMeasurement", run=choose_measurement)

@@ -1,0 +1,26 @@
+"""``gpaLsp.listMeasurements``: the measurements of a kernel in all profiles, newest first, for lists to choose from."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.editor.measurements import describe_measurement
+from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.plain_json import find_mangled
+
+
+def list_them(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+    """Those of the kernel with the mangled name that was sent, or at the place; none where there is no such kernel."""
+    mangled = find_mangled(session, arguments)
+    shown = {one.profile.path for one in session.snapshot.visible if one.kernel.report.mangled_name == mangled}
+    return [
+        {
+            "mangled": mangled,
+            "profile": str(path),
+            "text": describe_measurement(profile, kernel),
+            "isShown": path in shown,
+        }
+        for path, (profile, kernel) in session.snapshot.list_measurements(mangled or "").items()
+    ]
+
+
+COMMAND = Command(name="gpaLsp.listMeasurements", run=list_them)
