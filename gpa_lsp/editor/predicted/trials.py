@@ -10,7 +10,6 @@ from gpa_lsp.editor.predicted.results import PredictedJob, PredictedTrial, Trial
 from gpa_lsp.execution.compiler.model import CompileSettings
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.read_launches import read_launches
-from gpa_lsp.execution.launches.tables import TomlLines
 from gpa_lsp.execution.prediction.exploration.answer import describe_trial, find_trial
 from gpa_lsp.execution.prediction.exploration.explore import Exploration
 from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration, build_space, rank
@@ -20,6 +19,7 @@ from gpa_lsp.execution.prediction.model import KernelPrediction, SourcePredictio
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.processes.python_children import Step
 from gpa_lsp.foundation.processes.worker import Tell
+from gpa_lsp.foundation.toml_tables import TomlLines
 from gpa_lsp.foundation.work_time import work_time
 from gpa_lsp.gpu.device.products import list_products_named
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from gpa_lsp.code.ptx.scalar_types import ScalarType, align_up
-from gpa_lsp.execution.launches.expressions import Names
 from gpa_lsp.execution.launches.files import read_array_file, resolve_file
 from gpa_lsp.execution.launches.launch import (
     Argument,
@@ -17,10 +16,11 @@ from gpa_lsp.execution.launches.launch import (
     StructArgument,
     TextureArgument,
 )
-from gpa_lsp.execution.launches.tables import Table
 from gpa_lsp.execution.launches.type_names import ElementType, check_scalar, read_type
 from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.number_expressions import Names
 from gpa_lsp.foundation.numbers import format_number
+from gpa_lsp.foundation.toml_tables import Table
 
 SCALAR_KEYS = frozenset({"name", "type", "value"})  # Keys of a scalar's table
 

@@ -49,17 +49,14 @@ module whose contents are made up. Faults that depend on them are notes. ``launc
 
 import shlex
 from collections.abc import Collection
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-import tomli
-
-from gpa_lsp.execution.launches.expressions import Names, Number
 from gpa_lsp.execution.launches.launch import Argument, ArrayArgument, LaunchDescription
 from gpa_lsp.execution.launches.read_arguments import ArgumentReader, ArrayReader
-from gpa_lsp.execution.launches.tables import Table, TomlLines
 from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.number_expressions import Names, Number
+from gpa_lsp.foundation.toml_tables import Table, read_toml
 
 SUFFIX = ".launch.toml"  # What takes the place of a source's suffix
 
@@ -81,7 +78,6 @@ LAUNCH_KEYS = frozenset(
     }
 )
 
-_LARGEST_FILE_BYTES = 4 << 20
 _MOST_THREADS = 1 << 62
 _AXES = ("x", "y", "z")
 
@@ -151,55 +147,12 @@ def read_launches(
     Raises:
         InputError: it cannot be read, is not TOML, or describes no launch. Says the line.
     """
-    text = _read_text(path) if text is None else text
-    content, lines = _read_content(text, path)
-    root = Table(content=content, place=(), lines=lines, path=path)
+    root = read_toml(path, text=text)
     root.check_keys({"launch", "constants"}, "a description")
     launches = root.read_tables("launch", "launches")
     if not launches:
         raise root.refuse("it describes no launch", remedy='start one with [[launch]] and kernel = "…"')
     return tuple(_LaunchReader(root=root, table=table, path=path, block=block, fold=fold).read() for table in launches)
-
-
-def _read_text(path: Path) -> str:
-    try:
-        if not path.is_file():
-            raise InputError("there is no such file", path=path, remedy="write it, or have one generated")
-        if path.stat().st_size > _LARGEST_FILE_BYTES:
-            raise InputError(
-                f"has more than {_LARGEST_FILE_BYTES} bytes", path=path, remedy="put long arrays into files"
-            )
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"is not UTF-8: {error.reason}", path=path, place=f"byte {error.start}", remedy="save it as UTF-8"
-        ) from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path, remedy="check its permissions") from None
-
-
-@lru_cache(maxsize=2)
-def _read_content(text: str, path: Path) -> tuple[dict[str, Any], TomlLines]:
-    """What a text says, and where: kept, since an exploration reads one text for each configuration. Nobody writes into it."""
-    return _parse(text, path), TomlLines(text)
-
-
-def _parse(text: str, path: Path) -> dict[str, Any]:
-    if len(text) > _LARGEST_FILE_BYTES:
-        raise InputError(
-            f"has more than {_LARGEST_FILE_BYTES} characters", path=path, remedy="put long arrays into files"
-        )
-    try:
-        return tomli.loads(text)
-    except tomli.TOMLDecodeError as error:
-        message, _, place = str(error).rpartition(" (at ")
-        where = place.rstrip(")").partition(",")[0]
-        where = where if where.startswith("line") else f"line {text.count(chr(10)) + 1}"
-        raise InputError(
-            f"is not TOML: {(message or str(error))[:200]}", path=path, place=where, remedy="see toml.io"
-        ) from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"is not TOML: {str(error)[:200]}", path=path, remedy="see toml.io") from None
 
 
 class _LaunchReader:

@@ -21,9 +21,9 @@ from typing import Any
 
 import tomli
 
-from gpa_lsp.execution.launches.tables import Place, TomlLines
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.files import read_bounded
+from gpa_lsp.foundation.toml_tables import Place, TomlLines
 from gpa_lsp.report.gate.model import Budget, Budgets, Limit, LimitKind, Metric
 
 OWN_FILE = ".gpa-lsp.toml"

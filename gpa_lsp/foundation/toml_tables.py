@@ -1,18 +1,24 @@
-"""Values of a TOML table, checked, with the line in every error; the lines on which tables begin: the standard library's reader does not say."""
+"""TOML files as tables whose values are checked, with the line in every error; the lines on which tables begin: the standard library's reader does
+not say.
+"""
 
 import difflib
 import re
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.execution.launches.expressions import LARGEST, Number, evaluate
+import tomli
+
 from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.number_expressions import LARGEST, Number, evaluate
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.records import ColumnRecord
 
 Finder = Callable[[str], Number]  # Value of a name in expressions
 
+_LARGEST_FILE_BYTES = 4 << 20
 _MOST_ENTRIES = 10_000
 
 Place = tuple[str | int, ...]  # Keys and indexes that lead to a table or value, e.g. ``("launch", 0, "arguments", 2)``.
@@ -189,6 +195,61 @@ class Table(ColumnRecord, frozen=True, kw_only=True):
         if not isinstance(value, dict):
             raise self.refuse(f"{key!r} is not a table", remedy=f"write {key} = {{ … }}", key=key)
         return Table(content=value, place=(*self.place, key), lines=self.lines, path=self.path)
+
+
+def read_toml(path: Path, *, text: str | None = None) -> Table:
+    """The table that a whole file is.
+
+    Args:
+        path: of the file.
+        text: what it holds, where an editor has it unsaved; None reads the file.
+
+    Raises:
+        InputError: it cannot be read, is too large, or is not TOML. Says the line.
+    """
+    content, lines = _read_content(_read_text(path) if text is None else text, path)
+    return Table(content=content, place=(), lines=lines, path=path)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        if not path.is_file():
+            raise InputError("there is no such file", path=path, remedy="write it, or have one generated")
+        if path.stat().st_size > _LARGEST_FILE_BYTES:
+            raise InputError(
+                f"has more than {_LARGEST_FILE_BYTES} bytes", path=path, remedy="put long arrays into files"
+            )
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"is not UTF-8: {error.reason}", path=path, place=f"byte {error.start}", remedy="save it as UTF-8"
+        ) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", path=path, remedy="check its permissions") from None
+
+
+@lru_cache(maxsize=2)
+def _read_content(text: str, path: Path) -> tuple[dict[str, Any], TomlLines]:
+    """What a text says, and where: kept, since an exploration reads one text for each configuration. Nobody writes into it."""
+    return _parse(text, path), TomlLines(text)
+
+
+def _parse(text: str, path: Path) -> dict[str, Any]:
+    if len(text) > _LARGEST_FILE_BYTES:
+        raise InputError(
+            f"has more than {_LARGEST_FILE_BYTES} characters", path=path, remedy="put long arrays into files"
+        )
+    try:
+        return tomli.loads(text)
+    except tomli.TOMLDecodeError as error:
+        message, _, place = str(error).rpartition(" (at ")
+        where = place.rstrip(")").partition(",")[0]
+        where = where if where.startswith("line") else f"line {text.count(chr(10)) + 1}"
+        raise InputError(
+            f"is not TOML: {(message or str(error))[:200]}", path=path, place=where, remedy="see toml.io"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is not TOML: {str(error)[:200]}", path=path, remedy="see toml.io") from None
 
 
 _TOKEN = re.compile(
