@@ -62,7 +62,9 @@ def add_prediction_arguments(parser: argparse.ArgumentParser, source_help: str =
         help="emulate the launches of this profile, with the arguments of the description",
     )
     parser.add_argument(
-        "--machine", metavar="GPU", help="predict for this GPU, by name (default: the first known GPU of --arch)"
+        "--machine",
+        metavar="GPU",
+        help="predict for this GPU, by name or by a .toml file that describes one (default: the first known GPU of --arch)",
     )
     parser.add_argument(
         "--arch",

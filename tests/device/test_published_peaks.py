@@ -333,7 +333,7 @@ def test_same_names() -> None:
 
 
 def test_a_board_that_is_not_there_is_near_those_that_begin_alike() -> None:
-    with pytest.raises(InputError, match=r"name one of V100 SXM2, V100 PCIe$"):
+    with pytest.raises(InputError, match=r"name one of V100 SXM2, V100 PCIe, or a \.toml file$"):
         find_product("V10")
 
 

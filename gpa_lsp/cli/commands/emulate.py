@@ -34,7 +34,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--machine",
         metavar="GPU",
         default=_DEFAULT_MACHINE,
-        help=f"the GPU the program sees (default: {_DEFAULT_MACHINE})",
+        help=f"the GPU the program sees, by name or by a .toml file that describes one (default: {_DEFAULT_MACHINE})",
     )
     parser.add_argument(
         "--build",

@@ -44,7 +44,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--machine",
         metavar="GPU",
-        help="predict for this GPU, by name; if several boards match, the first is used and reported",
+        help="predict for this GPU, by name (if several boards match, the first is used and reported) or by a .toml file that describes one",
     )
     parser.add_argument(
         "--arch", metavar="SM", type=parse_architecture, help="architecture to compile for, such as sm_86"

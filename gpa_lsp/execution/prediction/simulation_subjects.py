@@ -19,7 +19,7 @@ from gpa_lsp.execution.prediction.targets import choose_product
 from gpa_lsp.execution.simulator.machine import MemoryFacts
 from gpa_lsp.foundation.errors import InputError, MissingToolError, Problem, ProblemSeverity, ToolError
 from gpa_lsp.foundation.records import ColumnRecord
-from gpa_lsp.gpu.device.find import find_machine, find_machine_by_name
+from gpa_lsp.gpu.device.find import build_product_machine, find_machine
 from gpa_lsp.gpu.device.model import Machine
 from gpa_lsp.gpu.device.products import Product, find_product_of
 from gpa_lsp.gpu.device.rates import read_attribute
@@ -176,7 +176,7 @@ def make_measured(kernel: Kernel, product: Product | None) -> Subject:
 
 
 def _place_on(product: Product) -> Place:
-    return Place(machine=find_machine_by_name(product.name), memory=_read_product_memory(product))
+    return Place(machine=build_product_machine(product), memory=_read_product_memory(product))
 
 
 def _read_memory(kernel: Kernel, launch: Launch) -> MemoryFacts:
@@ -193,7 +193,7 @@ def _read_memory(kernel: Kernel, launch: Launch) -> MemoryFacts:
 
 
 def _read_product_memory(product: Product) -> MemoryFacts:
-    return MemoryFacts(l2_bytes=product.l2_bytes, bus_bits=product.memory_bus_bits)
+    return MemoryFacts(l2_bytes=product.l2_bytes, bus_bits=product.memory_bus_bits, l1_bytes=product.l1_bytes)
 
 
 def match_launches(

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.execution.prediction.static_source import SourceStatics, examine_source
-from gpa_lsp.execution.volumes.devices import VolumeDevice, build_device, find_paper_device
+from gpa_lsp.execution.volumes.devices import VolumeDevice, build_device, build_paper_device
 from gpa_lsp.execution.volumes.model import VolumeMode
 from gpa_lsp.foundation.errors import GpaError, Problem, UnsupportedInputError
 from gpa_lsp.gpu.arch.lookup import find_architecture, list_architectures
@@ -117,7 +117,7 @@ def choose_volume_device(product: Product | None, mode: VolumeMode) -> VolumeDev
         return Problem.from_error(GpaError(problem))
     try:
         if mode is VolumeMode.PAPER:
-            return find_paper_device("V100" if product.compute_capability == (7, 0) else product.name.split()[0])
+            return build_paper_device(product)
         return build_device(product)
     except GpaError as error:
         return Problem.from_error(error)

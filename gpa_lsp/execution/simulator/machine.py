@@ -100,6 +100,7 @@ class MemoryFacts(Struct, frozen=True, kw_only=True):
     bus_bits: float | None  # of DRAM; None where it is not known
     has_ecc: bool = False  # it checks and corrects; in graphics memory that costs bandwidth
     carveout_bytes: int | None = None  # shared memory the SM was set to; None where the driver chooses
+    l1_bytes: int | None = None  # of one SM, with shared memory; None for that of the architecture
 
     @property
     def is_stacked(self) -> bool:
@@ -170,7 +171,8 @@ def _find_l1_bytes(architecture: Architecture, memory: MemoryFacts, needed: int)
     """What is left of the SM's memory beside shared memory, at the carve-out that was set or the least that serves."""
     sizes = architecture.occupancy.shared_carveouts_bytes.value
     shared = memory.carveout_bytes or min((size for size in sizes if size >= needed), default=max(sizes))
-    return max(0, architecture.caches.unified_data_cache_bytes.value - max(shared, needed))
+    whole = memory.l1_bytes or architecture.caches.unified_data_cache_bytes.value
+    return max(0, whole - max(shared, needed))
 
 
 # Measured in November 2026 on the 64 of 87 kernels of public Nsight Compute reports that nothing was fitted on: mean error of the cycles 14.9 %,

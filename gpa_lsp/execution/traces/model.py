@@ -259,7 +259,9 @@ def build_trace_context(
             f"no SM of compute capability {compute_capability[0]}.{compute_capability[1]} can hold a block of {format_count(threads)} threads",
             remedy="make the block smaller, or give it fewer registers or less shared memory",
         )
-    l1_bytes, carveout = _find_l1_bytes(architecture, blocks, shared_bytes)
+    carveout = _find_carveout(architecture, blocks, shared_bytes)
+    own = None if product is None else product.l1_bytes
+    l1_bytes = max(0, (own or architecture.caches.unified_data_cache_bytes.value) - carveout)
     assumptions.append(say("L1 has what a shared-memory carve-out of {carveout} leaves.", carveout=size(carveout)))
     if product is None:
         assumptions.append(say("One SM is modelled: no GPU of this compute capability is in the tables."))
@@ -281,12 +283,11 @@ def _check_product(product: Product | None, compute_capability: tuple[int, int])
         )
 
 
-def _find_l1_bytes(architecture: Architecture, blocks: int, shared_bytes: int) -> tuple[int, int]:
-    """What the smallest carve-out that holds all resident blocks leaves, and that carve-out."""
+def _find_carveout(architecture: Architecture, blocks: int, shared_bytes: int) -> int:
+    """The smallest carve-out that holds all resident blocks."""
     per_block = count_shared_per_block(architecture, shared_bytes)
     sizes = architecture.occupancy.shared_carveouts_bytes.value
-    carveout = next((size for size in sizes if size >= blocks * per_block), sizes[-1])
-    return max(0, architecture.caches.unified_data_cache_bytes.value - carveout), carveout
+    return next((size for size in sizes if size >= blocks * per_block), sizes[-1])
 
 
 # Which loads L1 does not keep: :func:`bypasses_l1`. Predicted hits and predicted volumes both ask here.

@@ -3,12 +3,14 @@
 Most comes from :mod:`gpa_lsp.gpu.device.products` and the architecture tables; ``devices.toml`` adds bandwidths that were measured.
 """
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import tomli
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gpa_lsp.execution.volumes.dimensions import SECTOR_BYTES
 from gpa_lsp.foundation.errors import CatalogueError, InputError
@@ -74,13 +76,18 @@ def find_device(name: str) -> VolumeDevice:
 
 
 def build_device(product: Product) -> VolumeDevice:
-    """A product as a device.
+    """A product as a device. One that a file describes is its base, with each figure as many times as large as the file makes it.
 
     Raises:
         InputError: nothing says how large its L2 is.
     """
-    entry: dict[str, Any] = next((found for found in _load_document()["devices"] if found["name"] == product.name), {})
-    l2_bytes = entry["l2_kib"] * _KIBI if "l2_kib" in entry else product.l2_bytes
+    base = product.base
+    if base is not None and base.compute_capability == product.compute_capability:
+        return _vary(build_device(base), product, base)
+    entry: dict[str, Any] = dict(_find_entry(product))
+    for key, rate in (("l2_gb_per_s", product.l2_bytes_per_s), ("dram_gb_per_s", product.dram_bytes_per_s)):
+        entry |= {} if rate is None else {key: rate / _GIGA}
+    l2_bytes = _find_l2_bytes(product)
     if l2_bytes is None:
         remedy = f"name another product, or add its l2_kib to {DEVICES_FILE.name}"
         raise InputError(f"the L2 size of the {product.name} is unknown", remedy=remedy)
@@ -93,7 +100,44 @@ def build_device(product: Product) -> VolumeDevice:
         dram_bytes_per_s=product.memory_bytes_per_s,
         source="; ".join(product.sources),
     )
-    return _build(entry, board)
+    device = _build(entry, board)
+    return device if product.l1_bytes is None else replace(device, l1_bytes=product.l1_bytes)
+
+
+def _find_entry(product: Product) -> Mapping[str, Any]:
+    return next((found for found in _load_document()["devices"] if found["name"] == product.name), {})
+
+
+def _find_l2_bytes(product: Product) -> int | None:
+    entry = _find_entry(product)
+    return entry["l2_kib"] * _KIBI if "l2_kib" in entry else product.l2_bytes
+
+
+def _vary(device: VolumeDevice, product: Product, base: Product) -> VolumeDevice:
+    """The device of a base, as a described product has it."""
+    clock_ratio = product.sm_boost_hz / base.sm_boost_hz
+    sm_ratio = clock_ratio * product.sm_count / base.sm_count
+    l2_before = _find_l2_bytes(base)
+    l2_ratio = 1.0 if l2_before is None or product.l2_bytes is None else product.l2_bytes / l2_before
+    starts = device.block_starts_per_s
+    is_scaled = sm_ratio != 1 and product.l2_bytes_per_s is None
+    scaled = say("The L2 bandwidth of the {gpu} is taken to grow with its SMs and their clock.", gpu=product.name)
+    return replace(
+        device,
+        name=product.name,
+        sm_count=product.sm_count,
+        sm_hz=device.sm_hz * clock_ratio,
+        l1_bytes=product.l1_bytes or device.l1_bytes,
+        l2_bytes=round(device.l2_bytes * l2_ratio),
+        l2_bytes_per_s=product.l2_bytes_per_s or device.l2_bytes_per_s * sm_ratio,
+        dram_bytes_per_s=product.dram_bytes_per_s
+        or device.dram_bytes_per_s * product.memory_bytes_per_s / base.memory_bytes_per_s,
+        fp64_flops_per_s=None if device.fp64_flops_per_s is None else device.fp64_flops_per_s * sm_ratio,
+        fp32_flops_per_s=None if device.fp32_flops_per_s is None else device.fp32_flops_per_s * sm_ratio,
+        block_starts_per_s=None if starts is None else starts * clock_ratio,
+        source="; ".join((*product.sources, device.source)),
+        doubts=(*device.doubts, scaled) if is_scaled else device.doubts,
+    )
 
 
 class _Board(Struct, frozen=True, kw_only=True):
@@ -159,7 +203,7 @@ def _build(entry: dict[str, Any], board: _Board) -> VolumeDevice:
         block_starts_per_s=None if starts is None else starts * board.sm_hz,
         l2_ways=architecture.caches.l2_ways.value,
         dram_fetch_bytes=SECTOR_BYTES if isinstance(fetch, Unknown) else fetch.value,
-        source=_load_document()["sources"][entry["source"]] if entry else board.source,
+        source=_load_document()["sources"][entry["source"]] if "source" in entry else board.source,
         doubts=tuple(doubts),
     )
 
@@ -211,6 +255,18 @@ def find_paper_device(name: str) -> VolumeDevice:
         fp32_flops_per_s=None,
         source=document["sources"][entry["source"]],
     )
+
+
+def build_paper_device(product: Product) -> VolumeDevice:
+    """A V100, an A100, or what a file makes of one, with the numbers of the published model.
+
+    Raises:
+        InputError: it is another one.
+    """
+    base = product.base
+    if base is not None and base.compute_capability == product.compute_capability:
+        return _vary(build_paper_device(base), product, base)
+    return find_paper_device("V100" if product.compute_capability == (7, 0) else product.name.split()[0])
 
 
 @cache

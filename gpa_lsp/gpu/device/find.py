@@ -86,7 +86,7 @@ def find_machine_by_name(name: str, basis: ClockBasis = ClockBasis.BOOST) -> Mac
     """The theoretical roofs of a product, from published figures.
 
     Args:
-        name: of the product or as the driver reports it; case, spaces and the vendor's brand words do not matter.
+        name: of the product or as the driver reports it; case, spaces and the vendor's brand words do not matter. Or a file that describes one.
         basis: :attr:`~ClockBasis.BOOST` or :attr:`~ClockBasis.BASE`.
 
     Raises:
@@ -99,7 +99,15 @@ def find_machine_by_name(name: str, basis: ClockBasis = ClockBasis.BOOST) -> Mac
     """
     if basis not in (ClockBasis.BOOST, ClockBasis.BASE):
         raise ValueError(f"a product has no clock {basis.value!r}")
-    product = find_product(name)
+    return build_product_machine(find_product(name), basis)
+
+
+def build_product_machine(product: Product, basis: ClockBasis = ClockBasis.BOOST) -> Machine:
+    """The theoretical roofs of a product.
+
+    Raises:
+        InputError: its base clock is asked for, and not known.
+    """
     sm_hz = product.sm_boost_hz if basis is ClockBasis.BOOST else product.sm_base_hz
     if sm_hz is None:
         raise InputError(f"the base clock of the {product.name} is unknown", remedy="use its boost clock")
