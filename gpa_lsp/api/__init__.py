@@ -16,7 +16,7 @@ What is named in ``__all__`` here, with the attributes that the classes it retur
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpa_lsp.diagnosis.advice.model import Advice
 from gpa_lsp.diagnosis.blame import DEFAULT_BLAMER
@@ -30,6 +30,8 @@ from gpa_lsp.report.source_paths import SourceLocator
 if TYPE_CHECKING:
     import networkx as nx
 
+    from gpa_lsp.execution.volumes.model import VolumePrediction
+
 __all__ = [
     "Advice",
     "GpaError",
@@ -41,6 +43,7 @@ __all__ = [
     "find_kernel",
     "kernels",
     "load",
+    "predict",
 ]
 
 _MOST_FILES = 50_000
@@ -124,3 +127,47 @@ def def_use_graph(
     """
     graph, lines = build_def_use_graph(kernel), tuple(around)
     return cut_around(graph, lines, steps) if lines else graph
+
+
+def predict(
+    expressions: Mapping[str, Mapping[str, Any]] | str | os.PathLike[str],
+    launch: Mapping[str, Any] | None,
+    gpu: str | os.PathLike[str],
+    *,
+    mode: str = "corrected",
+) -> "VolumePrediction":
+    """What a kernel moves through each level of the memory, what limits it and how long it takes, from its addresses alone.
+
+    Args:
+        expressions: name of each field → ``element_bytes``, ``loads`` and ``stores`` (indexes in elements, such as ``"tidx + tidy * 512"``, or
+            ``[x, y, z]`` with ``extents``), perhaps ``base_bytes``. Or a file that says all of it and the launch.
+        launch: ``block``, ``threads`` (or ``grid``) and ``registers``, perhaps ``fold``, ``shared_bytes``, ``flops``, ``precision``, ``constants``
+            and ``kernel``, as :mod:`gpa_lsp.execution.volumes.written_expressions` describes them; None for a file's.
+        gpu: a name, or a ``.toml`` file that describes one.
+        mode: ``corrected``, or ``paper`` for the model as it was published.
+
+    Returns:
+        With ``volumes`` (bytes per update by level and cause, and the sums ``l2_load``, ``dram_load`` and ``dram_store``), ``bounds`` (what each
+        limiter allows, lowest first), ``limiter``, ``updates_per_s``, ``duration_ns`` and ``notes``.
+
+    Raises:
+        InputError: an expression is not affine, a key is missing or means nothing, or no GPU has the name.
+        ValueError: there is no such mode.
+
+    >>> axpy = {"x": {"element_bytes": 8, "loads": ["tidx"]}, "y": {"element_bytes": 8, "loads": ["tidx"], "stores": ["tidx"]}}
+    >>> found = predict(axpy, {"block": 256, "threads": 1 << 24, "registers": 16, "flops": 2}, "A100 SXM4 40GB")
+    >>> found.volumes.dram_load, found.volumes.dram_store, found.limiter.value, round(found.duration_ns / 1e3)
+    (16.0, 8.0, 'DRAM', 300)
+    """
+    # Each brings numpy and the tables of all GPUs, which programs that only read reports do without.
+    from gpa_lsp.execution.prediction.predict_expressions import predict_expressions
+    from gpa_lsp.execution.volumes.model import VolumeMode
+    from gpa_lsp.execution.volumes.written_expressions import build_expressions, read_expressions
+
+    if isinstance(expressions, Mapping):
+        written = build_expressions(expressions, launch or {})
+    elif launch is None:
+        written = read_expressions(Path(expressions))
+    else:
+        raise InputError("a file describes its launch itself", path=Path(expressions), remedy="give None as the launch")
+    return predict_expressions(written, machine=os.fspath(gpu), mode=VolumeMode(mode)).volumes

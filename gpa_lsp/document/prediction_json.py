@@ -9,14 +9,17 @@ from gpa_lsp.execution.programs.beside_sources import Described
 from gpa_lsp.execution.programs.examine import ExaminedKernel
 from gpa_lsp.execution.programs.model import ProgramRun
 from gpa_lsp.execution.traces.line_facts import AccessLineFact
+from gpa_lsp.execution.volumes.model import VolumePrediction
 from gpa_lsp.foundation.json_records import make_record
 
 if TYPE_CHECKING:
     from gpa_lsp.execution.prediction.exploration.explore import Exploration
+    from gpa_lsp.execution.prediction.predict_expressions import ExpressionPrediction
     from gpa_lsp.execution.prediction.saved_trace import SavedTrace
 
 PREDICTION_FORMAT = "gpa-lsp/prediction/1"
 SAVED_TRACE_FORMAT = "gpa-lsp/saved-trace/1"
+EXPRESSION_FORMAT = "gpa-lsp/expression-prediction/1"
 EXPLORATION_FORMAT = "gpa-lsp/exploration-result/1"
 
 
@@ -85,22 +88,44 @@ def make_kernel_prediction(kernel: KernelPrediction) -> dict[str, Any]:
         "faults": [make_fault(fault) for fault in kernel.faults],
         "accesses": [_make_access(fact) for fact in kernel.accesses],
         "branches": make_record(kernel.branches),
-        "volumes": None if volumes is None else {
-            "mode": volumes.mode.value,
-            "limiter": None if volumes.limiter is None else volumes.limiter.value,
-            "updates": volumes.update_count,
-            "duration_ns": volumes.duration_ns,
-            "bytes_per_update": make_record(volumes.volumes),
-            "limits": [
-                {"limiter": bound.limiter.value, "updates_per_s": bound.updates_per_s, "asked_per_update": bound.load}
-                for bound in volumes.bounds
-            ],
-        },
+        "volumes": None if volumes is None else _make_volumes(volumes),
         "contradictions": make_record(kernel.contradictions),
         "measured": None if kernel.measured is None else _make_measured(kernel.measured),
         "answers": make_record(kernel.answers),
         "problems": make_record(kernel.problems),
-    }  # fmt: skip
+    }
+
+
+def make_expression_prediction(prediction: "ExpressionPrediction", source: str) -> dict[str, Any]:
+    """What was predicted from address expressions: ``gpa-lsp/expression-prediction/1``."""
+    written, volumes = prediction.written, prediction.volumes
+    return {
+        "format": EXPRESSION_FORMAT,
+        "source": source,
+        "kernel": volumes.kernel,
+        "machine": volumes.device.name,
+        "launch": {name: list(getattr(written.launch, name)) for name in ("grid", "block", "updates", "fold")},
+        "registers": written.registers,
+        "shared_bytes": written.shared_bytes,
+        "blocks_per_sm": volumes.blocks_per_sm,
+        "volumes": _make_volumes(volumes),
+        "answers": make_record((prediction.answer,)),
+        "problems": make_record(prediction.problems),
+    }
+
+
+def _make_volumes(volumes: VolumePrediction) -> dict[str, Any]:
+    return {
+        "mode": volumes.mode.value,
+        "limiter": None if volumes.limiter is None else volumes.limiter.value,
+        "updates": volumes.update_count,
+        "duration_ns": volumes.duration_ns,
+        "bytes_per_update": make_record(volumes.volumes),
+        "limits": [
+            {"limiter": bound.limiter.value, "updates_per_s": bound.updates_per_s, "asked_per_update": bound.load}
+            for bound in volumes.bounds
+        ],
+    }
 
 
 def _make_measured(compared: CountComparison) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from gpa_lsp.foundation.numbers import (
 from gpa_lsp.kernel.names import shorten_name
 
 if TYPE_CHECKING:
+    from gpa_lsp.execution.prediction.predict_expressions import ExpressionPrediction
     from gpa_lsp.execution.prediction.saved_trace import SavedTrace
 
 MOST_LINES = 12  # Of the table of accesses where the reader set no limit
@@ -219,3 +220,36 @@ def describe_saved_trace(saved: "SavedTrace") -> str:
         f"of {format_count(saved.traced_blocks)} of {format_count_of(prod(saved.grid), 'block')}"
     )
     return f"{text}; predicted for the {saved.machine}" if saved.machine else text
+
+
+def render_expression_prediction(
+    prediction: "ExpressionPrediction", width: int | None = None, *, max_rows: int | None = None
+) -> Iterator[Line]:
+    """What was predicted from address expressions.
+
+    Args:
+        prediction: what to show.
+        width: characters per line; None for as many as it takes.
+        max_rows: longest table; None for a few lines each.
+    """
+    yield text_line(prediction.volumes.kernel, Style.TITLE)
+    yield from wrap(describe_expressions(prediction), width)
+    for problem in prediction.problems:
+        yield from render_problem(problem, width)
+    yield EMPTY_LINE
+    yield from render_answer(prediction.answer, None, None, width, max_rows=max_rows)
+
+
+def describe_expressions(prediction: "ExpressionPrediction") -> str:
+    """The launch, and what one SM holds of it."""
+    written, volumes = prediction.written, prediction.volumes
+    launch = written.launch
+    parts = [
+        f"grid {format_dim3(launch.grid)}, block {format_dim3(launch.block)}",
+        *((f"{format_dim3(launch.fold)} updates per thread",) if launch.updates_per_thread > 1 else ()),
+        format_count_of(written.registers, "register"),
+        *((f"{format_bytes(written.shared_bytes)} of shared memory",) if written.shared_bytes else ()),
+        f"{format_count_of(len(written.accesses.accesses), 'access')} per thread",
+        f"{format_count_of(volumes.blocks_per_sm, 'block')} per SM",
+    ]
+    return f"{', '.join(parts)}; predicted for the {volumes.device.name}"

@@ -3,19 +3,23 @@
 import difflib
 import re
 from collections.abc import Callable
+from functools import reduce
+from operator import add, floordiv, mod, mul, sub, truediv
+from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 
 from gpa_lsp.foundation.errors import InputError
 
 Number = int | float
+T = TypeVar("T")
 
 _LONGEST = 400
 _DEEPEST = 32
 LARGEST = 1 << 100  # Integers of any step of an expression stay below it
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>0[xX][0-9a-fA-F_]{1,32}|(?:\d[\d_]{0,40}\.?\d{0,40}|\.\d{1,40})(?:[eE][+-]?\d{1,4})?)|(?P<name>[A-Za-z_]\w*)|(?P<mark>//|<<|>>|[-+*/%(),]))",
+    r"\s*(?:(?P<number>0[xX][0-9a-fA-F_]{1,32}|(?:\d[\d_]{0,40}\.?\d{0,40}|\.\d{1,40})(?:[eE][+-]?\d{1,4})?)|(?P<name>[A-Za-z_]\w*(?:\.[xyz]\b)?)|(?P<mark>//|<<|>>|[-+*/%(),]))",
     re.ASCII,
 )
 _LEVELS = (("<<", ">>"), ("+", "-"), ("*", "/", "//", "%"))  # Operators, those that bind weakest first
@@ -39,21 +43,38 @@ def evaluate(text: str, find: Callable[[str], Number]) -> Number:
     >>> evaluate("1 << 20", {}.__getitem__), evaluate("n / 4", {"n": 10.0}.__getitem__)
     (1048576, 2.5)
     """
+    return calculate(text, find, apply_to_numbers)
+
+
+Apply = Callable[[str, T | Number, T | Number], T | Number]  # Operator or function, and what it is applied to
+
+
+def calculate(text: str, find: Callable[[str], T | Number], apply: Apply[T]) -> T | Number:
+    """The value of an expression of anything that can be added and multiplied, such as sums of unknowns.
+
+    Args:
+        find: value of a name; may be ``threadIdx.x``.
+        apply: does the arithmetic; see :func:`apply_to_numbers`.
+
+    Raises:
+        InputError: it is no expression, or its arithmetic cannot be done.
+    """
     if len(text) > _LONGEST:
         raise InputError(f"an expression of {len(text)} characters", remedy=f"write at most {_LONGEST}")
-    reader = _Reader(text, find)
+    reader = _Reader(text, find, apply)
     value = reader.read_level(0, 0)
     if reader.position < len(reader.tokens):
         raise reader.refuse()
     return value
 
 
-class _Reader:
+class _Reader(Generic[T]):
     """Recursive descent over the tokens of one expression."""
 
-    def __init__(self, text: str, find: Callable[[str], Number]) -> None:
+    def __init__(self, text: str, find: Callable[[str], T | Number], apply: Apply[T]) -> None:
         self.text = text
         self.find = find
+        self.apply = apply
         self.tokens: list[tuple[str, str]] = []
         self.position = 0
         place = 0
@@ -80,7 +101,7 @@ class _Reader:
             raise self.refuse()
         self.position += 1
 
-    def read_level(self, level: int, depth: int) -> Number:
+    def read_level(self, level: int, depth: int) -> T | Number:
         if depth > _DEEPEST:
             raise InputError("an expression is nested too deeply", remedy="simplify it")
         if level == len(_LEVELS):
@@ -89,10 +110,10 @@ class _Reader:
         while self.next() in _LEVELS[level]:
             operator = self.next()
             self.position += 1
-            value = _bound(_apply(operator, value, self.read_level(level + 1, depth)))
+            value = self.apply(operator, value, self.read_level(level + 1, depth))
         return value
 
-    def read_operand(self, depth: int) -> Number:
+    def read_operand(self, depth: int) -> T | Number:
         if self.position >= len(self.tokens) or depth > _DEEPEST:
             raise self.refuse()
         kind, token = self.tokens[self.position]
@@ -103,14 +124,14 @@ class _Reader:
             return self.read_call(token, depth) if self.next() == "(" else self.find(token)
         if token in ("-", "+"):
             value = self.read_operand(depth + 1)
-            return -value if token == "-" else value
+            return self.apply("-", 0, value) if token == "-" else value
         if token != "(":
             raise self.refuse()
         value = self.read_level(0, depth + 1)
         self.expect(")")
         return value
 
-    def read_call(self, name: str, depth: int) -> Number:
+    def read_call(self, name: str, depth: int) -> T | Number:
         if name not in FUNCTIONS:
             raise InputError(f"there is no function {name[:40]!r}", remedy=f"there are {', '.join(FUNCTIONS)}")
         self.expect("(")
@@ -119,11 +140,9 @@ class _Reader:
             self.position += 1
             values.append(self.read_level(0, depth + 1))
         self.expect(")")
-        if name == "ceildiv":
-            if len(values) != 2:
-                raise InputError("ceildiv takes two numbers", remedy="write ceildiv(all, part)")
-            return -_apply("//", -values[0], values[1])
-        return min(values) if name == "min" else max(values)
+        if name == "ceildiv" and len(values) != 2:
+            raise InputError("ceildiv takes two numbers", remedy="write ceildiv(all, part)")
+        return reduce(lambda left, right: self.apply(name, left, right), values)
 
 
 def _read_number(token: str) -> Number:
@@ -138,24 +157,32 @@ def _refuse_number(token: str) -> Number:
     raise InputError(f"{token} is not a number", remedy="write it without underscores")
 
 
-def _apply(operator: str, left: Number, right: Number) -> Number:
-    if operator in ("/", "//", "%") and right == 0:
+def apply_to_numbers(operator: str, left: Number, right: Number) -> Number:
+    """One operator or function of two numbers.
+
+    Raises:
+        InputError: it divides by zero or leaves a remainder, or the result has more than 100 bits.
+    """
+    if operator in ("min", "max"):
+        return min(left, right) if operator == "min" else max(left, right)
+    if operator in ("/", "//", "%", "ceildiv") and right == 0:
         raise InputError("an expression divides by zero", remedy="check the numbers it is made of")
+    if operator == "ceildiv":
+        return _bound(-(-left // right))
     if operator in ("<<", ">>"):
         if isinstance(left, float) or isinstance(right, float) or not 0 <= right <= 100:
             raise InputError(f"{left} {operator} {right} is not defined", remedy="shift integers by 0 to 100")
-        return left << right if operator == "<<" else left >> right
-    if operator == "/":
-        if isinstance(left, int) and isinstance(right, int):
-            if left % right:
-                raise InputError(f"{left} / {right} leaves a remainder", remedy="write // or ceildiv(…)")
-            return left // right
-        return left / right
-    if operator == "//":
-        return left // right
-    if operator == "%":
-        return left % right
-    return left + right if operator == "+" else left - right if operator == "-" else left * right
+        return _bound(left << right if operator == "<<" else left >> right)
+    if operator == "/" and isinstance(left, int) and isinstance(right, int):
+        if left % right:
+            raise InputError(f"{left} / {right} leaves a remainder", remedy="write // or ceildiv(…)")
+        return _bound(left // right)
+    return _bound(_ARITHMETIC[operator](left, right))
+
+
+_ARITHMETIC: dict[str, Callable[[Number, Number], Number]] = {
+    "+": add, "-": sub, "*": mul, "/": truediv, "//": floordiv, "%": mod,
+}  # fmt: skip
 
 
 def _bound(value: Number) -> Number:
@@ -172,6 +199,7 @@ _MOST_ASKED = 50
 class Names(Struct):
     """Names and how to find their values. A value is found when it is first asked for, so that names may be used before they are given."""
 
+    where: str = "under constants, or as a scalar argument"  # a name can be given, for messages
     sources: dict[str, Callable[[], Number]] = field(default_factory=dict)  # name → what gives its value
     values: dict[str, Number] = field(default_factory=dict)  # those that were found
     _asked: list[str] = field(default_factory=list)
@@ -192,7 +220,7 @@ class Names(Struct):
         source = self.sources.get(name)
         if source is None:
             near = difflib.get_close_matches(name[:60], self.sources, n=1)
-            remedy = f"did you mean {near[0]!r}?" if near else "give it under constants, or as a scalar argument"
+            remedy = f"did you mean {near[0]!r}?" if near else f"give it {self.where}"
             raise InputError(f"{name[:60]!r} is not defined", remedy=remedy)
         if name in self._asked or len(self._asked) >= _MOST_ASKED:
             chain = " → ".join((*self._asked[-5:], name))

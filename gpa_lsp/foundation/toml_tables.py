@@ -4,7 +4,7 @@ not say.
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ Finder = Callable[[str], Number]  # Value of a name in expressions
 
 _LARGEST_FILE_BYTES = 4 << 20
 _MOST_ENTRIES = 10_000
+_MOST_THREADS = 1 << 62
 
 Place = tuple[str | int, ...]  # Keys and indexes that lead to a table or value, e.g. ``("launch", 0, "arguments", 2)``.
 
@@ -66,24 +67,31 @@ class Table(ColumnRecord, frozen=True, kw_only=True):
 
     content: Mapping[str, Any]  # as the standard library reads it
     place: Place  # where it is in the file
-    lines: TomlLines  # of the file
+    lines: TomlLines | None  # of the file; None for Python values
     path: Path | None  # of the file, for messages; None for a text that came from none
 
     @property
     def line(self) -> int:
         """Where it begins, 1-based."""
-        return self.lines.find(self.place)
+        return 1 if self.lines is None else self.lines.find(self.place)
 
-    def refuse(self, message: str, *, remedy: str, key: str | None = None) -> InputError:
-        """An error at the table, or at one of its keys."""
-        line = self.lines.find(self.place if key is None else (*self.place, key))
-        return InputError(message, path=self.path, place=f"line {line}", remedy=remedy)
+    def refuse(self, message: str, *, remedy: str, key: str | None = None, number: int | None = None) -> InputError:
+        """An error at the table, at one of its keys, or at one of a list's values."""
+        return InputError(message, path=self.path, place=self._find_place(key, number), remedy=remedy)
 
-    def locate(self, error: InputError, key: str) -> InputError:
-        """An error with the place of a key filled in, unless it has one."""
+    def locate(self, error: InputError, key: str, number: int | None = None) -> InputError:
+        """An error with the place of a key, or of one of a list's values, filled in, unless it has one."""
         if error.place is None and error.path in (None, self.path):
-            error.place = f"line {self.lines.find((*self.place, key))}"
+            error.place = self._find_place(key, number)
         return error.at(self.path) if self.path is not None else error
+
+    def _find_place(self, key: str | None, number: int | None) -> str:
+        place = tuple(part for part in (*self.place, key, number) if part is not None)
+        if self.lines is not None:
+            return f"line {self.lines.find(place)}"
+        return (
+            "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".") or "keys"
+        )
 
     def check_keys(self, known: Collection[str], what: str) -> None:
         """Refuse keys that mean nothing.
@@ -176,6 +184,30 @@ class Table(ColumnRecord, frozen=True, kw_only=True):
             limit = f"at least {format_count(least)}" if value < least else f"at most {format_count(most)}"
             raise self.refuse(f"{key} is {value}", remedy=f"give a number of {limit}", key=key)
         return value
+
+    def read_dimensions(
+        self, key: str, find: Finder, default: tuple[int, int, int] | None = None, *, most: int = _MOST_THREADS
+    ) -> tuple[int, int, int]:
+        """One to three integers of at least 1, along x, y and z; 1 where none is given.
+
+        Raises:
+            InputError: they are none, or are missing and there is no default.
+        """
+        if key not in self.content and default is not None:
+            return default
+        if self.content.get(key) is None:
+            raise self.refuse(f"{key!r} is missing", remedy=f"write {key} = NUMBER or {key} = [X, Y, Z]")
+        values = self.read_list(key)
+        if not 1 <= len(values) <= 3:
+            raise self.refuse(f"{key} has {len(values)} numbers", remedy="give one to three", key=key)
+        numbers = [self.evaluate(one, find, key) for one in values] + [1, 1]
+        x, y, z = (self.check_integer(one, key, least=1, most=most) for one in numbers[:3])
+        return x, y, z
+
+    def read_list(self, key: str) -> Sequence[Any]:
+        """The values of a list; of anything else the value alone, and none when missing."""
+        value = self.content.get(key, [])
+        return value if isinstance(value, (list, tuple)) else [value]
 
     def read_tables(self, key: str, what: str) -> "tuple[Table, ...]":
         """An array of tables; empty when missing."""

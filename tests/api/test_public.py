@@ -16,6 +16,7 @@ EXAMPLE = ROOT / "fixtures" / "example.gpa-profile.json"
 def test_names_and_parameters_are_kept() -> None:
     assert set(api.__all__) == {
         "Advice", "GpaError", "InputError", "KernelReport", "Report", "advise", "def_use_graph", "find_kernel", "kernels", "load",
+        "predict",
     }  # fmt: skip
     kept = {
         "load": ["paths", "sources", "mappings", "mode"],
@@ -23,6 +24,7 @@ def test_names_and_parameters_are_kept() -> None:
         "find_kernel": ["report", "name"],
         "advise": ["kernel"],
         "def_use_graph": ["kernel", "around", "steps"],
+        "predict": ["expressions", "launch", "gpu", "mode"],
     }
     for name, parameters in kept.items():
         assert list(inspect.signature(getattr(api, name)).parameters) == parameters

@@ -25,12 +25,15 @@ from gpa_lsp.foundation.errors import InputError
 if TYPE_CHECKING:
     from gpa_lsp.document.layout import Line
     from gpa_lsp.execution.prediction.model import SourcePrediction
+    from gpa_lsp.execution.prediction.predict_expressions import ExpressionPrediction
     from gpa_lsp.execution.prediction.saved_trace import SavedTrace
 
 _SOURCE_HELP = (
     "a CUDA C++ source, a program, library, object, fat binary or cubin with PTX in it, a PTX file, a folder that gpa-lsp predict trace wrote, "
-    "or a report: its launches are emulated with the code that was measured, and both counts stand side by side"
+    "or a report: its launches are emulated with the code that was measured, and both counts stand side by side; "
+    "or a .toml file of address expressions"
 )
+_EXPRESSIONS = ".toml"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +42,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--mode",
         choices=("corrected", "paper"),
         default="corrected",
-        help="the volume model: corrected (the default), or as published, for a V100 or an A100",
+        help="the volume model: corrected (the default), or as published, for a V100, an A100 or what a file makes of them",
     )
     parser.add_argument(
         "--paper",
@@ -60,6 +63,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    if arguments.source.suffix.lower() == _EXPRESSIONS:
+        return _run_expressions(arguments, terminal)
     if find_kind(arguments.source) is InputKind.TRACE:
         return _run_saved(arguments, terminal)
     prediction = predict(arguments, terminal, make_settings(arguments, is_paper=arguments.mode == "paper"))
@@ -70,11 +75,31 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return code or (_judge(prediction, arguments.fail_on) if prediction.kernels else EXIT_BAD_INPUT)
 
 
-def _run_saved(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    for name in ("kernel", "launches", "launch", "profile"):
-        if getattr(arguments, name) is not None:
-            message = f"is a trace of one launch, so --{name} has nothing to choose"
+def _run_expressions(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    _refuse_choices(arguments, "describes one launch", ("blocks", "paper"))
+    from gpa_lsp.execution.prediction.predict_expressions import predict_expressions
+    from gpa_lsp.execution.volumes.model import VolumeMode  # these bring numpy, which --help does without
+    from gpa_lsp.execution.volumes.written_expressions import read_expressions
+
+    prediction = predict_expressions(
+        read_expressions(arguments.source),
+        machine=arguments.machine,
+        compute_capability=arguments.arch,
+        mode=VolumeMode(arguments.mode),
+    )
+    _put(_renderers_of_expressions(prediction, arguments), arguments, terminal)
+    return 0
+
+
+def _refuse_choices(arguments: argparse.Namespace, why: str, more: Iterable[str] = ()) -> None:
+    for name in ("kernel", "launches", "launch", "profile", *more):
+        if getattr(arguments, name):
+            message = f"{why}, so --{name} has nothing to choose"
             raise InputError(message, path=arguments.source, remedy=f"leave out --{name}")
+
+
+def _run_saved(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    _refuse_choices(arguments, "is a trace of one launch")
     from gpa_lsp.execution.prediction.saved_trace import analyse_saved
     from gpa_lsp.execution.volumes.model import VolumeMode  # these bring numpy, which --help does without
 
@@ -136,6 +161,26 @@ def _renderers_of_saved(saved: "SavedTrace", arguments: argparse.Namespace) -> _
     return _Renderers(lines, value, page)
 
 
+def _renderers_of_expressions(prediction: "ExpressionPrediction", arguments: argparse.Namespace) -> _Renderers:
+    def lines(width: int | None) -> "Iterable[Line]":
+        from gpa_lsp.document.prediction_text import render_expression_prediction
+
+        return render_expression_prediction(prediction, width, max_rows=arguments.limit)
+
+    def value() -> dict[str, Any]:
+        from gpa_lsp.document.prediction_json import make_expression_prediction
+
+        return make_expression_prediction(prediction, str(arguments.source))
+
+    def page() -> str:
+        from gpa_lsp.document.prediction_page import render_answers_page
+        from gpa_lsp.document.prediction_text import describe_expressions
+
+        return render_answers_page(prediction.volumes.kernel, (prediction.answer,), describe_expressions(prediction))
+
+    return _Renderers(lines, value, page)
+
+
 def _put(renderers: _Renderers, arguments: argparse.Namespace, terminal: Terminal) -> None:
     if is_printed(arguments.output) and arguments.format == "text":
         terminal.print_safely(lambda: terminal.write_lines(renderers.lines(terminal.width)))
@@ -170,7 +215,7 @@ COMMAND = Command(
     purpose=Purpose.PREDICT,
     examples=(
         ("predict matmul.cu", "memory accesses and divergence by line"),
-        ("predict matmul.cu --arch sm_90 --format json", "the same for another architecture, as JSON"),
+        ("predict stencil.expressions.toml --machine A100", "volumes and limits of address expressions alone"),
     ),
     add_arguments=_add_arguments,
     run=_run,

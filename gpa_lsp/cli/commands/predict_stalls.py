@@ -32,7 +32,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--machine",
         metavar="GPU",
-        help="simulate this GPU, by name or by a .toml file that describes one (default: that of the report, else the first known of the architecture)",
+        help="simulate this GPU, by name or by a .toml file that describes one (default: that of the report or the architecture)",
     )
     parser.add_argument(
         "--arch",

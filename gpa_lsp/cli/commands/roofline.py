@@ -55,7 +55,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--machine",
         metavar="NAME",
-        help=f"ceilings of this GPU by name or by a .toml file that describes one, or of this computer's with '{_HERE}', at its boost clock, in place of the one it ran on",
+        help=f"ceilings of this GPU (a name, or a .toml file that describes one), or of this computer's with '{_HERE}', at its boost clock",
     )
     add_limit_argument(parser, "text: at most N kernels, longest first", _DEFAULT_TOP)
 

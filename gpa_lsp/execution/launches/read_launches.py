@@ -78,7 +78,6 @@ LAUNCH_KEYS = frozenset(
     }
 )
 
-_MOST_THREADS = 1 << 62
 _AXES = ("x", "y", "z")
 
 Dim3 = tuple[int, int, int]
@@ -247,7 +246,7 @@ class _LaunchReader:
             return self._divide()
         if key == "fold" and self._fold is not None:
             return self._fold
-        return self._read_dimensions(key)
+        return self._table.read_dimensions(key, self._names.find)
 
     def _divide(self) -> Dim3:
         """Threads by block and fold, rounded up."""
@@ -264,17 +263,6 @@ class _LaunchReader:
         """Threads of a grid of numbers, in blocks of the launch's own."""
         own = _LaunchReader(root=self._root, table=self._table, path=self._path, block=None, fold=None).read()
         x, y, z = (size * blocks for size, blocks in zip(own.block, own.grid, strict=True))
-        return x, y, z
-
-    def _read_dimensions(self, key: str) -> Dim3:
-        value = self._table.content.get(key)
-        if value is None:
-            raise self._table.refuse(f"{key!r} is missing", remedy=f"write {key} = NUMBER or {key} = [X, Y, Z]")
-        values = value if isinstance(value, list) else [value]
-        if not 1 <= len(values) <= 3:
-            raise self._table.refuse(f"{key} has {len(values)} numbers", remedy="give one to three", key=key)
-        numbers = [self._table.evaluate(one, self._names.find, key) for one in values] + [1, 1]
-        x, y, z = (self._table.check_integer(one, key, least=1, most=_MOST_THREADS) for one in numbers[:3])
         return x, y, z
 
     def _read_variables(self, taken: Collection[str]) -> tuple[ArrayArgument, ...]:
