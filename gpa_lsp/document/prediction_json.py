@@ -91,6 +91,7 @@ def make_kernel_prediction(kernel: KernelPrediction) -> dict[str, Any]:
         "volumes": None if volumes is None else _make_volumes(volumes),
         "contradictions": make_record(kernel.contradictions),
         "measured": None if kernel.measured is None else _make_measured(kernel.measured),
+        "measured_volumes": make_record(kernel.measured_volumes),
         "answers": make_record(kernel.answers),
         "problems": make_record(kernel.problems),
     }

@@ -51,8 +51,14 @@ def count_accesses() -> dict[str, dict[int, int]]:
     return found
 
 
-def write_measured(path: Path, counts: Mapping[str, Mapping[int, int]], *, grid: tuple[int, int, int] = GRID) -> Path:
-    """A profile of one launch with these counts."""
+def write_measured(
+    path: Path,
+    counts: Mapping[str, Mapping[int, int]],
+    *,
+    grid: tuple[int, int, int] = GRID,
+    totals: Mapping[str, float] | None = None,
+) -> Path:
+    """A profile of one launch with these counts by instruction, and these of the launch."""
     example = read_profile(ROOT / "fixtures/example.gpa-profile.json")
     launch = next(one for one in example.launches if one.mangled_name == KERNEL)
     assert launch.module_id is not None
@@ -65,7 +71,7 @@ def write_measured(path: Path, counts: Mapping[str, Mapping[int, int]], *, grid:
             instance_values=tuple(column.values()),
         )
         for name, column in counts.items()
-    }
+    } | {name: Metric(name=name, value=value) for name, value in (totals or {}).items()}
     measured = replace(
         launch,
         grid=grid,

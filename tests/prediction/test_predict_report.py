@@ -54,6 +54,20 @@ def test_a_report_says_all_of_a_launch_but_its_arguments(report: Path) -> None:
     assert [row[0] for row in answer.tables[0].rows] == ["line 22 of original.cu", "line 23 of original.cu"]
 
 
+def test_volumes_that_were_measured_stand_beside_those_predicted(report: Path) -> None:
+    totals = {"gpu__time_duration.sum": 5e3, "dram__bytes_read.sum": 65536.0, "dram__bytes_write.sum": 4096.0}
+    write_measured(report, count_accesses(), totals=totals)
+    kernel = predict(report)
+    found = kernel.measured_volumes
+    assert found is not None and found.measured_ns == 5e3 and found.sm_hz is None
+    assert [one.measured_bytes for one in found.moved] == [None, None, 65536, 4096]
+    names = [answer.analysis for answer in kernel.answers]
+    assert names.index("measured") + 1 == names.index("measured_volumes") < names.index("volumes")
+    assert make_kernel_prediction(kernel)["measured_volumes"]["measured_ns"] == 5e3
+    other = predict_report(report, settings=replace(DEFAULT_PREDICTION, machine="A100 PCIe 40GB")).kernels[0]
+    assert other.volumes is not None and other.measured_volumes is None
+
+
 def test_what_differs_stands_first_with_both_counts(tmp_path: Path, report: Path) -> None:
     counts = count_accesses()
     store = max(counts["inst_executed"])

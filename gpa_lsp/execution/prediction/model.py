@@ -16,6 +16,7 @@ from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
 from gpa_lsp.execution.traces.model import AccessGroupKind
 from gpa_lsp.execution.traces.results import Measure
 from gpa_lsp.execution.volumes.expressions import KernelAccesses
+from gpa_lsp.execution.volumes.measured_volumes import VolumeComparison
 from gpa_lsp.execution.volumes.model import Contradiction, VolumeMode, VolumePrediction
 from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.records import ColumnRecord
@@ -125,6 +126,8 @@ class KernelPrediction(ColumnRecord, frozen=True, kw_only=True):
     counts: Counts | None = None
     # what was measured of this launch beside what was emulated; None for launches that were not measured
     measured: CountComparison | None = None
+    # volumes that were measured of it beside those predicted; None where none were, or where it is predicted for another GPU
+    measured_volumes: VolumeComparison | None = None
 
     @property
     def short_name(self) -> str:

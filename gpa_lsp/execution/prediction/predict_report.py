@@ -10,7 +10,6 @@ from gpa_lsp.code.binary.embedded_ptx import EmbeddedPtx, find_ptx_lines
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.code.ptx.model import PtxModule, Space
 from gpa_lsp.code.ptx.static_instructions import list_reachable
-from gpa_lsp.diagnosis.analyses.answers import Answer
 from gpa_lsp.execution.compiler.ptx_files import build_unit
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Counts, Emulation, Sampling, SamplingKind, TraceSettings, TraceSink
@@ -37,6 +36,7 @@ from gpa_lsp.execution.prediction.predict_launch import LaunchSubject, predict_l
 from gpa_lsp.execution.prediction.static_source import SourceStatics, examine_unit
 from gpa_lsp.execution.traces.access_sums import RequestCollector, RequestCounts
 from gpa_lsp.execution.traces.model import AccessGroupKind, find_group_kind
+from gpa_lsp.execution.volumes.measured_volumes import answer_compared, compare_volumes
 from gpa_lsp.foundation.errors import InputError, Problem, spare_others
 from gpa_lsp.foundation.native.shared_library import prepare_core
 from gpa_lsp.foundation.numbers import format_count
@@ -390,7 +390,12 @@ class _ReportWork:
         problems: list[Problem] = []
         with spare_others("laying it over what was measured", problems, kernel=subject.kernel):
             compared = self._compare(one, subject, predicted, collector, settings)
-            predicted = replace(predicted, measured=compared, answers=_put_behind_faults(predicted.answers, compared))
+            moved = None
+            if predicted.volumes is not None and product is not None and predicted.machine == product.name:
+                moved = compare_volumes(predicted.volumes, one.launch)
+            beside = (answer_measured(compared), *(() if moved is None else (answer_compared(moved),)))
+            answers = (*predicted.answers[:1], *beside, *predicted.answers[1:])  # what went wrong stands first
+            predicted = replace(predicted, measured=compared, measured_volumes=moved, answers=answers)
         return replace(predicted, problems=(*predicted.problems, *problems))
 
     def _compare(
@@ -413,7 +418,3 @@ class _ReportWork:
             why = "the emulation did not come to an end; give it more time (--seconds) or memory (--memory)"
             return CountComparison(launch=index, why=why)
         return compare_counts(kernels[0], one.code.unit, emulated)
-
-
-def _put_behind_faults(answers: tuple[Answer, ...], compared: CountComparison) -> tuple[Answer, ...]:
-    return (*answers[:1], answer_measured(compared), *answers[1:])
