@@ -5,9 +5,16 @@ from typing import Any
 
 import pytest
 
+from gpa_lsp.diagnosis.analyses.answers import ChartKind
+from gpa_lsp.document.charts.answer_chart import build_answer_chart
 from gpa_lsp.execution.volumes.devices import find_device, find_paper_device
 from gpa_lsp.execution.volumes.expressions import cover_updates
-from gpa_lsp.execution.volumes.measured_volumes import VolumeComparison, answer_compared, compare_volumes
+from gpa_lsp.execution.volumes.measured_volumes import (
+    VolumeComparison,
+    answer_compared,
+    compare_volumes,
+    scatter_volumes,
+)
 from gpa_lsp.execution.volumes.model import Limiter, VolumeMode
 from gpa_lsp.execution.volumes.predict import predict_volumes
 from gpa_lsp.profile.model import Launch, Metric
@@ -108,3 +115,22 @@ def test_nothing_is_compared_where_nothing_was_measured() -> None:
     assert compare(row, VolumeMode.PAPER, {"gpu__time_duration.sum": 1e6}) is None
     volumes = {name: value for name, value in list_totals(row).items() if "time" not in name}
     assert compare(row, VolumeMode.PAPER, volumes) is None
+
+
+def test_volumes_of_several_launches_are_drawn_over_those_measured() -> None:
+    found = [one for row in ROWS[:8] if (one := compare(row, VolumeMode.CORRECTED, list_totals(row))) is not None]
+    chart = scatter_volumes(found)
+    assert chart is not None and chart.kind is ChartKind.SCATTER and scatter_volumes(found[:1]) is None
+    assert [one.label for one in chart.series] == [
+        "L2 → L1 loads",
+        "L1 → L2 stores",
+        "DRAM → L2 loads",
+        "L2 → DRAM stores",
+    ]
+    assert all(len(one.xs) == 8 and list(one.xs) == sorted(one.xs) for one in chart.series)
+    spec = build_answer_chart(chart)
+    diagonal, points = spec["layer"]
+    assert len(spec["data"]["values"]) == 32 and points["encoding"]["x"]["scale"]["type"] == "log"
+    ends = [(one["x"], one["y"]) for one in diagonal["data"]["values"]]
+    every = [value for one in found for moved in one.moved for value in (moved.measured_bytes, moved.predicted_bytes)]
+    assert ends == [(min(every), min(every)), (max(every), max(every))]  # type: ignore[type-var]

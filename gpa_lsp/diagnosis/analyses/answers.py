@@ -52,6 +52,7 @@ class ChartKind(StrEnum):
     STEPS = "steps"  # A value that jumps (occupancy over block size)
     LINE = "line"
     BARS = "bars"
+    SCATTER = "scatter"  # Two values of one quantity for each thing, both axes logarithmic, with the line on which they are equal
 
 
 class Series(Struct, frozen=True, kw_only=True):

@@ -12,11 +12,12 @@ from gpa_lsp.document.charts.themes import SERIES_COLOURS
 from gpa_lsp.foundation.numbers import Quantity, format_quantity
 
 _HEIGHT = 200
+_LOGARITHMIC = {"type": "log", "nice": False, "padding": 12}
 _MOST_DOTS = 100  # Points beyond which the line alone is drawn
 
 
 def build_answer_chart(chart: Chart, *, width: int | None = 420, height: int = _HEIGHT) -> dict[str, Any]:
-    """A small chart: steps, lines or bars, with a dashed line at the kernel as it is.
+    """A small chart: steps, lines, bars or points, with a dashed line at the kernel as it is.
 
     Args:
         chart: what to draw; points that are no finite numbers are left out.
@@ -24,21 +25,23 @@ def build_answer_chart(chart: Chart, *, width: int | None = 420, height: int = _
         height: pixels between the axes.
     """
     labels = [series.label for series in chart.series]
-    values = [
+    values: list[dict[str, Any]] = [
         {
             "series": series.label,
             "x": x,
             "y": y,
-            "at": format_quantity(x, Quantity.NUMBER),
+            "at": format_quantity(x, chart.y_quantity if chart.kind is ChartKind.SCATTER else Quantity.NUMBER),
             "words": format_quantity(y, chart.y_quantity),
         }
         for series in chart.series
         for x, y in zip(series.xs, series.ys, strict=True)
-        if math.isfinite(x) and math.isfinite(y)
+        if math.isfinite(x) and math.isfinite(y) and (chart.kind is not ChartKind.SCATTER or min(x, y) > 0)
     ]
     layers: list[dict[str, Any]] = [
         {"mark": _choose_mark(chart.kind, len(values)), "encoding": _encode(chart, labels)},
     ]
+    if chart.kind is ChartKind.SCATTER and values:
+        layers.insert(0, _draw_diagonal([value for point in values for value in (point["x"], point["y"])]))
     if chart.current_x is not None and math.isfinite(chart.current_x):
         layers.append(
             {
@@ -61,9 +64,19 @@ def build_answer_chart(chart: Chart, *, width: int | None = 420, height: int = _
     }
 
 
+def _draw_diagonal(ends: Sequence[float]) -> dict[str, Any]:
+    return {
+        "data": {"values": [{"x": end, "y": end} for end in (min(ends), max(ends))]},
+        "mark": {"type": "line", "style": "now"},
+        "encoding": {axis: {"field": axis, "type": "quantitative", "scale": _LOGARITHMIC} for axis in ("x", "y")},
+    }
+
+
 def _choose_mark(kind: ChartKind, points: int) -> dict[str, Any]:
     if kind is ChartKind.BARS:
         return {"type": "bar"}
+    if kind is ChartKind.SCATTER:
+        return {"type": "point", "filled": True, "size": 40, "opacity": 0.8}
     mark: dict[str, Any] = {"type": "line", "strokeWidth": 2, "point": {"size": 18} if points <= _MOST_DOTS else False}
     return {**mark, "interpolate": "step-after"} if kind is ChartKind.STEPS else mark
 
@@ -100,6 +113,9 @@ def _encode(chart: Chart, labels: Sequence[str]) -> dict[str, Any]:
             {"field": "series", "type": "nominal", "title": "of"},
         ],
     }
+    if chart.kind is ChartKind.SCATTER:
+        for axis in ("x", "y"):
+            encoding[axis] |= {"axis": label_axis(chart.y_quantity), "scale": _LOGARITHMIC}
     if is_bars and len(labels) > 1:
         encoding["xOffset"] = {"field": "series", "type": "nominal"}
     return encoding

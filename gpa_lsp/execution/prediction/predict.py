@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.diagnosis.analyses.answers import Answer
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.execution.emulator.model import TraceSink
 from gpa_lsp.execution.launches.launch import LaunchDescription
@@ -26,6 +28,7 @@ from gpa_lsp.execution.prediction.static_source import SourceStatics
 from gpa_lsp.execution.prediction.targets import Capability, examine_for_machine
 from gpa_lsp.execution.traces.ask import answer_launches
 from gpa_lsp.execution.traces.results import spread_listed
+from gpa_lsp.execution.volumes.measured_volumes import scatter_volumes
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem, spare_others
 from gpa_lsp.foundation.native.shared_library import prepare_core
 from gpa_lsp.foundation.numbers import format_count
@@ -243,11 +246,17 @@ def compare_launches(predictions: Sequence[KernelPrediction]) -> tuple[LaunchCom
             mangled_name=mangled,
             name=members[0].name,
             launches=len(members),
-            answer=answer_launches(spread_listed([one.measures for one in members]), len(members), _ORIGIN),
+            answer=_compare_members(members),
         )
         for mangled, members in groups.items()
         if len(members) > 1
     )
+
+
+def _compare_members(members: Sequence[KernelPrediction]) -> Answer:
+    answer = answer_launches(spread_listed([one.measures for one in members]), len(members), _ORIGIN)
+    chart = scatter_volumes([one.measured_volumes for one in members if one.measured_volumes is not None])
+    return answer if chart is None else replace(answer, charts=(*answer.charts, chart))
 
 
 class _BuiltLaunch(DescribedLaunch, frozen=True, kw_only=True):

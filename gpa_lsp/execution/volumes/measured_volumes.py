@@ -5,10 +5,12 @@ The model is asked twice: what is off in the first answer alone is the fault of 
 Source: Ernst et al. (2022), section 5.8, which calls the second a phenomenological prediction; sections 4.2 and 4.3 name the counters.
 """
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.analyses.answers import Answer, Column, Table
+from gpa_lsp.diagnosis.analyses.answers import Answer, Chart, ChartKind, Column, Series, Table
 from gpa_lsp.diagnosis.analyses.roofline.counts import read_span
 from gpa_lsp.execution.volumes.dimensions import SECTOR_BYTES
 from gpa_lsp.execution.volumes.model import Bound, Limiter, VolumeMode, VolumePrediction
@@ -182,4 +184,28 @@ def _summarize(compared: VolumeComparison) -> Sentence:
         return say("{times}.", times=times)
     return say(
         "{times}; both at the launch's {clock}.", times=times, clock=Amount(value=compared.sm_hz, quantity=Quantity.HZ)
+    )
+
+
+def scatter_volumes(compared: Sequence[VolumeComparison]) -> Chart | None:
+    """Each volume of each launch as predicted over as measured; None where fewer than two launches have one.
+
+    Source: Ernst et al. (2022), figures 13, 14, 20 and 21.
+    """
+    if len(compared) < 2:
+        return None
+    points: dict[str, list[tuple[float, float]]] = {}
+    for one in (moved for launch in compared for moved in launch.moved):
+        if one.measured_bytes:
+            points.setdefault(" ".join(_NAMES[one.name]), []).append((one.measured_bytes, one.predicted_bytes))
+    return Chart(
+        title="Predicted over measured volumes",
+        kind=ChartKind.SCATTER,
+        x_label="measured bytes",
+        y_label="predicted bytes",
+        y_quantity=Quantity.BYTES,
+        series=tuple(
+            Series(label=label, xs=tuple(x for x, _ in found), ys=tuple(y for _, y in found))
+            for label, found in ((label, sorted(pairs)) for label, pairs in points.items())
+        ),
     )
