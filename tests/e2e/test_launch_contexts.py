@@ -78,6 +78,8 @@ def test_as_published_each_context_has_advice_of_its_own(write: Write) -> None:
         own = [one for one in kernel.advice.advice if one.contexts == (position,)]
         assert [one.speedup for one in own] == [one.speedup for one in alone.advice.advice]
         assert {one.title.partition(",")[2] for one in own} == {f" launch context {position + 1}"}
+    groups = [one.group for one in kernel.advice.advice]  # no piece is an alternative to one of another context
+    assert len(set(groups)) == len(groups)
     assert len(kernel.advice.advice) == sum(len(one.advice.advice) for one in kernel.contexts if one.advice)
 
 

@@ -135,7 +135,12 @@ def join_contexts(parts: Sequence[KernelAdvice], subject: Subject) -> KernelAdvi
     The default mode pools them by their time, because one change of the code changes all of them.
     """
     advice = [
-        replace(count_shares(one, subject), title=f"{one.title}, launch context {position + 1}", contexts=(position,))
+        replace(
+            count_shares(one, subject),
+            title=f"{one.title}, launch context {position + 1}",
+            group=f"{one.group} {position + 1}",
+            contexts=(position,),
+        )
         for position, part in enumerate(parts)
         for one in part.advice
     ]
