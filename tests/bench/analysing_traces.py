@@ -104,6 +104,7 @@ def time_all(references: int, requests: int) -> None:
         measure_distances(units.astype(np.int64), groups)
         seconds = time.perf_counter() - start
         print(f"reuse distances, {name}: {references / seconds / 1e6:.1f} M references/s")
+    AccessAccumulator((), footprint_sectors=0).add(PieceRows(make_trace(64)))  # loops are loaded when first used
     trace = make_trace(requests)
     accesses, banks = AccessAccumulator(trace.buffers, footprint_sectors=1 << 26), BankAccumulator()
     for label, add in (

@@ -110,11 +110,15 @@ def view_lanes(accesses: Accesses) -> LaneColumns:
 
 
 def build_lanes(*columns: "npt.NDArray[Any]") -> LaneColumns:
-    """Rows of the columns of :class:`LaneColumns`, in their order. Loops are compiled for one kind of arrays: contiguous ones that are only read."""
-    views = [np.ascontiguousarray(one).view(np.int64 if one.itemsize == 8 else one.dtype) for one in columns]
-    for view in views:
-        view.flags.writeable = False
-    return LaneColumns(*views)
+    """Rows of the columns of :class:`LaneColumns`, in their order."""
+    return LaneColumns(*(view_column(one.view(np.int64) if one.itemsize == 8 else one) for one in columns))
+
+
+def view_column(column: "npt.NDArray[Any]") -> "npt.NDArray[Any]":
+    """What compiled loops read of a column: they are compiled for one kind of arrays, contiguous ones that cannot be written to."""
+    view = np.ascontiguousarray(column).view()
+    view.flags.writeable = False
+    return view
 
 
 def list_lanes(accesses: Accesses, rows: Integers) -> LaneList:

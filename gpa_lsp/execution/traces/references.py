@@ -136,9 +136,11 @@ def find_frames(accesses: Accesses, rows: Integers) -> Integers:
 
     A number per warp, as small as a product of the largest block and warp allows; folded where 62 bits do not hold them.
     """
-    width = int(accesses.warp.max(initial=0)) + 1
-    frames = (accesses.block[rows].astype(np.int64) * max(width, 64) + accesses.warp[rows]) % (1 << 37)
-    return np.where(accesses.space[rows] == Space.LOCAL, _LOCAL_BASE + (frames << _FRAME_BITS), 0)
+    found, is_local = np.zeros(len(rows), np.int64), accesses.space[rows] == Space.LOCAL
+    inner, width = rows[is_local], max(int(accesses.warp.max(initial=0)) + 1, 64)
+    frames = (accesses.block[inner].astype(np.int64) * width + accesses.warp[inner]) % (1 << 37)
+    found[is_local] = _LOCAL_BASE + (frames << _FRAME_BITS)
+    return found
 
 
 def order_rows(*columns: "npt.NDArray[Any]") -> Integers:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.execution.emulator.trace import Trace
-from gpa_lsp.execution.traces.lane_addresses import Integers, Marks, view_lanes
+from gpa_lsp.execution.traces.lane_addresses import Integers, Marks, view_column, view_lanes
 from gpa_lsp.execution.traces.model import OUTSIDE, ArrayIndex
 from gpa_lsp.foundation.records import ColumnRecord
 
@@ -85,10 +85,11 @@ def find_kinds(piece: Trace) -> RequestKinds:
     from gpa_lsp.execution.traces.request_loops import Shapes, find_ends, number_shapes  # numba takes .3 s to import
     from gpa_lsp.execution.traces.row_loops import open_slots
 
-    lanes, instructions = view_lanes(piece.accesses), np.array(piece.accesses.instruction)
+    lanes, instructions = view_lanes(piece.accesses), view_column(piece.accesses.instruction)
     count = len(instructions)
-    shape, keys, first, hashes = np.empty((4, count), np.int64)  # the system gives memory for what is written alone
-    lasts, reaches = np.full(len(piece.instructions), -1, np.int32), np.empty((2, count), np.int64)
+    shape, keys = np.empty(count, np.int64), np.empty(count, np.int64)
+    first, hashes, *_ = room = np.empty((4, count), np.int64)  # the system gives memory for what is written alone
+    reaches, lasts = room[2:], np.full(len(piece.instructions), -1, np.int32)
     shapes = number_shapes(lanes, instructions, Shapes(open_slots(count), lasts, first, hashes, reaches), shape, keys)
     base, equal = lanes.address[lanes.first], find_equal_rows(keys)
     counts, ends = np.zeros(len(equal.first), np.int64), np.empty((2, len(equal.first)), np.int64)
