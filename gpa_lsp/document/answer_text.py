@@ -1,12 +1,14 @@
 """Answers of the analyses as text for a terminal or a file. The vocabulary is closed, so an analysis that is new needs nothing here."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import PurePath
 
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.advice.model import KernelAdvice
+from gpa_lsp.diagnosis.advice.model import Advice, KernelAdvice
 from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Chart, Finding, LineMark, Missing, Movement, Table, Weight
+from gpa_lsp.diagnosis.analyses.starlight import suggestions
 from gpa_lsp.diagnosis.analyses.starlight.suggestions import NAMES_BETWEEN, OUR_ADVICE, SUGGESTIONS_TITLE
 from gpa_lsp.document.advice_words import show_gain
 from gpa_lsp.document.layout import (
@@ -35,7 +37,8 @@ from gpa_lsp.foundation.numbers import (
     format_percent,
     format_quantity,
 )
-from gpa_lsp.foundation.prose import NOTHING, Amount, Code, Sentence, join, percent, say
+from gpa_lsp.foundation.ownership import choose_frame
+from gpa_lsp.foundation.prose import NOTHING, Amount, Code, Place, Sentence, join, percent, say
 from gpa_lsp.report.model import KernelReport
 
 MOST_MARKS = 10
@@ -317,15 +320,16 @@ def show_place(mark: LineMark, kernel: KernelReport | None, places: PlaceNames |
     return f"{mark.function or UNKNOWN}+0x{mark.pc_offset:x}"
 
 
-_NO_COUNTERPART = "no optimizer of ours"
+Locate = Callable[[int], str]  # The place of a row of the kernel, for people
 
 
-def pair_with_advice(answer: Answer, advice: KernelAdvice | None) -> Table | None:
+def pair_with_advice(answer: Answer, advice: KernelAdvice | None, locate: Locate) -> Table | None:
     """The table of suggestions, with what our optimizers for the same change say in place of their names.
 
     Args:
         answer: of the analysis ``starlight``.
         advice: of the same kernel; None where no optimizer was asked, and the names stay.
+        locate: says where the hottest instruction that advice is about stands.
 
     Returns:
         None where the answer has no such table.
@@ -336,7 +340,7 @@ def pair_with_advice(answer: Answer, advice: KernelAdvice | None) -> Table | Non
     at = next((number for number, column in enumerate(table.columns) if column.name == OUR_ADVICE), None)
     if at is None:
         return table
-    rows = tuple((*row[:at], _describe(row[at], advice), *row[at + 1 :]) for row in table.rows)
+    rows = tuple((*row[:at], _describe(row[at], advice, locate), *row[at + 1 :]) for row in table.rows)
     return Table(title=table.title, columns=table.columns, rows=rows, current_row=table.current_row, note=table.note)
 
 
@@ -344,28 +348,60 @@ def list_answers(kernel: KernelReport) -> tuple[Answer, ...]:
     """A kernel's answers as they are shown: Starlight's suggestions with our estimates. Empty where no question was asked."""
     if kernel.analyses is None:
         return ()
-    return tuple(_pair(answer, kernel.advice) for answer in kernel.analyses.answers)
+    return tuple(_pair(answer, kernel) for answer in kernel.analyses.answers)
 
 
-def _pair(answer: Answer, advice: KernelAdvice | None) -> Answer:
-    paired = pair_with_advice(answer, advice) if answer.analysis == "starlight" else None
+def _pair(answer: Answer, kernel: KernelReport) -> Answer:
+    paired = (
+        pair_with_advice(answer, kernel.advice, lambda row: _locate(kernel, row))
+        if answer.analysis == "starlight"
+        else None
+    )
     if paired is None:
         return answer
     tables = tuple(paired if table.title == paired.title else table for table in answer.tables)
     return replace(answer, tables=tables)
 
 
-def _describe(names: Cell, advice: KernelAdvice) -> str:
+def list_suggestions(kernel: KernelReport) -> tuple[tuple[str, str], ...]:
+    """Each suggestion of Starlight's Table 1 and what our optimizers for it say, gain and line, or why not; empty where nobody asked."""
+    tables = (table for answer in list_answers(kernel) for table in answer.tables)
+    table = next((table for table in tables if table.title == SUGGESTIONS_TITLE), None)
+    if table is None:
+        return ()
+    names = [column.name for column in table.columns]
+    title, ours = names.index("suggestion"), names.index(OUR_ADVICE)
+    nearest = {one.title: f" ({one.nearest})" for one in suggestions.list_suggestions() if one.nearest}
+    return tuple((str(row[title]), f"{row[ours]}{nearest.get(str(row[title]), '')}") for row in table.rows)
+
+
+def _describe(names: Cell, advice: KernelAdvice, locate: Locate) -> str:
+    """What the optimizers for a suggestion say: those that apply, or why the nearest does not."""
     if not isinstance(names, str) or not names:
-        return _NO_COUNTERPART
-    return "; ".join(_describe_one(name, advice) for name in names.split(NAMES_BETWEEN))
+        return ""
+    listed = names.split(NAMES_BETWEEN)
+    spoken = [one for name in listed for one in advice.advice if one.optimizer == name]
+    if spoken:
+        return "; ".join(_describe_advice(one, locate) for one in spoken)
+    silent = next((one for one in advice.silences if one.optimizer == listed[0]), None)
+    return f"{_name(listed[0])}: {'not run' if silent is None else silent.message}"
 
 
-def _describe_one(name: str, advice: KernelAdvice) -> str:
-    """An optimizer's estimate with its interval, or why it does not apply."""
-    title = name.replace("_", " ")
-    spoken = next((one for one in advice.advice if one.optimizer == name), None)
-    if spoken is not None:
-        return f"{title} {show_gain(spoken.speedup)}"
-    silent = next((one for one in advice.silences if one.optimizer == name), None)
-    return f"{title}: not run" if silent is None else f"{title}: {silent.message}"
+def _describe_advice(advice: Advice, locate: Locate) -> str:
+    """Its gain, and the line of the hottest instruction it is about; of the whole kernel there is none."""
+    place = f", {locate(advice.hotspots[0].def_row)}" if advice.hotspots else ""
+    return f"{_name(advice.optimizer)} {show_gain(advice.speedup)}{place}"
+
+
+def _locate(kernel: KernelReport, row: int) -> str:
+    """Its own line; without lines its offset."""
+    columns = kernel.instructions
+    chain = int(columns.chain_index[row])
+    frame = choose_frame(columns.chains[chain]) if chain >= 0 else None
+    if frame is None:
+        return f"{int(columns.pc_offsets[row]):#x}"
+    return str(Place(file=frame.file, line=frame.line, shown_file=PurePath(frame.file).name))
+
+
+def _name(optimizer: str) -> str:
+    return optimizer.replace("_", " ")

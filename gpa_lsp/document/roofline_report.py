@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline, Roofline
 from gpa_lsp.document.advice_words import describe_limit_briefly
-from gpa_lsp.document.answer_text import describe_missing, describe_movement, render_bars
+from gpa_lsp.document.answer_text import describe_missing, describe_movement, list_suggestions, render_bars
 from gpa_lsp.document.charts.roofline_chart import RooflineView
 from gpa_lsp.document.check_text import render_problems
 from gpa_lsp.document.context_words import count_contexts, list_context_lines, name_contexts
@@ -141,6 +141,7 @@ def _render_kernel(
         yield from _render_instruction_points(line, width)
     yield from _render_launches(kernel, roofline, width)
     yield from _render_movements(kernel, width)
+    yield from _render_suggestions(kernel, width)
     yield from _render_roofs(roofline.machine, line, width)
     if line.missing:
         yield from (EMPTY_LINE, text_line("Unknown", Style.HEADING))
@@ -265,6 +266,17 @@ def _render_movements(kernel: KernelReport, width: int | None) -> Iterator[Line]
         )
     for movement in movements:
         yield from hang((("  ", Style.PLAIN), (describe_movement(movement), Style.PLAIN)), width)
+
+
+def _render_suggestions(kernel: KernelReport, width: int | None) -> Iterator[Line]:
+    suggestions = list_suggestions(kernel)
+    if suggestions:
+        yield from (
+            EMPTY_LINE,
+            text_line("Starlight's suggestions and what our own advice makes of them", Style.HEADING),
+        )
+    for title, ours in suggestions:
+        yield from hang(((f"  {title}: ", Style.PLAIN), (ours, Style.DIM)), width)
 
 
 def _render_roofs(machine: Machine, line: Roofline, width: int | None) -> Iterator[Line]:

@@ -90,9 +90,9 @@ class TestRank:
         ranked = rank(make_limiter(LimiterKind.BUILD, unit="debug"), advice, OPTIMIZERS)
         assert ranked[0].optimizer == "debug_build"
 
-    def test_remedies_outside_the_kernel_are_those_of_launches_and_of_how_the_grid_divides(self):
+    def test_remedies_outside_the_kernel_are_those_of_launches_of_how_the_grid_divides_and_of_what_data_takes(self):
         outside = {name for name, one in OPTIMIZERS.items() if one.is_outside}
-        assert outside == {"kernel_fusion", "sm_imbalance", "tail_effect"}
+        assert outside == {"data_compression", "kernel_fusion", "lower_precision", "sm_imbalance", "tail_effect"}
 
     @given(
         st.lists(st.sampled_from(sorted(OPTIMIZERS)), unique=True),

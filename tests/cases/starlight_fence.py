@@ -6,12 +6,13 @@
     line 4 of k.cu  64.0 %  Poor memory usage  500  2.00x  2.40T  below the roof 2.40T
     says ~ on the memory side
     suggests Loop unroll ~ words of the movement
+    leads Loop unroll to loop_unrolling
 
 Lines ``roof`` make up the roofline: a type of operation with its rate and its peak, at most one; levels of the memory with theirs, in bytes per
 second, and the part of the peak that they sustain where it is not all of it (``sustains 0.85``); and peaks of other types, without a rate.
 ``count`` lines are where the samples count, all of them, in any order. Then the lines of the kernel that gain most, all of them, in their
 order: place, Equation 2, bottleneck, stalls, Equation 3, and, with a roofline, Equation 4 and what is left of it below the roof. ``says`` demands
-words of a finding, ``suggests`` a suggestion of Table 1 and words of how it moves the kernel.
+words of a finding, ``suggests`` a suggestion of Table 1 and words of how it moves the kernel, ``leads`` the optimizers that it leads to.
 """
 
 import re
@@ -42,8 +43,12 @@ def check_starlight(kernel: Kernel, blame: KernelBlame, text: str) -> None:
     counts, estimates = _describe_counts(answer), _describe_estimates(answer)
     findings = [finding.text for finding in answer.findings]
     suggestions = {str(row[1]): str(row[6]) for row in answer.tables[0].rows}
-    told = "\n".join(["This is what is said:", *counts, *estimates, *findings, str(suggestions)])
+    led = [f"leads {row[1]} to {row[7]}" for row in answer.tables[0].rows]
+    told = "\n".join(["This is what is said:", *counts, *estimates, *findings, str(suggestions), *led])
     written = [" ".join(line.split()) for line in lines]
+    leading = [line for line in written if line.startswith("leads ")]
+    assert leading in ([], led), told
+    written = [line for line in written if line not in leading]
     demanded = [line for line in written if line.startswith(("says ~ ", "suggests "))]
     assert sorted(line for line in written if line.startswith("count ")) == sorted(counts), told
     assert [line for line in written if not line.startswith("count ") and line not in demanded] == estimates, told

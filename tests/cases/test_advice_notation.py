@@ -22,6 +22,7 @@ warp_balance 1.22x  bound 2.198x  interval 1.106-1.35  uncapped 1.250x  M=200/19
     caveat ~ taken as avoidable
     reason ~ Equation 2
 silence fast_math not_matched ~ none of the 6 instructions
+also barrier_removal
 """
 
 
@@ -100,14 +101,14 @@ strength_reduction 1.43x  M=30/30  line k.cu:5
 
 def test_who_else_speaks_has_to_be_named() -> None:
     with pytest.raises(AssertionError, match="strength_reduction speaks, too\nloop_unrolling speaks, too"):
-        check(AT_THE_BARRIER, LOOP)
-    check(f"{AT_THE_BARRIER}\nalso strength_reduction, loop_unrolling", LOOP)
+        check(f"{AT_THE_BARRIER}also barrier_removal", LOOP)
+    check(f"{AT_THE_BARRIER}\nalso barrier_removal, strength_reduction, loop_unrolling", LOOP)
 
 
 def test_the_order_of_advice_is_held_to() -> None:
-    check(f"{AT_THE_BARRIER}{AT_THE_FUNCTION}also loop_unrolling", LOOP)
+    check(f"{AT_THE_BARRIER}{AT_THE_FUNCTION}also barrier_removal, loop_unrolling", LOOP)
     with pytest.raises(AssertionError, match="the order is warp_balance, strength_reduction"):
-        check(f"{AT_THE_FUNCTION}{AT_THE_BARRIER}also loop_unrolling", LOOP)
+        check(f"{AT_THE_FUNCTION}{AT_THE_BARRIER}also barrier_removal, loop_unrolling", LOOP)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """``gpa-lsp roofline``: text, pages and pictures of saved reports and real ones."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -144,3 +145,20 @@ def test_a_gpu_below_capability_7_is_named_with_those_that_have_tables(
     assert "compute capability 6.1 is not supported; supported are 7.0, 7.5, " in " ".join(printed.out.split())
     assert "profile on a GPU of one of these" in " ".join(printed.out.split())
     assert "DRAM bandwidth" in printed.out
+
+
+def test_each_suggestion_of_starlights_table_has_its_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    """Fourteen suggestions: the gain and the line of our advice, or why it does not apply."""
+    profile = ROOT / "fixtures" / "example.gpa-profile.json"
+    assert main(["roofline", str(profile), "--kernel", "short_def_use"]) == 0
+    text = read(capsys)
+    section = text[text.index("Starlight's suggestions and what our own advice") :].split("\n\n")[0]
+    rows = [line for line in section.splitlines() if line.startswith("  ") and not line.startswith("   ")]
+    assert len(rows) == 14
+    words = " ".join(section.split())
+    assert re.search(r"Unroll the loop: loop unrolling 1\.\d+× \(.+?\), line 22 of original.cu", words)
+    assert "Use fewer threads: thread decrease: no warp is stalled at a barrier" in words
+    assert (
+        "Split the computation: warp balance: no warp is stalled at a barrier or fence (no optimizer splits a kernel;"
+        in words
+    )

@@ -8,6 +8,7 @@ from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.document.answer_text import pair_with_advice
 from gpa_lsp.foundation.numbers import format_speedup
+from gpa_lsp.kernel.model import Kernel
 from tests.rows.written import write_kernel
 
 KERNEL = write_kernel(
@@ -19,8 +20,20 @@ KERNEL = write_kernel(
 )
 
 
-def pair(advice: KernelAdvice | None) -> dict[str, str]:
-    table = pair_with_advice(answer_starlight(Subject(KERNEL)), advice)
+BARRIERS = write_kernel(
+    """
+    B-:R-:W-:-:S02  STS [R7], R4             # k.cu:3 | selected=10 | x=100
+    B-:R-:W-:-:S06  BAR.SYNC 0x0             # k.cu:4 | selected=10 | x=100
+    B-:R-:W-:-:S04  IADD3 R5, R5, 0x1, RZ    # k.cu:5 | barrier=300 selected=10 | x=100
+    B-:R-:W-:-:S06  BAR.SYNC 0x0             # k.cu:6 | selected=10 | x=100
+    B-:R-:W0:-:S02  LDS R2, [R8]             # k.cu:7 | barrier=400 selected=10 | x=100
+    B0:R-:W-:-:S05  EXIT                     # k.cu:8 | selected=10 | x=100
+    """
+)
+
+
+def pair(advice: KernelAdvice | None, kernel: Kernel = KERNEL) -> dict[str, str]:
+    table = pair_with_advice(answer_starlight(Subject(kernel)), advice, "row {}".format)
     assert table is not None
     at = [column.name for column in table.columns].index("our advice")
     return {f"{row[0]}: {row[1]}": str(row[at]) for row in table.rows}
@@ -34,7 +47,17 @@ def test_names_become_estimates_or_the_reason_of_silence():
         assert all(format_speedup(one.speedup.estimate) in cell for cell in cells)
     silent = next(one for one in advice.silences if one.optimizer == "register_reuse")
     assert silent.message in shown["Poor memory usage: Reuse registers"]
-    assert shown["Low operational intensity: Compress the data"] == "no optimizer of ours"
+    assert (
+        shown["Low operational intensity: Compress the data"] == "data compression: what limits the kernel is unknown"
+    )
+
+
+def test_advice_names_its_line_and_the_others_their_reason():
+    advice, _ = advise_kernel(Subject(BARRIERS, blame_kernel(BARRIERS)))
+    shown = pair(advice, BARRIERS)
+    assert shown["Thread synchronisation/branching: Remove synchronisation"].endswith(", row 3")
+    assert shown["Thread synchronisation/branching: Remove synchronisation"].startswith("barrier removal 2.07× ")
+    assert shown["Low operational intensity: Compress the data"].startswith("data compression: ")
 
 
 def test_the_names_stay_where_nobody_was_asked():
@@ -45,4 +68,4 @@ def test_the_names_stay_where_nobody_was_asked():
 
 
 def test_an_answer_without_the_table_has_nothing_to_pair():
-    assert pair_with_advice(Answer(analysis="starlight", title="", summary=""), None) is None
+    assert pair_with_advice(Answer(analysis="starlight", title="", summary=""), None, str) is None

@@ -393,8 +393,8 @@ def _draw_names(axes: ChartAxes, *, is_focus: bool) -> Layer:
     if is_focus:
         middle = f"datum.x > {math.sqrt(frame.left * frame.right)!r}"
         # Right of the middle of the plane a long name has no room on its right.
-        side = {"align": {"expr": f"{middle} ? 'right' : 'left'"}, "dx": {"expr": f"{middle} ? 0 : 13"}}
-        side["dy"] = {"expr": f"{middle} ? -17 : 0"}
+        side = {"align": {"expr": f"{middle} ? 'right' : 'left'"}, "dx": {"expr": f"{middle} ? 0 : 13 + datum.pad"}}
+        side["dy"] = {"expr": f"{middle} ? -17 - datum.pad : 0"}
         chosen = [
             {"filter": f"datum.row === focused_row && {_IS_SHOWN}"},
             {

@@ -15,11 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from gpa_lsp.diagnosis.advice.model import Standing
 from gpa_lsp.document.html_report.code_columns import BLOCK_ROWS, choose_rows, share_rows
 from gpa_lsp.document.html_report.page import render_html_report
 from gpa_lsp.document.html_report.source_texts import ABSENT, CHANGED, UNVERIFIED, UNWANTED, SourceTexts
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.source_paths import SourceLocator
+from tests.render.advice_examples import make_advised
 from tests.render.html_report.large_reports import make_large_kernel
 from tests.render.html_report.page_examples import (
     MARKUP,
@@ -53,6 +55,15 @@ def list_tags(text: str) -> list[tuple[str, dict[str, str | None]]]:
     parser = Tags()
     parser.feed(text)
     return parser.found
+
+
+def test_what_is_outside_of_the_kernel_is_named() -> None:
+    kernel = make_advised()
+    assert kernel.advice is not None
+    first, *others = kernel.advice.advice
+    outside = replace(kernel.advice, advice=(replace(first, standing=Standing.OUTSIDE), *others))
+    page = render_html_report(build_report(replace(kernel, advice=outside)))
+    assert '<span class="label">Outside:</span>' in str(unpack(page))
 
 
 def test_nothing_is_loaded_from_anywhere() -> None:

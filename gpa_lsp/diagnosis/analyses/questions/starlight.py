@@ -227,8 +227,16 @@ def build_suggestions(lines: LineCounts, estimates: Sequence[LineEstimate], deci
             *list_columns("on the chart", OUR_ADVICE),
         ),
         rows=tuple(rows),
-        note=say(
-            "Suggestions of one bottleneck count the same stalls; do not add their speedups. The lines are the stalled ones, not the causes."
+        note=join(
+            [
+                say("Suggestions of one bottleneck count the same stalls; do not add their speedups."),
+                say("The lines are the stalled ones, not the causes."),
+                *(
+                    say("{title}: {nearest}.", title=one.title, nearest=one.nearest)
+                    for one in list_suggestions()
+                    if one.nearest
+                ),
+            ]
         ),
     )
 

@@ -75,7 +75,8 @@ class Suggestion(Struct, frozen=True, kw_only=True):
 
     bottleneck: Bottleneck  # its row
     title: str  # in our words
-    counterparts: tuple[str, ...]  # names of our optimizers for the same remedy; empty where there is none
+    counterparts: tuple[str, ...]  # names of our optimizers for the same remedy, the nearest first
+    nearest: str = ""  # how they differ from it, one clause; empty where they do not
     halves_bytes: bool = False  # it makes values smaller, which is reckoned per halving
     narrows_type: bool = False  # the operations become those of a narrower type
 

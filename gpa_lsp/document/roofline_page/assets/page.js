@@ -180,6 +180,8 @@
     parts.push(tables);
     if (row.movements.length)
       parts.push(make("h3", {}, "Where Starlight's suggestions would move the kernel"), make("ul", {}, ...row.movements.map((text) => make("li", {}, text))));
+    if (row.suggestions.length)
+      parts.push(makeTable("Starlight's suggestions and what our own advice makes of them", [["suggestion", false], ["our advice", false]], row.suggestions));
     if (row.missing.length) parts.push(make("h3", {}, "Unknown"), make("ul", {}, ...row.missing.map(makeItem)));
     document.getElementById("details-body").replaceChildren(...parts);
     gpaPage.settle(section);
