@@ -231,7 +231,7 @@ def test_a_header_with_kernels_is_a_source(
     [
         (["nowhere.cu"], "cannot be read"),
         (["nowhere"], "there is no such file"),
-        (["kernels.launch.toml"], "is neither a CUDA C++ source, nor compiled device code, nor a report"),
+        (["kernels.launch.toml"], "describes launches of a source, and no address expressions; give the source"),
         (["."], "give the folder that gpa-lsp predict trace wrote"),
         (["kernels.cu", "--machine", "nonsense"], "no known GPU is named 'nonsense'"),
         (["kernels.cu", "--kernel", "saxpy", "--launch", "9"], "there is no launch 9; give a number from 1 to 2"),
