@@ -224,6 +224,7 @@ def make_program(
         "notes": list(run.notes),
         "refused": list(run.refused),
         "crash": run.crash,
+        "memory": make_record(run.memory),
         "kernels": [_make_kernel(one) for one in kernels],
         "described": make_record(described),
     }
@@ -240,6 +241,7 @@ def _make_kernel(kernel: ExaminedKernel) -> dict[str, Any]:
         "warp_instructions": runs.warp_instructions,
         "seconds": runs.seconds,
         "shapes": make_record(runs.shapes),
+        "paths": make_record(runs.paths),
         "faults": [make_fault(fault) for fault in runs.faults],
         "unfinished": list(runs.unfinished),
         "recorded": make_record(runs.recorded),

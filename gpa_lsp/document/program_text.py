@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.document.allocation_text import render_memory, render_origins
 from gpa_lsp.document.layout import EMPTY_LINE, Line, Style, hang, text_line
 from gpa_lsp.document.prediction_text import render_problem, show_path
 from gpa_lsp.execution.emulator.model import Fault
 from gpa_lsp.execution.programs.examine import ExaminedKernel
-from gpa_lsp.execution.programs.model import KernelRuns, ProgramRun
+from gpa_lsp.execution.programs.model import AllocationSite, KernelRuns, ProgramRun
 from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
 from gpa_lsp.foundation.locations import write_place
 from gpa_lsp.foundation.numbers import (
@@ -56,7 +57,8 @@ def render_program(
     ordered = sorted(kernels, key=lambda one: -one.runs.warp_instructions)
     for kernel in ordered:
         yield EMPTY_LINE
-        yield from _render_kernel(kernel, width, folder)
+        yield from _render_kernel(kernel, run.memory.sites, width, folder)
+    yield from render_memory(run, width, folder)
     if run.notes:
         yield EMPTY_LINE
         for note in run.notes:
@@ -75,7 +77,9 @@ def _describe_left_out(run: ProgramRun) -> str:
     return said and f"{said}: what the program computed from their results may be wrong"
 
 
-def _render_kernel(kernel: ExaminedKernel, width: int | None, folder: Path | None) -> Iterator[Line]:
+def _render_kernel(
+    kernel: ExaminedKernel, sites: Sequence[AllocationSite], width: int | None, folder: Path | None
+) -> Iterator[Line]:
     runs = kernel.runs
     yield text_line(
         f"{shorten_name(runs.name)}   {format_launches(runs.launches)}   {format_count(runs.warp_instructions)} warp instructions",
@@ -90,6 +94,16 @@ def _render_kernel(kernel: ExaminedKernel, width: int | None, folder: Path | Non
         yield from _row("left", f"{format_launches(runs.skipped)} did nothing: beyond the limit", width)
     for end in runs.unfinished:
         yield from _row("ended", end, width, Style.WARNING)
+    yield from _render_lines(kernel, width, folder)
+    for label, text in render_origins(runs, sites, folder):
+        yield from _row(label, text, width)
+    for problem in kernel.problems:
+        yield from render_problem(problem, width)
+
+
+def _render_lines(kernel: ExaminedKernel, width: int | None, folder: Path | None) -> Iterator[Line]:
+    """What one launch of a kernel does, by line."""
+    runs = kernel.runs
     prediction = kernel.prediction
     if prediction is None and runs.unrecorded:
         yield from _row("lines", f"not known: {runs.unrecorded}", width, Style.DIM)
@@ -106,8 +120,6 @@ def _render_kernel(kernel: ExaminedKernel, width: int | None, folder: Path | Non
             yield from _row("memory", _describe_access(access, folder), width)
         for branch in _find_divergent(prediction.branches):
             yield from _row("diverge", _describe_branch(branch, folder), width)
-    for problem in kernel.problems:
-        yield from render_problem(problem, width)
 
 
 def _row(label: str, text: str, width: int | None, style: Style = Style.PLAIN) -> Iterator[Line]:

@@ -90,7 +90,9 @@ def _add_what_is_kept(parser: argparse.ArgumentParser) -> None:
         help="look at launch N of each kernel, and keep it, instead of the heaviest",
     )
     parser.add_argument(
-        "--no-lines", action="store_true", help="run only: do not look at the lines of the heaviest launches"
+        "--no-lines",
+        action="store_true",
+        help="run only: look neither at the lines of the heaviest launches nor at allocations",
     )
     parser.add_argument(
         "--format", choices=("text", "json"), default="text", help="how to tell what was seen (default: text)"
@@ -143,6 +145,7 @@ def _emulate(
         memory_bytes=arguments.memory,
         checks_races=arguments.races,
         recorded_launch=arguments.record_launch,
+        follows_memory=not arguments.no_lines,
     )
     surroundings = Surroundings(
         folder=Path.cwd(),

@@ -29,6 +29,7 @@ from gpa_lsp.execution.emulator.engine.machine import (
     find_function_addresses,
     lay_out_shared,
 )
+from gpa_lsp.execution.emulator.engine.marks import Marks
 from gpa_lsp.execution.emulator.engine.meter import Meter
 from gpa_lsp.execution.emulator.model import Budget, DeviceError, Fault, FaultKind
 from gpa_lsp.execution.launches.launch import LaunchDescription
@@ -77,6 +78,7 @@ class ResidentMemory:
         heap: of device code.
         parameters: where those of a launch go.
         freed: what the program released, the last ones, newest first, without names.
+        marks: what launches have touched; None, as at first, where nobody asks.
     """
 
     def __init__(self, data: npt.NDArray[np.uint8], own_bytes: int) -> None:
@@ -94,6 +96,7 @@ class ResidentMemory:
         assert self.parameters is not None and heap is not None and workspace is not None
         self.heap = Heap(heap)
         self.workspace: Region = workspace
+        self.marks: Marks | None = None
         self._copied: dict[int, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
         self._textures_made = 0
 
@@ -327,6 +330,7 @@ class ResidentKernel:
         regions = tuple(_name(module.memory.regions, names or {}))
         gone = {base: name for base, name in (names or {}).items() if all(base != one.base for one in regions)}
         arena.adopt(module.memory.data, regions, freed=_name(module.memory.freed, gone))
+        arena.marks = module.memory.marks
         self._machine = Machine(
             module=module.module,
             kernel=kernel,

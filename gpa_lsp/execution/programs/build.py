@@ -178,7 +178,7 @@ def _make_environment(nvcc: Path, private: Path, product: Product, tell: Tell | 
     architectures = _list_architectures(nvcc)
     wanted = _choose_architecture(architectures, product)
     flags = (
-        f"-cudart shared -lineinfo -Wno-deprecated-declarations -gencode arch=compute_{wanted},code=compute_{wanted} "
+        f"-cudart shared -lineinfo -Xcompiler -g -Wno-deprecated-declarations -gencode arch=compute_{wanted},code=compute_{wanted} "
         f"-include {shlex.quote(str(_SOURCES / 'removed_names.h'))} -I{shlex.quote(str(ABSENT_HEADERS))}"
     )
     absent = [one.headers for one in (HOST_LIBRARIES if headers is None else _list_absent(headers))]

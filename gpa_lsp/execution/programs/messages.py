@@ -8,6 +8,8 @@ import mmap
 import struct
 from enum import IntEnum
 
+import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.foundation.errors import GpaError
@@ -21,6 +23,19 @@ _LAUNCH = struct.Struct("<13I")
 _ALLOCATION = struct.Struct("<QQi4x")
 _LAST_WORDS = struct.Struct("<QI60s")
 LAST_WORDS_BYTES = mmap.PAGESIZE  # Behind the arena, in a page of their own
+_EVENT = np.dtype(
+    [
+        ("kind", "<u4"),
+        ("path", "<u4"),
+        ("to", "<u8"),
+        ("from", "<u8"),
+        ("size", "<u8"),
+        ("is_gapped", "<u4"),
+        ("", "<u4"),
+    ]
+)
+_EVENTS = np.dtype([("count", "<u4"), ("", "<u4"), ("listed", _EVENT, (1600,))])
+EVENTS_BYTES = -(-_EVENTS.itemsize // mmap.PAGESIZE) * mmap.PAGESIZE  # Behind the last words
 _TEXTURE = struct.Struct("<4Q12I")
 _OCCUPANCY = struct.Struct("<III")
 _MOST_ALLOCATIONS = 1 << 22
@@ -39,6 +54,34 @@ class Request(IntEnum):
     OCCUPANCY = 7
     NOTE = 8
     DROP_TEXTURE = 9
+    EVENTS = 10
+    PATH = 11
+
+
+class EventKind(IntEnum):
+    """What happened to memory."""
+
+    ALLOCATE = 1
+    RELEASE = 2
+    COPY = 3
+    FILL = 4
+    LAUNCH = 5
+    # a library on the CPU is about to access an allocation
+    LOCATE = 6
+
+
+class AllocationKind(IntEnum):
+    """How memory was allocated."""
+
+    ON_DEVICE = 0
+    ON_HOST = 1
+    MANAGED = 2
+    # by cudaMallocAsync
+    POOLED = 3
+    REGISTERED = 4
+    OF_ARRAY = 5
+    # in padded rows
+    PITCHED = 6
 
 
 class NoteKind(IntEnum):
@@ -145,6 +188,17 @@ class TextureRequest(Struct, frozen=True, kw_only=True):
     held: tuple[int, int]  # address and size of the allocation it lies in
 
 
+class MemoryEvent(Struct, frozen=True, kw_only=True):
+    """What happened to memory."""
+
+    kind: EventKind
+    path: int  # number of the host's call path; 0 where it is not known
+    target: int  # address of what was allocated, released, written or accessed; 0 for launches
+    source: int  # address of what was copied; of allocations their kind
+    size_bytes: int  # from the first to the last byte
+    is_gapped: bool  # rows were copied with gaps between them
+
+
 class LastWords(Struct, frozen=True, kw_only=True):
     """What a process left behind."""
 
@@ -157,6 +211,33 @@ def parse_last_words(content: bytes) -> LastWords:
     """The page behind the arena."""
     address, number, call = _LAST_WORDS.unpack_from(content)
     return LastWords(address=address, signal=number, call=call.partition(b"\0")[0].decode("ascii", "replace"))
+
+
+def take_events(place: npt.NDArray[np.uint8]) -> list[MemoryEvent]:
+    """Empty what stands behind the last words.
+
+    Raises:
+        MalformedMessage: it says something else than events.
+    """
+    held = place[: _EVENTS.itemsize].view(_EVENTS)[0]
+    count = min(int(held["count"]), len(held["listed"]))
+    rows = held["listed"][:count].tolist()
+    held["count"] = 0
+    try:
+        return [
+            MemoryEvent(
+                kind=EventKind(kind), path=path, target=to, source=source, size_bytes=size, is_gapped=bool(gapped)
+            )
+            for kind, path, to, source, size, gapped, _ in rows
+        ]
+    except ValueError as error:
+        raise MalformedMessage(str(error)) from None
+
+
+def parse_path(payload: bytes) -> tuple[int, tuple[int, ...]]:
+    """A call path of the host: its number and its return addresses, innermost first."""
+    number, content = parse_number(payload)
+    return number, tuple(np.frombuffer(content, "<u8", len(content) // 8).tolist())
 
 
 def parse_hello(payload: bytes) -> tuple[int, int]:

@@ -1,11 +1,13 @@
 """What running a program gives: :class:`ProgramRun` of :class:`KernelRuns`; and how it is run: :class:`RunSettings`."""
 
+from enum import StrEnum
 from pathlib import Path
 
 from msgspec import Struct
 
 from gpa_lsp.execution.emulator.model import Fault
 from gpa_lsp.foundation.processes.watched_command import CommandEnd
+from gpa_lsp.profile.model import HostFrame
 
 
 class RunSettings(Struct, frozen=True, kw_only=True):
@@ -17,6 +19,7 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     memory_bytes: int = 4 << 30  # device memory it may allocate, and what the emulator may use besides
     checks_races: bool = False  # look for races on shared memory
     record_bytes: int = 256 << 20  # of the data of one launch; larger ones are not kept
+    follows_memory: bool = True  # what is done with allocations; emulation takes up to twice as long then
     recorded_launch: int | None = None  # the launch of each kernel that is recorded, from 1; None for the heaviest
 
 
@@ -40,6 +43,16 @@ class RecordedLaunch(Struct, frozen=True, kw_only=True):
     is_heaviest: bool = True  # of its kernel; otherwise that which was chosen
 
 
+HostPath = tuple[HostFrame, ...]  # frames of the host, innermost first; empty where they are not known
+
+
+class LaunchPath(Struct, frozen=True, kw_only=True):
+    """One call path of the host that launched a kernel."""
+
+    path: HostPath
+    launches: int  # from there
+
+
 class KernelRuns(Struct, frozen=True, kw_only=True):
     """All launches of one kernel."""
 
@@ -55,6 +68,73 @@ class KernelRuns(Struct, frozen=True, kw_only=True):
     unfinished: tuple[str, ...] = ()  # why launches were cut short, a sentence each
     recorded: RecordedLaunch | None = None  # the heaviest launch, or that which was chosen; None where none was kept
     unrecorded: str = ""  # why none was kept; empty otherwise
+    paths: tuple[LaunchPath, ...] = ()  # from where it was launched, most frequent first
+
+
+class FindingKind(StrEnum):
+    """What is done for nothing with an allocation."""
+
+    UNUSED = "unused"
+    PARTLY_USED = "partly used"
+    EARLY = "allocated early"
+    LATE = "freed late"
+    NEVER_READ = "copied and never read"
+    UNCHANGED = "copied both ways unchanged"
+
+
+class AllocationFinding(Struct, frozen=True, kw_only=True):
+    """One of these, of all allocations of a place, or of some copies to or from them."""
+
+    kind: FindingKind
+    count: int  # allocations, or copies
+    size_bytes: int  # of them
+    # of those that launches accessed a part of: the part; of those that none accessed: what was copied to and from them
+    part_bytes: int = 0
+    path: HostPath = ()  # of the copies, or of the first or last use
+    kernel: str = ""  # linkage name of that use; empty where it was a copy, or several
+    launches: int = 0  # at least, between the allocation and its first use, or between its last one and the end
+    is_freed: bool = True  # at all, before the program ended
+
+
+class ArrayUse(Struct, frozen=True, kw_only=True):
+    """What a kernel does to the allocations of a place."""
+
+    kernel: str  # linkage name
+    name: str  # of the parameter; empty where its address came by another way
+    launches: int  # that accessed one of them
+    reads: bool
+    writes: bool
+
+
+class CopyRuns(Struct, frozen=True, kw_only=True):
+    """Copies between the host and the allocations of a place."""
+
+    path: HostPath
+    is_to_device: bool
+    copies: int
+    size_bytes: int  # of all
+
+
+class AllocationSite(Struct, frozen=True, kw_only=True):
+    """All allocations of one place of the host."""
+
+    path: HostPath
+    allocations: int
+    size_bytes: int  # of all
+    read_bytes: int  # of them, by launches, each counted once; rounded up to words
+    written_bytes: int
+    uses: tuple[ArrayUse, ...]  # in the order of their first launches
+    copies: tuple[CopyRuns, ...]
+    findings: tuple[AllocationFinding, ...]
+
+
+class MemoryUse(Struct, frozen=True, kw_only=True):
+    """What was done with allocations."""
+
+    sites: tuple[AllocationSite, ...] = ()
+    peak_bytes: int = 0  # most that was allocated while something was used; 0 where it is not known
+    lean_peak_bytes: int = 0  # the same if each allocation were there from its first use to its last
+    unjudged: str = ""  # why nothing is said of them, a clause; empty where it is
 
 
 class ProgramRun(Struct, frozen=True, kw_only=True):
@@ -68,6 +148,7 @@ class ProgramRun(Struct, frozen=True, kw_only=True):
     peak_bytes: int = 0  # most device memory it had allocated
     refused: tuple[str, ...] = ()  # why kernels could not be launched at all, a sentence each
     crash: str = ""  # how a signal ended it, a sentence; empty where none did
+    memory: MemoryUse = MemoryUse()  # allocations, and what was done with them
 
     @property
     def skipped(self) -> int:

@@ -38,7 +38,16 @@ from gpa_lsp.execution.programs.messages import (
     Request,
     parse_hello,
 )
-from gpa_lsp.execution.programs.model import KernelRuns, LaunchShape, ProgramRun, RecordedLaunch, RunSettings
+from gpa_lsp.execution.programs.model import (
+    HostPath,
+    KernelRuns,
+    LaunchPath,
+    LaunchShape,
+    MemoryUse,
+    ProgramRun,
+    RecordedLaunch,
+    RunSettings,
+)
 from gpa_lsp.execution.programs.recording import Recorder
 from gpa_lsp.execution.programs.session import KernelTally, LaunchAtWork, Session
 from gpa_lsp.foundation.errors import GpaError, InputError
@@ -125,7 +134,13 @@ def run_program(
             server.close()
         tallies = [tally for session in server.sessions for tally in session.kernels.values() if tally.launches]
         folder = None if records is None or not tallies else records()
-        kernels = tuple(_sum(tally, *_write_record(tally, recorder, folder)) for tally in tallies)
+        stacks = [describe_paths(session) for session in server.sessions]
+        kernels = tuple(
+            _sum(tally, *_write_record(tally, recorder, folder), paths)
+            for session, paths in zip(server.sessions, stacks, strict=True)
+            for tally in session.kernels.values()
+            if tally.launches
+        )
     notes = [note for session in server.sessions for note in session.notes]
     return ProgramRun(
         end=end,
@@ -136,7 +151,33 @@ def run_program(
         peak_bytes=max((session.peak_bytes for session in server.sessions), default=0),
         refused=tuple(dict.fromkeys(why for session in server.sessions for why in session.refused)),
         crash=_describe_crash(end, server.sessions),
+        memory=_tell_memory(server.sessions, stacks, _find_doubt(end, kernels)),
     )
+
+
+def describe_paths(session: Session) -> dict[int, HostPath]:
+    """Frames of the host's paths that the launches and allocations of a process tell of, by number."""
+    # imported here: what reads profiles is not needed before a program has ended
+    from gpa_lsp.profile.collector.document import build_call_stacks
+
+    wanted = session.ledger.list_paths().union(*(tally.paths for tally in session.kernels.values()))
+    return build_call_stacks({number: session.paths[number] for number in wanted if number in session.paths})
+
+
+def _find_doubt(end: CommandEnd, kernels: Sequence[KernelRuns]) -> str:
+    """Why the program may have used its memory otherwise on a GPU, a clause; empty where it has not."""
+    if any(kernel.emulated < kernel.launches for kernel in kernels):
+        return "not all launches ran to their end"
+    if any(kernel.faults for kernel in kernels):
+        return "kernels did something wrong"
+    return "" if end.status == 0 else "the program did not end well"
+
+
+def _tell_memory(sessions: Sequence[Session], stacks: Sequence[Mapping[int, HostPath]], doubt: str) -> MemoryUse:
+    """What all processes did with their allocations; peaks are those of the process that held most."""
+    parts = [session.ledger.tell(paths, is_judged=not doubt) for session, paths in zip(sessions, stacks, strict=True)]
+    most = max(parts, key=lambda one: one.peak_bytes, default=MemoryUse())
+    return replace(most, sites=tuple(site for one in parts for site in one.sites), unjudged=doubt)
 
 
 def _describe_crash(end: CommandEnd, sessions: Sequence[Session]) -> str:
@@ -279,7 +320,7 @@ class RuntimeServer:
             if payload is None:
                 return False
             if request == Request.HELLO:
-                parse_hello(payload)
+                session.process, _ = parse_hello(payload)
                 facts = session.describe_device().pack()
                 connection.sendall(ANSWER_HEAD.pack(CudaError.SUCCESS, len(facts)) + facts)
                 files = array.array("i", [session.file])
@@ -403,7 +444,9 @@ def _write_record(
         return None, f"it cannot be written: {error.strerror or error}"
 
 
-def _sum(tally: KernelTally, recorded: RecordedLaunch | None, unrecorded: str) -> KernelRuns:
+def _sum(
+    tally: KernelTally, recorded: RecordedLaunch | None, unrecorded: str, paths: Mapping[int, HostPath]
+) -> KernelRuns:
     name = tally.facts.kernel.name
     return KernelRuns(
         mangled_name=name,
@@ -421,6 +464,9 @@ def _sum(tally: KernelTally, recorded: RecordedLaunch | None, unrecorded: str) -
         unfinished=tuple(tally.unfinished),
         recorded=recorded,
         unrecorded=unrecorded,
+        paths=tuple(
+            LaunchPath(path=paths.get(number, ()), launches=count) for number, count in tally.paths.most_common()
+        ),
     )
 
 

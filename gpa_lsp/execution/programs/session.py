@@ -7,6 +7,7 @@ import struct
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from contextlib import suppress
 from math import prod
 from pathlib import Path
 
@@ -15,15 +16,19 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE
+from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE, make_zeros
 from gpa_lsp.execution.emulator.engine.device_runtime import DeviceLaunch, Work
+from gpa_lsp.execution.emulator.engine.marks import CHUNK_BYTES, WORD_BYTES, Marks
 from gpa_lsp.execution.emulator.model import FAILED_ASSERTION, Budget, DeviceError, Fault, FaultKind
 from gpa_lsp.execution.emulator.resident import LaunchCost, ResidentKernel, ResidentMemory
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.model import TextureInput
+from gpa_lsp.execution.programs.allocations import AllocationLedger
+from gpa_lsp.execution.programs.call_paths import place_addresses
 from gpa_lsp.execution.programs.linking import link_parts
 from gpa_lsp.execution.programs.loaded_code import FunctionFacts, LoadedModule, place_image
 from gpa_lsp.execution.programs.messages import (
+    EVENTS_BYTES,
     LAST_WORDS_BYTES,
     CudaError,
     DeviceFacts,
@@ -36,7 +41,9 @@ from gpa_lsp.execution.programs.messages import (
     parse_launch,
     parse_number,
     parse_occupancy,
+    parse_path,
     parse_texture,
+    take_events,
 )
 from gpa_lsp.execution.programs.model import RunSettings
 from gpa_lsp.foundation.errors import GpaError
@@ -44,6 +51,7 @@ from gpa_lsp.foundation.numbers import format_count, format_count_of
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.gpu.device.products import Product
+from gpa_lsp.profile.collector.records import CollectedPath
 
 # of address space for what is the emulator's, and as much for gaps between allocations; memory is taken as it is touched
 _OWN_BYTES = 1 << 30
@@ -53,6 +61,8 @@ _SEALS = ("F_SEAL_GROW", "F_SEAL_SHRINK", "F_SEAL_SEAL")
 # Time alone limits the launches of a program: what it makes of half a result is wrong
 _MOST_WARP_INSTRUCTIONS = 1 << 62
 _MOST_KERNELS_KEPT = 256
+_MOST_PATHS = 1 << 14
+_MOST_FRAMES = 64
 _MOST_NAME_BYTES = 1 << 16
 _FUNCTION = struct.Struct("<II6i")
 _PLACE = struct.Struct("<QQ")
@@ -99,6 +109,7 @@ class KernelTally(Struct, kw_only=True):
     shapes: Counter[tuple[tuple[int, int, int], tuple[int, int, int], int]] = field(default_factory=Counter)
     faults: dict[tuple[str, int | None], Fault] = field(default_factory=dict)
     unfinished: dict[str, None] = field(default_factory=dict)
+    paths: Counter[int] = field(default_factory=Counter)  # launches by number of the host's path
 
 
 class LaunchAtWork(Struct, frozen=True, kw_only=True):
@@ -129,6 +140,9 @@ class Session:
         peak_bytes: most device memory it had allocated.
         is_closed: the process is gone.
         last_words: of the process, once it is gone.
+        ledger: of its allocations.
+        process: its number, as it says; 0 before.
+        paths: call paths of the host, by number.
     """
 
     def __init__(
@@ -148,14 +162,23 @@ class Session:
         self._part_bytes = _round_up(_OWN_BYTES + settings.memory_bytes + settings.memory_bytes // _GAPS_SHARE)
         self._arena_bytes = _OWN_BYTES + 2 * self._part_bytes
         self.file = os.memfd_create("gpa-lsp-device-memory", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(self.file, self._arena_bytes + LAST_WORDS_BYTES)
+        file_bytes = self._arena_bytes + LAST_WORDS_BYTES + EVENTS_BYTES
+        os.ftruncate(self.file, file_bytes)
         fcntl.fcntl(self.file, fcntl.F_ADD_SEALS, sum(getattr(fcntl, seal) for seal in _SEALS))
         self._mapping = mmap.mmap(
             self.file,
-            self._arena_bytes + LAST_WORDS_BYTES,
+            file_bytes,
             flags=mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", 0),
         )
-        self.memory = ResidentMemory(np.frombuffer(self._mapping, np.uint8)[: self._arena_bytes], _OWN_BYTES)
+        content = np.frombuffer(self._mapping, np.uint8)
+        self.memory = ResidentMemory(content[: self._arena_bytes], _OWN_BYTES)
+        marks = Marks(make_zeros(self._arena_bytes // WORD_BYTES), make_zeros(self._arena_bytes // CHUNK_BYTES))
+        self.memory.marks = marks if settings.follows_memory else None
+        host_base = ARENA_BASE + _OWN_BYTES + self._part_bytes
+        self.ledger = AllocationLedger(marks, host_base, is_followed=settings.follows_memory)
+        self._events = content[self._arena_bytes + LAST_WORDS_BYTES :]
+        self.process = 0
+        self.paths: dict[int, CollectedPath] = {}
         self._modules: list[LoadedModule] = []
         self._functions: list[KernelTally] = []
         self._numbers: dict[tuple[int, str], int] = {}
@@ -186,6 +209,10 @@ class Session:
             return
         self.is_closed = True
         self._resident.clear()
+        with suppress(MalformedMessage):
+            self.ledger.take(take_events(self._events))
+        self.ledger.finish()
+        self.memory.marks = None
         self.last_words = parse_last_words(self._mapping[self._arena_bytes :])
         self._mapping.madvise(mmap.MADV_REMOVE)
         os.close(self.file)
@@ -241,6 +268,8 @@ class Session:
             Request.DROP_TEXTURE: self._drop_texture,
             Request.OCCUPANCY: self._count_blocks,
             Request.NOTE: self._note,
+            Request.EVENTS: self._take_events,
+            Request.PATH: self._take_path,
         }
         if request not in answers:
             raise MalformedMessage(f"there is no request {request}")
@@ -304,6 +333,7 @@ class Session:
         return self._functions[number - 1]
 
     def _launch(self, payload: bytes) -> Answer:
+        self.ledger.take(take_events(self._events))
         request = parse_launch(payload)
         tally = self._function(request.function)
         if request.is_cooperative and self._is_too_large(tally.facts, request):
@@ -370,6 +400,7 @@ class Session:
     def _launch_one(self, tally: KernelTally, request: LaunchRequest) -> tuple[CudaError, str]:
         """Run one launch, without what it has launched when it ends; gives what it printed."""
         tally.launches += 1
+        tally.paths[self.ledger.launch_path] += 1
         tally.shapes[(request.grid, request.block, request.shared_bytes)] += 1
         limit = self._settings.launches_per_kernel
         if limit is not None and tally.launches > limit:
@@ -403,6 +434,9 @@ class Session:
         self._awaited_error = CudaError.SUCCESS
         cost = kernel.run(request.parameters)
         self._at_work.pop()
+        self.ledger.end_launch(
+            tally.facts.kernel.name, lambda: tally.facts.name_arrays(request.parameters, self.memory)
+        )
         return self._judge(tally, kernel, cost, done)
 
     def _judge(
@@ -508,6 +542,8 @@ class Session:
             reads_normalized=wanted.reads_normalized,
             parameter_offset_bytes=None,
         )
+        self.ledger.take(take_events(self._events))
+        self.ledger.hide(wanted.base)
         self.memory.allocate_one(*wanted.held)
         handle = self.memory.add_texture(source, wanted.base, wanted.row_bytes)
         if handle is None:
@@ -516,6 +552,17 @@ class Session:
 
     def _drop_texture(self, payload: bytes) -> Answer:
         self.memory.drop_texture(int.from_bytes(payload[:8], "little"))
+        return CudaError.SUCCESS, b""
+
+    def _take_events(self, payload: bytes) -> Answer:
+        del payload
+        self.ledger.take(take_events(self._events))
+        return CudaError.SUCCESS, b""
+
+    def _take_path(self, payload: bytes) -> Answer:
+        number, addresses = parse_path(payload)
+        if len(self.paths) < _MOST_PATHS:
+            self.paths[number] = CollectedPath(native=place_addresses(self.process, addresses[:_MOST_FRAMES]))
         return CudaError.SUCCESS, b""
 
     def _note(self, payload: bytes) -> Answer:

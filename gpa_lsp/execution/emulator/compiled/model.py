@@ -119,7 +119,7 @@ class CoreMachine(ctypes.Structure):
         *_declare("shared_stride shared_bytes", _INTEGER),
         *_declare("local", _POINTER),
         *_declare("local_stride", _INTEGER),
-        *_declare("addresses masks before", _POINTER),
+        *_declare("word_marks chunk_marks addresses masks before", _POINTER),
         *_declare("traces_accesses traces_branches traces_entries left_out_spaces", _INTEGER),
         *_declare("held_bytes metered_bytes limit_bytes is_cut_off most_executions is_cut", _INTEGER),
         *_declare("executions", _POINTER),

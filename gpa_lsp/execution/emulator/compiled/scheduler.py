@@ -164,6 +164,9 @@ class CompiledScheduler:
         core, memory, arena = self._core, self.batch.memory, self._machine.arena
         self._array(arena.data, "arena")
         core.arena_base = ARENA_BASE
+        if arena.marks is not None:
+            self._array(arena.marks.words, "word_marks")
+            self._array(arena.marks.chunks, "chunk_marks")
         self._refresh_regions()
         self._array(memory.shared, "shared")
         core.shared_stride, core.shared_bytes = memory.geometry.shared_stride_bytes, memory.geometry.shared_bytes

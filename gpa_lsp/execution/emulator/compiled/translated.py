@@ -246,6 +246,9 @@ class _Writer:
         offset = f"(uint64_t){_write_integer(operation['literal'])}"
         size = operation["elements"] * operation["element_bytes"]
         self._lines.append(f"if (__builtin_expect(!fits({lie}, {site}, {offset}, {size}), 0)) return warp;")
+        if operation["space"] != Space.SHARED:
+            marks = "MARK_READ" if operation["code"] == LOAD else "MARK_WRITTEN"
+            self._lines.append(f"mark(machine, {address}, {lie}, {offset}, {size}, {mask}, {marks});")
         return mask, f"{memory} + {offset}", address, lie
 
     def _load(self, number: int, operation: Operation) -> None:

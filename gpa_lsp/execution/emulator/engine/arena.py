@@ -14,6 +14,7 @@ from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.engine.accesses import Access, Place
 from gpa_lsp.execution.emulator.engine.faults import FaultLog
 from gpa_lsp.execution.emulator.engine.geometry import WarpSet
+from gpa_lsp.execution.emulator.engine.marks import Mark, Marks
 from gpa_lsp.execution.emulator.engine.meter import Meter
 from gpa_lsp.execution.emulator.engine.values import I64, Value
 from gpa_lsp.execution.emulator.model import DeviceError, FaultKind, PassedEnd
@@ -62,6 +63,7 @@ class Arena:
     Attributes:
         regions: what may be accessed, by address.
         version: counts how often they have changed since the launch began.
+        marks: where accesses are noted; None where nobody asks.
     """
 
     def __init__(self, meter: Meter, faults: FaultLog) -> None:
@@ -75,6 +77,7 @@ class Arena:
         self._excluded: tuple[Region, tuple[tuple[int, int], ...]] | None = None
         self._guessing: list[Access] = []
         self.version = 0
+        self.marks: Marks | None = None
         self._data: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._bases: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)
         self._lasts: npt.NDArray[np.int64] = np.zeros(0, np.int64)
@@ -186,8 +189,10 @@ class Arena:
         """Bytes from an address to the end of its region, at most so many; none outside all regions."""
         for region in self.regions:
             if region.base <= address < region.base + region.size_bytes:
-                start = address - region.base
-                return self.bytes_of(region)[start : start + limit].tobytes()
+                found = self.bytes_of(region)[address - region.base :][:limit]
+                if self.marks is not None:
+                    self.marks.mark(address - ARENA_BASE, len(found), Mark.READ)
+                return found.tobytes()
         return b""
 
     def count_bytes(self, address: int) -> int:
@@ -201,6 +206,8 @@ class Arena:
             if region.base <= address < region.base + region.size_bytes:
                 place = self.bytes_of(region)[address - region.base :][: len(data)]
                 place[:] = np.frombuffer(data, np.uint8)[: len(place)]
+                if self.marks is not None:
+                    self.marks.mark(address - ARENA_BASE, len(place), Mark.READ | Mark.WRITTEN)
 
     def resolve(self, access: Access, warps: WarpSet, address: Value, mask: Value) -> Place:
         """Find what lanes access.
@@ -208,6 +215,12 @@ class Arena:
         Args:
             mask: lanes that access; None for all.
         """
+        place = self._resolve(access, warps, address, mask)
+        if self.marks is not None:
+            self.marks.note(access, address + access.wide_offset - np.uint64(ARENA_BASE), place[2])
+        return place
+
+    def _resolve(self, access: Access, warps: WarpSet, address: Value, mask: Value) -> Place:
         memo = access.memo
         if memo is not None and memo.users > 1 and address.ndim and access.guess_last >= 0:
             if memo.update(address, mask, None):

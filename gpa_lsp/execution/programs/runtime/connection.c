@@ -23,6 +23,7 @@ struct device device;
 int memory_file = -1;
 static struct last_words no_words;
 struct last_words *last_words = &no_words;
+struct events *events;
 static char *view; /* all of device memory, where the library itself reads and writes it */
 
 static int connection = -1;
@@ -188,12 +189,14 @@ static int map_memory(int file) {
         return -1;
     char *all = mmap(NULL, device.arena_bytes, both, how, file, 0);
     void *words = mmap(NULL, sizeof *last_words, both, MAP_SHARED, file, (off_t)device.arena_bytes);
-    if (all == MAP_FAILED || words == MAP_FAILED)
+    void *noted = mmap(NULL, sizeof *events, both, how, file, (off_t)(device.arena_bytes + LAST_WORDS_BYTES));
+    if (all == MAP_FAILED || words == MAP_FAILED || noted == MAP_FAILED)
         return -1;
     madvise(wanted, device.arena_bytes, MADV_DONTDUMP);
     madvise(all, device.arena_bytes, MADV_DONTDUMP);
     view = all;
     last_words = words;
+    events = noted;
     return 0;
 }
 

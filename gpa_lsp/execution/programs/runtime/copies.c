@@ -18,12 +18,23 @@ static cudaError_t check(const void *pointer, size_t size, int is_written) {
     return is_reachable(pointer, size) ? cudaSuccess : cudaErrorInvalidValue;
 }
 
+/* Bytes from the first to the last one of a box. */
+static size_t measure(const struct rows *rows, const struct work *work) {
+    return measure_box(work->width, rows->pitch, work->height, rows->plane, work->depth);
+}
+
 /* Rows do not overlap, so that there are no more of them than bytes in the memory that holds them all. */
 static cudaError_t check_rows(const struct rows *rows, const struct work *work, int is_written) {
     if ((work->height > 1 && rows->pitch < work->width) ||
         (work->depth > 1 && rows->plane < add_sizes(multiply_sizes(work->height - 1, rows->pitch), work->width)))
         return cudaErrorInvalidPitchValue;
-    return check(rows->base, measure_box(work->width, rows->pitch, work->height, rows->plane, work->depth), is_written);
+    return check(rows->base, measure(rows, work), is_written);
+}
+
+static void note_rows(enum event_kind kind, const struct work *work) {
+    size_t to_bytes = measure(&work->to, work), from_bytes = kind == EVENT_COPY ? measure(&work->from, work) : 0;
+    size_t most = to_bytes > from_bytes ? to_bytes : from_bytes;
+    note_event(kind, work->to.base, work->from.base, most, most > multiply_sizes(multiply_sizes(work->width, work->height), work->depth));
 }
 
 static cudaError_t do_copy(const struct work *work) {
@@ -34,6 +45,8 @@ static cudaError_t do_copy(const struct work *work) {
         error = check_rows(&work->from, work, 0);
     if ((work->is_to_device && !is_on_device(work->to.base)) || (work->is_from_device && !is_on_device(work->from.base)))
         error = cudaErrorInvalidValue;
+    if (error == cudaSuccess)
+        note_rows(EVENT_COPY, work);
     char *to = locate(work->to.base);
     const char *from = locate(work->from.base);
     for (size_t z = 0; error == cudaSuccess && z < work->depth; z++)
@@ -50,6 +63,7 @@ static cudaError_t do_fill(const struct work *work) {
         return cudaSuccess;
     if (check_rows(&work->to, work, 1) != cudaSuccess || !is_on_device(work->to.base))
         return cudaErrorInvalidValue;
+    note_rows(EVENT_FILL, work);
     char *to = locate(work->to.base);
     for (size_t z = 0; z < work->depth; z++)
         for (size_t y = 0; y < work->height; y++) {

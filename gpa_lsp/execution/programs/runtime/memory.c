@@ -209,6 +209,7 @@ int release(uint64_t base) {
     struct node *found = find_below(heap, base), *left, *right;
     if (found == NULL || found->held.base != base || found->held.size == 0)
         return -1;
+    note_event(EVENT_RELEASE, (void *)(uintptr_t)base, NULL, found->held.size, 0);
     clear(base, found->held.size);
     split(heap->root, base, &left, &found);
     split(found, base + 1, &found, &right);
@@ -272,6 +273,8 @@ static cudaError_t allocate_for(void **into, size_t size, enum allocation_kind k
         uint64_t base = size == 0 ? 0 : allocate(size, kind);
         *into = (void *)(uintptr_t)base;
         result = base == 0 && size != 0 ? cudaErrorMemoryAllocation : cudaSuccess;
+        if (base != 0)
+            note_event(EVENT_ALLOCATE, *into, (void *)(uintptr_t)kind, size, 0);
     }
     UNLOCK();
 }
@@ -330,7 +333,7 @@ PUBLIC cudaError_t cudaMallocPitch(void **into, size_t *pitch, size_t width, siz
     if (pitch == NULL)
         return keep_error(cudaErrorInvalidValue);
     size_t row = round_up_size(width, ALIGNMENT);
-    cudaError_t error = allocate_for(into, multiply_sizes(row, height), ON_DEVICE);
+    cudaError_t error = allocate_for(into, multiply_sizes(row, height), PITCHED);
     if (error == cudaSuccess)
         *pitch = row;
     return error;
@@ -341,7 +344,7 @@ PUBLIC cudaError_t cudaMalloc3D(struct cudaPitchedPtr *into, struct cudaExtent e
         return keep_error(cudaErrorInvalidValue);
     size_t row = round_up_size(extent.width, ALIGNMENT);
     void *base = NULL;
-    cudaError_t error = allocate_for(&base, multiply_sizes(multiply_sizes(row, extent.height), extent.depth), ON_DEVICE);
+    cudaError_t error = allocate_for(&base, multiply_sizes(multiply_sizes(row, extent.height), extent.depth), PITCHED);
     if (error == cudaSuccess)
         *into = (struct cudaPitchedPtr){.ptr = base, .pitch = row, .xsize = extent.width, .ysize = extent.height};
     return error;

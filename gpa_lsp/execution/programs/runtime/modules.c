@@ -443,6 +443,7 @@ void describe_launch(const struct work *work, struct cudaKernelNodeParams *into,
 }
 
 cudaError_t do_launch(const struct work *work) {
+    note_event(EVENT_LAUNCH, NULL, NULL, 0, 0);
     return send_launch(work->function, work->grid, work->block, work->parameters, work->shared, work->is_cooperative);
 }
 
@@ -751,6 +752,14 @@ static cudaError_t launch_locked(struct function *function, dim3 grid, dim3 bloc
     UNLOCK();
 }
 
+/* A library is about to read or write memory there, nobody knows how much of it. */
+static void *locate_for_library(const void *pointer) {
+    pthread_mutex_lock(&runtime_lock);
+    note_event(EVENT_LOCATE, pointer, NULL, 0, 0);
+    pthread_mutex_unlock(&runtime_lock);
+    return locate(pointer);
+}
+
 static cudaError_t find_range(uint64_t address, uint64_t *base, uint64_t *size, int *is_host) {
     LOCK();
     const struct allocation *found = result == cudaSuccess ? find_allocation(address) : NULL;
@@ -766,5 +775,5 @@ static cudaError_t find_range(uint64_t address, uint64_t *base, uint64_t *size, 
 
 PUBLIC const struct parts_of_runtime gpa_lsp_runtime = {
     load_image, find_function_by_name, find_variable_by_name, find_parameter, name_function, unload, launch_locked, find_range, send_note, is_writable, is_reachable,
-    locate, fill, make_handle, is_handle, destroy_handle,
+    locate_for_library, fill, make_handle, is_handle, destroy_handle,
 };

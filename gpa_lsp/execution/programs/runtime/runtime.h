@@ -25,6 +25,8 @@ enum request {
     REQUEST_OCCUPANCY = 7,
     REQUEST_NOTE = 8,
     REQUEST_DROP_TEXTURE = 9,
+    REQUEST_EVENTS = 10, /* there is no room for more of them: they are to be taken */
+    REQUEST_PATH = 11,   /* a number, and the return addresses that it stands for */
 };
 
 /* What stands in a note: something the program asked for that is not done as a GPU would do it. */
@@ -54,6 +56,7 @@ struct device {
     char name[128];
 };
 
+#define LAST_WORDS_BYTES 4096
 /* What is known of a program that died: behind the arena in the file of device memory. gpa_lsp/execution/programs/messages.py reads it. */
 struct last_words {
     uint64_t address; /* that an access failed at */
@@ -61,7 +64,25 @@ struct last_words {
     char call[60];    /* the function of CUDA that was called last */
 };
 
+/* What happened to memory, in order; taken with each launch, and when the program has ended. */
+enum event_kind { EVENT_ALLOCATE = 1, EVENT_RELEASE = 2, EVENT_COPY = 3, EVENT_FILL = 4, EVENT_LAUNCH = 5, EVENT_LOCATE = 6 };
+struct event {
+    uint32_t kind, path;   /* where the host was; 0 where that is not known */
+    uint64_t to, from;     /* addresses; of an allocation its base and its kind, of a copy of rows with gaps between them also those */
+    uint64_t size;         /* bytes from the first to the last */
+    uint32_t is_gapped, unused;
+};
+#define MOST_EVENTS 1600
+struct events {
+    uint32_t count, unused;
+    struct event listed[MOST_EVENTS];
+};
+
+/* events.c */
+HIDDEN void note_event(enum event_kind kind, const void *to, const void *from, uint64_t size, int is_gapped);
+
 /* connection.c */
+HIDDEN extern struct events *events; /* behind the last words; NULL before there is a connection */
 HIDDEN extern pthread_mutex_t runtime_lock; /* recursive; held by every public function that touches shared state */
 HIDDEN extern struct device device;
 HIDDEN extern int memory_file; /* of device memory */
@@ -106,7 +127,7 @@ HIDDEN void *take_out_handle(enum handle_kind kind, uint64_t key); /* of an obje
 HIDDEN void drop_handles(enum handle_kind kind); /* all of a kind */
 
 /* memory.c */
-enum allocation_kind { ON_DEVICE, ON_HOST, MANAGED, POOLED, REGISTERED, OF_ARRAY };
+enum allocation_kind { ON_DEVICE, ON_HOST, MANAGED, POOLED, REGISTERED, OF_ARRAY, PITCHED }; /* messages.py has them */
 struct allocation {
     uint64_t base, size;
     int kind;

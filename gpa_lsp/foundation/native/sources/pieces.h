@@ -144,6 +144,20 @@ INLINE int fits(Lie lie, Site site, uint64_t offset, uint64_t bytes)
     return site.is_open & (high <= site.furthest) & (low <= high) & (((lie.bits | offset) & (bytes - 1)) == 0);
 }
 
+/* What lanes are about to access, where somebody asks. */
+INLINE void mark(const Machine *machine, const uint64_t *address, Lie lie, uint64_t offset, uint64_t bytes, uint32_t mask, uint8_t marks)
+{
+    if (__builtin_expect(machine->word_marks == NULL, 0))
+        return;
+    marks = gpa_choose_marks(bytes, marks);
+    if (lie.order == IN_A_ROW) {
+        gpa_mark_words(machine, lie.low + offset, bytes * LANES, marks);
+        gpa_mark_chunk(machine, lie.low + offset, marks);
+        gpa_mark_chunk(machine, lie.high + offset, marks);
+    } else
+        gpa_mark_lanes(machine, address, offset, bytes, lie.order == AT_ONE_PLACE ? 1 : mask, marks);
+}
+
 #define SPREAD(T)                                                                                                      \
     {                                                                                                                  \
         T value;                                                                                                       \

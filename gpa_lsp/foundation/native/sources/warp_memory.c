@@ -857,6 +857,25 @@ static void change_in_order(Machine *machine, const Operation *operation, int sp
         }
 }
 
+static void mark_lanes(const Machine *machine, const Operation *operation)
+{
+    uint64_t bytes = (uint64_t)operation->elements * (uint64_t)operation->element_bytes;
+    uint8_t marks = operation->code == CODE_LOAD ? MARK_READ : operation->code == CODE_STORE ? MARK_WRITTEN : MARK_READ | MARK_WRITTEN;
+    marks = gpa_choose_marks(bytes, marks);
+    FOR_WARPS(warp)
+    {
+        const uint64_t *address = machine->addresses + warp * LANES;
+        int order = machine->masks[warp] == UINT32_MAX ? find_order(address, bytes) : SCATTERED;
+        if (order != IN_A_ROW) {
+            gpa_mark_lanes(machine, address, 0, bytes, order == AT_ONE_PLACE ? 1 : machine->masks[warp], marks);
+            continue;
+        }
+        gpa_mark_words(machine, address[0], bytes * LANES, marks);
+        gpa_mark_chunk(machine, address[0], marks);
+        gpa_mark_chunk(machine, address[LANES - 1], marks);
+    }
+}
+
 int gpa_access(Machine *machine, Operation *operation)
 {
     if (!find_masks(machine, operation)) {
@@ -884,6 +903,8 @@ int gpa_access(Machine *machine, Operation *operation)
         return found;
     if (is_checked)
         note_shared(machine, operation);
+    if (machine->word_marks != NULL && !is_private)
+        mark_lanes(machine, operation);
     if (operation->code == CODE_LOAD)
         load(machine, operation, space);
     else if (operation->code == CODE_ATOMIC)

@@ -91,6 +91,7 @@ struct Machine {
     int64_t shared_stride, shared_bytes;
     uint8_t *local;
     int64_t local_stride;
+    uint8_t *word_marks, *chunk_marks; /* what was touched, by 4 and by 512 bytes of the arena; NULL where nobody asks */
     uint64_t *addresses; /* scratch, by lane */
     uint32_t *masks;     /* scratch, by warp */
     uint64_t *before;    /* scratch, MOST_ELEMENTS by lane */
@@ -139,6 +140,54 @@ void gpa_pass_barrier(Machine *machine);
 static inline const uint8_t *gpa_operand(const uint8_t *frame, const uint8_t *constants, int32_t place)
 {
     return place >= 0 ? frame + place : constants + ~place;
+}
+
+/* Marks, as gpa_lsp.execution.emulator.engine.marks has them. */
+enum { MARK_READ = 1, MARK_WRITTEN = 2 };
+#define WORD_SHIFT 2
+#define CHUNK_SHIFT 9 /* no longer than what one instruction of a warp accesses in a row */
+
+/* Of a word that an instruction writes in part the rest counts as read: what was there before still matters. */
+static inline uint8_t gpa_choose_marks(uint64_t bytes, uint8_t marks)
+{
+    return bytes < 1u << WORD_SHIFT ? marks | MARK_READ : marks;
+}
+
+/* Looks before it writes: most of what is accessed was accessed before, and lanes often meet. */
+static inline void gpa_add_mark(uint8_t *to, uint8_t marks)
+{
+    if ((*to & marks) != marks)
+        *to |= marks;
+}
+
+/* Some bytes one behind the other were accessed. */
+static inline __attribute__((always_inline)) void gpa_mark_words(const Machine *machine, uint64_t address, uint64_t bytes, uint8_t marks)
+{
+    uint64_t first = (address - machine->arena_base) >> WORD_SHIFT, last = (address - machine->arena_base + bytes - 1) >> WORD_SHIFT;
+    uint8_t *words = machine->word_marks + first;
+    if ((address | bytes) & ((1u << WORD_SHIFT) - 1))
+        for (uint64_t word = 0; word <= last - first; ++word)
+            words[word] |= marks;
+    else
+        for (uint64_t word = 0; word < bytes >> WORD_SHIFT; ++word)
+            words[word] |= marks;
+}
+static inline void gpa_mark_chunk(const Machine *machine, uint64_t address, uint8_t marks)
+{
+    gpa_add_mark(machine->chunk_marks + ((address - machine->arena_base) >> CHUNK_SHIFT), marks);
+}
+
+/* What some lanes accessed, wherever it lies: each whole words, or a part of one. */
+static inline __attribute__((always_inline)) void gpa_mark_lanes(const Machine *machine, const uint64_t *address, uint64_t offset,
+                                                                 uint64_t bytes, uint32_t mask, uint8_t marks)
+{
+    for (int lane = 0; lane < LANES; ++lane)
+        if (mask >> lane & 1) {
+            uint64_t place = address[lane] + offset - machine->arena_base;
+            for (uint64_t behind = 0; behind < bytes; behind += 1u << WORD_SHIFT)
+                gpa_add_mark(machine->word_marks + ((place + behind) >> WORD_SHIFT), marks);
+            gpa_add_mark(machine->chunk_marks + (place >> CHUNK_SHIFT), marks);
+        }
 }
 
 /* Codes beyond those of lanes. */

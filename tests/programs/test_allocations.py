@@ -1,0 +1,251 @@
+"""What is told of a program's allocations: where they are made, who accesses them, and what of it is for nothing."""
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpa_lsp.cli.main import main
+from gpa_lsp.document.allocation_text import describe_finding, list_own_frames, render_memory, render_origins
+from gpa_lsp.document.layout import read_plain
+from gpa_lsp.execution.emulator import batches
+from gpa_lsp.execution.emulator.compiled import translated
+from gpa_lsp.execution.emulator.compiled.translated import Translations
+from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE
+from gpa_lsp.execution.emulator.engine.marks import Mark, Marks
+from gpa_lsp.execution.programs.allocations import AllocationLedger
+from gpa_lsp.execution.programs.messages import EVENTS_BYTES, EventKind, MalformedMessage, MemoryEvent, take_events
+from gpa_lsp.execution.programs.model import FindingKind, HostPath, MemoryUse, ProgramRun
+from gpa_lsp.foundation.native.shared_library import VARIABLE
+from tests.emulator.compiled.comparing import require_core
+from tests.programs.built import SHARED_RUNTIME, SOURCES, build, run, write
+
+FIXTURE = SOURCES / "allocations.cu"
+DEBUGGED = ("-g", *SHARED_RUNTIME)
+HEAD = '#include "checking.h"\n#include <vector>\n'
+
+
+def find_line(text: str) -> int:
+    """The line of the fixture that a piece of text stands in."""
+    (line,) = (number for number, one in enumerate(FIXTURE.read_text().splitlines(), 1) if text in one)
+    return line
+
+
+def name_lines(path: HostPath) -> list[int | None]:
+    """Lines of the user's own frames, innermost first."""
+    return [frame.line for frame in list_own_frames(path)]
+
+
+def list_findings(memory: MemoryUse) -> dict[tuple[int | None, FindingKind], str]:
+    """Clauses by the line of the allocation and what is found."""
+    return {
+        (name_lines(site.path)[0], finding.kind): describe_finding(finding, SOURCES)
+        for site in memory.sites
+        for finding in site.findings
+    }
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> ProgramRun:
+    """The fixture, that was run once."""
+    return run(build(FIXTURE, tmp_path_factory.mktemp("allocations"), *DEBUGGED))[0]
+
+
+def test_each_finding_stands_on_the_line_of_its_allocation(found: ProgramRun) -> None:
+    used, unused, wide = (find_line(f"cudaMalloc(&{name}") for name in ("used", "unused", "wide"))
+    constant, last, filled, sent, taken = map(
+        find_line,
+        ("cudaMalloc(&found", "// last use of", "// never read", "constant, factors.data()", "// unchanged"),
+    )
+    assert list_findings(found.memory) == {
+        (unused, FindingKind.UNUSED): "unused: no kernel accesses the 512 KiB",
+        (wide, FindingKind.PARTLY_USED): "partly used: kernels access 1 MiB (25 %) of 4 MiB",
+        (
+            wide,
+            FindingKind.EARLY,
+        ): f"allocated early: 4 MiB wait for 2 launches until the first use by a copy at allocations.cu:{filled}",
+        (
+            wide,
+            FindingKind.NEVER_READ,
+        ): f"copied and never read: nothing reads what the copy at allocations.cu:{filled} brings (1 MiB)",
+        (
+            used,
+            FindingKind.LATE,
+        ): f"freed late: 1 MiB lie there for 1 launch after the last use by a copy at allocations.cu:{last}, until it is freed",
+        (
+            constant,
+            FindingKind.EARLY,
+        ): f"allocated early: 1 MiB wait for 2 launches until the first use by a copy at allocations.cu:{sent}",
+        (
+            constant,
+            FindingKind.UNCHANGED,
+        ): f"copied both ways unchanged: the copy at allocations.cu:{taken} takes back what the host had sent (1 MiB)",
+    }
+    mib = 1 << 20
+    assert (found.memory.peak_bytes, found.memory.lean_peak_bytes) == (6 * mib + mib // 2, 5 * mib)
+
+
+def test_an_array_is_followed_from_its_allocation_over_copies_and_kernels(found: ProgramRun) -> None:
+    """CUDAAdvisor, Figures 8 and 9."""
+    scale, overwrite = found.kernels
+    launches = [number for number, one in enumerate(FIXTURE.read_text().splitlines(), 1) if "scale<<<" in one]
+    paths = [list_own_frames(one.path, scale.mangled_name) for one in scale.paths]
+    assert sorted((path[0].function, path[0].line) for path in paths) == [("main", line) for line in launches]
+    caller = find_line("allocate<float>(N)")
+    (factors,) = (site for site in found.memory.sites if [use.name for use in site.uses] == ["factors"])
+    assert name_lines(factors.path) == [find_line("cudaMalloc(&found"), caller]
+    assert (factors.read_bytes, factors.written_bytes) == (1 << 20, 0)
+    assert [(one.is_to_device, one.size_bytes) for one in factors.copies] == [(True, 1 << 20), (False, 1 << 20)]
+    told = dict(render_origins(overwrite, found.memory.sites, SOURCES))
+    assert told["host"].startswith(f"main allocations.cu:{find_line('overwrite<<<')}")
+    assert told["array"].startswith("`factors` read, allocated at ")
+
+
+def test_what_is_told_fits_a_terminal(found: ProgramRun) -> None:
+    lines = [read_plain(line) for line in render_memory(found, 80, SOURCES)]
+    assert lines[1] == "memory   4 allocations, at most 6.50 MiB at once where 5 MiB would do"
+    assert max(map(len, lines)) <= 80
+
+
+def test_nothing_is_said_where_launches_did_nothing(tmp_path: Path) -> None:
+    cut, _ = run(build(FIXTURE, tmp_path, *DEBUGGED), launches_per_kernel=1)
+    assert cut.memory.unjudged and cut.memory.sites
+    assert not list_findings(cut.memory)
+    lines = [read_plain(line) for line in render_memory(cut, 80, SOURCES)]
+    assert lines == ["", "memory not judged: not all launches ran to their end."]
+
+
+def test_programs_without_debugging_information_name_the_function(tmp_path: Path) -> None:
+    plain, _ = run(build(FIXTURE, tmp_path))
+    lines = [read_plain(line) for line in render_memory(plain, 80, SOURCES)]
+    assert any(line.startswith("  main  unused: no kernel accesses the 512 KiB") for line in lines)
+    assert lines[-1].startswith("  build with -g")
+
+
+def test_nothing_is_said_where_something_may_be_of_use(tmp_path: Path) -> None:
+    """Data that are read in part, passed on, overwritten behind a read, and memory that textures or the host read."""
+    source = write(
+        tmp_path,
+        HEAD
+        + """
+__global__ void sum_even(const float *from, float *to) { to[threadIdx.x] = from[2 * threadIdx.x]; }
+__global__ void add(float *values) { values[threadIdx.x] += 1; }
+int main() {
+    float *even, *result, *staged, *again, *shared, host[64] = {};
+    CHECK(cudaMalloc(&even, sizeof host));
+    CHECK(cudaMalloc(&result, sizeof host));
+    CHECK(cudaMalloc(&staged, sizeof host));
+    CHECK(cudaMalloc(&again, sizeof host));
+    CHECK(cudaMallocManaged(&shared, sizeof host));
+    CHECK(cudaMemcpy(even, host, sizeof host, cudaMemcpyHostToDevice));
+    sum_even<<<1, 32>>>(even, result);
+    CHECK(cudaMemcpy(staged, result, sizeof host, cudaMemcpyDeviceToDevice));
+    CHECK(cudaMemcpy(host, staged, sizeof host, cudaMemcpyDeviceToHost));
+    for (int i = 0; i < 3; i++) {
+        CHECK(cudaMemcpy(again, host, sizeof host, cudaMemcpyHostToDevice));
+        add<<<1, 64>>>(again);
+        CHECK(cudaMemcpy(host, again, sizeof host, cudaMemcpyDeviceToHost));
+    }
+    shared[0] = 1;
+    return 0;
+}
+""",
+    )
+    told, _ = run(build(source, tmp_path, *DEBUGGED))
+    assert not told.memory.unjudged and not list_findings(told.memory)
+
+
+_TOUCHES = """
+__global__ void touch(char *bytes, short *apart, double *wide, float4 *vectors, int *counts, const int *index, float *some) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int round = 0; round < ROUNDS; round++) {
+        bytes[i] = (char)(i + round);
+        apart[4 * i] += 1;
+        wide[i] = vectors[i].x + vectors[i].w;
+        vectors[256 + i] = make_float4(i, i, i, i);
+        atomicAdd(&counts[index[i]], 1);
+        if (i % 3 == 0)
+            some[i] = 1.0f;
+        some[1000] = some[1001];
+    }
+}
+int main() {
+    void *made[7];
+    for (int i = 0; i < 7; i++) {
+        CHECK(cudaMalloc(&made[i], 16384));
+        CHECK(cudaMemset(made[i], 0, 16384));
+    }
+    std::vector<int> index(256);
+    for (int i = 0; i < 256; i++)
+        index[i] = i % 10 * 5;
+    CHECK(cudaMemcpy(made[5], index.data(), 1024, cudaMemcpyHostToDevice));
+    for (int i = 0; i < 2; i++)
+        touch<<<4, 64>>>((char *)made[0], (short *)made[1], (double *)made[2], (float4 *)made[3], (int *)made[4], (int *)made[5], (float *)made[6]);
+    CHECK(cudaDeviceSynchronize());
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["numpy", "core", "translated"])
+def test_every_engine_notes_the_same_words(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = build(write(tmp_path, HEAD + _TOUCHES.replace("ROUNDS", "3")), tmp_path, *DEBUGGED)
+    translations = Translations()
+    if engine == "numpy":
+        monkeypatch.setenv(VARIABLE, "0")
+    else:
+        require_core()
+        monkeypatch.setattr(batches, "TRANSLATIONS", translations)
+        monkeypatch.setattr(batches, "_BEST_CORE_LANES", 64)
+    if engine == "translated":
+        monkeypatch.setattr(translated, "HOT_WARP_INSTRUCTIONS", 1)
+        run(program)
+        assert translations.wait() == 1
+    told, _ = run(program)
+    (site,) = told.memory.sites
+    # bytes, apart, wide, vectors, counts, index, some: those that are written in part count as read, too
+    assert site.read_bytes == 256 + 4 * 256 + 0 + 4096 + 4 * 10 + 1024 + 4
+    assert site.written_bytes == 256 + 4 * 256 + 2048 + 4096 + 4 * 10 + 0 + 4 * (86 + 1)
+    assert [(use.name, use.launches, use.reads, use.writes) for use in site.uses] == [("bytes", 14, True, True)]
+
+
+def test_findings_are_in_the_json_and_not_looked_for_where_only_the_run_is_wanted(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program, into = build(FIXTURE, tmp_path, *DEBUGGED), tmp_path / "found.json"
+    assert main(["emulate", "--format", "json", "-o", str(into), "--", str(program)]) == 0
+    memory = json.loads(into.read_text())["memory"]
+    assert {finding["kind"] for site in memory["sites"] for finding in site["findings"]} == set(FindingKind)
+    assert main(["emulate", "--no-lines", "--", str(program)]) == 0
+    assert "memory   " not in capfd.readouterr().out
+
+
+def test_a_process_may_say_what_it_likes() -> None:
+    """Events are written by the program: what cannot be costs it the answer, and nobody anything else."""
+    chance = random.Random(7)
+    numbers = [0, 1, 511, 4096, ARENA_BASE - 1, ARENA_BASE, ARENA_BASE + 512, ARENA_BASE + 4096, 1 << 63, (1 << 64) - 1]
+    for _ in range(200):
+        marks = Marks(np.zeros(4096, np.uint8), np.zeros(32, np.uint8))
+        ledger = AllocationLedger(marks, ARENA_BASE + 8192)
+        for _ in range(30):
+            kind, path = chance.choice(list(EventKind)), chance.randrange(3)
+            target, source, size = (chance.choice(numbers) for _ in range(3))
+            ledger.take(
+                [
+                    MemoryEvent(
+                        kind=kind, path=path, target=target, source=source, size_bytes=size, is_gapped=size == 511
+                    )
+                ]
+            )
+            ledger.hide(target)
+            marks.mark(chance.randrange(16384), 1, Mark.READ)
+            ledger.end_launch("k", lambda: {ARENA_BASE: ("x", 4)})
+        ledger.finish()
+        ledger.tell({}, is_judged=True)
+    place = np.zeros(EVENTS_BYTES, np.uint8)
+    place[:4] = 255
+    with pytest.raises(MalformedMessage):
+        take_events(place)
+    assert take_events(place) == []
