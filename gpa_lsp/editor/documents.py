@@ -205,6 +205,11 @@ class Documents:
         """The files of the open documents."""
         return tuple(document.local_path for document in self._open.values())
 
+    @property
+    def newest(self) -> str | None:
+        """The document that was opened last; None where none is open."""
+        return next(reversed(self._open), None)
+
     def find_local_path(self, uri: str) -> str | None:
         """The file of an open document, links resolved."""
         document = self._open.get(uri)

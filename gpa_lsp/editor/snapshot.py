@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # numpy must not be imported before the client has its answer
     from gpa_lsp.diagnosis.advice.model import Advice
     from gpa_lsp.editor.kernel_brief import KernelBrief
     from gpa_lsp.foundation.locations import Frame, InlineChain
+    from gpa_lsp.report.fixes.witnesses import TriedFix
     from gpa_lsp.report.kernel_lines import LineCauses
     from gpa_lsp.report.measured_files import MeasuredFile
     from gpa_lsp.report.model import InstructionColumns, KernelReport
@@ -40,6 +41,8 @@ class MeasuredKernel(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, 
     history: KernelHistory | None = None  # what changed since earlier measurements; None where nothing is remembered
     # (file as compiled, line) → the line of another function that most of what the line calls was sampled on, where that is known
     callees: Mapping[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
+    # the report before its advice was held to what its edits compile to; None where nothing was compiled
+    untried: "KernelReport | None" = None
 
     @property
     def identity(self) -> tuple[str, int, float]:
@@ -68,6 +71,19 @@ def measure_kernel(kernel: "KernelReport", profile_modified_ns: int) -> Measured
         causes=find_causes(kernel),
         remedies=find_remedies(kernel),
     )
+
+
+def hold_kernel(kernel: MeasuredKernel, tried: "Sequence[TriedFix]") -> MeasuredKernel:
+    """A kernel whose advice promises only what its edits bear out; the same one where they say nothing new. Takes longer than a keystroke may."""
+    from gpa_lsp.editor.kernel_brief import make_brief
+    from gpa_lsp.report.fixes.witnesses import hold_to_witnesses
+    from gpa_lsp.report.kernel_lines import find_remedies
+
+    untried = kernel.untried or kernel.report
+    report = hold_to_witnesses(untried, tried)
+    if report.advice == kernel.report.advice:
+        return kernel
+    return replace(kernel, report=report, untried=untried, brief=make_brief(report), remedies=find_remedies(report))
 
 
 def _share_frames(instructions: "InstructionColumns") -> "InstructionColumns":
@@ -159,16 +175,10 @@ class Snapshot(Struct, frozen=True, kw_only=True):
         choices = {**self.choices, mangled_name: Choice(profile, newest_ns)}
         return replace(self, choices=choices)._rebuild(self.profiles)
 
-    def with_histories(self, histories: Mapping[int, KernelHistory]) -> "Snapshot":
-        """This snapshot with another past of some kernels, by the ``id`` of the kernel."""
+    def with_kernels(self, kernels: Mapping[int, MeasuredKernel]) -> "Snapshot":
+        """This snapshot with others in place of some kernels, by the ``id`` of those."""
         profiles = {
-            path: replace(
-                profile,
-                kernels=tuple(
-                    replace(kernel, history=histories[id(kernel)]) if id(kernel) in histories else kernel
-                    for kernel in profile.kernels
-                ),
-            )
+            path: replace(profile, kernels=tuple(kernels.get(id(kernel), kernel) for kernel in profile.kernels))
             for path, profile in self.profiles.items()
         }
         return self._rebuild(profiles)

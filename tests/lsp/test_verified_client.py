@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.editors.workspace import DOUBLES, LOOP, Workspace, make_workspace
+from gpa_lsp.cli.main import main
+from tests.editors.workspace import DOUBLES, LOOP, Workspace, make_workspace, write_profile
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
 from tests.lsp.test_launch_times_client import find_workers
 from tests.patience import wait_until
@@ -92,6 +93,62 @@ def test_a_fix_comes_with_what_the_compiler_makes_of_it(client: RawClient, works
     assert said["label"] == "Replace #pragma unroll 1 by #pragma unroll 8" and "needsConfirmation" not in said
     assert said["description"].startswith("Compiled: 16 → 32 registers")
     assert client.request("codeAction/resolve", found)["title"] == found["title"]
+
+
+def test_advice_whose_edit_changes_nothing_is_withdrawn_from_the_lenses(
+    client: RawClient, workspace: Workspace
+) -> None:
+    text = workspace.source.read_text(encoding="utf-8")
+    assert "step < steps" in text and "#pragma unroll 1" in text
+    text = text.replace("#pragma unroll 1", "").replace("step < steps", "step < 1")
+    workspace.source.write_text(text, encoding="utf-8")
+    write_profile(workspace, "original", workspace.profile)
+    client.initialize(workspace.folder, RESOLVING, initializationOptions={"static": {"enable": False}})
+    assert any("Unroll a loop" in title for title in list_lenses(client, client.open(workspace.source)))
+    trusting = RawClient()
+    try:
+        looking = Looking(trusting, workspace, LOOP)
+        check_withdrawn(looking)
+    finally:
+        trusting.kill()
+
+
+def list_lenses(client: RawClient, uri: str) -> list[str]:
+    def find() -> Any:
+        return client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
+
+    return [one["command"]["title"] for one in wait_until(find, "lenses")]
+
+
+def check_withdrawn(looking: Looking) -> None:
+    """Nobody has to look at the fix."""
+    wait_until(
+        lambda: not any("Unroll a loop" in title for title in list_lenses(looking.client, looking.uri)),
+        "lenses without it",
+    )
+    found = looking.find_verdict("compiles to the same code")
+    assert "×" not in found["title"]
+    assert looking.find_verdict("compiles to the same code")["title"] == found["title"], (
+        "whoever looks again is told again"
+    )
+
+
+def test_advice_quotes_what_its_edit_was_compiled_to_as_the_shell_does(
+    client: RawClient, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    looking = Looking(client, workspace, LOOP)
+    looking.find_verdict("loads in flight 1 → 8")
+
+    def read_page() -> str:
+        params = {"command": "gpaLsp.showLine", "arguments": [looking.uri, looking.line]}
+        return str(client.request("workspace/executeCommand", params))
+
+    monkeypatch.chdir(workspace.folder)
+    assert main(["advise", str(workspace.profile), "--compile", "--details", "--kernel", "relax"]) == 0
+    printed = capsys.readouterr().out
+    (said,) = [line.strip() for line in printed.splitlines() if "loads in flight 1 → 8" in line]
+    assert said.startswith("compiled: 16 → 32 registers")
+    wait_until(lambda: said in read_page(), read_page)
 
 
 def test_edits_come_at_once_where_nobody_would_ask_for_them(client: RawClient, workspace: Workspace) -> None:

@@ -7,9 +7,10 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gpa_lsp.editor.protocol.analysis import ProfileReaders
 from gpa_lsp.editor.protocol.discovery import ProfileFinder
@@ -18,10 +19,13 @@ from gpa_lsp.editor.protocol.past import compare_again
 from gpa_lsp.editor.protocol.profile_messages import ProfileJob
 from gpa_lsp.editor.protocol.threads import call_in_thread
 from gpa_lsp.editor.settings import Settings
-from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
+from gpa_lsp.editor.snapshot import LoadedProfile, MeasuredKernel, Snapshot, hold_kernel
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.files import Stamp, read_stamp
 from gpa_lsp.foundation.numbers import format_count
+
+if TYPE_CHECKING:
+    from gpa_lsp.report.fixes.witnesses import TriedFix  # needs numpy, which the answer to initialize must not wait for
 
 # A file not written to for this long is taken to be complete, so that an error in it is an error
 SETTLED_NS = 5_000_000_000
@@ -329,8 +333,20 @@ class ProfileLoader:
         except (GpaError, OSError, ImportError) as error:
             logger.warning("measurements cannot be compared with earlier ones: %s", error)
             return
-        if any(histories.get(id(kernel)) != kernel.history for kernel in kernels):
-            self._publish(self._snapshot.with_histories(histories))
+        changed = {
+            id(kernel): replace(kernel, history=histories[id(kernel)])
+            for kernel in kernels
+            if id(kernel) in histories and histories[id(kernel)] != kernel.history
+        }
+        if changed:
+            self._publish(self._snapshot.with_kernels(changed))
+
+    async def hold(self, tried: Sequence[tuple[MeasuredKernel, Sequence["TriedFix"]]]) -> None:
+        """Let the advice of kernels promise only what came of its edits."""
+        held = await call_in_thread(lambda: [hold_kernel(kernel, fixes) for kernel, fixes in tried])
+        changed = {id(old): new for (old, _), new in zip(tried, held, strict=True) if new is not old}
+        if changed:
+            self._publish(self._snapshot.with_kernels(changed))
 
     def choose_measurement(self, mangled_name: str, profile: Path) -> None:
         """Show the measurement of a kernel in one profile until there is a newer one."""

@@ -41,6 +41,8 @@ from gpa_lsp.editor.protocol.verified_fixes import VerifiedFixes
 from gpa_lsp.editor.sass.library import SCHEME, SassDocuments, is_sass_uri
 from gpa_lsp.editor.settings import HeldSettings, Settings, UnverifiedChoice
 from gpa_lsp.editor.snapshot import MeasuredKernel, Snapshot
+from gpa_lsp.editor.source.fixes import list_tried
+from gpa_lsp.editor.verified.results import OfferedFix
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.kernel.names import find_plain_name
 from gpa_lsp.profile.collect.model import RunResult
@@ -113,7 +115,9 @@ class Session:
         self.pages = Pages(self._client)
         """The report as a page."""
         self._sources = UnmeasuredSources(self._documents, self._client, units, self._refresh)
-        self.fixes = VerifiedFixes(self._documents.read_open, may_leave_edits=_may_leave_edits(self._client))
+        self.fixes = VerifiedFixes(
+            self._documents.read_open, may_leave_edits=_may_leave_edits(self._client), tell=self._take_verdict
+        )
         """What the compiler makes of fixes."""
         self._document_sync = DocumentSync(self._documents, self.sass, self._sources, watcher)
         self._choices = KeptChoices()
@@ -266,6 +270,7 @@ class Session:
             return
         self._tell_doubts()
         self._loader.put_first(self._documents.list_open()[::-1])
+        self._look_ahead()
         if self._lone_folder is None:
             self._lone_folder = path.parent
             if self._root is None and not self._list_folders():
@@ -282,6 +287,20 @@ class Session:
         self.simulations.closed(params.text_document.uri)
         self._times.closed(params.text_document.uri)
         self._document_sync.close(params.text_document.uri)
+
+    def _take_verdict(self, offered: OfferedFix) -> None:
+        """The compiler has said something of a fix: advice promises no more than that."""
+        view = self._documents.view(offered.uri)
+        if view is not None:
+            kernel = offered.fix.shown.kernel.report.mangled_name
+            self._client.start(self._loader.hold(list_tried(view, kernel, self.fixes.find_verdicts)))
+
+    def _look_ahead(self) -> None:
+        """Try the edits of what the document promises that was opened last."""
+        uri = self._documents.newest
+        view = None if uri is None else self._documents.view(uri)
+        if view is not None:
+            self.fixes.look_ahead(view)
 
     def _forget_fixes(self, uri: str) -> None:
         path = self._documents.find_local_path(uri)
@@ -312,6 +331,7 @@ class Session:
         self._document_sync.tell_of_sass()
         self._tell_doubts()
         self._refresh()
+        self._look_ahead()
 
     def _show_columns(self, names: Sequence[str] | None) -> None:
         for uri in self.sass.choose_columns(names):

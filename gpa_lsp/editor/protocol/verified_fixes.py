@@ -15,7 +15,7 @@ from gpa_lsp.editor.late_imports import make_fix_jobs
 from gpa_lsp.editor.protocol.source_scope import SourceScope, find_description, read_description
 from gpa_lsp.editor.protocol.threads import await_core, call_in_thread
 from gpa_lsp.editor.settings import Settings
-from gpa_lsp.editor.source.fixes import Fix
+from gpa_lsp.editor.source.fixes import Fix, list_promised
 from gpa_lsp.editor.verified.results import OfferedFix
 from gpa_lsp.foundation.processes.async_worker import AsyncWorker, attend
 from gpa_lsp.foundation.processes.supervision import WorkerKind
@@ -41,6 +41,7 @@ _PATIENCE_S = 1.0
 _MOST_WAIT_S = 1.0  # Somebody who takes a fix that is not compiled yet waits no longer than this
 
 _GRACE_S = 30.0
+_TELLING = frozenset({FixState.CHANGED, FixState.SAME})  # What advice can be held to
 _MOST_TRIED = 6  # Of the fixes at one place, the best ones
 
 _MOST_KEPT = 64
@@ -84,14 +85,21 @@ class VerifiedFixes:
     Args:
         read_open: the text of an open file.
         may_leave_edits: the client asks for the edits of a fix when it is looked at.
+        tell: is told of fixes of which something new is known.
         process: does the work; None for one of its own.
     """
 
     def __init__(
-        self, read_open: Callable[[str], str | None], *, may_leave_edits: bool, process: FixProcess | None = None
+        self,
+        read_open: Callable[[str], str | None],
+        *,
+        may_leave_edits: bool,
+        tell: Callable[[OfferedFix], None] = lambda offered: None,
+        process: FixProcess | None = None,
     ) -> None:
         self.may_leave_edits = may_leave_edits
         self._read_open = read_open
+        self._tell_of = tell
         self._process = process
         self._settings, self._scope = Settings(), SourceScope()
         self._offered: OrderedDict[str, OfferedFix] = OrderedDict()
@@ -103,6 +111,7 @@ class VerifiedFixes:
         self._work: asyncio.Task[None] | None = None
         self._current: tuple[FixJob, asyncio.Task[FixVerdict] | asyncio.Task[LaunchedResult]] | None = None
         self._has_left = False
+        self._seen_ahead: tuple[str, list[int]] = ("", [])
 
     def configure(self, settings: Settings, roots: Sequence[Path], *, is_trusted: bool) -> None:
         """Take settings, workspace folders, and whether the user trusts them; where nothing may be compiled (any more) work ends."""
@@ -120,18 +129,40 @@ class VerifiedFixes:
         """Fixes that somebody is about to see, with what is known of each; they are tried from now on, and those before them no more."""
         if not self._may_run or not self._scope.contains(view.local_path):
             return tuple(OfferedFix(key="", uri=view.uri, text=view.text, fix=fix, verdict=UNKNOWN) for fix in fixes)
-        settings = self._settings
-        jobs = make_fix_jobs(
+        jobs = self._make_jobs(view, fixes)
+        offered = tuple(self._keep(view, fix, job) for fix, job in zip(fixes, jobs, strict=True))
+        self._watch([one.key for one in offered[:_MOST_TRIED]])
+        known = [one for one in offered if one.verdict.state in _TELLING and one.fix.shown.kernel.untried is None]
+        for one in known[:1]:
+            self._tell_of(one)  # the profile was read again
+        return offered
+
+    def look_ahead(self, view: DocumentView) -> None:
+        """Try the edits that the best advice of a document asks for, unless somebody looks at other ones, or they were tried before."""
+        if not self._may_run or not self._scope.contains(view.local_path) or self._is_working:
+            return
+        kernels = view.snapshot.by_file.get(view.local_path, ())
+        seen = (view.text, [id(shown.kernel.untried or shown.kernel.report) for shown in kernels])
+        if seen == self._seen_ahead:
+            return
+        self._seen_ahead = seen
+        fixes = list_promised(view)
+        if any(job not in self._verdicts for job in self._make_jobs(view, fixes)):
+            self.offer(view, fixes)
+
+    def _make_jobs(self, view: DocumentView, fixes: Sequence[Fix]) -> tuple[FixJob, ...]:
+        return make_fix_jobs(
             fixes,
             path=view.local_path,
             text=view.text,
             roots=self._scope.real_roots,
-            architecture=settings.static_architecture,
-            limit_s=settings.static_timeout_s,
+            architecture=self._settings.static_architecture,
+            limit_s=self._settings.static_timeout_s,
         )
-        offered = tuple(self._keep(view, fix, job) for fix, job in zip(fixes, jobs, strict=True))
-        self._watch([one.key for one in offered[:_MOST_TRIED]])
-        return offered
+
+    def find_verdicts(self, view: DocumentView, fixes: Sequence[Fix]) -> list[FixVerdict]:
+        """What is known of fixes by now; they are not tried."""
+        return [self._verdicts.get(job, PENDING) for job in self._make_jobs(view, fixes)]
 
     def _keep(self, view: DocumentView, fix: Fix, job: FixJob) -> OfferedFix:
         words = (view.uri, job.kernel, job.text, job.edited)
@@ -193,8 +224,7 @@ class VerifiedFixes:
     def _watch(self, keys: Sequence[str], *, is_waiting: bool = False) -> None:
         """Try these, the first one first, and none of those that were to be tried before."""
         before, self._watched = self._watched, dict.fromkeys(keys)
-        is_working = self._work is not None and not self._work.done()
-        if is_working and not is_waiting and before.keys() == self._watched.keys():
+        if self._is_working and not is_waiting and before.keys() == self._watched.keys():
             return
         loop = asyncio.get_running_loop()
         if self._current is not None:
@@ -205,6 +235,10 @@ class VerifiedFixes:
             self._work.cancel()  # it pauses, and starts over
         if self._watched:
             self._work = loop.create_task(self._work_off(0.0 if is_waiting else _PAUSE_S))
+
+    @property
+    def _is_working(self) -> bool:
+        return self._work is not None and not self._work.done()
 
     def _is_watched(self, job: FixJob) -> bool:
         return any(self._jobs.get(key) == job for key in self._watched)
@@ -276,6 +310,9 @@ class VerifiedFixes:
             self._answered -= {(old, question) for question in LaunchedQuestion}
 
     def _tell(self, key: str) -> None:
+        offered = self._offered.get(key)
+        if offered is not None:
+            self._tell_of(offered)
         news = self._news.pop(key, None)
         if news is not None:
             news.set()

@@ -1,20 +1,25 @@
 """Rewrites that answer the advice at some lines of a document, as edits of it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.model import Range, TextEdit
-from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.editor.snapshot import MeasuredKernel, VisibleKernel
 
 if TYPE_CHECKING:  # needs numpy and tree-sitter, which the answer to initialize must not wait for
     from gpa_lsp.diagnosis.advice.model import Speedup
     from gpa_lsp.diagnosis.rewrites.model import Rewrite
+    from gpa_lsp.report.fixes.results import FixVerdict
+    from gpa_lsp.report.fixes.witnesses import TriedFix
     from gpa_lsp.report.rewrite_contexts import Question
 
 _MOST_FIXES = 12
+_MOST_KERNELS = 4  # Kernels of a document whose advice is tried before anybody asks, those of most time
+_MOST_PROMISED = 6  # Edits tried before anybody asks
 
 
 class Fix(Struct, frozen=True, kw_only=True):
@@ -22,9 +27,14 @@ class Fix(Struct, frozen=True, kw_only=True):
 
     shown: VisibleKernel  # the kernel
     rewrite: "Rewrite"  # what to change
-    speedup: "Speedup"  # what the advice is estimated to gain at this place
+    question: "Question"  # the place of the advice
     edits: tuple[TextEdit, ...]  # for the document as the client has it
     lines: tuple[int, ...] = ()  # 1-based, where the code is that the advice is about, the place itself first
+
+    @property
+    def speedup(self) -> "Speedup":
+        """What the advice is estimated to gain at this place."""
+        return (self.question.region or self.question.advice).speedup
 
 
 def find_fixes(view: DocumentView, first: int, last: int) -> tuple[Fix, ...]:
@@ -35,34 +45,72 @@ def find_fixes(view: DocumentView, first: int, last: int) -> tuple[Fix, ...]:
         last: 1-based, inclusive.
     """
     found: dict[object, Fix] = {}
-    for fix in sorted(_list_fixes(view, first, last), key=lambda fix: -fix.speedup.estimate):
+    kernels = view.snapshot.by_file.get(view.local_path, ())
+    fixes = [fix for shown in kernels for fix in _list_fixes_of(view, shown, first, last)]
+    for fix in sorted(fixes, key=lambda fix: -fix.speedup.estimate):
         found.setdefault(fix.rewrite.edits, fix)
         if len(found) == _MOST_FIXES:
             break
     return tuple(found.values())
 
 
-def _list_fixes(view: DocumentView, first: int, last: int) -> Iterator[Fix]:
+def list_promised(view: DocumentView) -> tuple[Fix, ...]:
+    """The edits that the best advice of a document asks for, wherever they are: those of its first kernels."""
+    kernels = view.snapshot.by_file.get(view.local_path, ())[:_MOST_KERNELS]
+    return tuple(islice((fix for shown in kernels for fix in _list_remedies(view, shown)), _MOST_PROMISED))
+
+
+def list_tried(
+    view: DocumentView, kernel: str, find_verdicts: "Callable[[DocumentView, Sequence[Fix]], Sequence[FixVerdict]]"
+) -> "list[tuple[MeasuredKernel, list[TriedFix]]]":
+    """The kernels of a mangled name, with what became of the edits that their advice asks for.
+
+    Args:
+        find_verdicts: what is known of fixes of a document by now.
+    """
+    from gpa_lsp.report.fixes.witnesses import TriedFix
+
+    found = []
+    for shown in view.snapshot.by_file.get(view.local_path, ()):
+        if shown.kernel.report.mangled_name == kernel:
+            fixes = list(_list_remedies(view, shown))
+            verdicts = find_verdicts(view, fixes)
+            tried = [TriedFix(question=fix.question, verdict=one) for fix, one in zip(fixes, verdicts, strict=True)]
+            found.append((shown.kernel, tried))
+    return found
+
+
+def _list_remedies(view: DocumentView, shown: VisibleKernel) -> Iterator[Fix]:
+    """The edits that a kernel's advice asks for. None in a document that is not what was measured: an edit of another text is another edit."""
+    if _is_measured(view, shown):
+        fixes = _list_fixes_of(view, shown, 1, len(view.positions.lines))
+        yield from (fix for fix in fixes if fix.rewrite.is_remedy)
+
+
+def _is_measured(view: DocumentView, shown: VisibleKernel) -> bool:
+    files = [one for one in shown.profile.files.values() if one.local_path == view.local_path]
+    return all(one.is_verified and not view.finder.is_edited(one) for one in files)
+
+
+def _list_fixes_of(view: DocumentView, shown: VisibleKernel, first: int, last: int) -> Iterator[Fix]:
     from gpa_lsp.diagnosis.rewrites.find import find_rewrites
     from gpa_lsp.report.rewrite_contexts import list_questions
 
-    for shown in view.snapshot.by_file.get(view.local_path, ()):
-        anchors = [anchor.line for anchor in view.anchors if anchor.shown is shown]
-        for question in list_questions(shown.kernel.report):
-            lines = _find_lines(view, shown, question, anchors)
-            if not any(first <= line <= last for line in lines):
-                continue
-            speedup = (question.region or question.advice).speedup
-            others = {line for line in lines[len(anchors) + 1 :] if not first <= line <= last}
-            for rewrite in find_rewrites(view.local_path, view.text, lines, question.context):
-                if rewrite.edits[0].start.line not in others:
-                    yield Fix(
-                        shown=shown,
-                        rewrite=rewrite,
-                        speedup=speedup,
-                        edits=_place_edits(view, rewrite),
-                        lines=tuple(lines[len(anchors) :]),
-                    )
+    anchors = [anchor.line for anchor in view.anchors if anchor.shown is shown]
+    for question in list_questions(shown.kernel.untried or shown.kernel.report):
+        lines = _find_lines(view, shown, question, anchors)
+        if not any(first <= line <= last for line in lines):
+            continue
+        others = {line for line in lines[len(anchors) + 1 :] if not first <= line <= last}
+        for rewrite in find_rewrites(view.local_path, view.text, lines, question.context):
+            if rewrite.edits[0].start.line not in others:
+                yield Fix(
+                    shown=shown,
+                    rewrite=rewrite,
+                    question=question,
+                    edits=_place_edits(view, rewrite),
+                    lines=tuple(lines[len(anchors) :]),
+                )
 
 
 def _find_lines(view: DocumentView, shown: VisibleKernel, question: "Question", anchors: list[int]) -> list[int]:

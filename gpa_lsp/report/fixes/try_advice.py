@@ -80,7 +80,9 @@ def _list_trials(kernel: KernelReport, locator: SourceLocator) -> Iterator[tuple
     for question in list_questions(kernel):
         for path, (local_path, text) in texts.items():
             lines = [place.line for place in question.lines if place.file == path]
-            for rewrite in find_rewrites(local_path, text, lines, question.context) if lines else ():
+            for rewrite in (
+                find_rewrites(local_path, text, lines, question.context) if lines or not question.lines else ()
+            ):
                 if rewrite.is_remedy:
                     yield (
                         question,

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.advice.model import LEAST_SPEEDUP, Advice, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import LEAST_SPEEDUP, Advice, KernelAdvice, Silence, SilenceStage
+from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
 from gpa_lsp.foundation.prose import say
 from gpa_lsp.report.fixes.results import FixState, FixVerdict
 from gpa_lsp.report.model import KernelReport
@@ -35,29 +36,33 @@ def hold_to_witnesses(kernel: KernelReport, tried: Sequence[TriedFix]) -> Kernel
         kernel: as it was advised.
         tried: edits for its advice, in the order they would be offered. Advice without any stays as it is.
     """
-    if kernel.advice is None or not tried:
-        return kernel
+    contexts = tuple(replace(one, advice=_hold(one.advice, one.limiter, tried)) for one in kernel.contexts)
+    return replace(kernel, advice=_hold(kernel.advice, kernel.limiter, tried), contexts=contexts)
+
+
+def _hold(advice: KernelAdvice | None, limiter: Limiter | None, tried: Sequence[TriedFix]) -> KernelAdvice | None:
+    if advice is None:
+        return None
     kept: list[Advice] = []
-    silences = list(kernel.advice.silences)
-    for one in kernel.advice.advice:
+    silences = list(advice.silences)
+    for one in advice.advice:
         mine = [fix for fix in tried if fix.question.advice.optimizer == one.optimizer]
         if _is_without_effect(one, mine):
             silences.append(Silence(optimizer=one.optimizer, stage=SilenceStage.GATED, message=_SAME_CODE))
         else:
             kept.append(_quote(one, [fix.verdict for fix in mine if fix.verdict.state is FixState.CHANGED]))
-    if tuple(kept) == kernel.advice.advice:
-        return kernel
+    if tuple(kept) == advice.advice:
+        return advice
     from gpa_lsp.diagnosis.advice.advise import decide  # it imports every optimizer
 
     kept.sort(key=lambda one: one.speedup.doubt == _NO_FASTER)
     silences.sort(key=lambda one: one.optimizer)
-    advice = replace(kernel.advice, advice=tuple(kept), silences=tuple(silences))
-    return replace(kernel, advice=decide(advice, kernel.limiter))
+    return decide(replace(advice, advice=tuple(kept), silences=tuple(silences)), limiter)
 
 
 def _is_without_effect(advice: Advice, tried: Sequence[TriedFix]) -> bool:
-    places = [fix.question.region for fix in tried]
-    is_whole = bool(tried) and all(region in places for region in advice.regions)
+    scopes = [fix.question.region.scope for fix in tried if fix.question.region is not None]
+    is_whole = bool(tried) and all(region.scope in scopes for region in advice.regions)
     return is_whole and all(fix.verdict.state is FixState.SAME for fix in tried)
 
 
