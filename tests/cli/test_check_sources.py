@@ -96,3 +96,32 @@ def test_sources_and_profiles_are_not_mixed_and_names_must_exist(
     assert code == 2 and "no kernel of the sources is named 'nothing'" in err
     code, _, err = run(capsys, "scale.cu", "--arch", "quick")
     assert code == 2 and "is not an architecture such as sm_86" in err
+
+
+def test_literals_that_widen_the_operands_of_a_double_root_are_named(
+    source: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source.write_text("__global__ void f(float* x)\n{\n    x[threadIdx.x] = sqrt(fmax(0., 2. * x[threadIdx.x]));\n}\n")
+    _, out, _ = run(capsys, "scale.cu")
+    (finding,) = [line for line in out.splitlines() if line.startswith("scale.cu:3: info: The FP64 square root")]
+    assert "The literals `0.`, `2.` are double, which widens the float operands here" in finding
+    assert "write `0.f`, `2.f`" in finding
+    source.write_text("__global__ void f(double* x)\n{\n    x[threadIdx.x] = sqrt(2. * x[threadIdx.x]);\n}\n")
+    _, out, _ = run(capsys, "scale.cu")
+    assert "The FP64 square root" in out and "literal" not in out and "no compiler flag speeds up FP64" in out
+
+
+@pytest.mark.parametrize(
+    ("expression", "remedy"),
+    [
+        ("__frcp_rn(x[0])", "No flag changes how `__frcp_rn` rounds: use `__fdividef(x, y)`"),
+        ("__fsqrt_rn(x[0])", "No flag changes how `__fsqrt_rn` rounds: use `sqrtf` with `-prec-sqrt=false`"),
+        ("1.0f / x[0]", "Use `__fdividef(x, y)` or `-prec-div=false`"),
+    ],
+)
+def test_no_flag_is_proposed_that_does_not_change_an_intrinsic(
+    expression: str, remedy: str, source: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source.write_text(f"__global__ void f(float* x)\n{{\n    x[threadIdx.x] = {expression};\n}}\n")
+    _, out, _ = run(capsys, "scale.cu")
+    assert remedy in out

@@ -1,5 +1,6 @@
 """What hints and findings say of slow arithmetic: which operation on which line, what it takes, what would be cheaper."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -50,6 +51,16 @@ _DOUBLE_REMEDIES = {
     ),
 }
 _NO_FLAG = say("no compiler flag speeds up FP64 arithmetic")
+
+_WIDENING = "F2F.F64.F32"
+# Intrinsics whose name says how they round (CUDA C++ Programming Guide, intrinsic functions), and what to write in their place
+_ROUNDED = {
+    Family.DIVISION: (re.compile(r"__f(?:rcp|div)_r[nzud]\b"), name_code("__fdividef(x, y)")),
+    Family.ROOT: (
+        re.compile(r"__fr?sqrt_r[nzud]\b"),
+        say("{root} with {option}", root=Code(text="sqrtf"), option=Code(text="-prec-sqrt=false")),
+    ),
+}
 
 _SLOW_REMEDIES = {
     SlowKind.DOUBLE_PRECISION: say("use float where it is accurate enough, or a pair of floats where it nearly is"),
@@ -176,13 +187,40 @@ def choose_operation_remedy(subject: Subject, members: Sequence[ArithmeticSequen
     """What to do about floating-point operations of one place: divisions, roots or functions."""
     operation = members[0].operation
     remedies = [_describe_divisor_remedy(subject, members)]
-    if operation.bits == 32:
+    rounded = _list_rounded(subject, members)
+    if operation.bits == 32 and rounded:
+        words = "no flag changes how {names} rounds: use {plain} where fewer digits will do"
+        remedies.append(say(words, names=quote(rounded), plain=_ROUNDED[operation.family][1]))
+    elif operation.bits == 32:
         remedies.append(_SINGLE_REMEDIES[operation.family])
+    elif widening := _list_widening(subject, members):
+        words = "{what}, which widens the float operands here unless another one is double: write {fixed}"
+        remedies.append(say(words, what=describe_doubles(widening), fixed=correct_doubles(widening)))
     else:
         # A divisor that is known beforehand needs no other remedy.
         remedies.extend([] if remedies[0] else [_DOUBLE_REMEDIES[operation.family]])
         remedies.append(_NO_FLAG if operation.bits == 64 else NOTHING)
     return _end_clauses(remedies)
+
+
+def _list_rounded(subject: Subject, members: Sequence[ArithmeticSequence]) -> tuple[str, ...]:
+    """The intrinsics on the line that are the operation and round as their name says; empty where there are others that may be it."""
+    parts, family = read_parts(subject, members[0].anchor), members[0].operation.family
+    if parts is None or family not in _ROUNDED or (family is Family.DIVISION and parts.divisions):
+        return ()
+    return tuple(call for call in parts.calls if _ROUNDED[family][0].match(call))
+
+
+def _list_widening(subject: Subject, members: Sequence[ArithmeticSequence]) -> tuple[str, ...]:
+    """Double literals on the line of an FP64 operation to which single precision is widened there; empty where nothing is, or there are none."""
+    rows, own = subject.rows, find_own_frame(subject, members[0].anchor)
+    parts = read_parts(subject, members[0].anchor)
+    if own is None or parts is None or not parts.doubles or members[0].operation.bits != 64:
+        return ()
+    widened = (row for row in range(len(rows)) if rows.mnemonic(row) == _WIDENING)
+    frames = (find_own_frame(subject, row) for row in widened)
+    is_widened = any(one is not None and (one.file, one.line) == (own.file, own.line) for one in frames)
+    return parts.doubles if is_widened else ()
 
 
 def _describe_divisor_remedy(subject: Subject, members: Sequence[ArithmeticSequence]) -> Sentence:
