@@ -23,7 +23,7 @@ from gpa_lsp.execution.emulator.trace import (
     Entries,
     Trace,
 )
-from gpa_lsp.execution.prediction.trace_files import NAMES, TraceWriter, count_lanes, read_pieces
+from gpa_lsp.execution.prediction.trace_files import NAMES, TraceWriter, read_pieces
 from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
 from gpa_lsp.foundation.locations import Frame
 from tests.conftest import examples
@@ -50,7 +50,7 @@ BUFFERS = (Buffer(name="in", space=Space.GLOBAL, base=1 << 40, size_bytes=4096, 
 def make_piece(blocks: list[int], masks: list[int], *, is_complete: bool = True) -> Trace:
     """One access, branch and entry per mask, by the first of the blocks."""
     count = len(masks)
-    lanes = count_lanes(np.array(masks, dtype=np.uint32))
+    lanes = np.bitwise_count(np.array(masks, dtype=np.uint32)).astype(np.int64)
     columns = {name: np.arange(count).astype(dtype) for name, dtype in ACCESS_DTYPES.items() if name != "first_address"}
     block = np.full(count, blocks[0], dtype=np.uint32)
     columns |= {"lane_mask": np.array(masks, dtype=np.uint32), "instruction": np.zeros(count, dtype=np.uint32)}

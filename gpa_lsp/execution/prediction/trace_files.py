@@ -27,6 +27,7 @@ from gpa_lsp.execution.emulator.trace import (
     Entries,
     Trace,
 )
+from gpa_lsp.execution.traces.lane_addresses import count_lanes
 from gpa_lsp.foundation.errors import InputError, MissingToolError, UnsupportedInputError
 from gpa_lsp.foundation.files import atomic_write, open_regular_file, read_bounded
 from gpa_lsp.foundation.json_records import make_record, read_record
@@ -157,8 +158,6 @@ ADDRESSES = "addresses"
 
 BLOCK = "block"  # The one column of the traced blocks
 
-_COUNT_BITS = np.array([bin(byte).count("1") for byte in range(256)], dtype=np.uint8)
-
 
 def load_pyarrow() -> tuple[ModuleType, ModuleType]:
     """``pyarrow`` and ``pyarrow.parquet``.
@@ -173,17 +172,6 @@ def load_pyarrow() -> tuple[ModuleType, ModuleType]:
         install = "install gpa-lsp[traces], which brings pyarrow"
         raise MissingToolError("pyarrow", needed_for="keeping traces in files", install=install) from error
     return pyarrow, pyarrow.parquet
-
-
-def count_lanes(masks: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
-    """int64[n], lanes set in each mask.
-
-    >>> count_lanes(np.array([0, 1, 0xFFFFFFFF], dtype=np.uint32)).tolist()
-    [0, 1, 32]
-    """
-    octets = np.ascontiguousarray(masks, dtype="<u4").view(np.uint8).reshape(-1, 4)
-    counted: npt.NDArray[np.int64] = _COUNT_BITS[octets].sum(axis=1, dtype=np.int64)
-    return counted
 
 
 def build_accesses_table(accesses: Accesses) -> Any:
