@@ -219,3 +219,13 @@ def test_on_a_screen_lines_are_wrapped_and_coloured(saved: str, monkeypatch: pyt
     assert "\x1b[" in screen.getvalue()
     assert "\x1b[" not in pipe.getvalue()
     assert screen.getvalue().count("\n") > pipe.getvalue().count("\n")
+
+
+def test_what_is_outside_of_the_kernel_fails_no_build(saved: str, tmp_path: Path) -> None:
+    document = json.loads(Path(saved).read_text(encoding="utf-8"))
+    for kernel in document["kernels"]:
+        for one in kernel["advice"] or ():
+            one["standing"] = "outside"
+    changed = tmp_path / "outside.json"
+    changed.write_text(json.dumps(document), encoding="utf-8")
+    assert main(["advise", str(changed), "--fail-on-speedup", "1.01"]) == 0
