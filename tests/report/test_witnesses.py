@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from gpa_lsp.cli.main import main
 from gpa_lsp.diagnosis.advice.model import KernelAdvice
 from gpa_lsp.foundation.errors import ProblemSeverity
+from gpa_lsp.foundation.prose import factor, say
 from gpa_lsp.report.fixes.results import FixState, FixVerdict
 from gpa_lsp.report.fixes.try_advice import try_advice
 from gpa_lsp.report.fixes.witnesses import TriedFix, hold_to_witnesses
@@ -102,6 +103,7 @@ def test_an_edit_that_is_no_faster_when_simulated_has_no_number_and_comes_last(
     advice = hold(make_kernel(), replace(CHANGED, simulated_speedup=simulated)).advice
     (unrolling,) = (one for one in advice if one.optimizer == "loop_unrolling")
     assert bool(unrolling.speedup.doubt) is is_doubted and (advice[-1] is unrolling) is is_doubted
+    assert str(unrolling.witness).startswith(str(say("simulated {gain}, compiled: ", gain=factor(simulated))))
 
 
 def measure(folder: Path, text: str, kernel: KernelReport, *, is_edited: bool = False) -> Report:

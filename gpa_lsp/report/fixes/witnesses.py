@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.model import LEAST_SPEEDUP, Advice, KernelAdvice, Silence, SilenceStage
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
-from gpa_lsp.foundation.prose import say
+from gpa_lsp.foundation.prose import factor, say
 from gpa_lsp.report.fixes.results import FixState, FixVerdict
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.rewrite_contexts import Question
@@ -69,7 +69,11 @@ def _is_without_effect(advice: Advice, tried: Sequence[TriedFix]) -> bool:
 def _quote(advice: Advice, changed: Sequence[FixVerdict]) -> Advice:
     if not changed:
         return advice
-    found = replace(advice, witness=say("compiled: {words}", words=changed[0].words))
+    words, gain = changed[0].words, changed[0].simulated_speedup
+    witness = say("compiled: {words}", words=words)
+    if gain is not None:  # first: a narrow terminal cuts the rest
+        witness = say("simulated {gain}, compiled: {words}", gain=factor(gain), words=words)
+    found = replace(advice, witness=witness)
     simulated = [one.simulated_speedup for one in changed if one.simulated_speedup is not None]
     if len(simulated) < len(changed) or max(simulated) >= LEAST_SPEEDUP:
         return found
