@@ -66,6 +66,10 @@ def test_volumes_that_were_measured_stand_beside_those_predicted(report: Path) -
     assert make_kernel_prediction(kernel)["measured_volumes"]["measured_ns"] == 5e3
     other = predict_report(report, settings=replace(DEFAULT_PREDICTION, machine="A100 PCIe 40GB")).kernels[0]
     assert other.volumes is not None and other.measured_volumes is None
+    assert not [one for one in other.problems if "no counters of L2" in one.message]
+    write_measured(report, count_accesses())
+    bare = predict(report)
+    assert bare.measured_volumes is None and any("no counters of L2" in one.message for one in bare.problems)
 
 
 def test_what_differs_stands_first_with_both_counts(tmp_path: Path, report: Path) -> None:

@@ -49,6 +49,7 @@ from gpa_lsp.profile.model import Profile
 from gpa_lsp.profile.read import read_profile
 
 _COUNTING_SHARE = 4  # Blocks that are run for counting alone may take this part of what a launch may
+_NO_VOLUMES = "the report has no time, or no counters of L2 and DRAM traffic to put beside the predicted volumes (--section MemoryWorkloadAnalysis)"
 _IN_PIECES = "wmma."  # Instructions that the hardware executes as several accesses, as which a trace has them
 
 
@@ -393,6 +394,8 @@ class _ReportWork:
             moved = None
             if predicted.volumes is not None and product is not None and predicted.machine == product.name:
                 moved = compare_volumes(predicted.volumes, one.launch)
+                if moved is None:
+                    problems.append(Problem.note(_NO_VOLUMES))
             beside = (answer_measured(compared), *(() if moved is None else (answer_compared(moved),)))
             answers = (*predicted.answers[:1], *beside, *predicted.answers[1:])  # what went wrong stands first
             predicted = replace(predicted, measured=compared, measured_volumes=moved, answers=answers)

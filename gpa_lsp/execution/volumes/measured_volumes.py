@@ -81,9 +81,7 @@ def compare_volumes(prediction: VolumePrediction, launch: Launch) -> VolumeCompa
         Limiter.L2: _add(measured["l2_load"], measured["l2_store"]),
         Limiter.DRAM: _add(measured["dram_load"], measured["dram_store"]),
     }
-    if (
-        prediction.mode is VolumeMode.PAPER
-    ):  # the other mode's cycles hold those of tags as well, which no counter of a sum has
+    if prediction.mode is VolumeMode.PAPER:  # the other mode's cycles hold those of tags, which no counter of a sum has
         loads[Limiter.L1] = launch.read_number(_WAVEFRONTS)
     updates = prediction.update_count
     replaced = [_set_load(one, loads.get(one.limiter), updates) for one in bounds]
