@@ -16,7 +16,7 @@ const read = (name) => JSON.parse(readFileSync(new URL(name, HERE), "utf8"));
 const hexadecimal = (value) => Math.round(value).toString(16).padStart(2, "0");
 const colour = (rgb, opacity) => `#${[...rgb, opacity * 255].map(hexadecimal).join("")}`;
 
-/** Backgrounds get denser with the level; the text on them keeps its contrast at the densest. */
+/** Backgrounds get denser with the level; hints on them keep a contrast of 4.5 : 1 at the densest, where the theme gives them one. */
 export function makeColours() {
   const colours = [];
   for (const [kind, { words, dark, light }] of Object.entries(HUES)) {
@@ -26,7 +26,7 @@ export function makeColours() {
         id: `gpaLsp.heat.${kind}${level}`,
         description: `Background of ${words}, level ${level} of ${LEVELS - 1}.`,
         defaults: {
-          dark: colour(dark, 0.05 + 0.2 * step), light: colour(light, 0.05 + 0.2 * step),
+          dark: colour(dark, 0.04 + 0.078 * step), light: colour(light, 0.04 + 0.078 * step),
           highContrast: colour(dark, 0.1 + 0.3 * step), highContrastLight: colour(light, 0.1 + 0.3 * step),
         },
       });
