@@ -32,7 +32,7 @@ from gpa_lsp.document.page import make_environment, render_prose
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.foundation.locations import SourceLine, shorten_paths
 from gpa_lsp.foundation.numbers import format_count_of, format_dim3, format_percent, format_share
-from gpa_lsp.foundation.prose import Place, Sentence, capitalize, count, join, say
+from gpa_lsp.foundation.prose import Place, Sentence, capitalize, count, drop_stop, join, say
 from gpa_lsp.report.history.model import TimeCourse
 from gpa_lsp.report.model import KernelReport, LineRow
 from gpa_lsp.report.pairs import LinePair, build_pair_index
@@ -154,6 +154,18 @@ class VerdictRow(Struct, frozen=True, kw_only=True):
     text: Markup  # what there is to say
 
 
+# What a row of a terminal is called on a page
+_LABELS = {
+    "edit": "The edit",
+    "small": "Small gains",
+    "outside": "Outside",
+    "won't help": "Would not help",
+    "No advice": "No suggestion",
+    "in": "Launched with",
+    "code": "By the code alone",
+}
+
+
 class Verdict(Struct, frozen=True, kw_only=True):
     """The first lines of a kernel's page."""
 
@@ -172,7 +184,7 @@ def build_verdict(kernel: KernelReport, addresses: KernelAddresses, texts: Sourc
         is_numbered = row.label[:1].isdigit()
         at = row.at
         return VerdictRow(
-            label="" if is_numbered else row.label,
+            label="" if is_numbered else _LABELS.get(row.label, row.label),
             gain=row.gain,
             place=row.place or ("" if at is None or not is_numbered or _names(row, at) else f"line {at.line}"),
             link="" if at is None else addresses.place(at),
@@ -184,7 +196,7 @@ def build_verdict(kernel: KernelReport, addresses: KernelAddresses, texts: Sourc
     limit = next(row.text for row in screen.rows if row.label == _LIMIT)
     return Verdict(
         facts=join_facts([*screen.facts, *_describe_launch(kernel)]),
-        limit=render_prose(capitalize(limit), addresses.place),
+        limit=render_prose(capitalize(drop_stop(limit)), addresses.place),
         cause=next((row for row in rows if row.label == _CAUSE), None),
         remedies=[row for row in rows if not row.label],
         others=[row for row in rows if row.label and row.label != _CAUSE],

@@ -19,6 +19,7 @@ from gpa_lsp.diagnosis.advice.model import Standing
 from gpa_lsp.document.html_report.code_columns import BLOCK_ROWS, choose_rows, share_rows
 from gpa_lsp.document.html_report.page import render_html_report
 from gpa_lsp.document.html_report.source_texts import ABSENT, CHANGED, UNVERIFIED, UNWANTED, SourceTexts
+from gpa_lsp.foundation.prose import say
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.source_paths import SourceLocator
 from tests.render.advice_examples import make_advised
@@ -64,6 +65,19 @@ def test_what_is_outside_of_the_kernel_is_named() -> None:
     outside = replace(kernel.advice, advice=(replace(first, standing=Standing.OUTSIDE), *others))
     page = render_html_report(build_report(replace(kernel, advice=outside)))
     assert '<span class="label">Outside:</span>' in str(unpack(page))
+
+
+def test_what_the_compiler_makes_of_an_edit_is_named() -> None:
+    kernel = make_advised()
+    assert kernel.advice is not None
+    first, *others = kernel.advice.advice
+    tried = replace(kernel.advice, advice=(replace(first, witness=say("compiled: 16 → 24 registers")), *others))
+    page = str(unpack(render_html_report(build_report(replace(kernel, advice=tried)))))
+    assert '<span class="label">The edit:</span> compiled: 16 → 24 registers' in page
+
+
+def test_a_verdict_ends_in_one_stop() -> None:
+    assert "at a 1.90× speedup.</p>" in str(unpack(render_html_report(build_report(make_advised()))))
 
 
 def test_nothing_is_loaded_from_anywhere() -> None:
