@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gpa_lsp.code.binary.model import name_resource
 from gpa_lsp.diagnosis.blame.model import BlameCategory
@@ -140,7 +141,7 @@ def _read(known: Sequence[str], line: int) -> str:
     return text if len(text) <= _LONGEST_LINE else text[: _LONGEST_LINE - 1] + "…"
 
 
-_LIMIT, _CAUSE = "limit", "cause"
+_LIMIT, _CAUSE, _EDIT = "limit", "cause", "edit"
 
 
 class VerdictRow(Struct, frozen=True, kw_only=True):
@@ -152,11 +153,11 @@ class VerdictRow(Struct, frozen=True, kw_only=True):
     link: str  # fragment of that line; may be empty
     source: str  # text of that line; may be empty
     text: Markup  # what there is to say
+    edit: Markup = Markup("")  # what came of the edit that does it; empty where none was tried
 
 
 # What a row of a terminal is called on a page
 _LABELS = {
-    "edit": "The edit",
     "small": "Small gains",
     "outside": "Outside",
     "won't help": "Would not help",
@@ -192,7 +193,12 @@ def build_verdict(kernel: KernelReport, addresses: KernelAddresses, texts: Sourc
             text=render_prose(row.text, addresses.place),
         )
 
-    rows = [convert(row) for row in screen.rows if row.label != _LIMIT]
+    rows: list[VerdictRow] = []
+    for row in screen.rows:
+        if row.label == _EDIT:  # behind its remedy
+            rows[-1] = replace(rows[-1], edit=render_prose(row.text, addresses.place))
+        elif row.label != _LIMIT:
+            rows.append(convert(row))
     limit = next(row.text for row in screen.rows if row.label == _LIMIT)
     return Verdict(
         facts=join_facts([*screen.facts, *_describe_launch(kernel)]),

@@ -67,13 +67,13 @@ def test_what_is_outside_of_the_kernel_is_named() -> None:
     assert '<span class="label">Outside:</span>' in str(unpack(page))
 
 
-def test_what_the_compiler_makes_of_an_edit_is_named() -> None:
+def test_what_the_compiler_makes_of_an_edit_stands_behind_its_remedy() -> None:
     kernel = make_advised()
     assert kernel.advice is not None
     first, *others = kernel.advice.advice
     tried = replace(kernel.advice, advice=(replace(first, witness=say("compiled: 16 → 24 registers")), *others))
     page = str(unpack(render_html_report(build_report(replace(kernel, advice=tried)))))
-    assert '<span class="label">The edit:</span> compiled: 16 → 24 registers' in page
+    assert '<br><span class="dim">compiled: 16 → 24 registers</span></span></li>' in page
 
 
 def test_a_verdict_ends_in_one_stop() -> None:
