@@ -160,14 +160,16 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
     def list_measurements(self, mangled_name: str) -> "dict[Path, tuple[LoadedProfile, MeasuredKernel]]":
         """The measurements of a kernel by the path of their profile, newest first; of copies of one file the first."""
-        found: dict[Path, tuple[LoadedProfile, MeasuredKernel]] = {}
-        known = set()
-        for ranked in _group(self.profiles.values()).values():
-            for profile, kernel in ranked:
-                if kernel.report.mangled_name == mangled_name and kernel.identity not in known:
-                    known.add(kernel.identity)
-                    found.setdefault(profile.path, (profile, kernel))
-        return found
+        every = [
+            (profile, kernel)
+            for _, profile in sorted(self.profiles.items())
+            for kernel in profile.kernels
+            if kernel.report.mangled_name == mangled_name
+        ]
+        found: dict[int, tuple[LoadedProfile, MeasuredKernel]] = {}
+        for profile, kernel in sorted(every, key=lambda one: _rank(one[1]), reverse=True):
+            found.setdefault(kernel.measured_ns, (profile, kernel))
+        return {profile.path: (profile, kernel) for profile, kernel in found.values()}
 
     def with_choice(self, mangled_name: str, profile: Path) -> "Snapshot":
         """This snapshot with the measurement of a kernel in one profile shown until there is a newer one."""
@@ -207,37 +209,36 @@ _Measurement = tuple[LoadedProfile, MeasuredKernel]
 
 
 def _choose_shown(profiles: Iterable[LoadedProfile], choices: Mapping[str, Choice]) -> tuple[VisibleKernel, ...]:
-    """Of each kernel the measurement that was chosen, else the newest; where there is none, the newest simulation."""
-    chosen = [
-        (_find_chosen(ranked, choices), len({kernel.identity for _, kernel in ranked}))
-        for ranked in _group(profiles).values()
-    ]
-    chosen.sort(key=lambda one: one[0][1].report.rank)
-    names = shorten_distinctly(kernel.report.name for (_, kernel), _ in chosen)
+    """Of each kernel the measurement that was chosen, else the newest; where there is none, the newest simulation. Kernels of one name whose bodies
+    stand in different files are different kernels.
+    """
+    newest: dict[tuple[str, str | None], _Measurement] = {}
+    chosen: dict[tuple[str, str | None], _Measurement] = {}
+    moments: dict[tuple[str, str | None], set[int]] = {}
+    for profile in sorted(profiles, key=lambda profile: str(profile.path)):
+        for kernel in profile.kernels:
+            key = (kernel.report.mangled_name, _find_home(profile, kernel))
+            known = newest.get(key)
+            if known is None:
+                newest[key], moments[key] = (profile, kernel), {kernel.measured_ns}
+            else:
+                moments[key].add(kernel.measured_ns)
+                if _rank(kernel) > _rank(known[1]):
+                    newest[key] = (profile, kernel)
+            choice = choices.get(key[0])
+            if choice is not None and choice.profile == profile.path:
+                chosen.setdefault(key, (profile, kernel))
+    held = {key: one for key, one in chosen.items() if max(moments[key]) <= choices[key[0]].newest_ns}
+    shown = sorted(
+        ((held.get(key, one), len(moments[key])) for key, one in newest.items()), key=lambda one: one[0][1].report.rank
+    )
+    names = shorten_distinctly(kernel.report.name for (_, kernel), _ in shown)
     return tuple(
         VisibleKernel(
             name=kernel.report.mark(names[kernel.report.name]), profile=profile, kernel=kernel, measurement_count=count
         )
-        for (profile, kernel), count in chosen
+        for (profile, kernel), count in shown
     )
-
-
-def _group(profiles: Iterable[LoadedProfile]) -> dict[tuple[str, str | None], list[_Measurement]]:
-    """The measurements of each kernel, newest first, then simulations. Kernels of one name whose bodies stand in different files are different
-    kernels.
-    """
-    found: dict[tuple[str, str | None], list[_Measurement]] = {}
-    for profile in sorted(profiles, key=lambda profile: str(profile.path)):
-        for kernel in profile.kernels:
-            found.setdefault((kernel.report.mangled_name, _find_home(profile, kernel)), []).append((profile, kernel))
-    return {key: sorted(every, key=lambda one: _rank(one[1]), reverse=True) for key, every in found.items()}
-
-
-def _find_chosen(ranked: Sequence[_Measurement], choices: Mapping[str, Choice]) -> _Measurement:
-    choice = choices.get(ranked[0][1].report.mangled_name)
-    if choice is None or max(kernel.measured_ns for _, kernel in ranked) > choice.newest_ns:
-        return ranked[0]
-    return next((one for one in ranked if one[0].path == choice.profile), ranked[0])
 
 
 def _rank(kernel: MeasuredKernel) -> tuple[bool, int]:

@@ -1,6 +1,7 @@
 """``gpaLsp.chooseMeasurement``: show another measurement of a kernel, until there is a newer one. Its lens runs this."""
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,10 @@ async def choose_measurement(session: SessionActions, arguments: Sequence[Any]) 
 
 async def _ask(session: SessionActions, found: dict[Path, Any]) -> str | None:
     """The newest ones, in a question of the editor's; of those that read the same, the first."""
-    titles = {describe_measurement(*one): str(path) for path, one in reversed(list(found.items())[:_MOST_OFFERED])}
-    answer = await session.ask_for_measurement(list(reversed(titles)))
+    titles: dict[str, str] = {}
+    for path, one in islice(found.items(), _MOST_OFFERED):
+        titles.setdefault(describe_measurement(*one), str(path))
+    answer = await session.ask_for_measurement(list(titles))
     return titles.get(answer or "")
 
 

@@ -9,7 +9,7 @@ from gpa_lsp.editor.protocol.plain_json import find_mangled
 
 
 def list_them(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
-    """Those of the kernel with the mangled name that was sent, or at the place; none where there is no such kernel."""
+    """The measurements of the kernel that a mangled name or a place (``uri, line``) names; none where there is no such kernel."""
     mangled = find_mangled(session, arguments)
     shown = {one.profile.path for one in session.snapshot.visible if one.kernel.report.mangled_name == mangled}
     return [
