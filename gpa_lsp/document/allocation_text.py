@@ -28,7 +28,7 @@ _STUB = ".cudafe1.stub.c"  # a file of nvcc's, with what stands between a launch
 
 
 def render_memory(run: ProgramRun, width: int | None, folder: Path | None) -> Iterator[Line]:
-    """Peak and findings of a program's allocations, largest first, or why none are told; nothing where there are none."""
+    """The peak and the findings of a program's allocations, largest first, or why there are no findings; nothing without allocations."""
     memory = run.memory
     found = [(site, finding) for site in memory.sites for finding in site.findings]
     if not found and not (memory.sites and memory.unjudged):

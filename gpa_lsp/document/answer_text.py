@@ -364,7 +364,7 @@ def _pair(answer: Answer, kernel: KernelReport) -> Answer:
 
 
 def list_suggestions(kernel: KernelReport) -> tuple[tuple[str, str], ...]:
-    """Each suggestion of Starlight's Table 1 and what our optimizers for it say, gain and line, or why not; empty where nobody asked."""
+    """A row for each suggestion of Starlight's Table 1: gain and line of the optimizer for it, or its reason; none without the analysis."""
     tables = (table for answer in list_answers(kernel) for table in answer.tables)
     table = next((table for table in tables if table.title == SUGGESTIONS_TITLE), None)
     if table is None:

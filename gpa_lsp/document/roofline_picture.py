@@ -127,7 +127,7 @@ class _Plane:
 
 
 def _draw_zones(plane: _Plane, roofs: Sequence[Row]) -> list[str]:
-    """As on the large chart: memory-bound left of all ridge points of the slowest level, compute-bound right of them."""
+    """The zones of the large chart: memory-bound left of all ridge points of the slowest level, compute-bound right of them."""
     ridges = list(find_ridges(roofs))
     slowest = min((ridge["slope"] for ridge in ridges), default=0.0)
     across = [plane.x(ridge["x"]) for ridge in ridges if ridge["slope"] == slowest]

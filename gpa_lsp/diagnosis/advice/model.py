@@ -137,7 +137,7 @@ class Advice(Struct, frozen=True, kw_only=True):
     # of a kernel with several launch contexts, the positions of those it is about; empty where it is about all that were judged
     contexts: tuple[int, ...] = ()
     standing: Standing = Standing.NOW  # among the kernel's other advice
-    # what the edit for it was compiled to, and simulated to take, one clause; empty where nobody tried
+    # registers and code of the compiled edit, with its simulated gain: one clause; empty without a compilation
     witness: Sentence = NOTHING
 
     @property

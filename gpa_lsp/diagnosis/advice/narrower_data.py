@@ -18,6 +18,7 @@ from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, count_access_bytes, 
 from gpa_lsp.kernel.dataflow.value_flow import FunctionFlow, build_flow
 
 HALF = 0.5  # Of the bytes that stay
+SHARED_ARRAYS = say("Other code that reads or writes these arrays has to change, too.")
 
 _REASONS = ("long_scoreboard", "lg_throttle", "drain")
 _TRAFFIC = ("dram", "l2")  # Units that have less to do with fewer bytes; L1 takes a line of a warp whole

@@ -132,15 +132,8 @@ def run_program(
             end = _run([str(program.path), *command[1:]], environment, surroundings, private, progress)
         finally:
             server.close()
-        tallies = [tally for session in server.sessions for tally in session.kernels.values() if tally.launches]
-        folder = None if records is None or not tallies else records()
         stacks = [describe_paths(session) for session in server.sessions]
-        kernels = tuple(
-            _sum(tally, *_write_record(tally, recorder, folder), paths)
-            for session, paths in zip(server.sessions, stacks, strict=True)
-            for tally in session.kernels.values()
-            if tally.launches
-        )
+        kernels = _sum_kernels(server.sessions, stacks, recorder, records)
     notes = [note for session in server.sessions for note in session.notes]
     return ProgramRun(
         end=end,
@@ -153,6 +146,22 @@ def run_program(
         crash=_describe_crash(end, server.sessions),
         memory=_tell_memory(server.sessions, stacks, _find_doubt(end, kernels)),
     )
+
+
+def _sum_kernels(
+    sessions: Sequence[Session],
+    stacks: Sequence[dict[int, HostPath]],
+    recorder: Recorder | None,
+    records: Callable[[], Path] | None,
+) -> tuple[KernelRuns, ...]:
+    launched = [
+        (tally, paths)
+        for session, paths in zip(sessions, stacks, strict=True)
+        for tally in session.kernels.values()
+        if tally.launches
+    ]
+    folder = None if records is None or not launched else records()
+    return tuple(_sum(tally, *_write_record(tally, recorder, folder), paths) for tally, paths in launched)
 
 
 def describe_paths(session: Session) -> dict[int, HostPath]:

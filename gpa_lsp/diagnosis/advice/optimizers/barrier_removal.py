@@ -117,7 +117,7 @@ def _count_waits(subject: Subject) -> Parts:
 
 
 def _find_unneeded(subject: Subject, barriers: list[int], waits: Parts) -> Iterator[_Barrier]:
-    """Those with most waiting first; once one is gone, its neighbours have more to keep apart."""
+    """The barriers to remove, those with most waiting first: once one is gone, its neighbours have more to keep apart."""
     launch = subject.launch
     if launch is not None and launch.warps_per_block == 1:
         yield from (_Barrier(row=row, why=Why.ONE_WARP, gone_ratio=1.0) for row in barriers)

@@ -3,7 +3,13 @@
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_place
-from gpa_lsp.diagnosis.advice.narrower_data import Value, explain_no_traffic, find_narrower_data, name_places
+from gpa_lsp.diagnosis.advice.narrower_data import (
+    SHARED_ARRAYS,
+    Value,
+    explain_no_traffic,
+    find_narrower_data,
+    name_places,
+)
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import count, list_of, say
@@ -57,7 +63,7 @@ class LowerPrecision(EliminationOptimizer):
             ),
             caveats=(
                 say("{bits}; check the results.", bits=_BITS[value]),
-                say("Whoever else reads or writes these arrays has to change, too."),
+                SHARED_ARRAYS,
             ),
             reasons=(say("{rows} with {type} values", rows=count(len(data.rows), "global access"), type=value.value),),
         )
