@@ -1,12 +1,13 @@
-"""The paper's model against measured launches: nothing of it was fitted on them."""
+"""The paper's model against measured launches: no constant of its own was fitted on them."""
 
 import json
 import os
 from pathlib import Path
-from statistics import median
+from statistics import mean
 
 import pytest
 
+from gpa_lsp.execution.hybrid.costs import EVERY_TERM
 from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_report
 
 _FOLDER = os.environ.get("GPA_LSP_CORPUS")
@@ -19,16 +20,16 @@ pytestmark = [
 ]
 
 
-def test_half_of_the_launches_are_within_a_third() -> None:
-    """The paper reports a mean error of 17 % on four GPUs without L1 for global memory; these have one, and many launches of less than a wave."""
+def test_estimates_are_as_near_as_the_paper_says_its_own_are() -> None:
+    """The paper reports a mean error of 17 % on four GPUs; these have an L1 for global memory, and up to 170 SMs."""
     assert _FOLDER is not None
     errors = []
     for path in _MEASURED:
         truth = json.loads(path.with_name(path.name.replace(".launch.toml", ".json")).read_text(encoding="utf-8"))
         (report,) = list(Path(_FOLDER).glob(f"*/{truth['report']}"))[:1]
-        found = simulate_report(report, launches=path, settings=SimulationSettings(is_paper=True))
+        found = simulate_report(report, launches=path, settings=SimulationSettings(terms=EVERY_TERM))
         errors += [abs(one.estimate.cycles - truth["cycles"]) / truth["cycles"] for one in found.estimates]
         if not found.estimates:
             assert any(reason in str(problem) for reason in _REASONS for problem in found.problems), found.problems
     assert len(errors) >= 0.75 * len(_MEASURED)
-    assert median(errors) <= 1 / 3
+    assert mean(errors) <= 0.17

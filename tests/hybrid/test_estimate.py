@@ -6,21 +6,17 @@ import pytest
 
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.hybrid.estimate import (
-    CompiledKernel,
-    PaperEstimate,
-    estimate_launch,
-    find_costs,
-    place_arguments,
-)
+from gpa_lsp.execution.hybrid.costs import EVERY_TERM, PRINTED, Term, find_costs
+from gpa_lsp.execution.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch, place_arguments
 from gpa_lsp.execution.hybrid.operations import Arithmetic
 from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription, ScalarArgument
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.gpu.device.find import find_machine_by_name
+from gpa_lsp.gpu.device.model import MemoryFacts
 
 _A100 = find_machine_by_name("A100-SXM4-40GB")
-_L2 = 40 << 20
+_MEMORY = MemoryFacts(l2_bytes=40 << 20, bus_bits=5120)
 _TEXT = """.version 8.0
 .target sm_80
 .address_size 64
@@ -33,7 +29,7 @@ mul.wide.s32 %rd3, %r5, 4; add.s64 %rd4, %rd2, %rd3; ld.global.f32 %f1, [%rd4]; 
 END: ret; }"""
 
 
-def estimate(blocks: int, *, registers: int = 16) -> PaperEstimate:
+def estimate(blocks: int, *, registers: int = 16, terms: frozenset[Term] = PRINTED) -> PaperEstimate:
     module = parse_ptx(_TEXT, name="scale")
     count = 256 * blocks
     launch = LaunchDescription(
@@ -52,7 +48,8 @@ def estimate(blocks: int, *, registers: int = 16) -> PaperEstimate:
         CompiledKernel(registers=registers, shared_bytes=0),
         architecture=find_architecture((8, 0)),
         machine=_A100,
-        l2_bytes=_L2,
+        memory=_MEMORY,
+        terms=terms,
     )
 
 
@@ -64,8 +61,9 @@ def test_equation_8() -> None:
     assert found.hit_ratio == 0.5  # what is stored was loaded
 
 
-def test_a_launch_that_moves_much_is_as_fast_as_the_memory() -> None:
-    found = estimate(100_000)
+@pytest.mark.parametrize("terms", [PRINTED, EVERY_TERM])
+def test_a_launch_that_moves_much_is_as_fast_as_the_memory(terms: frozenset[Term]) -> None:
+    found = estimate(100_000, terms=terms)
     moved = 100_000 * 256 * 4
     assert _A100.clocks.sm_hz is not None
     seconds = found.duration_ns / 1e9
@@ -83,22 +81,27 @@ def test_a_block_that_fits_nowhere_is_refused() -> None:
 
 def test_an_unknown_l2_is_refused() -> None:
     with pytest.raises(InputError, match="L2"):
-        find_costs(find_architecture((8, 0)), _A100, None)
+        find_costs(find_architecture((8, 0)), _A100, MemoryFacts(l2_bytes=None, bus_bits=None))
 
 
 def test_every_class_of_arithmetic_has_a_price_on_every_architecture() -> None:
     for capability in ((7, 0), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)):
-        costs = find_costs(find_architecture(capability), _A100, _L2)
+        costs = find_costs(find_architecture(capability), _A100, _MEMORY)
         assert all(costs.arithmetic[one].interval_cycles > 0 for one in Arithmetic)
         single, slow = costs.arithmetic[Arithmetic.SINGLE], costs.arithmetic[Arithmetic.SINGLE_DIVIDE]
         assert slow.latency_cycles > single.latency_cycles
         assert costs.global_memory.miss_cycles > costs.global_memory.hit_cycles
 
 
-def test_more_blocks_never_take_less_time() -> None:
+@pytest.mark.parametrize("terms", [PRINTED, EVERY_TERM])
+def test_more_blocks_never_take_less_time(terms: frozenset[Term]) -> None:
     """Below a wave, each SM has its share of the blocks and no more."""
-    times = [estimate(blocks).cycles for blocks in (1, 8, 108, 109, 216, 864, 865)]
+    times = [estimate(blocks, terms=terms).cycles for blocks in (1, 8, 108, 109, 216, 864, 865, 5000)]
     assert times == sorted(times)
+
+
+def test_rounds_that_overlap_take_no_longer_than_those_that_do_not() -> None:
+    assert estimate(10_000, terms=frozenset({Term.WAVES})).cycles < estimate(10_000).cycles
 
 
 def test_arguments_are_checked() -> None:

@@ -4,8 +4,9 @@ import random
 
 import pytest
 
-from gpa_lsp.execution.hybrid.estimate import Use, simulate_round
-from gpa_lsp.execution.hybrid.operations import Resource
+from gpa_lsp.code.ptx.model import Address
+from gpa_lsp.execution.hybrid.operations import Arithmetic, Operation, Part, Resource, hoist_loads
+from gpa_lsp.execution.hybrid.pipeline import Use, simulate_round
 
 ADD = Use(Resource.ARITHMETIC, 0.0, 2.0, 0.0)
 LOAD = Use(Resource.GLOBAL, 10.0, 4.0, 10.0)
@@ -67,3 +68,47 @@ def test_no_round_is_shorter_than_its_longest_warp_or_its_busiest_resource(seed:
     alone = [sum(one.before_cycles + one.locked_cycles + one.after_cycles for one in trace) for trace in uses]
     held = [sum(one.locked_cycles for trace in uses for one in trace if one.resource is kind) for kind in Resource]
     assert max((*alone, *held)) <= cycles <= sum(alone)
+
+
+def test_a_warp_that_waits_for_operands_goes_on_past_a_load() -> None:
+    load = Use(Resource.GLOBAL, 0.0, 4.0, 16.0, (), (1,))
+    other = Use(Resource.ARITHMETIC, 0.0, 2.0, 0.0, (2,), (2,))
+    needs = Use(Resource.ARITHMETIC, 0.0, 2.0, 0.0, (1,), (3,))
+    hands_on = Use(Resource.REGISTER, 0.0, 0.0, 0.0, (1,), (4,))
+    later = Use(Resource.ARITHMETIC, 0.0, 2.0, 0.0, (4,), (5,))
+    assert simulate_round([[load, other, other, needs]], 1, by_operands=True) == 20 + 2
+    assert simulate_round([[load, other, other, needs]], 1) == 20 + 3 * 2
+    assert simulate_round([[load, other, hands_on, later]], 1, by_operands=True) == 20 + 2
+    assert simulate_round([[load, other]], 1, by_operands=True) == 20, "its own end waits for what it loads"
+
+
+def test_a_block_begins_where_one_has_ended() -> None:
+    long, short = [ADD] * 10, [LOAD]
+    assert simulate_round([short, short], 1, blocks=4) < 2 * simulate_round([short, short], 1)
+    assert simulate_round([long], 1, blocks=3) == 3 * simulate_round([long], 1)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_hoisting_keeps_what_depends_in_order(seed: int) -> None:
+    maker = random.Random(seed)
+    kinds = [
+        Operation(instruction=0, resource=Resource.ARITHMETIC, arithmetic=Arithmetic.SINGLE),
+        Operation(instruction=0, resource=Resource.GLOBAL, address=Address(base=None)),
+        Operation(instruction=0, resource=Resource.GLOBAL, address=Address(base=None), is_store=True),
+        Operation(instruction=0, resource=Resource.BARRIER),
+        None,
+    ]
+    weights = (8, 4, 1, 1, 3)
+    parts = [
+        Part(operation=kind, reads=(maker.randint(0, 5), 100 + number), writes=(maker.randint(0, 5),))
+        for number, (kind,) in enumerate(maker.choices(kinds, weights) for _ in range(60))
+    ]
+    hoisted = hoist_loads(parts)
+    assert sorted(one.reads[1] for one in hoisted) == [100 + number for number in range(60)]
+    place = {one.reads[1]: at for at, one in enumerate(hoisted)}
+    for number, one in enumerate(parts):
+        for other in parts[number + 1 :]:
+            depends = {one.writes[0]} & {other.reads[0], *other.writes} or one.reads[0] in other.writes
+            is_fence = (kinds[2], kinds[3])
+            if depends or (one.operation in is_fence and other.operation in (kinds[1], *is_fence)):
+                assert place[one.reads[1]] < place[other.reads[1]]

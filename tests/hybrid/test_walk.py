@@ -43,7 +43,8 @@ def walk(module: PtxModule, function: PtxFunction, launch: LaunchDescription) ->
             parameters=parameters,
             addresses=addresses,
             chosen=range(prod(launch.grid)),
-            line_bytes=128,
+            transaction_bytes=128,
+            tags_per_cycle=None,
             most_visits=200_000,
             most_transactions=5_000_000,
             most_operations=10_000_000,
@@ -243,7 +244,7 @@ def test_a_search_ends_in_time() -> None:
     launch = make_launch(n=0)
     parameters, addresses = place_arguments(module, module.functions["k"], launch)
     traced = TracedLaunch(
-        grid=(1, 1, 1), block=(64, 1, 1), parameters=parameters, addresses=addresses, chosen=[0], line_bytes=128,
+        grid=(1, 1, 1), block=(64, 1, 1), parameters=parameters, addresses=addresses, chosen=[0], transaction_bytes=128, tags_per_cycle=None,
         most_visits=200_000, most_transactions=5_000_000, most_operations=500, seconds=LIMIT_S,
     )  # fmt: skip
     with pytest.raises(InputError, match="more than the 500 operations"):

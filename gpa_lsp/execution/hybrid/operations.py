@@ -5,13 +5,14 @@ well: moves, conversions, comparisons, selections, logic, reads of parameters, a
 whose result is used for addresses alone.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
 
 from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import Address, PtxFunction, PtxInstruction, Symbol, list_reads, list_writes
 from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.static_instructions import count_bytes_per_lane
 from gpa_lsp.foundation.errors import InputError
 
 
@@ -29,6 +30,7 @@ class Arithmetic(Enum):
     DOUBLE = "double precision"
     DOUBLE_DIVIDE = "double-precision division or root"
     SPECIAL = "special function"
+    LOGIC = "comparison, selection or logic"  # Which Table I does not have
 
 
 class Resource(Enum):
@@ -38,8 +40,10 @@ class Resource(Enum):
     CONSTANT = "constant memory"
     SHARED = "shared memory"
     GLOBAL = "global memory"
+    L1 = "the cache in front of it"  # Of GPUs that have loads go through one
     LOCAL = "private memory"  # Of one thread alone; the paper takes it for registers
     BARRIER = "barrier"
+    REGISTER = "a register"  # Of what the paper prunes
 
 
 class Operation(Struct, frozen=True, kw_only=True):
@@ -48,7 +52,20 @@ class Operation(Struct, frozen=True, kw_only=True):
     instruction: int  # index of it
     resource: Resource  # what it needs
     arithmetic: Arithmetic | None = None  # class; None for accesses and barriers
-    address: Address | None = None  # of an access to constant or global memory; None for others
+    address: Address | None = None  # of an access; None for others
+    is_store: bool = False  # it gives nothing back
+    bytes: int = 0  # of a thread's access
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """An instruction of a basic block that takes time, or hands on registers of what does."""
+
+    operation: Operation | None  # None for what the paper prunes
+    reads: tuple[int, ...]  # registers
+    writes: tuple[int, ...]  # the same
+    pruned: Arithmetic | None = (
+        None  # what the machine code executes for it though the paper prunes it; None for nothing
+    )
 
 
 _INTEGER = {
@@ -57,6 +74,27 @@ _INTEGER = {
     "mul24": Arithmetic.INT_MULTIPLY, "mad24": Arithmetic.INT_MULTIPLY, "dp4a": Arithmetic.INT_MULTIPLY, "dp2a": Arithmetic.INT_MULTIPLY,
     "div": Arithmetic.INT_DIVIDE, "rem": Arithmetic.INT_DIVIDE, "shl": Arithmetic.SHIFT, "shr": Arithmetic.SHIFT, "shf": Arithmetic.SHIFT,
 }  # fmt: skip
+_LOGIC = frozenset(
+    {
+        "setp",
+        "set",
+        "selp",
+        "slct",
+        "min",
+        "max",
+        "and",
+        "or",
+        "xor",
+        "not",
+        "lop3",
+        "cvt",
+        "abs",
+        "neg",
+        "prmt",
+        "bfe",
+        "bfi",
+    }
+)
 _FLOATING = frozenset({"add", "sub", "mul", "mad", "fma"})
 _SLOW = frozenset({"div", "sqrt", "rcp", "rsqrt"})
 _SPECIAL = frozenset({"sin", "cos", "ex2", "lg2", "tanh", "rcp", "rsqrt", "sqrt"})
@@ -72,6 +110,55 @@ _BUILT_IN = frozenset({"vprintf", "__assertfail"})
 _SPACES = {
     "global": Resource.GLOBAL, "shared": Resource.SHARED, "local": Resource.LOCAL, "const": Resource.CONSTANT,
 }  # fmt: skip
+
+
+def list_parts(
+    instructions: Iterable[PtxInstruction], operations: Mapping[int, Operation], first_register: int = 0
+) -> tuple[Part, ...]:
+    """What instructions that follow each other take and hand on.
+
+    Args:
+        first_register: added to the numbers of registers, which are those of one function.
+    """
+    found = []
+    for one in instructions:
+        reads, writes = (
+            tuple(sorted({first_register + slot for slot in slots})) for slots in (list_reads(one), list_writes(one))
+        )
+        operation = operations.get(one.index)
+        if operation is not None or (reads and writes):
+            pruned = Arithmetic.LOGIC if operation is None and one.opcode in _LOGIC else None
+            found.append(Part(operation=operation, reads=reads, writes=writes, pruned=pruned))
+    return tuple(found)
+
+
+_MOST_PASSED = 64  # Instructions a load is moved past: about what the latency of shared memory takes to issue; assumed
+
+
+def hoist_loads(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Loads as early in their basic block as their operands and stores allow, where the assembler puts them."""
+    found: list[Part] = []
+    waiting: list[Part] = []
+    for one in parts:
+        is_free = one.operation is None or (one.operation.address is not None and not one.operation.is_store)
+        if not is_free:
+            waiting.append(one)
+            if len(waiting) > _MOST_PASSED:
+                found.append(waiting.pop(0))
+            if one.operation is not None and one.operation.arithmetic is None:  # a store or a barrier
+                found += waiting
+                waiting = []
+            continue
+        first, needed = [], (set(one.reads), set(one.writes))
+        for other in reversed(waiting):
+            if needed[0] & set(other.writes) or needed[1] & {*other.reads, *other.writes}:
+                first.append(other)
+                needed[0].update(other.reads)
+                needed[1].update(other.writes)
+        if first:
+            waiting = [other for other in waiting if other not in first]
+        found += [*reversed(first), one]
+    return (*found, *waiting)
 
 
 def list_operations(function: PtxFunction) -> dict[int, Operation]:
@@ -120,7 +207,13 @@ def _classify_access(instruction: PtxInstruction) -> Operation | None:
     resource = next((_SPACES[one] for one in instruction.suffixes if one in _SPACES), Resource.GLOBAL)
     if instruction.opcode == "cp":
         resource = Resource.GLOBAL
-    return Operation(instruction=instruction.index, resource=resource, address=operand)
+    return Operation(
+        instruction=instruction.index,
+        resource=resource,
+        address=operand,
+        is_store=instruction.opcode in ("st", "red"),
+        bytes=count_bytes_per_lane(instruction),
+    )
 
 
 def _classify_arithmetic(instruction: PtxInstruction) -> Arithmetic | None:

@@ -15,32 +15,37 @@ from msgspec import Struct
 from gpa_lsp.code.control_flow.graph import RootedGraph, reverse_edges
 from gpa_lsp.code.ptx.blocks import PtxBlocks, find_blocks
 from gpa_lsp.code.ptx.model import PtxFunction, PtxInstruction, list_reads, list_writes
+from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.code.symbolic_accesses.wavefronts import count_wavefronts
 from gpa_lsp.execution.hybrid.lane_values import Integers, LaneValues, Marks, Value
-from gpa_lsp.execution.hybrid.operations import Operation, Resource, list_operations
+from gpa_lsp.execution.hybrid.operations import Operation, Part, Resource, list_operations, list_parts
 from gpa_lsp.execution.hybrid.search import SearchGraph, build_search_graph, search_trace
+from gpa_lsp.execution.volumes.block_volumes import count_request_cycles
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_seconds
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.foundation.work_time import work_time
 
 WARP_THREADS = 32
-_CACHED = (Resource.GLOBAL, Resource.CONSTANT)
+_ACCESSED = (Resource.GLOBAL, Resource.CONSTANT, Resource.SHARED)
 _ENDS = frozenset({"ret", "exit", "trap"})
 
 
 class Access(ColumnRecord, frozen=True, kw_only=True):
-    """The transactions of one execution of one instruction, by all warps."""
+    """The transactions of one execution of one instruction, by all warps; none with shared memory."""
 
-    lines: Integers  # int64[transactions], numbers of cache lines, warp by warp
+    places: Integers  # int64[transactions], numbers of cache lines or sectors, warp by warp
     starts: Integers  # int64[warps + 1], where those of each warp begin
     unknown: Integers  # int64[warps], further ones, whose address is not known
+    passes: Integers  # int64[warps], cycles of L1 or shared memory; 0 of warps without an active thread
 
 
 class Step(ColumnRecord, frozen=True, kw_only=True):
     """A basic block of the trace with something that takes time."""
 
+    node: int  # its number
     warps: Marks  # bool[warps], those that execute it
-    # in order, each with its transactions where memory is cached
+    # in order, each with its transactions where it is an access
     operations: tuple[tuple[Operation, Access | None], ...]
 
 
@@ -48,6 +53,7 @@ class KernelTrace(ColumnRecord, frozen=True, kw_only=True):
     """The traces of all warps of some blocks."""
 
     steps: tuple[Step, ...]  # of the candidate trace
+    bodies: Sequence[tuple[Part, ...]]  # of each basic block by number
     warps_per_block: int  # of each block, which lie behind each other
     lengths: Integers  # int64[warps], operations of each warp
     unknown_ratio: float  # of all transactions, those whose address is not known
@@ -63,7 +69,8 @@ class TracedLaunch(Struct, frozen=True, kw_only=True):
     parameters: bytes  # bytes, with addresses in them
     addresses: Mapping[str, int]  # name of a variable of the module → its address
     chosen: Sequence[int]  # linear indexes of the blocks to walk
-    line_bytes: int  # of the caches
+    transaction_bytes: int  # a line of the caches, or a sector
+    tags_per_cycle: int | None  # lines that L1 looks up while it hands over no data; None where it does both at once
     most_visits: int  # basic blocks of the trace
     most_transactions: int  # of all accesses
     most_operations: int  # of all warps
@@ -266,7 +273,7 @@ class _Walk:
         self._send_on(node, branch, active)
         warps: Marks = np.logical_or.reduce(active.reshape(-1, WARP_THREADS), axis=1)
         if operations and warps.any():
-            self._steps.append(Step(warps=warps, operations=tuple(operations)))
+            self._steps.append(Step(node=node, warps=warps, operations=tuple(operations)))
             self._lengths += warps * len(operations)
             self._count += int(warps.sum()) * len(operations)
             if self._count > self._launch.most_operations:
@@ -325,15 +332,15 @@ class _Walk:
         return self._written[node, side]
 
     def _access(self, instruction: PtxInstruction, operation: Operation, active: Marks) -> Access | None:
-        if operation.resource not in _CACHED or operation.address is None:
+        if operation.resource not in _ACCESSED or operation.address is None:
             return None
         guard = self._values.read_guard(instruction)
         if guard is not None:
             active = active & ((guard.numbers != 0) | ~guard.is_known)
         found = self._values.find_address(operation.address)
-        access = _find_transactions(found, active, self._launch.line_bytes)
+        access = find_transactions(found, active, operation, self._launch)
         unknown = int(access.unknown.sum())
-        self._transactions += len(access.lines) + unknown
+        self._transactions += len(access.places) + unknown
         self._unknown += unknown
         if self._transactions > self._launch.most_transactions:
             raise InputError(
@@ -345,6 +352,10 @@ class _Walk:
         """All of it."""
         return KernelTrace(
             steps=tuple(self._steps),
+            bodies=[
+                list_parts(self._function.instructions[first : last + 1], self._operations)
+                for first, last in zip(self._blocks.first, self._blocks.last, strict=True)
+            ],
             warps_per_block=self._warps_per_block,
             lengths=self._lengths,
             unknown_ratio=self._unknown / max(1, self._transactions),
@@ -352,18 +363,32 @@ class _Walk:
         )
 
 
-def _find_transactions(address: Value, active: Marks, line_bytes: int) -> Access:
-    """Distinct lines of each warp; a thread whose address is not known has one of its own."""
+def find_transactions(address: Value, active: Marks, operation: Operation, launch: TracedLaunch) -> Access:
+    """Distinct lines or sectors of each warp; a thread whose address is not known has one of its own."""
+    is_shared = operation.resource is Resource.SHARED
     nowhere = np.int64(-1 << 62)
-    lines = np.where(active & address.is_known, address.numbers // line_bytes, nowhere).reshape(-1, WARP_THREADS)
-    lines = np.sort(lines, axis=1)
-    is_first = lines != nowhere
-    is_first[:, 1:] &= lines[:, 1:] != lines[:, :-1]
-    counts = is_first.sum(axis=1)
+    lanes = (active & address.is_known).reshape(-1, WARP_THREADS)
+    numbers = address.numbers.reshape(-1, WARP_THREADS)
+    unknown: Integers = (active & ~address.is_known).reshape(-1, WARP_THREADS).sum(axis=1)
+    passes = np.zeros(len(lanes), dtype=np.int64)
+    rows = lanes.any(axis=1)
+    if is_shared:
+        kinds = np.full(int(rows.sum()), AccessKind.STORE if operation.is_store else AccessKind.LOAD, dtype=np.int8)
+        passes[rows] = count_wavefronts(numbers[rows].astype(np.uint64), lanes[rows], operation.bytes, kinds)[0]
+        nothing = np.zeros(len(lanes) + 1, dtype=np.int64)
+        return Access(places=nothing[:0], starts=nothing, unknown=nothing[1:], passes=np.maximum(passes, unknown > 0))
+    # threads that are not active are where the first active one is
+    filled = np.where(lanes, numbers, numbers[np.arange(len(lanes)), lanes.argmax(axis=1)][:, None])[rows]
+    cycles = count_request_cycles(filled, max(1, operation.bytes), tags_per_cycle=launch.tags_per_cycle)
+    passes[rows] = np.ceil(cycles).astype(np.int64)
+    places = np.sort(np.where(lanes, numbers // launch.transaction_bytes, nowhere), axis=1)
+    is_first = places != nowhere
+    is_first[:, 1:] &= places[:, 1:] != places[:, :-1]
     return Access(
-        lines=lines[is_first],
-        starts=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
-        unknown=(active & ~address.is_known).reshape(-1, WARP_THREADS).sum(axis=1),
+        places=places[is_first],
+        starts=np.concatenate(([0], np.cumsum(is_first.sum(axis=1)))).astype(np.int64),
+        unknown=unknown,
+        passes=passes + unknown,
     )
 
 

@@ -10,7 +10,9 @@ from msgspec import Struct
 from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompiledUnit, CompileSettings
 from gpa_lsp.execution.compiler.ptx_files import read_build
+from gpa_lsp.execution.hybrid.costs import EVERY_TERM, Term
 from gpa_lsp.execution.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
+from gpa_lsp.execution.launches.block_mates import list_mates
 from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription
 from gpa_lsp.execution.launches.read_launches import explain_undescribed, find_launch_file, read_launches
 from gpa_lsp.execution.prediction.fault_answer import note_guesses
@@ -31,7 +33,6 @@ from gpa_lsp.execution.prediction.simulation_subjects import (
 from gpa_lsp.execution.prediction.targets import examine_for_machine, note_difference
 from gpa_lsp.execution.simulator.profile_document import DocumentLaunch
 from gpa_lsp.execution.simulator.simulate import find_places, simulate_kernel
-from gpa_lsp.execution.simulator.traffic import list_mates
 from gpa_lsp.execution.simulator.walk_kernel import WalkSettings, find_registers, find_shared_bytes, walk_kernel
 from gpa_lsp.execution.simulator.warp_walk import KernelWalk
 from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity, spare_others
@@ -65,8 +66,9 @@ class SimulationSettings(Struct, frozen=True, kw_only=True):
     memory_bytes: int = 8 << 30  # for the arrays of a launch
     # warp instructions that are walked at most, of one block alone three times as many; their walks are kept in memory
     executions: int = 12_000_000
-    # estimate as the hybrid paper does: a time from loop bounds and branches, without executing anything and without samples
-    is_paper: bool = False
+    # estimate as the hybrid paper does, with these terms beside its printed ones: a time from loop bounds and branches, without samples. None to
+    # simulate.
+    terms: frozenset[Term] | None = None
 
 
 DEFAULT_SIMULATION = SimulationSettings()
@@ -292,7 +294,7 @@ def _simulate_all(
             progress(f"simulating {name}", number, len(meant))
         problems += note_guesses(launch, kernel=subject.kernel.mangled_name)
         with spare_others(f"simulating a launch of {name}", problems, kernel=subject.kernel.mangled_name):
-            if settings.is_paper:
+            if settings.terms is not None:
                 estimates.append(_estimate_one(subject, launch, settings))
             else:
                 one = _simulate_one(subject, launch, settings, end_s)
@@ -316,7 +318,8 @@ def _estimate_one(subject: Subject, launch: LaunchDescription, settings: Simulat
         CompiledKernel(registers=find_registers(kernel), shared_bytes=find_shared_bytes(kernel, launch)),
         architecture=architecture,
         machine=place.machine,
-        l2_bytes=place.memory.l2_bytes,
+        memory=place.memory,
+        terms=EVERY_TERM if settings.terms is None else settings.terms,
         seconds=settings.seconds,
     )
     return EstimatedLaunch(name=_name(kernel), estimate=estimate, machine=place.machine)

@@ -16,11 +16,10 @@ from gpa_lsp.execution.compiler.ptx_files import ChooseEntries, assemble_ptx
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.prediction.built_modules import read_image_module
 from gpa_lsp.execution.prediction.targets import choose_product
-from gpa_lsp.execution.simulator.machine import MemoryFacts
 from gpa_lsp.foundation.errors import InputError, MissingToolError, Problem, ProblemSeverity, ToolError
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.gpu.device.find import build_product_machine, find_machine
-from gpa_lsp.gpu.device.model import Machine
+from gpa_lsp.gpu.device.model import Machine, MemoryFacts
 from gpa_lsp.gpu.device.products import Product, find_product_of
 from gpa_lsp.gpu.device.rates import read_attribute
 from gpa_lsp.kernel.model import Kernel

@@ -10,7 +10,7 @@ from gpa_lsp.code.binary.opcodes import Access, describe_mnemonic
 from gpa_lsp.code.binary.sass import read_mnemonic
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.gpu.arch.model import Architecture
-from gpa_lsp.gpu.device.model import Machine, MemoryLevel
+from gpa_lsp.gpu.device.model import Machine, MemoryFacts, MemoryLevel
 
 
 class SmModel(Struct, frozen=True, kw_only=True):
@@ -80,37 +80,9 @@ class Traffic(Struct, frozen=True, kw_only=True):
     scattered_bytes: float = 0.0  # of the stored ones, sectors of which an instruction stores a quarter at most
 
 
-# Of the peak of DRAM that is reached while reads and writes take turns: kernels of published reports reached 0.83 on a GH200 and 0.75 to 0.81 on a
-# V100, 0.91 on an RTX 3070 and 0.95 on an A40
-_HBM_RATIO, _GDDR_RATIO = 0.83, 0.93
 _L2_RATIO = 0.8  # Of the peak of L2 that is reached; assumed
-# Of L2 that may hold what was written: 3.4 of 6.3 MB on an A40, by what its DRAM had been given at the end of launches of three sizes
-_DIRTY_RATIO = 0.55
-# Bytes that graphics memory moves per byte where it keeps its check bits among the data: 303.7 for 264.2 MB on an A40
-_INLINE_CHECK_RATIO = 1.15
 _SM_L2_BYTES_PER_CYCLE = 64.0
-_NARROWEST_HBM_BITS = 1025
 _L1_CYCLES, _L2_CYCLES, _DRAM_CYCLES = 33.0, 220.0, 530.0  # Where a table has none
-
-
-class MemoryFacts(Struct, frozen=True, kw_only=True):
-    """What a machine's roofs do not say of its memory."""
-
-    l2_bytes: float | None  # None where it is not known
-    bus_bits: float | None  # of DRAM; None where it is not known
-    has_ecc: bool = False  # it checks and corrects; in graphics memory that costs bandwidth
-    carveout_bytes: int | None = None  # shared memory the SM was set to; None where the driver chooses
-    l1_bytes: int | None = None  # of one SM, with shared memory; None for that of the architecture
-
-    @property
-    def is_stacked(self) -> bool:
-        """HBM, by the width of its bus."""
-        return self.bus_bits is not None and self.bus_bits >= _NARROWEST_HBM_BITS
-
-    @property
-    def check_ratio(self) -> float:
-        """Bytes that DRAM moves per byte that is asked of it."""
-        return _INLINE_CHECK_RATIO if self.has_ecc and not self.is_stacked else 1.0
 
 
 def build_model(
@@ -132,7 +104,7 @@ def build_model(
     if dram is None or dram.bytes_per_s is None or sm_hz is None or sm_count is None:
         message = f"the clocks or the bandwidth of the {machine.name} are not known"
         raise InputError(message, remedy="name a GPU with --machine")
-    dram_rate = dram.bytes_per_s * (_HBM_RATIO if memory.is_stacked else _GDDR_RATIO) / memory.check_ratio
+    dram_rate = dram.bytes_per_s * memory.achieved_ratio
     l2_rate = (l2.bytes_per_s if l2 is not None and l2.bytes_per_s else 4 * dram.bytes_per_s) * _L2_RATIO
     per_sm = 1.0 / sm_hz / active_sms
     hierarchy, figures = architecture.hierarchy, architecture.simulation
@@ -142,14 +114,14 @@ def build_model(
     return SmModel(
         accept_cycles=architecture.sm.memory_accept_interval_cycles.value,
         address_cycles=architecture.sm.memory_issue_interval_cycles.value,
-        l1_lines=_find_l1_bytes(architecture, memory, shared_bytes_per_sm) // architecture.caches.line_bytes.value,
+        l1_lines=memory.find_l1_bytes(architecture, shared_bytes_per_sm) // architecture.caches.line_bytes.value,
         l1_tags_per_cycle=float(architecture.caches.l1_tags_per_cycle.value or 0),
         l2_bytes_per_cycle=min(_SM_L2_BYTES_PER_CYCLE, l2_rate * per_sm),
         l2_cycles=(hierarchy.l2_near_cycles.value or _L2_CYCLES) - l1_cycles,
         l2_hit_ratio=traffic.l2_hit_ratio,
         dram_bytes_per_cycle=min(_SM_L2_BYTES_PER_CYCLE, dram_rate * per_sm),
         dram_cycles=(hierarchy.dram_tlb_warm_cycles.value or _DRAM_CYCLES) - l1_cycles,
-        written_back_ratio=_find_written_back(traffic, memory.l2_bytes),
+        written_back_ratio=_find_written_back(traffic, memory),
         atomic_cycles=sm_hz / (machine.clocks.l2_hz or sm_hz) * min(active_sms, traffic.meeting_blocks),
         block_interval_cycles=sm_count / figures.launched_blocks_per_cycle.value,
         **own,
@@ -159,20 +131,12 @@ def build_model(
 _FIELDS = frozenset(SmModel.__struct_fields__)
 
 
-def _find_written_back(traffic: Traffic, l2_bytes: float | None) -> float:
+def _find_written_back(traffic: Traffic, memory: MemoryFacts) -> float:
     """Of what is stored: L2 keeps some of what is written; the rest has to make way for it, and what is stored in parts is read before."""
     if not traffic.stored_bytes:
         return 0.0
-    leaving = max(0.0, traffic.written_bytes - _DIRTY_RATIO * (l2_bytes or 0.0))
+    leaving = memory.find_leaving_bytes(traffic.written_bytes)
     return min(1.0, (leaving + traffic.filled_bytes) / traffic.stored_bytes)
-
-
-def _find_l1_bytes(architecture: Architecture, memory: MemoryFacts, needed: int) -> int:
-    """What is left of the SM's memory beside shared memory, at the carve-out that was set or the least that serves."""
-    sizes = architecture.occupancy.shared_carveouts_bytes.value
-    shared = memory.carveout_bytes or min((size for size in sizes if size >= needed), default=max(sizes))
-    whole = memory.l1_bytes or architecture.caches.unified_data_cache_bytes.value
-    return max(0, whole - max(shared, needed))
 
 
 # Measured in November 2026 on the 64 of 87 kernels of public Nsight Compute reports that nothing was fitted on: mean error of the cycles 14.9 %,

@@ -17,7 +17,6 @@ from gpa_lsp.execution.simulator.machine import (
     ERROR_WORDS,
     UNCHECKED,
     UNKNOWN_TIME,
-    MemoryFacts,
     describe_error,
     is_time_known,
 )
@@ -27,7 +26,7 @@ from gpa_lsp.execution.simulator.walk_kernel import find_static_shared_bytes
 from gpa_lsp.execution.simulator.warp_walk import LINE_SECTORS, LOCAL_SECTOR, KernelWalk
 from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.numbers import format_count, format_duration_ns, format_percent
-from gpa_lsp.gpu.device.model import Machine
+from gpa_lsp.gpu.device.model import Machine, MemoryFacts
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, MOVES, SECTOR_BYTES, count_access_bytes, mark_accesses
 from gpa_lsp.kernel.model import Kernel, KernelRows
 from gpa_lsp.profile.native import FORMAT, SIMULATING_TOOL

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.execution.simulator.machine import MemoryFacts, SmModel, Traffic, build_model, find_unchecked
+from gpa_lsp.execution.simulator.machine import SmModel, Traffic, build_model, find_unchecked
 from gpa_lsp.execution.simulator.program import LSU, PIPE_NAMES, SUB_CORES, XU, SassProgram, read_program
 from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS, Moment, SmRun
 from gpa_lsp.execution.simulator.streams import Streams, build_streams
@@ -19,7 +19,7 @@ from gpa_lsp.foundation.numbers import format_bytes, format_count
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
-from gpa_lsp.gpu.device.model import Machine, MemoryLevel
+from gpa_lsp.gpu.device.model import Machine, MemoryFacts, MemoryLevel
 from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES, WARP_THREADS, count_access_bytes
 from gpa_lsp.kernel.model import Kernel
 

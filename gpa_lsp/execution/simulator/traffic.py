@@ -1,15 +1,12 @@
-"""What a launch moves, from the blocks that were walked: :func:`find_traffic`.
-
-What blocks share is seen on *mates*: blocks that differ from the first in one coordinate, as far away as the grid allows. A sector that a block has
-in common with its mate along an axis is taken to be read by all blocks along it.
-"""
+"""What a launch moves, from the blocks that were walked: :func:`find_traffic`."""
 
 from collections import defaultdict
-from math import ceil, prod
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.execution.launches.block_mates import BlockPlace, Sectors, count_readers
 from gpa_lsp.execution.simulator.machine import Traffic
 from gpa_lsp.execution.simulator.program import Kind, SassProgram
 from gpa_lsp.execution.simulator.streams import SHARED_SECTORS
@@ -18,21 +15,6 @@ from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES
 
 # Of a sector: a store of no more is scattered, as one of a transpose that goes down a column is.
 _SCATTERED_RATIO = 0.25
-
-BlockPlace = tuple[int, int, int]
-Sectors = npt.NDArray[np.int64]
-
-
-def list_mates(grid: BlockPlace, block: BlockPlace) -> tuple[BlockPlace, ...]:
-    """The blocks that show what a block shares along each axis of the grid that has more than one.
-
-    >>> list_mates((8, 4, 1), (5, 1, 0))
-    ((0, 1, 0), (5, 3, 0))
-    """
-    far = [0 if at >= size / 2 else size - 1 for at, size in zip(block, grid, strict=True)]
-    x, y, z = block
-    along = ((far[0], y, z), (x, far[1], z), (x, y, far[2]))
-    return tuple(mate for mate, size in zip(along, grid, strict=True) if size > 1)
 
 
 def find_traffic(
@@ -74,7 +56,7 @@ def find_traffic(
     if array_bytes is not None:
         footprint = min(footprint, array_bytes / SECTOR_BYTES)
     asked = float(len(own)) * grid
-    in_waves = grid * float((1 / _count_readers(own, distinct, walk.grid, mates_of, resident_blocks)).sum())
+    in_waves = grid * float((1 / count_readers(own, distinct, walk.grid, mates_of, resident_blocks)).sum())
     scale = grid * SECTOR_BYTES / max(1, len(distinct))
     return Traffic(
         stored_bytes=scale * sum(len(part) for parts in stored.values() for part in parts),
@@ -94,7 +76,7 @@ def _count_meeting(walk: KernelWalk, program: SassProgram, mates_of: BlockPlace)
     for touched in _list_touched(walk, np.isin(program.kind, [Kind.REDUCTION, Kind.ATOMIC])).values():
         distinct = {place: np.unique(np.concatenate(parts)) for place, parts in touched.items()}
         own = distinct.get(mates_of, np.zeros(0, dtype=np.int64))
-        readers = _count_readers(own, distinct, walk.grid, mates_of)
+        readers = count_readers(own, distinct, walk.grid, mates_of)
         if np.count_nonzero(readers > 1) > SHARED_SECTORS * len(own):
             most = max(most, float(readers.max()))
     return most
@@ -119,27 +101,4 @@ def _count_all(sectors: dict[BlockPlace, list[Sectors]]) -> int:
 
 def _count_distinct(own: Sectors, distinct: dict[BlockPlace, Sectors], grid: BlockPlace, block: BlockPlace) -> float:
     """Distinct sectors that the whole grid reads."""
-    return float((prod(grid) / _count_readers(own, distinct, grid, block)).sum())
-
-
-def _count_readers(
-    own: Sectors, distinct: dict[BlockPlace, Sectors], grid: BlockPlace, block: BlockPlace, most: int | None = None
-) -> npt.NDArray[np.float64]:
-    """Of each sector of a block, the blocks that touch it: of all, or of so many that follow each other."""
-    readers = np.ones(len(own))
-    mates = list_mates(grid, block)
-    axes = [least for size, least in zip(grid, _measure_extents(grid, most or prod(grid)), strict=True) if size > 1]
-    for mate, size in zip(mates, axes, strict=True):
-        if mate in distinct:
-            readers[np.isin(own, distinct[mate], assume_unique=True)] *= size
-    return readers
-
-
-def _measure_extents(grid: BlockPlace, blocks: int) -> BlockPlace:
-    """How far blocks that follow each other reach along each axis.
-
-    >>> _measure_extents((8, 4, 2), 20)
-    (8, 3, 1)
-    """
-    x, y, z = grid
-    return min(x, blocks), min(y, ceil(blocks / x)), min(z, ceil(blocks / (x * y)))
+    return float((prod(grid) / count_readers(own, distinct, grid, block)).sum())

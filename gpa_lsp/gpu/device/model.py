@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from gpa_lsp.foundation.json_elements import Capability
 from gpa_lsp.foundation.numbers import format_bytes_per_s, format_count, format_number
+from gpa_lsp.gpu.arch.model import Architecture
 
 # Bits per pin and cycle of the memory clock that device attributes and ``dram__cycles`` count: on HBM2 to HBM3e, GDDR6, GDDR6X and GDDR7 alike. 9,751
 # MHz of an RTX 3090 are its 19.5 Gbit/s, 877 MHz of a V100 its 1.75.
@@ -38,6 +39,15 @@ STARLIGHT_L2_BYTES = 32
 
 # A kernel of a published report kept the L1 of an A100 at 0.97 of its peak while its SMs were active. Shared memory is the same array.
 L1_CEILING = 0.97
+
+
+# Of the peak of DRAM that is reached while reads and writes take turns: kernels of published reports reached 0.83 on a GH200 and 0.75 to 0.81 on a
+# V100, 0.91 on an RTX 3070 and 0.95 on an A40
+_HBM_ACHIEVED, _GDDR_ACHIEVED = 0.83, 0.93
+# Bytes that graphics memory moves per byte where it keeps its check bits among the data: 303.7 for 264.2 MB on an A40
+_INLINE_CHECK_RATIO = 1.15
+# Of L2 that may hold what was written: 3.4 of 6.3 MB on an A40, by what its DRAM had been given at the end of launches of three sizes
+_DIRTY_RATIO = 0.55
 
 
 class OperationKind(StrEnum):
@@ -262,3 +272,43 @@ class EmpiricalRoofs(Struct, frozen=True, kw_only=True):
     peaks: tuple[EmpiricalPeak, ...]  # at most one per type
     bandwidths: tuple[EmpiricalBandwidth, ...]  # at most one per level
     format_name: str = "gpa-lsp/roofs/1"  # ``gpa-lsp/roofs/1``, or ``starlight`` for its flat file
+
+
+class MemoryFacts(Struct, frozen=True, kw_only=True):
+    """What a machine's roofs do not say of its memory."""
+
+    l2_bytes: float | None  # None where it is not known
+    bus_bits: float | None  # of DRAM; None where it is not known
+    has_ecc: bool = False  # it checks and corrects; in graphics memory that costs bandwidth
+    carveout_bytes: int | None = None  # shared memory the SM was set to; None where the driver chooses
+    l1_bytes: int | None = None  # of one SM, with shared memory; None for that of the architecture
+
+    @property
+    def is_stacked(self) -> bool:
+        """HBM, by the width of its bus."""
+        return self.bus_bits is not None and self.bus_bits >= NARROWEST_HBM_BITS
+
+    @property
+    def check_ratio(self) -> float:
+        """Bytes that DRAM moves per byte that is asked of it."""
+        return _INLINE_CHECK_RATIO if self.has_ecc and not self.is_stacked else 1.0
+
+    @property
+    def achieved_ratio(self) -> float:
+        """Bytes that are asked of DRAM per byte of its peak, at best."""
+        return (_HBM_ACHIEVED if self.is_stacked else _GDDR_ACHIEVED) / self.check_ratio
+
+    def find_leaving_bytes(self, written_bytes: float) -> float:
+        """Of what a launch writes, what has to make way for the rest: L2 keeps some of it."""
+        return max(0.0, written_bytes - _DIRTY_RATIO * (self.l2_bytes or 0.0))
+
+    def find_l1_bytes(self, architecture: Architecture, shared_bytes: int) -> int:
+        """What is left of the SM's memory beside shared memory, at the carve-out that was set or the least that serves.
+
+        Args:
+            shared_bytes: of all resident blocks.
+        """
+        sizes = architecture.occupancy.shared_carveouts_bytes.value
+        shared = self.carveout_bytes or min((size for size in sizes if size >= shared_bytes), default=max(sizes))
+        whole = self.l1_bytes or architecture.caches.unified_data_cache_bytes.value
+        return max(0, whole - max(shared, shared_bytes))
