@@ -11,15 +11,16 @@ import msgspec
 from gpa_lsp.document.comparison_text import (
     LEAST_CHANGE_RATIO,
     VERDICT_WORDS,
+    build_part_table,
     describe_both_times,
     describe_range,
     make_part,
     make_time,
     name_changed_line,
-    render_parts,
 )
 from gpa_lsp.document.launch_place_words import describe_times
 from gpa_lsp.document.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.document.time_course_words import format_moment
 from gpa_lsp.foundation.locations import write_place
 from gpa_lsp.foundation.numbers import UNKNOWN, format_change, format_count, format_duration_ns, format_speedup
@@ -231,17 +232,17 @@ def render_run_change(
         yield text_line(f"  executes {format_speedup(ratio)} the instructions")
     if change.no_stalls:
         yield text_line(f"  {change.no_stalls}", Style.WARNING)
-    yield from render_parts("by stall reason", change.reasons, lambda part: part.name, width)
-    yield from _render_places(change, width)
     lines = order_changes([*change.lines.values(), *change.gone])
-    yield from render_parts("by line", lines, lambda part: _name_line(part, folder), width)
+    yield from write_terminal([build_part_table("By stall reason", change.reasons, lambda part: part.name)], width)
+    yield from _render_places(change, width)
+    yield from write_terminal([build_part_table("By line", lines, lambda part: _name_line(part, folder))], width)
 
 
 def _render_places(change: RunChange, width: int | None) -> Iterator[Line]:
     """Render the change of each place that launches the kernel."""
     if not change.places:
         return
-    yield text_line("  by place of launch")
+    yield text_line("  By place of launch", Style.DIM)
     for name, before_ns, after_ns in change.places:
         yield from hang(((f"    {name}  {describe_times(before_ns, after_ns)}", Style.PLAIN),), width)
 

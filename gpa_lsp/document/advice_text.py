@@ -23,6 +23,7 @@ from gpa_lsp.document.advice_words import (
     summarise_advice,
 )
 from gpa_lsp.document.blame_words import describe_basis, describe_bounds
+from gpa_lsp.document.blocks import Table
 from gpa_lsp.document.check_text import describe_code_finding, name_code_place, render_problems
 from gpa_lsp.document.context_words import build_context_table
 from gpa_lsp.document.findings import name_kernels
@@ -44,6 +45,7 @@ from gpa_lsp.document.layout import (
 )
 from gpa_lsp.document.places import InstructionPlaces, PlaceNames
 from gpa_lsp.document.sampling_words import describe_dropped, describe_time
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.foundation.numbers import (
     UNKNOWN,
     format_count,
@@ -189,29 +191,10 @@ def describe_run(kernel: KernelReport) -> list[str]:
 
 
 def _render_estimates(kernel: KernelReport, width: int | None) -> Iterator[Line]:
-    estimates = list_estimates(kernel)
-    if not estimates:
-        return
-    yield EMPTY_LINE
-    yield text_line("The profiler's own estimates", Style.HEADING)
-    columns = (
-        Column(title="factor", align=Align.RIGHT),
-        Column(title="saves", align=Align.RIGHT),
-        Column(title="of the time of"),
-        Column(title="rule"),
-        Column(title="remark", can_shrink=True, min_chars=16),
-    )
-    rows = [
-        (
-            (estimate.factor, Style.PLAIN),
-            (estimate.saved, Style.PLAIN),
-            (estimate.base, Style.PLAIN),
-            (estimate.rule, Style.PLAIN),
-            (cut(estimate.text, _REMARK_CELLS), Style.DIM),
-        )
-        for estimate in estimates
-    ]
-    yield from lay_out_table(columns, rows, width=width)
+    table = build_estimate_table(kernel)
+    if table.rows:
+        yield from (EMPTY_LINE, text_line("The profiler's own estimates", Style.HEADING))
+        yield from write_terminal([table], width)
 
 
 def _render_basis(kernel: KernelReport, width: int | None) -> Iterator[Line]:
@@ -379,6 +362,28 @@ class RuleEstimate(Struct, frozen=True, kw_only=True):
     saved: str  # what it would save, in percent of run time
     factor: str  # the same as a speedup
     base: str  # percent of what
+
+
+def build_estimate_table(kernel: KernelReport) -> Table:
+    """What the profiler's own rules estimate, apart from our estimates."""
+    columns = (
+        Column(title="factor", align=Align.RIGHT),
+        Column(title="saves", align=Align.RIGHT),
+        Column(title="of the time of"),
+        Column(title="rule"),
+        Column(title="remark", can_shrink=True, min_chars=16),
+    )
+    rows = [
+        (
+            (estimate.factor, Style.PLAIN),
+            (estimate.saved, Style.PLAIN),
+            (estimate.base, Style.PLAIN),
+            (estimate.rule, Style.CODE),
+            (cut(estimate.text, _REMARK_CELLS), Style.DIM),
+        )
+        for estimate in list_estimates(kernel)
+    ]
+    return Table(columns=columns, rows=rows)
 
 
 def list_estimates(kernel: KernelReport) -> tuple[RuleEstimate, ...]:

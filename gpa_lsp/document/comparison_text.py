@@ -1,15 +1,18 @@
 """A comparison of two reports, as text and as rows of JSON."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
 from gpa_lsp.document.advice_words import show_estimate
+from gpa_lsp.document.blocks import Block, Item, Items, Table
 from gpa_lsp.document.findings import name_kernels
-from gpa_lsp.document.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line
+from gpa_lsp.document.layout import EMPTY_LINE, Align, Column, Line, Style, hang, text_line
 from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.foundation.numbers import (
     UNKNOWN,
     Cell,
@@ -25,7 +28,6 @@ from gpa_lsp.report.changes import PartChange, TimeChange, Verdict
 from gpa_lsp.report.compare import AdviceOutcome, Comparison, KernelComparison, LikelyPair
 from gpa_lsp.report.differences import Difference
 from gpa_lsp.report.families import find_family
-from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.taken import AdviceFate
 
 FATE_WORDS: Mapping[AdviceFate, str] = {
@@ -130,12 +132,14 @@ def _render_kernel(
         )
     if limiters := describe_limiters(found):
         yield from hang(((f"  {limiters}", Style.PLAIN),), width)
-    yield from _render_differences(found.differences, width)
-    yield from _render_outcomes(found.outcomes, width)
+
+    def show(change: PartChange, line: int | None) -> str:
+        kernel = found.after if change.after_line is not None else found.before
+        return places.show_line(kernel, change.name, line or 0)
+
     if found.no_stalls:
         yield from hang(((f"  {found.no_stalls}", Style.WARNING),), width)
-    yield from render_parts("by stall reason", found.reasons, lambda change: change.name, width)
-    yield from render_parts("by line", found.lines, lambda change: _name_line(found, change, places), width)
+    yield from write_terminal(build_changes(found, show), width)
     for advice in found.new_advice:
         text = f"  new advice: {advice.title}, {show_estimate(advice.speedup)}"
         yield from hang(((text, Style.PLAIN),), width)
@@ -147,33 +151,44 @@ def _is_alike(found: KernelComparison) -> bool:
     return len({find_family(name, None).name for name in sides}) == 1
 
 
-def _render_differences(differences: Sequence[Difference], width: int | None) -> Iterator[Line]:
-    shown = list_differences(differences)
-    if not shown:
-        return
-    yield text_line("  what changed", Style.HEADING)
+def build_changes(found: KernelComparison, show: Callable[[PartChange, int | None], str]) -> list[Block]:
+    """What changed, what became of the advice given before, and the stalls by reason and by line; all of it may be empty.
+
+    Args:
+        show: writes the place of a line of the file that a change is named after.
+    """
+    taken = (AdviceFate.TAKEN, AdviceFate.PARTLY_TAKEN)
+    signs = [
+        Item(text=join((outcome.advice.title, describe_signs(outcome)), ": "))
+        for outcome in found.outcomes
+        if outcome.fate in taken
+    ]
+    return [
+        _tabulate_differences(found.differences),
+        _tabulate_outcomes(found.outcomes),
+        Items(items=signs),
+        build_part_table("By stall reason", found.reasons, lambda change: change.name),
+        build_part_table("By line", found.lines, lambda change: name_changed_line(change, partial(show, change))),
+    ]
+
+
+def _tabulate_differences(differences: Sequence[Difference]) -> Table:
+    """What changed notably, with both values."""
     columns = (
         Column(title="before", align=Align.RIGHT),
         Column(title="after", align=Align.RIGHT),
         Column(title="", can_shrink=True, min_chars=12),
     )
-    rows: list[tuple[Span, ...]] = [
-        ((before, Style.PLAIN), (after, Style.PLAIN), (name, Style.PLAIN)) for name, before, after in shown
-    ]
-    yield from lay_out_table(columns, rows, width=width, indent=4)
-
-
-def list_differences(differences: Sequence[Difference]) -> Sequence[tuple[str, str, str]]:
-    """What changed notably, as its name and both values are written."""
-    return [
+    rows = [
         (
-            f"{one.trait.value} (in the code)" if one.is_static else one.trait.value,
-            str(_write_value(one.before, one)),
-            str(_write_value(one.after, one)),
+            (str(_write_value(one.before, one)), Style.PLAIN),
+            (str(_write_value(one.after, one)), Style.PLAIN),
+            (f"{one.trait.value} (in the code)" if one.is_static else one.trait.value, Style.PLAIN),
         )
         for one in differences
         if _is_notable(one)
     ]
+    return Table(title="What changed", columns=columns, rows=rows)
 
 
 def _is_notable(difference: Difference) -> bool:
@@ -185,10 +200,7 @@ def _is_notable(difference: Difference) -> bool:
     return abs(new - old) >= LEAST_CHANGE_RATIO * whole
 
 
-def _render_outcomes(outcomes: Sequence[AdviceOutcome], width: int | None) -> Iterator[Line]:
-    if not outcomes:
-        return
-    yield text_line("  advice given before", Style.HEADING)
+def _tabulate_outcomes(outcomes: Sequence[AdviceOutcome]) -> Table:
     columns = (
         Column(title="advice", can_shrink=True, min_chars=12),
         Column(title=""),
@@ -197,7 +209,7 @@ def _render_outcomes(outcomes: Sequence[AdviceOutcome], width: int | None) -> It
         Column(title="stalls before", align=Align.RIGHT),
         Column(title="now", align=Align.RIGHT),
     )
-    rows: list[tuple[Span, ...]] = [
+    rows = [
         (
             (outcome.advice.title, Style.PLAIN),
             (FATE_WORDS[outcome.fate], Style.TITLE if outcome.achieved is not None else Style.DIM),
@@ -208,23 +220,13 @@ def _render_outcomes(outcomes: Sequence[AdviceOutcome], width: int | None) -> It
         )
         for outcome in outcomes
     ]
-    yield from lay_out_table(columns, rows, width=width, indent=4)
-    for outcome in outcomes:
-        if outcome.fate in (AdviceFate.TAKEN, AdviceFate.PARTLY_TAKEN):
-            text = f"    {outcome.advice.title}: {describe_signs(outcome)}"
-            yield from hang(((text, Style.PLAIN),), width)
-    note = "    (stalls as shares of the samples of their report; achieved by all changes together)"
-    yield from hang(((note, Style.DIM),), width)
+    note = "Stalls as shares of the samples of their report; achieved by all changes together."
+    return Table(title="Advice given before", columns=columns, rows=rows, note=note)
 
 
 def describe_signs(outcome: AdviceOutcome) -> Sentence:
     """What tells whether the advice was taken; empty where nothing can."""
     return join([describe_difference(sign) for sign in outcome.signs[:_MOST_SIGNS]], "; ")
-
-
-def _name_line(found: KernelComparison, change: PartChange, places: PlaceNames) -> str:
-    kernel: KernelReport = found.after if change.after_line is not None else found.before
-    return name_changed_line(change, lambda line: places.show_line(kernel, change.name, line or 0))
 
 
 def make_comparison_document(comparison: Comparison) -> dict[str, Any]:
@@ -338,32 +340,23 @@ def name_changed_line(part: PartChange, show: Callable[[int | None], str]) -> st
     return shown if part.before_line == part.after_line else f"{shown} (was {part.before_line})"
 
 
-def render_parts(
-    title: str, changes: Sequence[PartChange], name: Callable[[PartChange], str], width: int | None
-) -> Iterator[Line]:
-    """Parts of a kernel that changed notably, as a table.
+def build_part_table(title: str, changes: Sequence[PartChange], name: Callable[[PartChange], str]) -> Table:
+    """Parts of a kernel that changed notably.
 
     Args:
         title: above it.
         changes: largest first.
         name: what a part is called.
-        width: characters per line; None for as many as it takes.
     """
     shown = [change for change in changes if _is_notable_part(change, changes)][:_MOST_PARTS]
-    if not shown:
-        return
-    yield text_line(f"  {title}", Style.HEADING)
     columns = (
         Column(title="before", align=Align.RIGHT),
         Column(title="after", align=Align.RIGHT),
         Column(title="change", align=Align.RIGHT),
         Column(title="", can_shrink=True, min_chars=12),
     )
-    rows: list[tuple[Span, ...]] = []
-    for change in shown:
-        old, new, delta = _format_part(change)
-        rows.append(((old, Style.PLAIN), (new, Style.PLAIN), (delta, Style.PLAIN), (name(change), Style.PLAIN)))
-    yield from lay_out_table(columns, rows, width=width, indent=4)
+    rows = [(*((text, Style.PLAIN) for text in _format_part(change)), (name(change), Style.CODE)) for change in shown]
+    return Table(title=title, columns=columns, rows=rows)
 
 
 def _is_notable_part(change: PartChange, changes: Sequence[PartChange]) -> bool:

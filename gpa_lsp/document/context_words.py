@@ -7,7 +7,7 @@ from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, KernelAdvice
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, shorten_limit
 from gpa_lsp.diagnosis.analyses.roofline_model import Roofline
 from gpa_lsp.document.advice_words import label_suggestion
-from gpa_lsp.document.kernel_tables import Table
+from gpa_lsp.document.blocks import Table
 from gpa_lsp.document.layout import Align, Column, Style
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.sampling_words import describe_time

@@ -2,8 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
+from gpa_lsp.diagnosis.blame.model import NO_STALLS
+from gpa_lsp.document.advice_words import describe_cause
+from gpa_lsp.document.blame_words import NO_CAUSE, measure_causes
+from gpa_lsp.document.blocks import Gauge, Table
 from gpa_lsp.document.findings import choose_reasons
-from gpa_lsp.document.layout import Align, Column, Span, Style, draw_bar, style_of_share
+from gpa_lsp.document.layout import Align, Column, Span, Style, style_of_share
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.sampling_words import OTHER_CODE
 from gpa_lsp.foundation.locations import write_place
@@ -15,7 +19,6 @@ from gpa_lsp.foundation.numbers import (
     format_percent,
     format_share,
 )
-from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.names import demangle, shorten_name
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.report.changes import ReasonCounts
@@ -25,14 +28,6 @@ _BAR_CELLS = 12
 _SOURCE_CHARS = 60
 _CALLED_SHOWN_FROM = 0.005
 _RIGHT = Align.RIGHT
-
-
-class Table(ColumnRecord, frozen=True, kw_only=True):
-    """A table with its title; one without rows is not shown."""
-
-    title: str  # heading above it
-    columns: Sequence[Column]  # from left to right
-    rows: Sequence[Sequence[Span]]  # one span per column
 
 
 TableBuilder = Callable[[KernelReport, PlaceNames], Table]
@@ -72,7 +67,7 @@ def build_state_table(kernel: KernelReport, _: PlaceNames) -> Table:
         rows.append(
             (
                 (share, heat if reason.is_stall else Style.DIM),
-                (draw_bar(ratio, _BAR_CELLS), Style.BAR if reason.is_stall else Style.DIM),
+                (Gauge(ratio, _BAR_CELLS), Style.BAR if reason.is_stall else Style.DIM),
                 (format_count(count.all_samples), Style.PLAIN),
                 (format_count(count.latency_samples), Style.PLAIN),
                 (name, Style.PLAIN if reason.is_stall else Style.DIM),
@@ -80,6 +75,35 @@ def build_state_table(kernel: KernelReport, _: PlaceNames) -> Table:
             )
         )
     return Table(title="Warp states", columns=columns, rows=rows)
+
+
+def build_cause_table(kernel: KernelReport, _: PlaceNames) -> Table:
+    """Samples by the kind of cause they are attributed to, and those without a cause."""
+    columns = (
+        Column(title="share", align=_RIGHT),
+        Column(title="", drop_order=1),
+        Column(title="samples", align=_RIGHT),
+        Column(title="stalled on", can_shrink=True, min_chars=20),
+    )
+    rows = []
+    causes = [] if kernel.blame is None else measure_causes(kernel, kernel.blame)
+    for category, ratio in causes:
+        is_stall = category not in NO_STALLS
+        rows.append(
+            (
+                (format_percent(ratio), style_of_share(ratio) if is_stall else Style.DIM),
+                (Gauge(ratio, _BAR_CELLS), Style.BAR if is_stall else Style.DIM),
+                (format_count(ratio * kernel.total_samples), Style.PLAIN),
+                (describe_cause(category), Style.PLAIN if is_stall else Style.DIM),
+            )
+        )
+    lost = 0.0 if kernel.blame is None else float(kernel.blame.unattributed.all_samples.sum())
+    if lost:
+        ratio = lost / kernel.total_samples
+        share = (format_percent(ratio), Style.DIM)
+        bar = (Gauge(ratio, _BAR_CELLS), Style.DIM)
+        rows.append((share, bar, (format_count(lost), Style.PLAIN), (NO_CAUSE, Style.DIM)))
+    return Table(title="Causes", columns=columns, rows=rows)
 
 
 def build_function_table(kernel: KernelReport, _: PlaceNames) -> Table:

@@ -25,6 +25,7 @@ _NUMBER_AT_END = re.compile(r"(?<!\w)\d[\d.,]*$")
 
 _BLANKS = re.compile(r"[ \t\r\n]+(?!%)")  # a number keeps its percent sign
 _SPACE = re.compile(r" (?!%)")
+_NEVER = re.compile(r"(?!)")
 # All but Latin letters, punctuation and signs of mathematics, each of which takes one cell
 _UNUSUAL = re.compile("[^\x00-\u02ff\u2010-\u2064\u2190-\u2319]")
 
@@ -358,6 +359,39 @@ def hang(line: Line, width: int | None, *, indent: int = 4) -> Iterator[Line]:
         words.append(word)
         used += needed
     yield (*head, *_join_words(words, style))
+
+
+def flow(line: Line, width: int | None, *, indent: int = 2, hanging: int = 4) -> Iterator[Line]:
+    """Spans in lines of at most *width* characters, broken between words but not within code and paths.
+
+    Args:
+        line: what to say.
+        width: characters per line; None for one line.
+        indent: spaces before the first line.
+        hanging: spaces before the others.
+    """
+    words: list[Line] = [()]
+    for text, style in line:
+        is_whole = style in (Style.CODE, Style.PATH) and not isinstance(text, Sentence)
+        first, *others = _split_words(text, style, _NEVER if is_whole else _SPACE)
+        words[-1] = (*words[-1], *first)
+        words.extend(others)
+    row: list[Line] = []
+    used = indent
+    for word in words:
+        needed = _count_line(word) + (1 if row else 0)
+        if any(row) and width is not None and used + needed > width:
+            yield _end_row(row, indent)
+            row, used, indent, needed = [], hanging, hanging, _count_line(word)
+        if word or row or used != hanging:
+            row.append(word)
+            used += needed
+    yield _end_row(row, indent)
+
+
+def _end_row(words: Sequence[Line], indent: int) -> Line:
+    lead = ((" " * indent, Style.PLAIN),) if indent else ()
+    return (*lead, *_break_freely(_join_words(words, Style.PLAIN)))
 
 
 def join_lines(lines: Iterable[Line]) -> str:

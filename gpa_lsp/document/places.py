@@ -81,6 +81,21 @@ class PlaceNames:
         return self._local_lines[path]
 
 
+class PageNames(PlaceNames):
+    """Files of a kernel by as little of their paths as tells them apart, for pages that are read elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._short: dict[int, dict[str, str]] = {}
+
+    def show_file(self, kernel: KernelReport, file: str) -> str:
+        """Its short name."""
+        if id(kernel) not in self._short:
+            frames = (frame for chain in kernel.instructions.chains for frame in chain)
+            self._short[id(kernel)] = shorten_paths({file, *(frame.file for frame in frames)})
+        return self._short[id(kernel)].get(file, file)
+
+
 def _is_older(path: Path, unix_s: int | None) -> bool:
     try:
         return unix_s is not None and path.stat().st_mtime <= unix_s

@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.code.ptx.model import Space
-from gpa_lsp.document.answer_text import render_answer
-from gpa_lsp.document.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line, wrap
+from gpa_lsp.diagnosis.analyses.answers import Answer
+from gpa_lsp.document.answer_view import build_answer
+from gpa_lsp.document.blocks import Part, Table
+from gpa_lsp.document.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, text_line, wrap
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.execution.launches.read_launches import explain_undescribed
 from gpa_lsp.execution.prediction.model import Execution, KernelPrediction, SourcePrediction
 from gpa_lsp.execution.traces.line_facts import AccessLineFact
@@ -50,7 +53,7 @@ def render_prediction(
     for one in prediction.comparisons:
         yield EMPTY_LINE
         yield text_line(f"{shorten_name(one.name)}, {format_launches(one.launches)}", Style.TITLE)
-        yield from render_answer(one.answer, None, None, width, max_rows=max_rows)
+        yield from write_terminal([build_answer(one.answer)], width, max_rows=max_rows)
     if prediction.undescribed:
         if prediction.kernels:
             yield EMPTY_LINE
@@ -75,12 +78,7 @@ def render_kernel_prediction(
     yield from wrap(describe_execution(kernel.execution), width, style=Style.DIM)
     for problem in kernel.problems:
         yield from render_problem(problem, width)
-    for answer in kernel.answers:
-        yield EMPTY_LINE
-        yield from render_answer(answer, None, None, width, max_rows=max_rows)
-    if kernel.accesses:
-        yield EMPTY_LINE
-        yield from render_accesses(kernel.accesses, width, MOST_LINES if max_rows is None else max_rows, folder)
+    yield from _write_parts(kernel.answers, kernel.accesses, width, max_rows, folder)
     if kernel.execution.printed:
         yield EMPTY_LINE
         yield text_line("What the kernel printed", Style.HEADING)
@@ -142,21 +140,35 @@ _COLUMNS = (
     Column(title="ideal", align=Align.RIGHT),
     Column(title="wavefronts/req", align=Align.RIGHT),
     Column(title="L1 hits", align=Align.RIGHT),
+    Column(title="L2 hits", align=Align.RIGHT, drop_order=1),
     Column(title="pattern", can_shrink=True, min_chars=10),
 )
 
 
-def render_accesses(
-    facts: Sequence[AccessLineFact], width: int | None, max_rows: int, folder: Path | None
-) -> Iterator[Line]:
-    """What lines do to memory, those with most sectors or wavefronts first; lines that only call what does it are left out."""
+def build_access_table(facts: Sequence[AccessLineFact], folder: Path | None = None) -> Table:
+    """What lines do to memory, those with most sectors or wavefronts first; lines that only call what does it are left out.
+
+    Args:
+        folder: paths below it are shown relative to it.
+    """
     own = [fact for fact in facts if not fact.is_nested]
     own.sort(key=lambda one: (-_count_traffic(one), one.file, one.line))
-    rows: list[Sequence[Span]] = [_make_row(fact, folder) for fact in own[:max_rows]]
-    yield text_line("Lines (emulated)", Style.HEADING)
-    yield from lay_out_table(_COLUMNS, rows, width=width, indent=2)
-    if len(own) > max_rows:
-        yield text_line(f"  and {format_count_of(len(own) - max_rows, 'more line')}", Style.DIM)
+    return Table(columns=_COLUMNS, rows=[_make_row(fact, folder) for fact in own], most_rows=MOST_LINES)
+
+
+def _write_parts(
+    answers: Sequence[Answer],
+    facts: Sequence[AccessLineFact],
+    width: int | None,
+    max_rows: int | None,
+    folder: Path | None,
+) -> Iterator[Line]:
+    """The answers, and the lines where any is known."""
+    parts = list(map(build_answer, answers))
+    if facts:
+        parts.append(Part(title="Lines (emulated)", blocks=[build_access_table(facts, folder)]))
+    for part in parts:
+        yield from (EMPTY_LINE, *write_terminal([part], width, max_rows=max_rows))
 
 
 def _count_traffic(fact: AccessLineFact) -> float:
@@ -177,6 +189,7 @@ def _make_row(fact: AccessLineFact, folder: Path | None) -> Sequence[Span]:
         (format_number(ideal), Style.DIM),
         (format_number(fact.wavefronts_per_request) if is_shared else "", style),
         ("" if fact.l1_hit_ratio is None else format_percent(fact.l1_hit_ratio), Style.PLAIN),
+        ("" if fact.l2_hit_ratio is None else format_percent(fact.l2_hit_ratio), Style.PLAIN),
         (fact.pattern_words, Style.DIM),
     )
 
@@ -205,12 +218,7 @@ def render_saved_trace(
     yield from wrap(describe_saved_trace(saved), width)
     for problem in saved.problems:
         yield from render_problem(problem, width)
-    for answer in saved.answers:
-        yield EMPTY_LINE
-        yield from render_answer(answer, None, None, width, max_rows=max_rows)
-    if saved.accesses:
-        yield EMPTY_LINE
-        yield from render_accesses(saved.accesses, width, MOST_LINES if max_rows is None else max_rows, folder)
+    yield from _write_parts(saved.answers, saved.accesses, width, max_rows, folder)
 
 
 def describe_saved_trace(saved: "SavedTrace") -> str:
@@ -237,7 +245,7 @@ def render_expression_prediction(
     for problem in prediction.problems:
         yield from render_problem(problem, width)
     yield EMPTY_LINE
-    yield from render_answer(prediction.answer, None, None, width, max_rows=max_rows)
+    yield from write_terminal([build_answer(prediction.answer)], width, max_rows=max_rows)
 
 
 def describe_expressions(prediction: "ExpressionPrediction") -> str:

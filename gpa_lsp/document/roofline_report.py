@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline, Roofline
 from gpa_lsp.document.advice_words import describe_limit_briefly
-from gpa_lsp.document.answer_text import describe_missing, describe_movement, list_suggestions, render_bars
+from gpa_lsp.document.answer_view import build_bars, describe_missing, describe_movement, list_suggestions
 from gpa_lsp.document.charts.roofline_chart import RooflineView
 from gpa_lsp.document.check_text import render_problems
 from gpa_lsp.document.context_words import count_contexts, list_context_lines, name_contexts
@@ -19,6 +19,7 @@ from gpa_lsp.document.roofline_text import (
     find_main_point,
     list_bars,
 )
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.foundation.numbers import (
     UNKNOWN,
     format_bytes,
@@ -134,7 +135,7 @@ def _render_kernel(
         change = "before: not compared" if is_other else _describe_change(earlier, line)
         yield from wrap(f"{change}{note}", width)
     yield EMPTY_LINE
-    yield from render_bars(list_bars(line, most=12), width)
+    yield from write_terminal([build_bars(list_bars(line, most=12))], width)
     if view is RooflineView.TIME:
         yield from _render_points(line, width)
     else:

@@ -3,28 +3,23 @@
 The first line says what the kernel comes closest to; the second where it stands under its own ceiling and what is left.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from gpa_lsp.diagnosis.advice.model import SM_UNIT, KernelAdvice, UnitUse
 from gpa_lsp.diagnosis.analyses.answers import Bar, Missing
 from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline, Point, Roof, Roofline
-from gpa_lsp.document.answer_text import describe_missing, draw_ceiling_bar
-from gpa_lsp.document.layout import ELLIPSIS, count_cells, cut
-from gpa_lsp.document.markdown_text import write_sentence
+from gpa_lsp.document.answer_view import describe_missing
 from gpa_lsp.foundation.numbers import (
     format_bytes_per_s,
     format_hz,
     format_intensity,
     format_per_s,
-    format_percent,
     format_speedup,
 )
 from gpa_lsp.foundation.prose import Code, Sentence, factor, join, percent, say
 from gpa_lsp.gpu.device.model import ClockBasis, Clocks, Machine, MemoryLevel
 
-BAR_CELLS = 20
 _MOST_BARS = 5
-_LABEL_CELLS = 24
 
 # To follow ``ceilings at``
 CLOCK_WORDS = {
@@ -65,30 +60,22 @@ def describe_clock_rates(clocks: Clocks) -> str:
     return ", ".join(f"{name} {format_hz(rate)}" for name, rate in rates if rate is not None)
 
 
-def list_bars(line: Roofline, most: int = _MOST_BARS) -> tuple[Bar, ...]:
+def list_bars(line: Roofline, most: int | None = _MOST_BARS, *, with_headroom: bool = False) -> tuple[Bar, ...]:
     """What the kernel is nearest to as bars, with the rate behind each: the busiest unit where it is nearer than any ceiling, then ceilings."""
     unit = line.tighter_unit
-    bars = _list_roof_bars(line, most if unit is None else most - 1)
-    if unit is None:
-        return bars
-    words = say("headroom {factor}", factor=factor(unit.headroom))
-    return (Bar(label=unit.name, ratio=unit.share_ratio, ceiling_ratio=unit.ceiling_ratio, words=words), *bars)
+    bars = [_make_bar(roof, with_headroom=with_headroom) for roof in line.shown_roofs]
+    if unit is not None:
+        words = say("headroom {factor}", factor=factor(unit.headroom))
+        bars.insert(0, Bar(label=unit.name, ratio=unit.share_ratio, ceiling_ratio=unit.ceiling_ratio, words=words))
+    return tuple(bars[:most])
 
 
-def _list_roof_bars(line: Roofline, most: int) -> tuple[Bar, ...]:
-    return tuple(
-        Bar(
-            label=roof.name,
-            ratio=roof.share_ratio,
-            ceiling_ratio=roof.ceiling_ratio,
-            words=say(
-                "{achieved} of {limit}",
-                achieved=format_roof_rate(roof, roof.achieved_per_s),
-                limit=format_roof_rate(roof, roof.limit_per_s),
-            ),
-        )
-        for roof in line.shown_roofs[:most]
-    )
+def _make_bar(roof: Roof, *, with_headroom: bool) -> Bar:
+    rates = [format_roof_rate(roof, rate) for rate in (roof.achieved_per_s, roof.limit_per_s)]
+    words = say("{achieved} of {limit}", achieved=rates[0], limit=rates[1])
+    if with_headroom:
+        words = say("{words}, headroom {factor}", words=words, factor=factor(roof.headroom))
+    return Bar(label=roof.name, ratio=roof.share_ratio, ceiling_ratio=roof.ceiling_ratio, words=words)
 
 
 def format_roof_rate(roof: Roof, rate: float) -> str:
@@ -96,35 +83,6 @@ def format_roof_rate(roof: Roof, rate: float) -> str:
     if roof.level is not None:
         return format_bytes_per_s(rate)
     return format_per_s(rate, "inst") if roof.kind is None else format_per_s(rate, roof.kind.operation)
-
-
-def draw_bars(bars: Sequence[Bar], cells: int = BAR_CELLS, width: int | None = None) -> Iterator[str]:
-    """Bars as lines of characters of one width: label, bar, percent, amount. A stroke marks what can be reached, where that is not all.
-
-    >>> for line in draw_bars([Bar(label="DRAM", ratio=0.5, ceiling_ratio=0.75, words=say("0.5 of 1 TB/s"))], 8): print(line)
-    DRAM  ████  │     50 %  0.5 of 1 TB/s
-    """
-    labels = [cut(" ".join(bar.label.split()), _LABEL_CELLS) for bar in bars]
-    widest = max((count_cells(label) for label in labels), default=0)
-    for label, bar in zip(labels, bars, strict=True):
-        padding = " " * (widest - count_cells(label))
-        row = f"{label}{padding}  {draw_ceiling_bar(bar, cells)}  {format_percent(bar.ratio):>6}"
-        row += f"  {' '.join(bar.words.split())}" if bar.words else ""
-        yield row if width is None or count_cells(row) <= width else cut(row, max(width, len(ELLIPSIS)))
-
-
-def render_roofline_markdown(roofline: KernelRoofline) -> Iterator[str]:
-    """Lines of Markdown for a hover: the two lines, then the bars in letters of one width.
-
-    Names of units can be a profile's own, and all of it can be a saved report's: none of it becomes markup.
-    """
-    first, second = map(write_sentence, describe_roofline(roofline))
-    yield f"**Roofline**: {first}" + ("  " if second else "")
-    if second:
-        yield second
-    line = choose_roofline(roofline)
-    if line is not None and line.roofs:
-        yield from ("", "```text", *draw_bars(list_bars(line)), "```")
 
 
 def _describe_nearest(line: Roofline) -> Sentence:

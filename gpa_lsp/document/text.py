@@ -3,17 +3,16 @@
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
 
-from gpa_lsp.diagnosis.blame.model import NO_STALLS
 from gpa_lsp.document.advice_screen import WHOLE, build_screen, has_cut_sentence, render_screen
-from gpa_lsp.document.advice_words import BY_COUNTERS, NO_SASS, describe_cause, show_bound, show_estimate, show_interval
-from gpa_lsp.document.answer_text import list_answers, render_answers
-from gpa_lsp.document.blame_words import NO_CAUSE, measure_causes
+from gpa_lsp.document.advice_words import BY_COUNTERS, NO_SASS, show_bound, show_estimate, show_interval
+from gpa_lsp.document.answer_view import build_answers, list_answers
+from gpa_lsp.document.blocks import Table
 from gpa_lsp.document.check_text import render_problems
 from gpa_lsp.document.context_words import build_context_table, name_shape
 from gpa_lsp.document.findings import name_kernels
 from gpa_lsp.document.kernel_tables import (
-    Table,
     TableBuilder,
+    build_cause_table,
     build_function_table,
     build_launch_table,
     build_line_table,
@@ -28,7 +27,6 @@ from gpa_lsp.document.layout import (
     Column,
     Line,
     Style,
-    draw_bar,
     join_facts,
     lay_out_table,
     style_of_share,
@@ -37,6 +35,7 @@ from gpa_lsp.document.layout import (
 )
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.sampling_words import describe_device, describe_quiet, list_sampling_facts
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.foundation.numbers import (
     format_bytes,
     format_count,
@@ -111,37 +110,7 @@ def _render_overview(kernels: Sequence[KernelReport], names: Mapping[str, str], 
     yield from lay_out_table(columns, rows, width=width)
 
 
-_BAR_CELLS = 12
 _RIGHT = Align.RIGHT
-
-
-def build_cause_table(kernel: KernelReport, _: PlaceNames) -> Table:
-    """Samples by the kind of cause they are attributed to, and those without a cause."""
-    columns = (
-        Column(title="share", align=_RIGHT),
-        Column(title="", drop_order=1),
-        Column(title="samples", align=_RIGHT),
-        Column(title="stalled on", can_shrink=True, min_chars=20),
-    )
-    rows = []
-    causes = [] if kernel.blame is None else measure_causes(kernel, kernel.blame)
-    for category, ratio in causes:
-        is_stall = category not in NO_STALLS
-        rows.append(
-            (
-                (format_percent(ratio), style_of_share(ratio) if is_stall else Style.DIM),
-                (draw_bar(ratio, _BAR_CELLS), Style.BAR if is_stall else Style.DIM),
-                (format_count(ratio * kernel.total_samples), Style.PLAIN),
-                (describe_cause(category), Style.PLAIN if is_stall else Style.DIM),
-            )
-        )
-    lost = 0.0 if kernel.blame is None else float(kernel.blame.unattributed.all_samples.sum())
-    if lost:
-        ratio = lost / kernel.total_samples
-        share = (format_percent(ratio), Style.DIM)
-        bar = (draw_bar(ratio, _BAR_CELLS), Style.DIM)
-        rows.append((share, bar, (format_count(lost), Style.PLAIN), (NO_CAUSE, Style.DIM)))
-    return Table(title="Causes", columns=columns, rows=rows)
 
 
 def build_advice_table(kernel: KernelReport, _: PlaceNames) -> Table:
@@ -200,7 +169,8 @@ def render_kernel(
     yield from _render_heading(kernel, name, places, width)
     for build_table in _TABLES:
         yield from _render_table(build_table(kernel, places), width, max_rows)
-    yield from render_answers(kernel, places, width, max_rows=max_rows)
+    for part in build_answers(kernel, places):
+        yield from (EMPTY_LINE, *write_terminal([part], width, max_rows=max_rows))
     yield from _render_context(kernel, width, max_rows)
     yield from _render_rules(kernel, width, max_rows)
 

@@ -151,10 +151,11 @@ def describe_places(shown: VisibleKernel, heading: str = "") -> str:
 def _describe_answers(report: "KernelReport") -> str:
     """What the other analyses say. Paths are as compiled: what is opened from here is the report's page."""
     # These need numpy, which the answer to initialize must not wait for.
-    from gpa_lsp.document.answer_markdown import render_answers_markdown
+    from gpa_lsp.document.answer_view import build_answers
+    from gpa_lsp.document.markdown import write_markdown
     from gpa_lsp.document.places import PlaceNames
 
-    return "\n".join(render_answers_markdown(report, PlaceNames(), heading="##", max_rows=_MAX_LINES)).strip()
+    return "\n".join(write_markdown(build_answers(report, PlaceNames()), max_rows=_MAX_LINES))
 
 
 def _describe_launch(report: "KernelReport") -> str:

@@ -41,17 +41,27 @@ def describe_roof_briefly(shown: VisibleKernel) -> str:
 
 def describe_roofs_of(shown: VisibleKernel, *, with_bars: bool = True) -> str:
     """How close a kernel is to its roofs, as Markdown; empty for one that was not measured, or not judged."""
-    from gpa_lsp.document.markdown_text import write_sentence
-    from gpa_lsp.document.roofline_text import describe_roofline, describe_roofs, render_roofline_markdown
+    from gpa_lsp.document.roofline_text import describe_roofs
 
     report, roofline = shown.kernel.report, find_roofline(shown)
     if not report.launches:
         return ""
     if roofline is None:
         return "" if report.advice is None else describe_roofs(report.advice)
-    if with_bars:
-        return "\n".join(render_roofline_markdown(roofline))
-    return "**Roofline**: " + "  \n".join(write_sentence(text) for text in describe_roofline(roofline) if text)
+    return write_roofline(roofline, with_bars=with_bars)
+
+
+def write_roofline(roofline: "KernelRoofline", *, with_bars: bool) -> str:
+    """The two lines, then the bars, in Markdown."""
+    from gpa_lsp.document.answer_view import build_bars
+    from gpa_lsp.document.markdown import write_markdown
+    from gpa_lsp.document.markdown_text import write_sentence
+    from gpa_lsp.document.roofline_text import choose_roofline, describe_roofline, list_bars
+
+    text = "**Roofline**: " + "  \n".join(write_sentence(text) for text in describe_roofline(roofline) if text)
+    line = choose_roofline(roofline)
+    bars = () if line is None or not with_bars else list_bars(line)
+    return "\n".join((text, "", *write_markdown([build_bars(bars)]))) if bars else text
 
 
 def draw_roofline_of(shown: VisibleKernel) -> str:

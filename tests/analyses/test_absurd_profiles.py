@@ -16,15 +16,16 @@ from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.document.advice_markdown import render_advice_markdown
-from gpa_lsp.document.answer_markdown import render_answers_markdown
+from gpa_lsp.document.answer_view import build_answers
 from gpa_lsp.document.html_report.page import render_html_report
 from gpa_lsp.document.layout import join_lines
+from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.roofline_page import render_roofline_page
 from gpa_lsp.document.roofline_picture import draw_roofline_picture
 from gpa_lsp.document.roofline_report import render_rooflines
-from gpa_lsp.document.roofline_text import render_roofline_markdown
 from gpa_lsp.document.text import render_report
+from gpa_lsp.editor.roofline import write_roofline
 from gpa_lsp.profile.model import Launch, Metric
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.model import Report
@@ -106,8 +107,8 @@ def show(report: Report) -> str:
         join_lines(render_report(report, NAMES, 60)),
         join_lines(render_rooflines(report, NAMES, 60)),
         *render_advice_markdown(report, NAMES, max_kernels=None, max_advice=None),
-        *render_answers_markdown(kernel, NAMES),
-        *(() if roofline is None else render_roofline_markdown(roofline)),
+        *write_markdown(build_answers(kernel, NAMES)),
+        "" if roofline is None else write_roofline(roofline, with_bars=True),
         "" if roofline is None else draw_roofline_picture(roofline) or "",
     ]
     return "\n".join(parts)

@@ -63,7 +63,7 @@ def test_names_from_a_report_are_no_markup() -> None:
         head, _, bars = text.partition("```text")
         assert "\\<img src=x> \\[click\\](command:x) \\*loud\\*" in head
         assert "[click](" not in head
-        assert images or "unit ``` <img" in bars.partition("\n```\n")[0]
+        assert images or "unit ''' <img" in bars.partition("\n```\n")[0]
 
 
 def test_two_lines_and_bars_for_every_client() -> None:

@@ -76,7 +76,7 @@ def test_a_chart_marks_regressions_and_commits(browser: Browser, tmp_path: Path)
         assert len({colours[4], colours[0], colours[6]}) == 3
         text = chart.inner_html()
         assert all(f"0000000{number}" in text for number in (1, 2, 3))
-        label = opened.page.locator(".history-chart").first.get_attribute("aria-label")
+        label = opened.page.locator(".runs .chart").first.get_attribute("aria-label")
         assert label is not None
         assert "slower in run 5 (+37 %, 00000002 “Unroll by 4”), recovered since" in label
 

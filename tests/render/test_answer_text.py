@@ -18,10 +18,12 @@ from gpa_lsp.diagnosis.analyses.answers import (
     Weight,
 )
 from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
-from gpa_lsp.document.answer_markdown import render_answer_markdown, render_answers_markdown
-from gpa_lsp.document.answer_text import MOST_MARKS, choose_rows, render_answer, render_answers
+from gpa_lsp.document import blocks
+from gpa_lsp.document.answer_view import MOST_MARKS, MOST_ROWS, build_answer, build_answers
 from gpa_lsp.document.layout import join_lines, read_plain
+from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from tests.report_builder import build_kernel
@@ -95,38 +97,39 @@ FULL = Answer(
 
 
 def test_everything_is_in_the_text() -> None:
-    assert join_lines(render_answer(FULL, KERNEL, PLACES)).splitlines() == [
+    assert join_lines(write_terminal([build_answer(FULL, KERNEL, PLACES)])).splitlines() == [
         "Memory access",
         "  Half of the sectors are wasted.",
         "  L1 hit rate  █████          │      25 %  1 of 4",
         "  ! 41 % of the kernel: Reads of a are strided.",
         "    → Use `a[i]`.",
         "  + Writes are coalesced.",
+        "  Warps: warps over threads, 8 to 16",
         "  By block size",
         "       threads  limit      occupancy",
         "           128  registers       50 %",
         "    →      256  blocks             –",
         "    Without shared memory.",
-        "  Warps: warps over threads, 8 to 16",
         "  lower precision: FP32 over DRAM from 1.00 TFLOP/s at 0.500 FLOP/B → 2.00 TFLOP/s at 1.00 FLOP/B",
-        "  saxpy.cu:4     4,096  50 %  excess sectors: 4.0 times the sectors it needs",
-        "  _Z5saxpy+0x40  4,096        excess sectors: 4.0 times the sectors it needs",
+        "  place          value  share  what",
+        "  saxpy.cu:4     4,096   50 %  excess sectors: 4.0 times the sectors it needs",
+        "  _Z5saxpy+0x40  4,096         excess sectors: 4.0 times the sectors it needs",
         "  unknown: bytes from DRAM; add `--metrics dram__bytes_read.sum,dram__bytes_write.sum`",
     ]
 
 
 def test_everything_is_in_the_markdown() -> None:
-    rows = list(render_answer_markdown(FULL, KERNEL, PLACES))
-    assert rows[:3] == ["### Memory access", "", "Half of the sectors are wasted."]
+    rows = list(write_markdown([build_answer(FULL, KERNEL, PLACES)]))
+    assert rows[:3] == ["## Memory access", "", "Half of the sectors are wasted."]
     for row in (
-        "L1 hit rate  █████          │        25 %  1 of 4",
+        "L1 hit rate  █████          │      25 %  1 of 4",
         "- 41 % of the kernel: **Reads of a are strided.**",
         "  - Use `a[i]`.",
-        "| threads | limit | occupancy |",
-        "|---:|---|---:|",
-        "| **256** | **blocks** | **–** |",
+        "| threads | limit      | occupancy |",
+        "|--------:|:-----------|----------:|",
+        "| **256** | **blocks** |     **–** |",
         "Warps: warps over threads, 8 to 16",
-        "| `saxpy.cu:4` | 4,096 | 50 % | excess sectors: 4.0 times the sectors it needs |",
+        "| `saxpy.cu:4`    | 4,096 |  50 % | excess sectors: 4.0 times the sectors it needs |",
         "- unknown: bytes from DRAM; add `--metrics dram__bytes_read.sum,dram__bytes_write.sum`",
     ):
         assert row in rows, row
@@ -135,12 +138,12 @@ def test_everything_is_in_the_markdown() -> None:
 def test_answers_in_their_order() -> None:
     other = Answer(analysis="b", title="Second", summary="Nothing is known.", is_known=False)
     kernel = replace(KERNEL, analyses=KernelAnalyses(roofline=None, answers=(FULL, other)))
-    text = join_lines(render_answers(kernel, PLACES))
+    text = join_lines(write_terminal(build_answers(kernel, PLACES)))
     assert text.index("Memory access") < text.index("Second") < text.index("Nothing is known.")
-    rows = list(render_answers_markdown(kernel, PLACES, heading="##"))
+    rows = list(write_markdown(build_answers(kernel, PLACES)))
     assert [row for row in rows if row.startswith("##")] == ["## Memory access", "## Second"]
-    assert list(render_answers(KERNEL, PLACES)) == []
-    assert list(render_answers_markdown(KERNEL, PLACES)) == []
+    assert list(write_terminal(build_answers(KERNEL, PLACES))) == []
+    assert list(write_markdown(build_answers(KERNEL, PLACES))) == []
 
 
 def test_long_tables_are_counted_and_keep_the_kernels_row() -> None:
@@ -150,21 +153,21 @@ def test_long_tables_are_counted_and_keep_the_kernels_row() -> None:
         rows=tuple((n,) for n in range(100)),
         current_row=60,
     )
-    assert list(choose_rows(table, 10)) == list(range(55, 65))
-    assert list(choose_rows(replace(table, current_row=99), 10)) == list(range(90, 100))
-    assert list(choose_rows(replace(table, current_row=3), 10)) == list(range(10))
+    for row, first in ((60, 55), (99, 90), (3, 0)):
+        shown = blocks.Table(columns=(), rows=[()] * 100, current_row=row)
+        assert list(shown.choose_rows(10)) == list(range(first, first + 10))
     answer = Answer(
         analysis="a", title="A", summary="", tables=(table,), marks=tuple(make_mark(n) for n in range(1, 31))
     )
-    text = join_lines(render_answer(answer, KERNEL, PLACES, max_rows=10))
-    assert "and 90 more" in text
-    assert f"and {30 - MOST_MARKS} more lines" in text
+    text = join_lines(write_terminal([build_answer(answer, KERNEL, PLACES)]))
+    assert f"and {100 - MOST_ROWS} more" in text
+    assert f"and {30 - MOST_MARKS} more" in text
     assert "→" in text
-    assert "And 88 more rows." in list(render_answer_markdown(answer, KERNEL, PLACES))
+    assert "And 88 more." in list(write_markdown([build_answer(answer, KERNEL, PLACES)]))
 
 
 def test_narrow_terminals_break_lines() -> None:
-    lines = [read_plain(line) for line in render_answer(FULL, KERNEL, PLACES, 60)]
+    lines = [read_plain(line) for line in write_terminal([build_answer(FULL, KERNEL, PLACES)], 60)]
     assert any(line.startswith("      ") or line.startswith("    GFLOP") for line in lines)
     assert max(len(line) for line in lines if "--metrics" not in line) <= 60
 
@@ -179,7 +182,7 @@ def test_hostile_text_stays_text_in_markdown(hostile: str) -> None:
         tables=(Table(title=hostile, columns=(Column(name=hostile),), rows=((hostile,),), note=hostile),),
         missing=(Missing(what=hostile, why=hostile),),
     )
-    rows = list(render_answer_markdown(answer, KERNEL, PLACES))
+    rows = list(write_markdown([build_answer(answer, KERNEL, PLACES)]))
     assert rows.count("```text") == 1
     assert sum(row.startswith("```") for row in rows) == 2
     assert not any(row.startswith(("# ", "<script")) for row in rows)
@@ -187,9 +190,9 @@ def test_hostile_text_stays_text_in_markdown(hostile: str) -> None:
 
 
 def test_brief_answers_leave_the_evidence_out() -> None:
-    text = join_lines(render_answer(FULL, KERNEL, PLACES, brief=True))
+    text = join_lines(write_terminal([build_answer(FULL, KERNEL, PLACES, brief=True)]))
     assert "Reads of a are strided." in text
     assert "unknown: bytes from DRAM" in text
     for words in ("By block size", "saxpy.cu:4", "lower precision", "Warps"):
         assert words not in text
-        assert words not in "\n".join(render_answer_markdown(FULL, KERNEL, PLACES, brief=True))
+        assert words not in "\n".join(write_markdown([build_answer(FULL, KERNEL, PLACES, brief=True)]))

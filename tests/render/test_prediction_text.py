@@ -10,11 +10,12 @@ from gpa_lsp.diagnosis.analyses.answers import Answer
 from gpa_lsp.document.layout import join_lines
 from gpa_lsp.document.prediction_json import make_kernel_prediction
 from gpa_lsp.document.prediction_text import (
+    build_access_table,
     describe_execution,
     describe_launch,
-    render_accesses,
     render_kernel_prediction,
 )
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.execution.emulator.model import Fault, FaultKind
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.prediction.fault_answer import answer_faults
@@ -87,13 +88,13 @@ def test_a_kernel_as_text() -> None:
 
 def test_lines_with_most_traffic_come_first_and_inlined_ones_once() -> None:
     facts = build_kernel().accesses
-    rows = join_lines(render_accesses(facts, None, 12, Path("/home/me"))).splitlines()[2:]
+    rows = join_lines(write_terminal([build_access_table(facts, Path("/home/me"))])).splitlines()[1:]
     assert [row.split()[0] for row in rows] == ["k.cu:7", "k.cu:9"]
     assert rows[0].split()[1:] == ["global", "loads", "in", "1,024", "8", "32", "4", "25", "%"]
     assert rows[1].split()[1:] == ["shared", "loads", "1,024", "1", "16"]
-    short = join_lines(render_accesses(facts, None, 1, None)).splitlines()
-    assert short[-1] == "  and 1 more line"
-    assert short[2].lstrip().startswith("/home/me/k.cu:7")
+    short = join_lines(write_terminal([build_access_table(facts)], max_rows=1)).splitlines()
+    assert short[-1] == "  and 1 more"
+    assert short[1].lstrip().startswith("/home/me/k.cu:7")
 
 
 def test_nothing_is_made_up_where_nothing_is_known() -> None:

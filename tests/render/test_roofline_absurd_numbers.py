@@ -8,16 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Chart, ChartKind, Column, Movement, Series, Table
-from gpa_lsp.document.answer_markdown import render_answers_markdown
-from gpa_lsp.document.answer_text import render_answers
+from gpa_lsp.document.answer_view import build_answers
 from gpa_lsp.document.charts.answer_chart import build_answer_chart
 from gpa_lsp.document.charts.roofline_chart import RooflineView, build_roofline_chart
 from gpa_lsp.document.layout import join_lines
+from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.page import embed_json
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.roofline_page import render_roofline_page
 from gpa_lsp.document.roofline_picture import describe_roofline_picture, draw_roofline_picture
 from gpa_lsp.document.roofline_report import render_rooflines
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.report.model import KernelReport
@@ -110,8 +111,8 @@ def show_everything(kernel: KernelReport) -> None:
     assert kernel.analyses.roofline is not None
     draw_roofline_picture(kernel.analyses.roofline)
     assert describe_roofline_picture(kernel.analyses.roofline)
-    assert join_lines(render_answers(kernel, PlaceNames(), 80))
-    assert "\n".join(render_answers_markdown(kernel, PlaceNames()))
+    assert join_lines(write_terminal(build_answers(kernel, PlaceNames()), 80))
+    assert "\n".join(write_markdown(build_answers(kernel, PlaceNames())))
     for answer in kernel.analyses.answers:
         embed_json([build_answer_chart(chart) for chart in answer.charts])
 

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from gpa_lsp.diagnosis.advice.model import KernelAdvice, UnitUse
 from gpa_lsp.diagnosis.analyses.answers import Missing
 from gpa_lsp.diagnosis.analyses.roofline_model import BusyUnit, KernelRoofline
+from gpa_lsp.document.answer_view import build_bars
 from gpa_lsp.document.charts.roofline_chart import RooflineView
 from gpa_lsp.document.layout import join_lines, read_plain
 from gpa_lsp.document.places import PlaceNames
@@ -12,10 +13,10 @@ from gpa_lsp.document.roofline_report import render_rooflines
 from gpa_lsp.document.roofline_text import (
     describe_roofline,
     describe_roofs,
-    draw_bars,
     list_bars,
-    render_roofline_markdown,
 )
+from gpa_lsp.document.terminal import write_terminal
+from gpa_lsp.editor.roofline import write_roofline
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from tests.render.charts.roofline_examples import make_machine, make_roofline, place, place_many
 from tests.report_builder import build_kernel, build_report
@@ -55,7 +56,7 @@ def test_unknown_says_what_to_collect() -> None:
         "how close the kernel is to its ceilings is unknown",
         "unknown: bytes of DRAM; add `--metrics dram__bytes_read.sum,dram__bytes_write.sum`",
     )
-    assert list(render_roofline_markdown(found))[-1].startswith("unknown:")
+    assert write_roofline(found, with_bars=True).splitlines()[-1].startswith("unknown:")
     nothing = replace(found, whole=None, launches=(), machine=replace(found.machine, doubts=("No clock is known.",)))
     assert describe_roofline(nothing)[1] == "No clock is known."
 
@@ -63,13 +64,13 @@ def test_unknown_says_what_to_collect() -> None:
 def test_bars_stand_under_one_another() -> None:
     line = make().whole
     assert line is not None
-    assert list(draw_bars(list_bars(line))) == [
-        "DRAM bandwidth  ████████████████ │      80 %  800 GB/s of 1.00 TB/s",
-        "L2 bandwidth    ██████▋                 33 %  1.00 TB/s of 3.00 TB/s",
-        "L1 bandwidth    ████                    20 %  2.00 TB/s of 10.0 TB/s",
-        "FP32 peak       ▊                      3.8 %  1.20 TFLOP/s of 32.0 TFLOP/s",
+    assert join_lines(write_terminal([build_bars(list_bars(line))])).splitlines() == [
+        "  DRAM bandwidth  ████████████████ │     80 %  800 GB/s of 1.00 TB/s",
+        "  L2 bandwidth    ██████▋                33 %  1.00 TB/s of 3.00 TB/s",
+        "  L1 bandwidth    ████                   20 %  2.00 TB/s of 10.0 TB/s",
+        "  FP32 peak       ▊                     3.8 %  1.20 TFLOP/s of 32.0 TFLOP/s",
     ]
-    assert all(len(row) <= 40 for row in draw_bars(list_bars(line), width=40))
+    assert all(len(row) <= 56 for row in join_lines(write_terminal([build_bars(list_bars(line))], 56)).splitlines())
 
 
 def test_the_busiest_unit_stands_first_where_it_is_nearer_than_any_ceiling() -> None:
@@ -80,7 +81,7 @@ def test_the_busiest_unit_stands_first_where_it_is_nearer_than_any_ceiling() -> 
 
 
 def test_markdown_for_a_hover() -> None:
-    rows = list(render_roofline_markdown(make()))
+    rows = write_roofline(make(), with_bars=True).splitlines()
     assert rows[0].startswith("**Roofline**: DRAM bandwidth at 80 %")
     assert rows[0].endswith("  ")
     assert rows[2:4] == ["", "```text"]

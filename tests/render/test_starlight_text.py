@@ -6,7 +6,7 @@ from gpa_lsp.diagnosis.analyses.answers import Answer
 from gpa_lsp.diagnosis.analyses.questions.starlight import answer_starlight
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
-from gpa_lsp.document.answer_text import pair_with_advice
+from gpa_lsp.document.answer_view import pair_with_advice
 from gpa_lsp.foundation.numbers import format_speedup
 from gpa_lsp.kernel.model import Kernel
 from tests.rows.written import write_kernel

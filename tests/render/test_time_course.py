@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from gpa_lsp.document.blocks import Figure, Paragraph, Table
 from gpa_lsp.document.charts.pictures import draw_svg
 from gpa_lsp.document.charts.time_course_chart import build_course_chart
 from gpa_lsp.document.html_report.changes_section import build_history_section
@@ -171,22 +172,20 @@ def test_a_chart_can_be_drawn_and_its_times_are_in_the_unit_that_suits() -> None
 
 
 def test_the_section_of_a_page_lists_every_run_newest_first() -> None:
-    charts: dict = {"chart0": {}}
     course = replace(make_course([1e6, 2e6, None], {1: make_commit(7, "Tile")}), run_count=9)
-    section = build_history_section(course, charts, UTC)
-    assert section.number == "chart1"
-    assert list(charts) == ["chart0", "chart1"]
+    section = build_history_section(course, UTC)
+    figure, table, rest = section.blocks
+    assert isinstance(figure, Figure) and isinstance(table, Table) and isinstance(rest, Paragraph)
     assert section.summary == "1.00 ms → 2.00 ms over 3 runs; slower in run 2 (+100 %, 00000007 “Tile”)"
-    rows = [[cell.text for cell in row] for row in section.table.rows]
+    rows = [[text for text, _ in row] for row in table.rows]
     assert rows == [
         ["3", "2025-11-21 14:00", "–", "", "–", "no time to compare", "00000007 “Tile”"],
         ["2", "2025-11-21 13:00", "2.00 ms", "1.96 to 2.04 ms", "5", "▲ +100 %, slower", "00000007 “Tile”"],
         ["1", "2025-11-21 12:00", "1.00 ms", "0.980 to 1.02 ms", "5", "", "unknown"],
     ]
-    assert section.rest == "6 runs more, older or of another size: gpa-lsp history --limit 0"
+    assert rest.text == "6 runs more, older or of another size: gpa-lsp history --limit 0"
 
 
 def test_a_single_run_has_a_list_and_no_chart() -> None:
-    charts: dict = {}
-    section = build_history_section(make_course([1e6]), charts, UTC)
-    assert (section.number, charts, section.summary) == ("", {}, "One run")
+    section = build_history_section(make_course([1e6]), UTC)
+    assert ([type(block) for block in section.blocks], section.summary) == ([Table], "One run")

@@ -264,8 +264,9 @@ def _choose_workers(arguments: argparse.Namespace) -> "Workers":
 
 
 def _print(exploration: "Exploration", arguments: argparse.Namespace, terminal: Terminal) -> None:
-    from gpa_lsp.document.answer_text import render_answer
+    from gpa_lsp.document.answer_view import build_answer
     from gpa_lsp.document.layout import Style, text_line
+    from gpa_lsp.document.terminal import write_terminal
     from gpa_lsp.execution.prediction.exploration.answer import answer_exploration
     from gpa_lsp.foundation.numbers import format_count_of
 
@@ -276,7 +277,7 @@ def _print(exploration: "Exploration", arguments: argparse.Namespace, terminal: 
         )
     most = arguments.limit
     answer = answer_exploration(exploration, most_rows=most)
-    terminal.write_lines(render_answer(answer, None, None, terminal.width, max_rows=most + 1))
+    terminal.write_lines(write_terminal([build_answer(answer)], terminal.width, max_rows=most + 1))
 
 
 def _draw(exploration: "Exploration", suffix: str) -> bytes:

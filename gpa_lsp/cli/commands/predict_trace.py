@@ -77,7 +77,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _print(prediction: "SourcePrediction", folder: Path, terminal: Terminal) -> None:
-    from gpa_lsp.document.answer_text import render_answer
+    from gpa_lsp.document.answer_view import build_answer
     from gpa_lsp.document.layout import text_line
     from gpa_lsp.document.prediction_text import (
         describe_execution,
@@ -86,6 +86,7 @@ def _print(prediction: "SourcePrediction", folder: Path, terminal: Terminal) -> 
         render_problem,
         show_path,
     )
+    from gpa_lsp.document.terminal import write_terminal
 
     here = Path.cwd()
     for kernel in prediction.kernels:
@@ -93,7 +94,7 @@ def _print(prediction: "SourcePrediction", folder: Path, terminal: Terminal) -> 
         terminal.write_lines([text_line(f"  {describe_execution(kernel.execution)}")])
         terminal.write_lines([line for one in kernel.problems for line in render_problem(one, terminal.width)])
         if kernel.faults:
-            terminal.write_lines(render_answer(kernel.answers[0], None, None, terminal.width))
+            terminal.write_lines(write_terminal([build_answer(kernel.answers[0])], terminal.width))
         terminal.write_lines([text_line(f"  trace: {show_path(folder, here)}")])
     if prediction.undescribed and not prediction.kernels:
         terminal.write_lines(describe_undescribed(prediction, terminal.width, here))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.diagnosis.analyses.answers import Chart, ChartKind
-from gpa_lsp.document.answer_text import describe_chart
+from gpa_lsp.document.answer_view import describe_chart
 from gpa_lsp.document.charts.chart_frame import label_axis
 from gpa_lsp.document.charts.roofline_chart import SCHEMA
 from gpa_lsp.document.charts.themes import SERIES_COLOURS

@@ -1,13 +1,13 @@
 """A page about the past: what became of the time of every kernel that was measured."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import tzinfo
-from typing import Any
 
 from msgspec import Struct
 
 from gpa_lsp.document.html_report.changes_section import HistorySection, build_history_section
-from gpa_lsp.document.page import embed_compressed, read_asset, render_page
+from gpa_lsp.document.page import read_asset, render_page
+from gpa_lsp.document.page.writer import PageWriter
 from gpa_lsp.document.time_course_words import draw_blocks
 from gpa_lsp.foundation.numbers import format_count_of
 from gpa_lsp.kernel.names import shorten_distinctly
@@ -50,8 +50,8 @@ def render_history_page(kernels: Sequence[KernelPast], zone: tzinfo | None = Non
         HTML that loads nothing.
     """
     names = shorten_distinctly(kernel.name for kernel in kernels)
-    charts: dict[str, Mapping[str, Any]] = {}
-    items = [_build_item(kernel, names[kernel.name], charts, zone) for kernel in kernels]
+    page = PageWriter()
+    items = [_build_item(kernel, names[kernel.name], zone) for kernel in kernels]
     slower = [item for item in items if item.is_last_slower]
     return render_page(
         f"{_PACKAGE}/page.html.jinja",
@@ -62,15 +62,15 @@ def render_history_page(kernels: Sequence[KernelPast], zone: tzinfo | None = Non
             "counted": format_count_of(len(items), "kernel"),
             "runs": format_count_of(sum(len(kernel.course.runs) for kernel in kernels), "run"),
             "most_open": _MOST_OPEN,
-            "data": embed_compressed(charts),
+            "page": page,
         },
         styles=[read_asset(_REPORT, "report.css"), read_asset(_PACKAGE, "page.css")],
         scripts=[read_asset(_PACKAGE, "page.js")],
-        draws_charts=bool(charts),
+        draws_charts=any(len(kernel.course.timed) > 1 for kernel in kernels),
     )
 
 
-def _build_item(kernel: KernelPast, name: str, charts: dict[str, Mapping[str, Any]], zone: tzinfo | None) -> _Item:
+def _build_item(kernel: KernelPast, name: str, zone: tzinfo | None) -> _Item:
     course = kernel.course
     facts = " · ".join(fact for fact in kernel.facts if fact)
     commits = (text for commit in course.commits for text in (commit.short, commit.subject))
@@ -79,7 +79,7 @@ def _build_item(kernel: KernelPast, name: str, charts: dict[str, Mapping[str, An
         full_name=kernel.name,
         facts=facts,
         blocks=draw_blocks(course),
-        section=build_history_section(course, charts, zone),
+        section=build_history_section(course, zone),
         regressions=len(course.regressions),
         is_last_slower=bool(course.runs) and course.runs[-1].is_regression,
         wanted=" ".join((kernel.name, facts, *commits)).lower(),

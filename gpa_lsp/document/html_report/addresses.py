@@ -41,6 +41,10 @@ class KernelAddresses(Struct, kw_only=True):
         """A line that a sentence names; empty for a file without code of this kernel."""
         return self.line(place.file, place.line) if place.file in self.coded_files else ""
 
+    def link(self, at: Place | int) -> str:
+        """A line, or an instruction by its row."""
+        return self.row(at) if isinstance(at, int) else self.place(at)
+
     def row(self, row: int) -> str:
         """An instruction, by its row in the report's columns."""
         return f"{self.whole}/row/{row}"

@@ -2,16 +2,10 @@
 
 from collections.abc import Sequence
 
-from gpa_lsp.diagnosis.blame.model import NO_STALLS
-from gpa_lsp.document.advice_text import list_estimates
-from gpa_lsp.document.advice_words import NO_SASS, describe_cause
-from gpa_lsp.document.blame_words import NO_CAUSE, measure_causes
-from gpa_lsp.document.context_words import build_context_table, name_shape
-from gpa_lsp.document.html_report.tables import Cell, Meter, PageTable, convert_text_table
-from gpa_lsp.document.kernel_tables import build_function_table, build_launch_table, build_loop_table
+from gpa_lsp.document.advice_words import NO_SASS
+from gpa_lsp.document.context_words import name_shape
 from gpa_lsp.document.launch_place_words import describe_place_time
-from gpa_lsp.document.layout import clamp_ratio, join_facts
-from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.layout import join_facts
 from gpa_lsp.document.sampling_words import describe_device, describe_quiet, list_sampling_facts
 from gpa_lsp.foundation.numbers import (
     format_bytes,
@@ -19,17 +13,12 @@ from gpa_lsp.foundation.numbers import (
     format_count_of,
     format_dim3,
     format_duration_spread,
-    format_percent,
-    format_share,
 )
 from gpa_lsp.foundation.prose import Sentence, count, say
-from gpa_lsp.profile.stall_reasons import describe_stall_reason
-from gpa_lsp.report.changes import ReasonCount
 from gpa_lsp.report.launch_places import list_launch_places
 from gpa_lsp.report.model import KernelReport
 
 _MOST_CONTEXTS = 50
-_LEAST_SHOWN_RATIO = 0.01  # Of the samples: states and causes with fewer share a row
 
 
 def list_facts(kernel: KernelReport, profile: str, measured: str) -> list[tuple[str, str]]:
@@ -62,114 +51,6 @@ def describe_bases(kernel: KernelReport) -> Sentence:
         "cycles per execution are spread over every execution of a load, most of which need not stall.",
         samples=count(kernel.total_samples, "sample"),
     )
-
-
-def measure_states(kernel: KernelReport) -> list[Meter]:
-    """Samples by warp state; rare ones in one row."""
-    shown = [one for one in kernel.by_reason.items() if kernel.share_of(one[1].all_samples).ratio >= _LEAST_SHOWN_RATIO]
-    meters = []
-    for name, count_of_state in shown:
-        reason = describe_stall_reason(name)
-        share = kernel.share_of(count_of_state.all_samples)
-        meters.append(
-            Meter(
-                label=name,
-                ratio=clamp_ratio(share.ratio),
-                text=format_share(share),
-                words=_describe_state(count_of_state),
-                tone="" if reason.is_stall else "faint",
-                title=reason.description,
-            )
-        )
-    names = [name for name, _ in kernel.by_reason.items() if name not in dict(shown)]
-    rare = sum(kernel.by_reason[name].all_samples for name in names)
-    return [*meters, _sum_rare(kernel, rare, ", ".join(names))] if rare else meters
-
-
-def measure_attribution(kernel: KernelReport) -> list[Meter]:
-    """Samples by the kind of cause they are attributed to, rare ones in one row, and those without a cause."""
-    if kernel.blame is None:
-        return []
-    causes = measure_causes(kernel, kernel.blame)
-    meters = [
-        Meter(
-            label=describe_cause(category),
-            ratio=clamp_ratio(ratio),
-            text=format_percent(ratio),
-            words=format_count_of(round(ratio * kernel.total_samples), "sample"),
-            tone="faint" if category in NO_STALLS else "",
-        )
-        for category, ratio in causes
-        if ratio >= _LEAST_SHOWN_RATIO
-    ]
-    rare = [(category, ratio) for category, ratio in causes if ratio < _LEAST_SHOWN_RATIO]
-    if rare:
-        words = ", ".join(describe_cause(category) for category, _ in rare)
-        meters.append(_sum_rare(kernel, round(sum(ratio for _, ratio in rare) * kernel.total_samples), words))
-    lost = float(kernel.blame.unattributed.all_samples.sum())
-    if lost:
-        ratio = lost / (kernel.total_samples or 1)
-        words = format_count_of(round(lost), "sample")
-        meters.append(
-            Meter(
-                label=NO_CAUSE,
-                ratio=clamp_ratio(ratio),
-                text=format_percent(ratio),
-                words=words,
-                tone="faint",
-            )
-        )
-    return meters
-
-
-def _sum_rare(kernel: KernelReport, samples: int, names: str) -> Meter:
-    ratio = samples / (kernel.total_samples or 1)
-    return Meter(
-        label="others",
-        ratio=clamp_ratio(ratio),
-        text=format_percent(ratio),
-        words=format_count_of(samples, "sample"),
-        tone="faint",
-        title=names,
-    )
-
-
-def list_tables(kernel: KernelReport) -> list[PageTable]:
-    """Functions and loops, where there are any."""
-    places = PlaceNames()
-    tables = [convert_text_table(build(kernel, places)) for build in (build_function_table, build_loop_table)]
-    return [table for table in tables if table.rows]
-
-
-def tabulate_launches(kernel: KernelReport) -> PageTable | None:
-    """The launches; None where there is one and it went well."""
-    table = convert_text_table(build_launch_table(kernel, PlaceNames()))
-    return table if table.rows else None
-
-
-def tabulate_contexts(kernel: KernelReport) -> PageTable | None:
-    """The launch contexts; None where all launches are of one."""
-    table = convert_text_table(build_context_table(kernel, PlaceNames()))
-    return table if table.rows else None
-
-
-def tabulate_estimates(kernel: KernelReport) -> PageTable | None:
-    """What NVIDIA's rules estimate can be saved; None where they say nothing."""
-    rows = [
-        [
-            Cell(text=estimate.factor),
-            Cell(text=estimate.saved),
-            Cell(text=estimate.base),
-            Cell(text=estimate.rule, tone="code"),
-            Cell(text=estimate.text),
-        ]
-        for estimate in list_estimates(kernel)
-    ]
-    if not rows:
-        return None
-    columns = [("factor", True), ("saves", True), ("of the time of", False), ("rule", False), ("remark", False)]
-    note = "Estimates of NVIDIA's own rules, separate from ours."
-    return PageTable(title="The profiler's own estimates", columns=columns, rows=rows, note=note)
 
 
 def list_remarks(kernel: KernelReport) -> list[tuple[str, str, str]]:
@@ -206,10 +87,3 @@ def _describe_samples(kernel: KernelReport) -> str:
     text = f"{format_count(kernel.total_samples)}, {describe_quiet(kernel)}"
     full = ["the sampling buffer was full, so they cover only the start"] if kernel.samples_truncated else []
     return "; ".join([text, *list_sampling_facts(kernel), *full, *([NO_SASS] if kernel.lacks_sass else [])])
-
-
-def _describe_state(count: ReasonCount) -> str:
-    every = format_count(count.all_samples)
-    if count.latency_samples is None:
-        return f"{every}, how many not issued is unknown"
-    return f"{format_count(count.latency_samples)} of {every} not issued"

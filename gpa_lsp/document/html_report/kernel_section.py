@@ -1,7 +1,7 @@
 """One kernel's section of the page, and the data its script needs: packed together, opened when the kernel is chosen."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,13 @@ from msgspec.structs import replace
 from gpa_lsp.code.binary.model import name_resource
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.document.advice_screen import ScreenRow, build_screen
-from gpa_lsp.document.advice_text import ALTERNATIVES
+from gpa_lsp.document.advice_text import ALTERNATIVES, build_estimate_table
 from gpa_lsp.document.advice_words import count_silences, describe_cause, explain_silence
-from gpa_lsp.document.answer_text import describe_mark, list_answers
+from gpa_lsp.document.answer_view import build_answers, describe_mark
 from gpa_lsp.document.blame_words import describe_basis, describe_stalls
+from gpa_lsp.document.blocks import Figure
 from gpa_lsp.document.charts.flame_chart import build_flame_chart
-from gpa_lsp.document.context_words import name_shape
+from gpa_lsp.document.context_words import build_context_table, name_shape
 from gpa_lsp.document.html_report import kernel_facts
 from gpa_lsp.document.html_report.addresses import KernelAddresses
 from gpa_lsp.document.html_report.advice_cards import AdviceCards
@@ -26,11 +27,18 @@ from gpa_lsp.document.html_report.code_columns import TextPool, build_code
 from gpa_lsp.document.html_report.flame_frames import build_flame_frames
 from gpa_lsp.document.html_report.roofline_section import build_roofline_section
 from gpa_lsp.document.html_report.source_texts import SourceTexts
-from gpa_lsp.document.html_report.tables import build_section
-from gpa_lsp.document.kernel_tables import name_reasons
+from gpa_lsp.document.kernel_tables import (
+    build_cause_table,
+    build_function_table,
+    build_launch_table,
+    build_loop_table,
+    build_state_table,
+    name_reasons,
+)
 from gpa_lsp.document.layout import join_facts
 from gpa_lsp.document.page import make_environment, render_prose
-from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.page.writer import PageWriter
+from gpa_lsp.document.places import PageNames, PlaceNames
 from gpa_lsp.foundation.locations import SourceLine, shorten_paths
 from gpa_lsp.foundation.numbers import format_count_of, format_dim3, format_percent, format_share
 from gpa_lsp.foundation.prose import Place, Sentence, capitalize, count, drop_stop, join, say
@@ -307,13 +315,6 @@ ROOFLINE = "roofline"  # The analysis whose answer stands under the chart
 TEMPLATE = "gpa_lsp.document.html_report/kernel.html.jinja"
 
 
-class FlameSection(Struct, frozen=True, kw_only=True):
-    """A flame graph."""
-
-    number: str  # of its specification among the kernel's charts
-    summary: str  # its widest line, in one sentence
-
-
 class KernelPlace(Struct, frozen=True, kw_only=True):
     """Where a kernel stands in the page."""
 
@@ -337,11 +338,11 @@ def build_kernel_data(kernel: KernelReport, place: KernelPlace, texts: SourceTex
     chains = kernel.instructions.chains
     coded_files = frozenset(frame.file for chain in chains for frame in chain)
     addresses = KernelAddresses(kernel=place.number, coded_files=coded_files)
-    charts: dict[str, Mapping[str, Any]] = {}
+    page = PageWriter(addresses.link)
     pool = TextPool()
     has_code = bool(len(kernel.instructions))
-    html = _render(kernel, place, texts, addresses, charts)
-    data: dict[str, Any] = {"name": place.name, "mangled": kernel.mangled_name, "html": html, "charts": charts}
+    html = _render(kernel, place, texts, addresses, page)
+    data: dict[str, Any] = {"name": place.name, "mangled": kernel.mangled_name, "html": html, "charts": page.charts}
     if has_code:
         data["code"] = build_code(kernel, addresses, pool, place.most_rows)
         data["sources"] = build_sources(kernel, addresses, pool, texts)
@@ -354,45 +355,39 @@ def build_kernel_data(kernel: KernelReport, place: KernelPlace, texts: SourceTex
 
 
 def _render(
-    kernel: KernelReport,
-    place: KernelPlace,
-    texts: SourceTexts,
-    addresses: KernelAddresses,
-    charts: dict[str, Mapping[str, Any]],
+    kernel: KernelReport, place: KernelPlace, texts: SourceTexts, addresses: KernelAddresses, page: PageWriter
 ) -> str:
-    answers = list_answers(kernel)
-    sections = [build_section(answer, addresses, charts) for answer in answers]
-    of_roofline = next((section for section in sections if section.name == ROOFLINE), None)
+    names = PageNames()
+    answers = build_answers(kernel, names)
+    of_roofline = next((part for part in answers if part.name == ROOFLINE), None)
     contexts, contexts_rest = kernel_facts.list_contexts(kernel)
-    roofline = build_roofline_section(kernel, charts, place.before, of_roofline)
-    flame = _build_flame(kernel, place, texts, addresses, charts)
+    roofline = build_roofline_section(kernel, place.before, of_roofline)
+    flame = _build_flame(kernel, place, texts, addresses)
     cards = AdviceCards(kernel, addresses, texts).build()
-    tables = kernel_facts.list_tables(kernel)
     values = {
+        "page": page,
         "place": place,
         "kernel": kernel,
         "key": f"k{place.number}",
         "verdict": build_verdict(kernel, addresses, texts),
         "facts": kernel_facts.list_facts(kernel, place.profile, place.measured),
         "flame": flame,
-        "history": None if place.course is None else build_history_section(place.course, charts),
+        "history": None if place.course is None else build_history_section(place.course),
         "bases": kernel_facts.describe_bases(kernel),
         "stalls_summary": capitalize(describe_stalls(kernel)),
-        "states": kernel_facts.measure_states(kernel),
-        "causes": kernel_facts.measure_attribution(kernel),
-        "tables": tables,
+        "stalls": [build_state_table(kernel, names), build_cause_table(kernel, names)],
+        "tables": [build_function_table(kernel, names), build_loop_table(kernel, names)],
         "tables_summary": _summarise_tables(kernel),
         "cards": cards,
         "advice_summary": _summarise_advice(len(cards)),
         "alternatives": ALTERNATIVES if cards else "",
-        "estimates": kernel_facts.tabulate_estimates(kernel),
+        "estimates": replace(build_estimate_table(kernel), title="The profiler's own estimates"),
         "silences": explain_silence(kernel) if not cards or kernel.advice is None or kernel.advice.silences else {},
         "silence_count": count_silences(kernel) if cards else "",
         "roofline": roofline,
-        "answers": [section for section in sections if roofline is None or section is not of_roofline],
+        "answers": [part for part in answers if roofline is None or part is not of_roofline],
         "has_code": bool(len(kernel.instructions)),
-        "launches": kernel_facts.tabulate_launches(kernel),
-        "launch_contexts": kernel_facts.tabulate_contexts(kernel),
+        "launches": [build_context_table(kernel, names), build_launch_table(kernel, names)],
         "contexts": contexts,
         "contexts_rest": contexts_rest,
         "remarks": kernel_facts.list_remarks(kernel),
@@ -404,20 +399,15 @@ def _render(
 
 
 def _build_flame(
-    kernel: KernelReport,
-    place: KernelPlace,
-    texts: SourceTexts,
-    addresses: KernelAddresses,
-    charts: dict[str, Mapping[str, Any]],
-) -> FlameSection | None:
-    """None where all samples are at one place."""
+    kernel: KernelReport, place: KernelPlace, texts: SourceTexts, addresses: KernelAddresses
+) -> Figure | None:
+    """A flame graph, which its widest line sums up; None where all samples are at one place."""
     frames = build_flame_frames(kernel, place.name, addresses, texts)
     if not frames:
         return None
-    number = f"chart{len(charts)}"
-    charts[number] = build_flame_chart(frames, f"Flame graph of the samples of {place.name}")
     widest = next((frame.words for frame in frames[1:] if frame.link), frames[0].words)
-    return FlameSection(number=number, summary=widest)
+    chart = build_flame_chart(frames, f"Flame graph of the samples of {place.name}")
+    return Figure(title="Flame graph", words=widest, chart=chart)
 
 
 def _summarise_advice(cards: int) -> Sentence:

@@ -12,15 +12,14 @@ from gpa_lsp.document.advice_words import (
     show_estimate,
     show_interval,
 )
+from gpa_lsp.document.blocks import Gauge
 from gpa_lsp.document.check_text import describe_problem
 from gpa_lsp.document.findings import name_kernels
 from gpa_lsp.document.html_report.changes_section import ChangeSection, build_change
 from gpa_lsp.document.html_report.code_columns import share_rows
 from gpa_lsp.document.html_report.kernel_section import KernelPlace, build_kernel_data
-from gpa_lsp.document.html_report.roofline_section import convert_roof
 from gpa_lsp.document.html_report.source_texts import SourceTexts
-from gpa_lsp.document.html_report.tables import Meter, convert_bar
-from gpa_lsp.document.layout import clamp_ratio, join_facts
+from gpa_lsp.document.layout import join_facts
 from gpa_lsp.document.page import embed_compressed, read_asset, render_page
 from gpa_lsp.document.sampling_words import describe_time
 from gpa_lsp.document.time_course_words import format_moment
@@ -31,7 +30,6 @@ from gpa_lsp.foundation.numbers import (
     format_count_of,
     format_duration_ns,
     format_launches,
-    format_percent,
 )
 from gpa_lsp.report.compare import Comparison, compare_reports
 from gpa_lsp.report.history.model import TimeCourse
@@ -51,13 +49,13 @@ class KernelRow(Struct, frozen=True, kw_only=True):
     full_name: str  # readable name, where it differs; else empty
     time: str  # of all launches
     time_ns: float  # the same
-    share: Meter | None  # of the time of its group, as a bar; None without a time
+    share: Gauge | None  # of the time of its group; None without a time
     launches: int | None  # how many; None when unknown
     samples: int  # how many
     counts: tuple[str, str]  # both, written
-    roof: Meter | None  # the nearest ceiling; None where unknown
+    roof: tuple[str, Gauge] | None  # name and use of the nearest ceiling; None where unknown
     limiter: str  # what limits the kernel, in a few words; may be empty
-    occupancy: Meter | None  # achieved or possible; None where unknown
+    occupancy: Gauge | None  # achieved or possible; None where unknown
     speedup: float  # best estimate; 0 without advice
     estimate: str  # the same, written; empty without advice
     interval: str  # of it; may be empty
@@ -183,7 +181,7 @@ def _build_row(
         full_name="" if kernel.name == name else kernel.name,
         time=describe_time(kernel, total_ns or None),
         time_ns=total_ns,
-        share=Meter(label="", ratio=clamp_ratio(ratio), text=format_percent(ratio)) if total_ns else None,
+        share=Gauge(ratio) if total_ns else None,
         launches=kernel.launch_count,
         samples=kernel.total_samples,
         counts=(format_count(kernel.launch_count), format_count(kernel.total_samples)),
@@ -198,38 +196,28 @@ def _build_row(
     )
 
 
-def find_nearest_roof(kernel: KernelReport) -> Meter | None:
+def find_nearest_roof(kernel: KernelReport) -> tuple[str, Gauge] | None:
     """What the kernel is closest to: a ceiling of its roofline, or a unit nearer to full than any; else what the profiler says of its units."""
     roofline = kernel.analyses.roofline if kernel.analyses is not None else None
     whole = None if roofline is None else roofline.whole
-    if whole is not None and whole.tighter_unit is not None:
-        busiest = whole.tighter_unit
-        return _make_meter(busiest.name, busiest.share_ratio, busiest.ceiling_ratio)
-    if whole is not None and whole.binding is not None:
-        return convert_roof(whole.binding)
+    nearest = None if whole is None else whole.tighter_unit or whole.binding
+    if nearest is not None:
+        return nearest.name, Gauge(nearest.share_ratio, ceiling_ratio=nearest.ceiling_ratio)
     units = kernel.advice.units if kernel.advice is not None else ()
     known = [unit for unit in units if unit.ceiling_ratio > 0]
     if not known:
         return None
     unit = max(known, key=lambda one: one.achieved_ratio / one.ceiling_ratio)
-    return _make_meter(unit.name, unit.achieved_ratio, unit.ceiling_ratio)
+    return unit.name, Gauge(unit.achieved_ratio, ceiling_ratio=unit.ceiling_ratio)
 
 
-def _make_meter(name: str, ratio: float, ceiling_ratio: float) -> Meter:
-    return Meter(
-        label=name,
-        ratio=clamp_ratio(ratio),
-        text=format_percent(ratio),
-        ceiling=clamp_ratio(ceiling_ratio) if ceiling_ratio < 1 else None,
-    )
-
-
-def find_occupancy(kernel: KernelReport) -> Meter | None:
+def find_occupancy(kernel: KernelReport) -> Gauge | None:
     """What was achieved, with a tick at what is possible, else what is possible; None where the analysis of occupancy could not say."""
     answer = kernel.analyses.find("occupancy") if kernel.analyses is not None else None
     if answer is None or not answer.bars:
         return None
-    return convert_bar(next((bar for bar in answer.bars if bar.ceiling_ratio < 1), answer.bars[0]))
+    bar = next((bar for bar in answer.bars if bar.ceiling_ratio < 1), answer.bars[0])
+    return Gauge(bar.ratio, ceiling_ratio=bar.ceiling_ratio)
 
 
 _HERE = "gpa_lsp.document.html_report"

@@ -1,19 +1,16 @@
 """A kernel's roofline for a page: the chart in both views, and the same as tables."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from markupsafe import Markup
 from msgspec import Struct
 
-from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline, Roof, Roofline
-from gpa_lsp.document.answer_text import describe_missing
+from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline, Roofline
+from gpa_lsp.document.answer_view import build_bars, list_missing
+from gpa_lsp.document.blocks import Block, Figure, Items, Part, Table
 from gpa_lsp.document.charts.roofline_chart import ChartLook, RooflineView, build_roofline_chart
 from gpa_lsp.document.context_words import count_contexts, list_context_lines
-from gpa_lsp.document.html_report.tables import AnswerSection, Cell, ChartItem, Meter, PageTable
-from gpa_lsp.document.layout import clamp_ratio
-from gpa_lsp.document.page import render_prose
-from gpa_lsp.document.roofline_text import describe_clock_rates
+from gpa_lsp.document.layout import Align, Column, Span, Style
+from gpa_lsp.document.roofline_text import describe_clock_rates, list_bars
 from gpa_lsp.foundation.numbers import (
     UNKNOWN,
     Quantity,
@@ -22,7 +19,6 @@ from gpa_lsp.foundation.numbers import (
     format_number,
     format_percent,
     format_quantity,
-    format_speedup,
 )
 from gpa_lsp.gpu.device.model import Clocks, OperationKind
 from gpa_lsp.report.model import KernelReport
@@ -37,24 +33,20 @@ class RooflineSection(Struct, frozen=True, kw_only=True):
     summary: str  # one sentence
     machine: str  # whose ceilings, at which clocks
     doubts: Sequence[str]  # what is assumed
-    meters: Sequence[Meter]  # the ceilings, nearest first; before them the busiest unit where it is nearer than any
-    charts: Sequence[ChartItem]  # first operations, then instructions; empty where there are no points
-    tables: Sequence[PageTable]  # points, operations and bytes
-    missing: Sequence[Markup]  # what could not be known
+    charts: Sequence[Figure]  # first operations, then instructions; empty where there are no points
     has_movements: bool  # the chart can show where suggestions would take the points
-    # what the analysis of the roofline says; its tables stand for the section's own. None where it was not asked.
-    answer: AnswerSection | None
+    blocks: Sequence[
+        Block
+    ]  # the ceilings, nearest first; findings; points, operations and bytes with the counters they come from
 
 
 def build_roofline_section(
-    kernel: KernelReport,
-    charts: dict[str, Mapping[str, Any]],
-    before: KernelReport | None,
-    answer: AnswerSection | None,
+    kernel: KernelReport, before: KernelReport | None, answer: Part | None
 ) -> RooflineSection | None:
     """The roofline of all launches together.
 
     Args:
+        before: the kernel in an earlier profile; None without one.
         answer: what the analysis of the roofline says; None where it was not asked.
 
     Returns:
@@ -64,56 +56,32 @@ def build_roofline_section(
     if roofline is None or roofline.whole is None:
         return None
     whole = roofline.whole
+    bars = build_bars(
+        list_bars(whole, most=None, with_headroom=True), "Ceilings, nearest first", hot_ratio=_AT_ROOF_RATIO
+    )
+    blocks: list[Block]
+    if answer is None:
+        tables = [*_tabulate_contexts(kernel, whole), _tabulate_amounts(whole)]
+        blocks = [
+            bars,
+            Part(title="Points, operations and bytes", blocks=tables, folds=True),
+            list_missing(whole.missing),
+        ]
+    else:
+        findings = [block for block in answer.blocks if isinstance(block, Items) and block.are_findings]
+        others = [
+            block for block in answer.blocks if block not in (answer.blocks[0], *findings)
+        ]  # the bars stand above
+        title = "Points, operations, bytes and peaks, and the counters they come from"
+        blocks = [bars, *findings, Part(title=title, blocks=others, folds=True)]
     return RooflineSection(
-        summary=_summarise(whole),
+        summary=answer.summary if answer is not None else _summarise(whole),
         machine=_describe_machine(roofline),
         doubts=roofline.machine.doubts,
-        meters=_list_meters(whole),
-        charts=_build_charts(kernel, whole, charts, before),
-        tables=[table for table in (*_tabulate_contexts(kernel, whole), _tabulate_amounts(whole)) if table.rows],
-        missing=[render_prose(describe_missing(missing)) for missing in whole.missing],
+        charts=_build_charts(kernel, whole, before),
         has_movements=any(one.movements for one in kernel.analyses.answers) if kernel.analyses is not None else False,
-        answer=answer,
+        blocks=blocks,
     )
-
-
-def _list_meters(whole: Roofline) -> list[Meter]:
-    meters = [convert_roof(roof) for roof in whole.shown_roofs]
-    unit = whole.tighter_unit
-    if unit is None:
-        return meters
-    first = Meter(
-        label=unit.name,
-        ratio=clamp_ratio(unit.share_ratio),
-        text=format_percent(unit.share_ratio),
-        words=f"headroom {format_speedup(unit.headroom)}",
-        ceiling=clamp_ratio(unit.ceiling_ratio) if unit.ceiling_ratio < 1 else None,
-        tone="high" if unit.nearness >= _AT_ROOF_RATIO else "",
-    )
-    return [first, *meters]
-
-
-def convert_roof(roof: Roof) -> Meter:
-    """A ceiling as a bar: how much of it is used, with a tick at what is known to be sustained."""
-    unit = _choose_unit(roof)
-    achieved, limit = format_quantity(roof.achieved_per_s, unit), format_quantity(roof.limit_per_s, unit)
-    is_at_roof = roof.share_ratio >= _AT_ROOF_RATIO * roof.ceiling_ratio
-    return Meter(
-        label=roof.name,
-        ratio=clamp_ratio(roof.share_ratio),
-        text=format_percent(roof.share_ratio),
-        words=f"{achieved} of {limit}, headroom {format_speedup(roof.headroom)}",
-        ceiling=clamp_ratio(roof.ceiling_ratio) if roof.ceiling_ratio < 1 else None,
-        tone="high" if is_at_roof else "",
-    )
-
-
-def _choose_unit(roof: Roof) -> Quantity:
-    if roof.level is not None:
-        return Quantity.BYTES_PER_S
-    if roof.kind is None:
-        return Quantity.INSTRUCTIONS_PER_S
-    return _unit_of(roof.kind)
 
 
 def _unit_of(kind: OperationKind) -> Quantity:
@@ -139,26 +107,24 @@ def _describe_clocks(clocks: Clocks) -> str:
     return f"clocks {clocks.basis.value}: {describe_clock_rates(clocks) or UNKNOWN} ({clocks.source})"
 
 
-def _build_charts(
-    kernel: KernelReport, whole: Roofline, charts: dict[str, Mapping[str, Any]], before: KernelReport | None
-) -> list[ChartItem]:
-    items = []
+def _build_charts(kernel: KernelReport, whole: Roofline, before: KernelReport | None) -> list[Figure]:
     earlier = () if before is None else (before,)
     views = (
         (RooflineView.TIME, "Operations", bool(whole.points)),
         (RooflineView.INSTRUCTIONS, "Warp instructions", bool(whole.instruction_points)),
     )
-    for view, title, has_points in views:
-        if not has_points:
-            continue
-        number = f"chart{len(charts)}"
-        charts[number] = build_roofline_chart([kernel], before=earlier, view=view, look=_LOOK)
-        words = f"Roofline chart of {title.lower()}; the table below lists its points."
-        items.append(ChartItem(number=number, title=title, words=words))
-    return items
+    return [
+        Figure(
+            title=title,
+            words=f"Roofline chart of {title.lower()}; the table below lists its points.",
+            chart=build_roofline_chart([kernel], before=earlier, view=view, look=_LOOK),
+        )
+        for view, title, has_points in views
+        if has_points
+    ]
 
 
-def _tabulate_contexts(kernel: KernelReport, whole: Roofline) -> Iterator[PageTable]:
+def _tabulate_contexts(kernel: KernelReport, whole: Roofline) -> Iterator[Table]:
     """The points of all launches together, then those of each launch context by its longest launch."""
     contexts = list_context_lines(kernel)
     yield _tabulate_points(whole, f"Points, sum of {count_contexts(kernel)}" if contexts else "Points")
@@ -166,24 +132,24 @@ def _tabulate_contexts(kernel: KernelReport, whole: Roofline) -> Iterator[PageTa
         yield _tabulate_points(line, f"Points, {name}")
 
 
-def _tabulate_points(whole: Roofline, title: str) -> PageTable:
+def _tabulate_points(whole: Roofline, title: str) -> Table:
     columns = [
-        ("operations", False),
-        ("memory", False),
-        ("intensity", True),
-        ("achieved", True),
-        ("attainable", True),
-        ("side", False),
+        Column(title="operations"),
+        Column(title="memory"),
+        Column(title="intensity", align=Align.RIGHT),
+        Column(title="achieved", align=Align.RIGHT),
+        Column(title="attainable", align=Align.RIGHT),
+        Column(title="side"),
     ]
     sides = {True: "bandwidth", False: "peak", None: UNKNOWN}
-    rows = [
+    rows: list[list[Span]] = [
         [
-            Cell(text=point.kind.value),
-            Cell(text=point.level.value),
-            Cell(text=format_intensity(point.intensity, f"{point.kind.operation}/B")),
-            Cell(text=format_quantity(point.achieved_ops_per_s, _unit_of(point.kind))),
-            Cell(text=format_quantity(point.attainable_ops_per_s, _unit_of(point.kind))),
-            Cell(text=sides[point.is_memory_side]),
+            (point.kind.value, Style.PLAIN),
+            (point.level.value, Style.PLAIN),
+            (format_intensity(point.intensity, f"{point.kind.operation}/B"), Style.PLAIN),
+            (format_quantity(point.achieved_ops_per_s, _unit_of(point.kind)), Style.PLAIN),
+            (format_quantity(point.attainable_ops_per_s, _unit_of(point.kind)), Style.PLAIN),
+            (sides[point.is_memory_side], Style.PLAIN),
         ]
         for point in whole.points
     ]
@@ -196,28 +162,30 @@ def _tabulate_points(whole: Roofline, title: str) -> PageTable:
             format_quantity(warp.attainable_per_s, Quantity.INSTRUCTIONS_PER_S),
             "",
         )
-        rows.append([Cell(text=text) for text in cells])
-    return PageTable(title=title, columns=columns, rows=rows)
+        rows.append([(text, Style.PLAIN) for text in cells])
+    return Table(title=title, columns=columns, rows=rows)
 
 
-def _tabulate_amounts(whole: Roofline) -> PageTable:
-    rows = [
+def _tabulate_amounts(whole: Roofline) -> Table:
+    rows: list[list[Span]] = [
         [
-            Cell(text=count.kind.value),
-            Cell(text=f"{format_quantity(count.operations, Quantity.COUNT)} operations"),
-            Cell(text=count.source if count.is_exact else f"{count.source} (not exact)", tone="dim"),
+            (count.kind.value, Style.PLAIN),
+            (f"{format_quantity(count.operations, Quantity.COUNT)} operations", Style.PLAIN),
+            (count.source if count.is_exact else f"{count.source} (not exact)", Style.DIM),
         ]
         for count in whole.operations
         if count.operations
     ]
     rows += [
         [
-            Cell(text=traffic.level.value),
-            Cell(text=format_bytes(traffic.bytes)),
-            Cell(text=traffic.source, tone="dim"),
+            (traffic.level.value, Style.PLAIN),
+            (format_bytes(traffic.bytes), Style.PLAIN),
+            (traffic.source, Style.DIM),
         ]
         for traffic in whole.traffic
     ]
-    return PageTable(
-        title="Operations and bytes", columns=[("what", False), ("amount", True), ("from", False)], rows=rows
+    return Table(
+        title="Operations and bytes",
+        columns=[Column(title="what"), Column(title="amount", align=Align.RIGHT), Column(title="from")],
+        rows=rows,
     )

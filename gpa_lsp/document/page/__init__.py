@@ -14,9 +14,11 @@ from typing import Any
 from jinja2 import BaseLoader, Environment, StrictUndefined, TemplateNotFound
 from markupsafe import Markup, escape
 
+from gpa_lsp.document.blocks import Gauge
 from gpa_lsp.document.charts.themes import build_config
+from gpa_lsp.document.layout import clamp_ratio
 from gpa_lsp.foundation.glossary import TERMS
-from gpa_lsp.foundation.numbers import format_count, format_count_of
+from gpa_lsp.foundation.numbers import format_count, format_count_of, format_percent
 from gpa_lsp.foundation.prose import Code, Part, Place, Sentence
 from gpa_lsp.foundation.visible_text import make_lines_visible, make_values_visible
 
@@ -136,9 +138,13 @@ def explain_term(label: str) -> Markup:
     return escape(make_lines_visible(before)) + explained + escape(make_lines_visible(after))
 
 
-def _mark_sentence(text: str) -> str:
-    """A cell of a table: a sentence with its code marked, any other text as it is, since it may be a name."""
-    return render_prose(text) if isinstance(text, Sentence) else text
+def draw_gauge(gauge: Gauge, tone: str = "") -> Markup:
+    """A bar whose numbers stand beside it."""
+    ceiling = "" if gauge.ceiling is None else f";--ceiling:{clamp_ratio(gauge.ceiling)}"
+    tick = Markup("<b></b>") if gauge.ceiling is not None else ""
+    return Markup('<span class="meter {}" style="--ratio:{}{}" aria-hidden="true"><i></i>{}</span>').format(
+        tone, clamp_ratio(gauge.ratio), ceiling, tick
+    )
 
 
 _SHELL = "gpa_lsp.document.page"
@@ -170,8 +176,9 @@ def make_environment() -> Environment:
     )
     environment.filters["prose"] = render_prose
     environment.filters["term"] = explain_term
-    environment.filters["marked"] = _mark_sentence
     environment.filters["meaning"] = _MEANINGS.__getitem__
+    environment.filters["bar"] = draw_gauge
+    environment.filters["percent"] = format_percent
     environment.filters["count"] = format_count
     environment.filters["counted"] = format_count_of
     return environment

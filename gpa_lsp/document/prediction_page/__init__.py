@@ -1,19 +1,20 @@
 """Predictions as a page that opens from disk."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.diagnosis.analyses.answers import Answer
-from gpa_lsp.document.html_report.tables import AnswerSection, Cell, PageTable, build_section
-from gpa_lsp.document.page import embed_compressed, read_asset, render_page
-from gpa_lsp.document.prediction_text import describe_execution, describe_launch
+from gpa_lsp.document.answer_view import build_answer
+from gpa_lsp.document.blocks import Part, Table
+from gpa_lsp.document.page import read_asset, render_page
+from gpa_lsp.document.page.writer import PageWriter
+from gpa_lsp.document.prediction_text import build_access_table, describe_execution, describe_launch
 from gpa_lsp.execution.prediction.model import KernelPrediction, SourcePrediction
 from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
-from gpa_lsp.foundation.locations import write_place
-from gpa_lsp.foundation.numbers import format_count, format_launches, format_number, format_percent
+from gpa_lsp.foundation.numbers import format_launches, format_number, format_percent
 from gpa_lsp.foundation.ownership import find_frame_in
 from gpa_lsp.kernel.names import shorten_name
 from gpa_lsp.report.line_map import split_lines
@@ -77,50 +78,6 @@ def describe_branch(fact: BranchLineFact) -> str:
     return f"{format_percent(fact.divergent_ratio)} of branches diverge" if fact.divergent else ""
 
 
-_COLUMNS = (
-    ("line", False),
-    ("access", False),
-    ("array", False),
-    ("requests", True),
-    ("lines/req", True),
-    ("sectors/req", True),
-    ("wavefronts/req", True),
-    ("ideal", True),
-    ("L1 hits", True),
-    ("L2 hits", True),
-    ("pattern", False),
-)
-
-
-def tabulate_lines(kernel: KernelPrediction) -> PageTable | None:
-    """All lines that access memory themselves."""
-    own = [fact for fact in kernel.accesses if not fact.is_nested]
-    if not own:
-        return None
-    rows = [_make_row(fact) for fact in own]
-    return PageTable(title="Accesses by line (emulated; hits predicted)", columns=list(_COLUMNS), rows=rows)
-
-
-def _make_row(fact: AccessLineFact) -> list[Cell]:
-    is_shared = fact.space is Space.SHARED
-    tone = "hot" if fact.excess_ratio >= _MUCH else ""
-    ideal = fact.ideal_wavefronts_per_request if is_shared else fact.ideal_sectors_per_request
-    name = fact.file.replace("\\", "/").rpartition("/")[2]
-    return [
-        Cell(text=write_place(name, fact.line), tone="code"),
-        Cell(text=f"{fact.space.name.lower()} {fact.kind.value}"),
-        Cell(text=", ".join(fact.arrays)),
-        Cell(text=format_count(fact.requests)),
-        Cell(text="" if is_shared else format_number(fact.lines_per_request)),
-        Cell(text="" if is_shared else format_number(fact.sectors_per_request), tone=tone),
-        Cell(text=format_number(fact.wavefronts_per_request) if is_shared else "", tone=tone if is_shared else ""),
-        Cell(text=format_number(ideal), tone="dim"),
-        Cell(text="" if fact.l1_hit_ratio is None else format_percent(fact.l1_hit_ratio)),
-        Cell(text="" if fact.l2_hit_ratio is None else format_percent(fact.l2_hit_ratio)),
-        Cell(text=fact.pattern_words, tone="dim"),
-    ]
-
-
 _PACKAGE = "gpa_lsp.document.prediction_page"
 _REPORT = "gpa_lsp.document.html_report"
 
@@ -134,9 +91,9 @@ class KernelSection(Struct, frozen=True, kw_only=True):
     launch: str  # what was launched, a sentence
     execution: str  # how much was emulated, a sentence
     problems: Sequence[str]  # sentences
-    answers: Sequence[AnswerSection]  # in order
+    answers: Sequence[Part]  # in order
     rows: Sequence[SourceRow]  # the source with what each line does; empty without one
-    lines: PageTable | None  # all lines as a table; None where there are none
+    lines: Sequence[Table]  # all lines as a table; empty where there are none
     printed: str  # what the kernel printed
 
 
@@ -149,13 +106,10 @@ def render_prediction_page(prediction: SourcePrediction) -> str:
     Returns:
         HTML that loads nothing.
     """
-    charts: dict[str, Mapping[str, Any]] = {}
-    sections = [
-        _build_section(f"k{number}", kernel, prediction, charts) for number, kernel in enumerate(prediction.kernels)
-    ]
+    sections = [_build_section(f"k{number}", kernel, prediction) for number, kernel in enumerate(prediction.kernels)]
     for number, one in enumerate(prediction.comparisons, start=len(sections)):
         title = f"{shorten_name(one.name)}: {format_launches(one.launches)}"
-        sections.append(_build_plain_section(f"k{number}", title, [one.answer], charts))
+        sections.append(_build_plain_section(f"k{number}", title, [one.answer]))
     counted = format_launches(len(prediction.kernels))
     return _render(
         title=f"Predictions for {prediction.path.name}",
@@ -163,15 +117,13 @@ def render_prediction_page(prediction: SourcePrediction) -> str:
         sections=sections,
         undescribed=[shorten_name(name) for name in prediction.undescribed],
         problems=[str(problem) for problem in prediction.problems],
-        charts=charts,
     )
 
 
 def render_answers_page(title: str, answers: Sequence[Answer], lead: str = "Predicted, not measured") -> str:
     """A few answers under one title; see :func:`render_prediction_page`."""
-    charts: dict[str, Mapping[str, Any]] = {}
-    section = _build_plain_section("k0", "", answers, charts)
-    return _render(title=title, lead=lead, sections=[section], undescribed=(), problems=[], charts=charts)
+    section = _build_plain_section("k0", "", answers)
+    return _render(title=title, lead=lead, sections=[section], undescribed=(), problems=[])
 
 
 def render_comparison_page(name: str, answers: Sequence[Answer]) -> str:
@@ -187,9 +139,7 @@ def render_comparison_page(name: str, answers: Sequence[Answer]) -> str:
     return render_answers_page(f"{name}: measured and simulated", answers, lead=lead)
 
 
-def _build_plain_section(
-    key: str, name: str, answers: Sequence[Answer], charts: dict[str, Mapping[str, Any]]
-) -> KernelSection:
+def _build_plain_section(key: str, name: str, answers: Sequence[Answer]) -> KernelSection:
     """Answers that are of no one launch."""
     return KernelSection(
         key=key,
@@ -198,16 +148,15 @@ def _build_plain_section(
         launch="",
         execution="",
         problems=(),
-        answers=[build_section(answer, None, charts) for answer in answers],
+        answers=list(map(build_answer, answers)),
         rows=(),
-        lines=None,
+        lines=(),
         printed="",
     )
 
 
-def _build_section(
-    key: str, kernel: KernelPrediction, prediction: SourcePrediction, charts: dict[str, Mapping[str, Any]]
-) -> KernelSection:
+def _build_section(key: str, kernel: KernelPrediction, prediction: SourcePrediction) -> KernelSection:
+    table = build_access_table(kernel.accesses)
     return KernelSection(
         key=key,
         name=kernel.short_name,
@@ -215,21 +164,18 @@ def _build_section(
         launch=describe_launch(kernel),
         execution=describe_execution(kernel.execution),
         problems=[str(problem) for problem in kernel.problems],
-        answers=[build_section(answer, None, charts) for answer in kernel.answers],
+        answers=list(map(build_answer, kernel.answers)),
         rows=build_rows(kernel, str(prediction.path), prediction.statics.text),
-        lines=tabulate_lines(kernel),
+        lines=[table] if table.rows else [],
         printed=kernel.execution.printed,
     )
 
 
-def _render(*, title: str, charts: Mapping[str, Mapping[str, Any]], **values: Any) -> str:
-    without_schema = {
-        number: {key: value for key, value in spec.items() if key != "$schema"} for number, spec in charts.items()
-    }
+def _render(*, title: str, **values: Any) -> str:
     return render_page(
         f"{_PACKAGE}/page.html.jinja",
         title=title,
-        values={**values, "data": embed_compressed(without_schema)},
+        values={**values, "page": PageWriter(opens_tables=not any(one.name for one in values["sections"]))},
         styles=[read_asset(_REPORT, "report.css"), read_asset(_PACKAGE, "page.css")],
         scripts=[read_asset(_PACKAGE, "page.js")],
         draws_charts=True,

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from gpa_lsp.diagnosis.analyses.roofline_model import InstructionPoint, Point, Roofline
 from gpa_lsp.document.advice_words import describe_limit_briefly
-from gpa_lsp.document.answer_text import describe_missing, describe_movement, list_suggestions
+from gpa_lsp.document.answer_view import describe_missing, describe_movement, list_suggestions
 from gpa_lsp.document.charts.roofline_chart import ChartLook, RooflineView, build_chart_of_rows, choose_rows
 from gpa_lsp.document.charts.roofline_rows import PlacedRow, group_machines, is_drawable, place_kernels
 from gpa_lsp.document.charts.themes import KIND_SHAPES, LEVEL_COLOURS

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from gpa_lsp.diagnosis.analyses.roofline_model import BusyUnit
 from gpa_lsp.document.html_report.page import build_groups, find_nearest_roof, list_facts
 from gpa_lsp.document.layout import UNBROKEN
+from gpa_lsp.foundation.numbers import format_percent
 from gpa_lsp.report.model import KernelReport
 from tests.analyses_samples import ANALYSES
 from tests.render.advice_examples import LIMITER
@@ -25,13 +26,17 @@ def test_a_unit_nearer_to_full_than_any_roof_stands_in_the_list() -> None:
     unit = BusyUnit(name="L1 wavefronts of loads and stores", is_memory=True, share_ratio=0.9, ceiling_ratio=0.97)
     meter = find_nearest_roof(make_kernel(unit))
     assert meter is not None
-    assert (meter.label, meter.text, meter.ceiling) == ("L1 wavefronts of loads and stores", "90 %", 0.97)
+    assert (meter[0], format_percent(meter[1].ratio), meter[1].ceiling) == (
+        "L1 wavefronts of loads and stores",
+        "90 %",
+        0.97,
+    )
 
 
 def test_without_such_a_unit_it_is_the_roof() -> None:
-    meter = find_nearest_roof(make_kernel(None))
-    assert meter is not None
-    assert (meter.label, meter.text) == ("DRAM bandwidth", "53 %")
+    nearest = find_nearest_roof(make_kernel(None))
+    assert nearest is not None
+    assert (nearest[0], format_percent(nearest[1].ratio)) == ("DRAM bandwidth", "53 %")
 
 
 def test_what_limits_a_kernel_is_the_limiters_word() -> None:
@@ -48,8 +53,8 @@ def test_what_was_measured_apart_is_never_added_up() -> None:
     other = replace(build_kernel(name="g", durations_ns=(1e6,)), device=replace(one.device, name="another GPU"))
     both = [one, build_kernel(name="h", durations_ns=(1e6,)), other]
     first, second = build_groups(both, {kernel.name: kernel.name for kernel in both}, {})
-    assert [row.share.text for row in first.rows if row.share] == ["75 %", "25 %"]
-    assert [row.share.text for row in second.rows if row.share] == ["100 %"]
+    assert [format_percent(row.share.ratio) for row in first.rows if row.share is not None] == ["75 %", "25 %"]
+    assert [format_percent(row.share.ratio) for row in second.rows if row.share is not None] == ["100 %"]
     assert "another GPU" in second.title.replace(UNBROKEN, " ")
     assert "Time" not in dict(list_facts(build_report(*both)))
     assert dict(list_facts(build_report(*both[:2])))["Time"] == "4.00 ms"

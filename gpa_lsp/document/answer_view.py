@@ -1,37 +1,26 @@
-"""Answers of the analyses as text for a terminal or a file. The vocabulary is closed, so an analysis that is new needs nothing here."""
+"""VIEW: answers of the analyses. The vocabulary is closed, so an analysis that is new needs nothing here."""
 
+import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import PurePath
 
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.model import Advice, KernelAdvice
-from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Chart, Finding, LineMark, Missing, Movement, Table, Weight
+from gpa_lsp.diagnosis.analyses import answers
+from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Chart, Finding, LineMark, Missing, Movement, Weight
 from gpa_lsp.diagnosis.analyses.starlight import suggestions
 from gpa_lsp.diagnosis.analyses.starlight.suggestions import NAMES_BETWEEN, OUR_ADVICE, SUGGESTIONS_TITLE
 from gpa_lsp.document.advice_words import show_gain
-from gpa_lsp.document.layout import (
-    EMPTY_LINE,
-    Align,
-    Column,
-    Line,
-    Span,
-    Style,
-    draw_bar,
-    hang,
-    lay_out_table,
-    style_of_share,
-    text_line,
-    wrap,
-)
+from gpa_lsp.document.blocks import Block, Figure, Gauge, Item, Items, Part, Spot, Table
+from gpa_lsp.document.layout import Align, Column, Style, style_of_share
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.foundation.locations import write_place
 from gpa_lsp.foundation.numbers import (
     UNKNOWN,
     Cell,
     Quantity,
-    format_count,
     format_intensity,
     format_per_s,
     format_percent,
@@ -48,65 +37,55 @@ _BAR_CELLS = 20
 _PLACE = re.compile(r"\.\w+:\d+$")
 # Columns of a table that are shown however narrow the screen is; of the others the last go first.
 _KEPT_COLUMNS = 3
-_WEIGHT_SIGNS = {Weight.HIGH: "! ", Weight.PLAIN: "- ", Weight.GOOD: "+ "}
 _WEIGHT_STYLES = {Weight.HIGH: Style.WARNING, Weight.PLAIN: Style.PLAIN, Weight.GOOD: Style.DIM}
 
 
-def render_answers(
-    kernel: KernelReport,
-    places: PlaceNames,
-    width: int | None = None,
-    *,
-    max_rows: int | None = None,
-    brief: bool = False,
-) -> Iterator[Line]:
-    """All answers about a kernel, in their order; nothing where nobody asked.
+def build_answers(kernel: KernelReport, places: PlaceNames, *, brief: bool = False) -> list[Part]:
+    """All answers about a kernel, in their order; none where nobody asked."""
+    return [build_answer(answer, kernel, places, brief=brief) for answer in list_answers(kernel)]
+
+
+def build_answer(
+    answer: Answer, kernel: KernelReport | None = None, places: PlaceNames | None = None, *, brief: bool = False
+) -> Part:
+    """One answer: summary, bars, findings with their remedies, charts, tables, places, and what is unknown.
 
     Args:
-        width: characters per line; None for as many as it takes.
-        max_rows: longest table; None for :data:`MOST_ROWS`.
+        answer: what to show.
+        kernel: whose; None for answers that belong to none that was measured: marks are named as they were compiled.
+        places: how sources are shown.
+        brief: only what was found: no charts, tables, movements and places.
     """
-    for answer in list_answers(kernel):
-        yield EMPTY_LINE
-        yield from render_answer(answer, kernel, places, width, max_rows=max_rows, brief=brief)
+    findings = [
+        Item(
+            text=finding.text,
+            style=_WEIGHT_STYLES[finding.weight],
+            lead=(describe_share(finding), style_of_share(finding.share_ratio or 0.0)),
+            remedy=finding.remedy,
+        )
+        for finding in answer.findings
+    ]
+    movements = [Item(text=describe_movement(movement)) for movement in answer.movements]
+    evidence: list[Block] = [
+        *(Figure(title=chart.title, words=describe_chart(chart), chart=chart) for chart in answer.charts),
+        *map(_build_table, answer.tables),
+        Items(items=movements, fold="How the point on the roofline chart would move"),
+        _tabulate_marks(answer.marks, kernel, places),
+    ]
+    blocks: list[Block] = [
+        build_bars(answer.bars),
+        Items(items=findings, are_findings=True),
+        *(() if brief else evidence),
+        list_missing(answer.missing),
+    ]
+    return Part(
+        title=answer.title, blocks=blocks, summary=answer.summary, name=answer.analysis, is_known=answer.is_known
+    )
 
 
-def render_answer(
-    answer: Answer,
-    kernel: KernelReport | None,
-    places: PlaceNames | None,
-    width: int | None = None,
-    *,
-    max_rows: int | None = None,
-    brief: bool = False,
-) -> Iterator[Line]:
-    """One answer: title, summary, bars, findings with their remedies, tables, places, and what is unknown.
-
-    Without a kernel, as of answers that belong to none that was measured, marks are named as they were compiled.
-    """
-    most = MOST_ROWS if max_rows is None else max_rows
-    yield text_line(answer.title, Style.HEADING)
-    if answer.summary:
-        yield from wrap(answer.summary, width, style=Style.PLAIN if answer.is_known else Style.DIM)
-    yield from render_bars(answer.bars, width)
-    for finding in answer.findings:
-        yield from _render_finding(finding, width)
-    if not brief:
-        yield from _render_evidence(answer, kernel, places, width, most)
-    for missing in answer.missing:
-        yield from hang((("  ", Style.PLAIN), (describe_missing(missing), Style.DIM)), width)
-
-
-def _render_evidence(
-    answer: Answer, kernel: KernelReport | None, places: PlaceNames | None, width: int | None, most: int
-) -> Iterator[Line]:
-    for table in answer.tables:
-        yield from render_table(table, width, most)
-    for chart in answer.charts:
-        yield from wrap(describe_chart(chart), width, style=Style.DIM)
-    for movement in answer.movements:
-        yield from hang((("  ", Style.PLAIN), (describe_movement(movement), Style.PLAIN)), width)
-    yield from _render_marks(answer.marks, kernel, places, width, min(most, MOST_MARKS))
+def list_missing(missing: Sequence[Missing]) -> Items:
+    """What is unknown, and what would tell."""
+    return Items(items=[Item(text=describe_missing(one), style=Style.DIM) for one in missing], fold="Unknown")
 
 
 def describe_missing(missing: Missing) -> Sentence:
@@ -185,8 +164,8 @@ def describe_mark(mark: LineMark) -> Sentence:
     return join((say("{measure} {value}{share}", measure=mark.measure, value=value, share=share), mark.text), ": ")
 
 
-def render_bars(bars: Sequence[Bar], width: int | None) -> Iterator[Line]:
-    """Bars with their labels, percent and amounts; a stroke stands at what can be reached, where that is not all."""
+def build_bars(bars: Sequence[Bar], title: str = "", *, hot_ratio: float = math.inf) -> Table:
+    """Bars with their labels, percent and amounts; hot from this part of what can be reached."""
     columns = (
         Column(title="", can_shrink=True, min_chars=12),
         Column(title=""),
@@ -196,67 +175,45 @@ def render_bars(bars: Sequence[Bar], width: int | None) -> Iterator[Line]:
     rows = [
         (
             (bar.label, Style.PLAIN),
-            (draw_ceiling_bar(bar, _BAR_CELLS), Style.BAR),
+            (
+                Gauge(bar.ratio, _BAR_CELLS, ceiling_ratio=bar.ceiling_ratio),
+                Style.HOT if bar.ratio >= hot_ratio * bar.ceiling_ratio else Style.BAR,
+            ),
             (format_percent(bar.ratio), Style.PLAIN),
             (bar.words, Style.DIM),
         )
         for bar in bars
     ]
-    yield from lay_out_table(columns, rows, width=width)
+    return Table(title=title, columns=columns, rows=rows)
 
 
-def draw_ceiling_bar(bar: Bar, cells: int) -> str:
-    """A bar of characters with a stroke at what can be reached, where that is less than all and the bar does not cover it.
-
-    >>> draw_ceiling_bar(Bar(label="DRAM", ratio=0.5, ceiling_ratio=0.75), 8)
-    '████  │ '
-    """
-    ceiling = bar.ceiling_ratio if 0 < bar.ceiling_ratio < 1 else 1.0
-    drawn = draw_bar(min(max(bar.ratio, 0.0), 1.0) if bar.ratio > 0 else 0.0, cells)
-    place = min(cells - 1, int(ceiling * cells))
-    if ceiling < 1 and drawn[place] == " ":
-        drawn = f"{drawn[:place]}│{drawn[place + 1 :]}"
-    return drawn
-
-
-def render_table(table: Table, width: int | None, max_rows: int) -> Iterator[Line]:
-    """A table with its title, the row of the kernel as it is now marked, and its note; rows beyond the limit are counted."""
-    shown = choose_rows(table, max_rows)
-    yield text_line(f"  {table.title}", Style.DIM)
-    columns = (
-        Column(title=""),
-        *(
-            Column(
-                title=column.name,
-                align=Align.LEFT if column.quantity is Quantity.TEXT else Align.RIGHT,
-                can_shrink=column.quantity is Quantity.TEXT,
-                keeps_end=any(_PLACE.search(str(row[index])) for row in table.rows),
-                drop_order=0 if index < _KEPT_COLUMNS else len(table.columns) - index,
-            )
-            for index, column in enumerate(table.columns)
-        ),
+def _build_table(table: answers.Table) -> Table:
+    """A table of an analysis, its values written."""
+    columns = [
+        Column(
+            title=column.name,
+            align=Align.LEFT if column.quantity is Quantity.TEXT else Align.RIGHT,
+            can_shrink=column.quantity is Quantity.TEXT,
+            keeps_end=any(_PLACE.search(str(row[index])) for row in table.rows),
+            drop_order=0 if index < _KEPT_COLUMNS else len(table.columns) - index,
+        )
+        for index, column in enumerate(table.columns)
+    ]
+    rows = [
+        [
+            (format_quantity(value, column.quantity), Style.PLAIN)
+            for value, column in zip(row, table.columns, strict=True)
+        ]
+        for row in table.rows
+    ]
+    return Table(
+        title=table.title,
+        columns=columns,
+        rows=rows,
+        current_row=table.current_row,
+        note=table.note,
+        most_rows=MOST_ROWS,
     )
-    rows: list[Sequence[Span]] = []
-    for number in shown:
-        style = Style.TITLE if number == table.current_row else Style.PLAIN
-        cells = zip(table.rows[number], table.columns, strict=True)
-        mark = ("→" if number == table.current_row else "", style)
-        rows.append((mark, *((format_quantity(value, column.quantity), style) for value, column in cells)))
-    yield from lay_out_table(columns, rows, width=width, indent=4)
-    rest = len(table.rows) - len(shown)
-    if rest:
-        yield text_line(f"    and {format_count(rest)} more", Style.DIM)
-    if table.note:
-        yield from wrap(table.note, width, indent=4, style=Style.DIM)
-
-
-def choose_rows(table: Table, max_rows: int) -> Sequence[int]:
-    """The rows that are shown: the first, or where the kernel's own lies beyond them, those around it."""
-    count = len(table.rows)
-    if count <= max_rows or table.current_row is None or table.current_row < max_rows:
-        return range(min(count, max_rows))
-    start = min(table.current_row - max_rows // 2, count - max_rows)
-    return range(start, start + max_rows)
 
 
 def describe_share(finding: Finding) -> str:
@@ -274,29 +231,16 @@ def describe_share(finding: Finding) -> str:
     return "" if is_said else f"{share} of the kernel"
 
 
-def _render_finding(finding: Finding, width: int | None) -> Iterator[Line]:
-    style = _WEIGHT_STYLES[finding.weight]
-    head: Line = (("  ", Style.PLAIN), (_WEIGHT_SIGNS[finding.weight], style))
-    share = describe_share(finding)
-    if share:
-        head = (*head, (f"{share}: ", style_of_share(finding.share_ratio or 0.0)))
-    yield from hang((*head, (finding.text, style)), width)
-    if finding.remedy:
-        yield from hang((("    ", Style.PLAIN), ("→ ", Style.DIM), (finding.remedy, Style.PLAIN)), width, indent=6)
-
-
-def _render_marks(
-    marks: Sequence[LineMark], kernel: KernelReport | None, places: PlaceNames | None, width: int | None, most: int
-) -> Iterator[Line]:
+def _tabulate_marks(marks: Sequence[LineMark], kernel: KernelReport | None, places: PlaceNames | None) -> Table:
     columns = (
-        Column(title="", keeps_end=True, can_shrink=True, min_chars=16),
-        Column(title="", align=Align.RIGHT),
-        Column(title="", align=Align.RIGHT),
-        Column(title="", can_shrink=True),
+        Column(title="place", keeps_end=True, can_shrink=True, min_chars=16),
+        Column(title="value", align=Align.RIGHT),
+        Column(title="share", align=Align.RIGHT),
+        Column(title="what", can_shrink=True),
     )
     rows = [
         (
-            (show_place(mark, kernel, places), Style.PATH),
+            (_point_at(mark, kernel, places), Style.PATH),
             (format_quantity(mark.value, mark.quantity), Style.PLAIN),
             (
                 "" if mark.share_ratio is None else format_percent(mark.share_ratio),
@@ -304,26 +248,23 @@ def _render_marks(
             ),
             (join((mark.measure, mark.text), ": "), Style.DIM),
         )
-        for mark in marks[:most]
+        for mark in marks
     ]
-    yield from lay_out_table(columns, rows, width=width)
-    if len(marks) > most:
-        yield text_line(f"  and {format_count(len(marks) - most)} more lines", Style.DIM)
+    return Table(columns=columns, rows=rows, most_rows=MOST_MARKS)
 
 
-def show_place(mark: LineMark, kernel: KernelReport | None, places: PlaceNames | None) -> str:
-    """``file:line`` of a mark; for code without lines the offset in its function."""
-    if mark.file is not None and mark.line is not None:
-        if kernel is None or places is None:
-            return write_place(mark.file, mark.line)
-        return places.show_line(kernel, mark.file, mark.line)
-    return f"{mark.function or UNKNOWN}+0x{mark.pc_offset:x}"
+def _point_at(mark: LineMark, kernel: KernelReport | None, places: PlaceNames | None) -> Spot:
+    """``file:line``; for code without lines the offset in its function."""
+    if mark.file is None or mark.line is None:
+        return Spot(f"{mark.function or UNKNOWN}+0x{mark.pc_offset:x}", None)
+    shown = mark.file if kernel is None or places is None else places.show_file(kernel, mark.file)
+    return Spot(write_place(shown, mark.line), Place(file=mark.file, line=mark.line))
 
 
 Locate = Callable[[int], str]  # The place of a row of the kernel, for people
 
 
-def pair_with_advice(answer: Answer, advice: KernelAdvice | None, locate: Locate) -> Table | None:
+def pair_with_advice(answer: Answer, advice: KernelAdvice | None, locate: Locate) -> answers.Table | None:
     """The table of suggestions, with what our optimizers for the same change say in place of their names.
 
     Args:
@@ -341,7 +282,7 @@ def pair_with_advice(answer: Answer, advice: KernelAdvice | None, locate: Locate
     if at is None:
         return table
     rows = tuple((*row[:at], _describe(row[at], advice, locate), *row[at + 1 :]) for row in table.rows)
-    return Table(title=table.title, columns=table.columns, rows=rows, current_row=table.current_row, note=table.note)
+    return replace(table, rows=rows)
 
 
 def list_answers(kernel: KernelReport) -> tuple[Answer, ...]:

@@ -1,0 +1,126 @@
+"""What is shown, whoever shows it: a page is a list of blocks. Views build them, writers print them, and neither knows the other.
+
+A text is mostly a :class:`~gpa_lsp.foundation.prose.Sentence`, whose code and places every writer marks in its own way. Three more texts know what
+they stand for: a :class:`Spot` a place, a :class:`Gauge` a share, and a line of spans the roles of its pieces.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from gpa_lsp.diagnosis.analyses.answers import Chart
+from gpa_lsp.document.layout import Column, Line, Span, Style, draw_bar
+from gpa_lsp.foundation.prose import Place
+
+NO_SPAN: Span = ("", Style.PLAIN)
+
+
+class Spot(str):
+    """A place as it is written, ``k.cu:3``, and what it is: a line, an instruction by its row in the kernel's columns, or None for neither."""
+
+    __slots__ = ("at",)
+    at: Place | int | None
+
+    def __new__(cls, text: str, at: Place | int | None) -> "Spot":
+        """Written as the view names files."""
+        made = super().__new__(cls, text)
+        made.at = at
+        return made
+
+
+class Gauge(str):
+    """A share as a bar of characters, and as numbers for whoever draws; a stroke stands at what can be reached, where that is not all.
+
+    >>> Gauge(0.5, 8, ceiling_ratio=0.75)
+    '████  │ '
+    """
+
+    __slots__ = ("ceiling", "ratio")
+    ratio: float  # mostly 0 to 1; counters of several passes exceed 1 by a little
+    ceiling: float | None  # 0 to 1; None where all can be reached
+
+    def __new__(cls, ratio: float, cells: int = 8, *, ceiling_ratio: float = 1.0) -> "Gauge":
+        """A bar of so many cells."""
+        drawn = draw_bar(min(max(ratio, 0.0), 1.0) if ratio > 0 else 0.0, cells)
+        ceiling = ceiling_ratio if 0 < ceiling_ratio < 1 else None
+        place = None if ceiling is None else min(cells - 1, int(ceiling * cells))
+        if place is not None and drawn[place] == " ":
+            drawn = f"{drawn[:place]}│{drawn[place + 1 :]}"
+        made = super().__new__(cls, drawn)
+        made.ratio, made.ceiling = ratio, ceiling
+        return made
+
+
+class Paragraph(Struct, frozen=True, kw_only=True):
+    """A sentence or several."""
+
+    text: str | Line
+    style: Style = Style.PLAIN
+
+
+class Item(Struct, frozen=True, kw_only=True):
+    """One of a list."""
+
+    text: str | Line  # what it says; of a line the last span is the sentence
+    style: Style = Style.PLAIN  # how much it matters: WARNING holds the kernel up, DIM is good or small
+    lead: Span = NO_SPAN  # a number or a word in front; may be empty
+    remedy: str = ""  # what to do about it; may be empty
+    below: Sequence["Block"] = ()  # what belongs to it
+
+
+class Items(Struct, frozen=True, kw_only=True):
+    """A list."""
+
+    items: Sequence[Item]
+    are_findings: bool = False  # marked by how much they matter
+    fold: str = ""  # what they are, where they are folded away on a page; empty where they are not
+
+
+class Table(Struct, frozen=True, kw_only=True):
+    """Rows of spans; one without rows is not shown."""
+
+    title: str = ""  # caption; empty where a heading says it
+    columns: Sequence[Column]  # from left to right; titles are empty where there are none
+    rows: Sequence[Sequence[Span]]  # one span per column
+    current_row: int | None = None  # the kernel as it is now; None where no row is
+    note: str = ""  # a sentence below it; may be empty
+    most_rows: int | None = None  # shown where the reader sets no limit; None for all
+
+    def choose_rows(self, max_rows: int | None) -> Sequence[int]:
+        """The rows that are shown: the first, or where the kernel's own lies beyond them, those around it."""
+        count = len(self.rows)
+        most = next((limit for limit in (max_rows, self.most_rows) if limit is not None), count)
+        if count <= most or self.current_row is None or self.current_row < most:
+            return range(min(count, most))
+        start = min(self.current_row - most // 2, count - most)
+        return range(start, start + most)
+
+
+class Figure(Struct, frozen=True, kw_only=True):
+    """A chart, or in words what it shows."""
+
+    title: str
+    words: str
+    chart: Chart | Mapping[str, Any]  # a chart of an analysis, or a specification of Vega-Lite
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """Blocks under a heading."""
+
+    title: str | Line
+    blocks: Sequence["Block"]
+    style: Style = Style.HEADING  # of the heading
+    lead: Span = NO_SPAN  # a number in front of the heading, which is one of a list then; may be empty
+    summary: str = ""  # all of it in a sentence; may be empty
+    name: str = ""  # of its address in a page; empty where it needs none
+    is_known: bool = True  # something could be said
+    folds: bool = False  # shown on demand where that can be done
+
+
+Block = Paragraph | Items | Table | Figure | Part
+
+
+def make_line(text: str | Line, style: Style = Style.PLAIN) -> Line:
+    """A text as spans."""
+    return ((text, style),) if isinstance(text, str) else text

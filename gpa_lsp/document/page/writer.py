@@ -1,0 +1,132 @@
+"""WRITER: blocks as HTML. Charts are kept apart, by number, until the page's script draws them."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from gpa_lsp.document.blocks import Block, Figure, Gauge, Items, Paragraph, Spot, Table, make_line
+from gpa_lsp.document.charts.answer_chart import build_answer_chart
+from gpa_lsp.document.layout import Line, Span, Style
+from gpa_lsp.document.page import draw_gauge, embed_compressed, make_environment, render_prose
+from gpa_lsp.foundation.prose import Place, Sentence
+from gpa_lsp.foundation.visible_text import make_lines_visible
+
+MOST_ROWS = 200  # Of a table; what is beyond is counted below it
+
+FOLDED_FROM = 10  # Rows from which on a table without bars is folded away
+
+_TONES = {
+    Style.HOT: "hot",
+    Style.WARM: "warm",
+    Style.DIM: "dim",
+    Style.CODE: "code",
+    Style.PATH: "code",
+    Style.WARNING: "warning",
+    Style.ERROR: "warning",
+    Style.NOTE: "good",
+    Style.TITLE: "strong",
+}
+
+_GAUGE_TONES = {Style.DIM: "faint", Style.HOT: "high"}
+
+_TEMPLATE = "gpa_lsp.document.page/blocks.html.jinja"
+
+
+class PageWriter:
+    """Writes the blocks of a page, or of a part of it.
+
+    Args:
+        link: from a line, or an instruction by its row, to its address in the page; empty where it has none.
+        opens_tables: long tables are open at first.
+    """
+
+    def __init__(self, link: Callable[[Place | int], str] | None = None, *, opens_tables: bool = False) -> None:
+        self.charts: dict[str, Mapping[str, Any]] = {}
+        self.opens_tables = opens_tables
+        self._link = link
+
+    def write(self, blocks: Sequence[Block]) -> Markup:
+        """All blocks; those without anything in them are left out."""
+        macros: Any = make_environment().get_template(_TEMPLATE).module
+        return Markup(macros.write(blocks, self))
+
+    def group(self, blocks: Sequence[Block]) -> Iterator[tuple[str, list[Block]]]:
+        """Neighbours of one kind, with its name."""
+        shown = [block for block in blocks if not _is_empty(block)]
+        for kind, group in groupby(shown, key=lambda block: type(block).__name__):
+            yield kind, list(group)
+
+    def number(self, figure: Figure) -> str:
+        """The number under which the script finds a chart; the page has its title in words."""
+        number = f"chart{len(self.charts)}"
+        chart = figure.chart
+        spec = chart if isinstance(chart, Mapping) else build_answer_chart(chart, width=None)
+        self.charts[number] = {key: value for key, value in spec.items() if key not in ("title", "$schema")}
+        return number
+
+    def pack(self) -> Markup:
+        """The charts that were written so far, as the script unpacks them. No schema: a page that names no address is easier to trust."""
+        return embed_compressed(self.charts)
+
+    def text(self, text: str | Line) -> Markup:
+        """A sentence with links, or spans with their roles."""
+        if isinstance(text, str):
+            return render_prose(text, self._link)
+        return Markup("").join(self._write_span(span) for span in text)
+
+    def _write_span(self, span: Span) -> Markup:
+        text, style = span
+        tone = _TONES.get(style, "")
+        written = self.cell(span)
+        if not tone or not text.strip():
+            return written
+        element = "code" if style is Style.CODE else "span"
+        return Markup('<{} class="{}">{}</{}>').format(
+            element, "quoted" if element == "code" else tone, written, element
+        )
+
+    def cell(self, span: Span) -> Markup:
+        """What stands in a cell, or in a span: a bar, a place with its link, a sentence, or a text as it is, since it may be a name."""
+        text, style = span
+        if isinstance(text, Gauge):
+            return draw_gauge(text, _GAUGE_TONES.get(style, ""))
+        if isinstance(text, Sentence):
+            return render_prose(text, self._link)
+        at = text.at if isinstance(text, Spot) else None
+        address = "" if at is None or self._link is None else self._link(at)
+        written = escape(make_lines_visible(str(text)))
+        return Markup('<a href="{}">{}</a>').format(address, written) if address else written
+
+    @staticmethod
+    def tone(span: Span) -> str:
+        """The class of a cell's looks; empty for plain text and bars."""
+        return "" if isinstance(span[0], Gauge) else _TONES.get(span[1], "")
+
+    @staticmethod
+    def kept(table: Table) -> list[int]:
+        """The columns that hold anything."""
+        return [number for number in range(len(table.columns)) if any(row[number][0] for row in table.rows)]
+
+    @staticmethod
+    def has_bars(table: Table) -> bool:
+        """Whether a column draws shares."""
+        return any(isinstance(text, Gauge) for row in table.rows[:1] for text, _ in row)
+
+    def is_folded(self, table: Table) -> bool:
+        """Long enough to be opened on demand."""
+        return len(table.rows) >= FOLDED_FROM and not self.has_bars(table)
+
+    @staticmethod
+    def shown(table: Table) -> Sequence[int]:
+        """Numbers of the rows that are shown."""
+        return table.choose_rows(MOST_ROWS)
+
+
+def _is_empty(block: Block) -> bool:
+    if isinstance(block, Table):
+        return not block.rows
+    if isinstance(block, Items):
+        return not block.items
+    return isinstance(block, Paragraph) and not make_line(block.text)[0][0]
