@@ -75,6 +75,13 @@ class Items(Struct, frozen=True, kw_only=True):
     items: Sequence[Item]
     are_findings: bool = False  # marked by how much they matter
     fold: str = ""  # what they are, where they are folded away on a page; empty where they are not
+    most_items: int | None = None  # shown where the reader sets no limit; None for all, whatever limit there is
+
+    def choose_items(self, max_rows: int | None) -> Sequence[Item]:
+        """Those that are shown."""
+        return (
+            self.items if self.most_items is None else self.items[: self.most_items if max_rows is None else max_rows]
+        )
 
 
 class Table(Struct, frozen=True, kw_only=True):

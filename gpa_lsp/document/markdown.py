@@ -47,8 +47,11 @@ def _write_block(block: Block, level: int, max_rows: int | None, link: Link | No
     elif isinstance(block, Figure):
         yield escape_markdown(block.words)
     elif isinstance(block, Items):
-        for item in block.items:
+        shown = block.choose_items(max_rows)
+        for item in shown:
             yield from _write_item(item, block.are_findings, level, max_rows, link)
+        rest = len(block.items) - len(shown)
+        yield from (f"- and {format_count(rest)} more",) if rest else ()
     else:
         yield write_line(block.text, link)
 
@@ -149,7 +152,7 @@ def draw_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Iter
 
     >>> for line in draw_table([Column(title="reason"), Column(title="samples", align=Align.RIGHT)], [("wait", "12")]): print(line)
     | reason | samples |
-    |:-------|--------:|
+    | :----- | ------: |
     | wait   |      12 |
     """
     kept = [number for number in range(len(columns)) if any(row[number] for row in rows)]
@@ -158,14 +161,14 @@ def draw_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Iter
     widths = [max(3, *(min(_PADDED_CELLS, count_cells(row[index])) for row in table)) for index in range(len(kept))]
     is_right = [columns[number].align is Align.RIGHT for number in kept]
     rule = [
-        f"{'-' * (width + 1)}:" if right else f":{'-' * (width + 1)}"
+        f"{'-' * (width - 1)}:" if right else f":{'-' * (width - 1)}"
         for width, right in zip(widths, is_right, strict=True)
     ]
     for position, cells in enumerate(table):
         padded = (_pad(cell, width, right) for cell, width, right in zip(cells, widths, is_right, strict=True))
         yield f"| {' | '.join(padded)} |"
         if not position:
-            yield f"|{'|'.join(rule)}|"
+            yield f"| {' | '.join(rule)} |"
 
 
 def _pad(cell: str, width: int, is_right: bool) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from gpa_lsp.document.control_words import describe_controls
-from gpa_lsp.document.kernel_tables import name_reasons
+from gpa_lsp.document.kernel_view import name_reasons
 from gpa_lsp.document.layout import (
     EMPTY_LINE,
     GAP,

@@ -30,9 +30,11 @@ def write_terminal(
         elif isinstance(block, Figure):
             yield from wrap(block.words, width, indent=indent, style=Style.DIM)
         elif isinstance(block, Items):
-            for item in block.items:
+            shown = block.choose_items(max_rows)
+            for item in shown:
                 sign = _SIGNS[item.style] if block.are_findings else ""
                 yield from _write_item(item, sign, width, max_rows, indent)
+            yield from _count_rest(len(block.items) - len(shown), indent)
         elif isinstance(block.text, str):
             yield from wrap(block.text, width, indent=indent, style=block.style)
         else:
@@ -77,11 +79,14 @@ def _write_table(table: Table, width: int | None, max_rows: int | None, indent: 
         columns = (Column(title=""), *columns)
         rows = [_mark(row, is_current=number == table.current_row) for number, row in zip(shown, rows, strict=True)]
     yield from lay_out_table(columns, rows, width=width, indent=indent)
-    rest = len(table.rows) - len(shown)
-    if rest:
-        yield text_line(f"{' ' * indent}and {format_count(rest)} more", Style.DIM)
+    yield from _count_rest(len(table.rows) - len(shown), indent)
     if table.note:
         yield from wrap(table.note, width, indent=indent, style=Style.DIM)
+
+
+def _count_rest(count: int, indent: int) -> Iterator[Line]:
+    if count:
+        yield text_line(f"{' ' * indent}and {format_count(count)} more", Style.DIM)
 
 
 def _mark(row: Sequence[Span], *, is_current: bool) -> Sequence[Span]:

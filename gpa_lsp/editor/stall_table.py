@@ -209,34 +209,24 @@ def draw_reasons(counts: "ReasonCounts", total: int, whole: str) -> str:
         samples = sum(count.all_samples for _, count in others)
         quiet = sum_known(count.latency_samples for _, count in others)
         rows.append((f"{len(others)} others", format_count(samples), format_count(quiet), _format_part(samples, total)))
-    return draw_table(("stall reason", "samples", "not issued", whole), rows) if rows else ""
+    return draw_table(("stall reason", "samples", "not issued", whole), rows)
+
+
+def draw_table(titles: Sequence[str], rows: Sequence[Sequence[str]], text_columns: Collection[int] = (0,)) -> str:
+    """A table of Markdown; empty without rows."""
+    from gpa_lsp.document.blocks import Table
+    from gpa_lsp.document.layout import Align, Column, Style
+    from gpa_lsp.document.markdown import write_markdown
+
+    aligns = [Align.LEFT if number in text_columns else Align.RIGHT for number in range(len(titles))]
+    columns = [Column(title=title, align=align) for title, align in zip(titles, aligns, strict=True)]
+    return "\n".join(
+        write_markdown([Table(columns=columns, rows=[[(cell, Style.PLAIN) for cell in row] for row in rows])])
+    )
 
 
 def _format_part(samples: int, total: int) -> str:
     return format_percent(samples / total if total else 0.0)
-
-
-def draw_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: Collection[int] = (0,)) -> str:
-    """A Markdown table whose cells are padded, so that it is one as plain text too.
-
-    >>> print(draw_table(("reason", "samples"), [("wait", "12")]))
-    | reason | samples |
-    | :----- | ------: |
-    | wait   |      12 |
-    """
-    table = [[make_visible(cell).replace("|", "\\|") for cell in row] for row in (heads, *rows)]
-    widths = [max(3, *(len(row[column]) for row in table)) for column in range(len(heads))]
-    is_text = [column in text_columns for column in range(len(heads))]
-    rule = [
-        ":" + "-" * (width - 1) if text else "-" * (width - 1) + ":"
-        for width, text in zip(widths, is_text, strict=True)
-    ]
-    return "\n".join("| " + " | ".join(_pad(cells, widths, is_text)) + " |" for cells in (table[0], rule, *table[1:]))
-
-
-def _pad(cells: Sequence[str], widths: Sequence[int], is_text: Sequence[bool]) -> list[str]:
-    columns = zip(cells, widths, is_text, strict=True)
-    return [cell.ljust(width) if text else cell.rjust(width) for cell, width, text in columns]
 
 
 def draw_instructions(columns: "InstructionColumns", indices: Sequence[int], total: int) -> str:

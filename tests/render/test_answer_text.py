@@ -126,7 +126,7 @@ def test_everything_is_in_the_markdown() -> None:
         "- 41 % of the kernel: **Reads of a are strided.**",
         "  - Use `a[i]`.",
         "| threads | limit      | occupancy |",
-        "|--------:|:-----------|----------:|",
+        "| ------: | :--------- | --------: |",
         "| **256** | **blocks** |     **–** |",
         "Warps: warps over threads, 8 to 16",
         "| `saxpy.cu:4`    | 4,096 |  50 % | excess sectors: 4.0 times the sectors it needs |",

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from gpa_lsp.document.html_report.addresses import KernelAddresses
 from gpa_lsp.document.html_report.flame_frames import build_flame_frames
-from gpa_lsp.document.html_report.kernel_facts import list_contexts
 from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly
 from gpa_lsp.editor.snapshot import VisibleKernel
@@ -101,10 +100,6 @@ def test_hover_and_page_list_the_places() -> None:
     assert f"**launched from**\n\n- 40.0 µs: {' < '.join(BACKWARD)}\n- 15.0 µs × 2: {' < '.join(FORWARD)}" in hover
     (shown,) = _show(TWO)
     assert "## Launched from\n\n- 40.0 µs: launch at" in describe_kernel(shown)
-    assert list_contexts(TWO)[0] == [
-        ("", f"15.0 µs × 2: {' < '.join(FORWARD)}"),
-        ("", f"40.0 µs: {' < '.join(BACKWARD)}"),
-    ]
 
 
 @pytest.mark.parametrize(

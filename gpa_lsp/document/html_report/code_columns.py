@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from gpa_lsp.document.control_words import describe_controls
 from gpa_lsp.document.html_report.addresses import KernelAddresses
-from gpa_lsp.document.kernel_tables import show_loop_lines
+from gpa_lsp.document.kernel_view import show_loop_lines
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.foundation.numbers import format_count, format_count_of, format_percent, format_share
 from gpa_lsp.kernel.names import demangle, shorten_name

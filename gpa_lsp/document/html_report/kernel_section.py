@@ -19,7 +19,6 @@ from gpa_lsp.document.blame_words import describe_basis, describe_stalls
 from gpa_lsp.document.blocks import Figure
 from gpa_lsp.document.charts.flame_chart import build_flame_chart
 from gpa_lsp.document.context_words import build_context_table, name_shape
-from gpa_lsp.document.html_report import kernel_facts
 from gpa_lsp.document.html_report.addresses import KernelAddresses
 from gpa_lsp.document.html_report.advice_cards import AdviceCards
 from gpa_lsp.document.html_report.changes_section import ChangeSection, build_history_section
@@ -27,20 +26,32 @@ from gpa_lsp.document.html_report.code_columns import TextPool, build_code
 from gpa_lsp.document.html_report.flame_frames import build_flame_frames
 from gpa_lsp.document.html_report.roofline_section import build_roofline_section
 from gpa_lsp.document.html_report.source_texts import SourceTexts
-from gpa_lsp.document.kernel_tables import (
+from gpa_lsp.document.kernel_view import (
     build_cause_table,
     build_function_table,
+    build_launch_places,
     build_launch_table,
     build_loop_table,
+    build_rules,
     build_state_table,
+    describe_samples,
     name_reasons,
 )
 from gpa_lsp.document.layout import join_facts
 from gpa_lsp.document.page import make_environment, render_prose
 from gpa_lsp.document.page.writer import PageWriter
 from gpa_lsp.document.places import PageNames, PlaceNames
+from gpa_lsp.document.sampling_words import describe_device
 from gpa_lsp.foundation.locations import SourceLine, shorten_paths
-from gpa_lsp.foundation.numbers import format_count_of, format_dim3, format_percent, format_share
+from gpa_lsp.foundation.numbers import (
+    format_bytes,
+    format_count,
+    format_count_of,
+    format_dim3,
+    format_duration_spread,
+    format_percent,
+    format_share,
+)
 from gpa_lsp.foundation.prose import Place, Sentence, capitalize, count, drop_stop, join, say
 from gpa_lsp.report.history.model import TimeCourse
 from gpa_lsp.report.model import KernelReport, LineRow
@@ -360,7 +371,6 @@ def _render(
     names = PageNames()
     answers = build_answers(kernel, names)
     of_roofline = next((part for part in answers if part.name == ROOFLINE), None)
-    contexts, contexts_rest = kernel_facts.list_contexts(kernel)
     roofline = build_roofline_section(kernel, place.before, of_roofline)
     flame = _build_flame(kernel, place, texts, addresses)
     cards = AdviceCards(kernel, addresses, texts).build()
@@ -370,10 +380,10 @@ def _render(
         "kernel": kernel,
         "key": f"k{place.number}",
         "verdict": build_verdict(kernel, addresses, texts),
-        "facts": kernel_facts.list_facts(kernel, place.profile, place.measured),
+        "facts": _list_facts(kernel, place.profile, place.measured),
         "flame": flame,
         "history": None if place.course is None else build_history_section(place.course),
-        "bases": kernel_facts.describe_bases(kernel),
+        "bases": _describe_bases(kernel),
         "stalls_summary": capitalize(describe_stalls(kernel)),
         "stalls": [build_state_table(kernel, names), build_cause_table(kernel, names)],
         "tables": [build_function_table(kernel, names), build_loop_table(kernel, names)],
@@ -387,15 +397,48 @@ def _render(
         "roofline": roofline,
         "answers": [part for part in answers if roofline is None or part is not of_roofline],
         "has_code": bool(len(kernel.instructions)),
-        "launches": [build_context_table(kernel, names), build_launch_table(kernel, names)],
-        "contexts": contexts,
-        "contexts_rest": contexts_rest,
-        "remarks": kernel_facts.list_remarks(kernel),
+        "launches": [
+            build_context_table(kernel, names),
+            build_launch_table(kernel, names),
+            *(part for part in (build_launch_places(kernel), build_rules(kernel)) if part.blocks),
+        ],
         "measured_summary": join_facts([fact for fact in (place.profile, place.measured) if fact])
         or ("One launch" if kernel.launches else "Not measured"),
         "basis": list(describe_basis(kernel)),
     }
     return make_environment().get_template(TEMPLATE).render(values)
+
+
+def _list_facts(kernel: KernelReport, profile: str, measured: str) -> list[tuple[str, str]]:
+    """Name and value of what is known of a kernel."""
+    configuration = kernel.configuration
+    shared_bytes = (configuration.shared_static_bytes or 0) + (configuration.shared_dynamic_bytes or 0)
+    facts = [("GPU", describe_device(kernel.device))]
+    if kernel.launches:
+        facts.append(("Time", format_duration_spread(kernel.duration_spread_ns)))
+        facts.append(("Launches", "unknown" if kernel.launch_count is None else format_count(kernel.launch_count)))
+        shape = f"{format_dim3(configuration.grid)} × {format_dim3(configuration.block)}"
+        facts.append(("Grid × block", " ".join(filter(None, (shape, name_shape(kernel))))))
+    else:
+        facts.append(("Time", "not measured"))
+    if configuration.registers_per_thread is not None:
+        facts.append(("Registers", f"{format_count(configuration.registers_per_thread)} per thread"))
+    if shared_bytes:
+        facts.append(("Shared memory", f"{format_bytes(shared_bytes)} per block"))
+    facts.append(("Samples", describe_samples(kernel)))
+    facts.append(("Profile", join_facts([profile, measured]) if measured else profile))
+    return [(name, value) for name, value in facts if value]
+
+
+def _describe_bases(kernel: KernelReport) -> Sentence:
+    """What the shares on the page are of, in words that tie those of other bases to them."""
+    return say(
+        "Shares are of all {samples} of the kernel, issued ones included. A stall reason says how warps wait, a cause what they wait for: one cause "
+        "can hold several reasons. Two bases are named where they stand: issue slots, of which only the empty ones have a reason, and the warps' "
+        "time, which is by counters of the longest launch; the same stall therefore has another share of each. Cycles each time are of one stall; "
+        "cycles per execution are spread over every execution of a load, most of which need not stall.",
+        samples=count(kernel.total_samples, "sample"),
+    )
 
 
 def _build_flame(

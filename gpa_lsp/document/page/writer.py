@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from gpa_lsp.document.blocks import Block, Figure, Gauge, Items, Paragraph, Spot, Table, make_line
+from gpa_lsp.document.blocks import Block, Figure, Gauge, Item, Items, Paragraph, Spot, Table, make_line
 from gpa_lsp.document.charts.answer_chart import build_answer_chart
 from gpa_lsp.document.layout import Line, Span, Style
 from gpa_lsp.document.page import draw_gauge, embed_compressed, make_environment, render_prose
@@ -117,6 +117,11 @@ class PageWriter:
     def is_folded(self, table: Table) -> bool:
         """Long enough to be opened on demand."""
         return len(table.rows) >= FOLDED_FROM and not self.has_bars(table)
+
+    @staticmethod
+    def chosen(items: Items) -> Sequence[Item]:
+        """The items that are shown."""
+        return items.choose_items(MOST_ROWS)
 
     @staticmethod
     def shown(table: Table) -> Sequence[int]:

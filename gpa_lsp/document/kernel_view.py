@@ -1,31 +1,44 @@
-"""The tables of one kernel's chapter: warp states, functions, source lines, loops, launches."""
+"""VIEW: a kernel in numbers: what it is, its advice, stalls, functions, lines, loops and launches, and what the analyses answer."""
 
+import datetime
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from gpa_lsp.diagnosis.blame.model import NO_STALLS
-from gpa_lsp.document.advice_words import describe_cause
+from gpa_lsp.document.advice_words import BY_COUNTERS, NO_SASS, describe_cause, show_bound, show_estimate, show_interval
+from gpa_lsp.document.answer_view import build_answers
 from gpa_lsp.document.blame_words import NO_CAUSE, measure_causes
-from gpa_lsp.document.blocks import Gauge, Table
+from gpa_lsp.document.blocks import Gauge, Item, Items, Paragraph, Part, Table
+from gpa_lsp.document.context_words import build_context_table, name_shape
 from gpa_lsp.document.findings import choose_reasons
-from gpa_lsp.document.layout import Align, Column, Span, Style, style_of_share
+from gpa_lsp.document.launch_place_words import describe_place_time, describe_stack
+from gpa_lsp.document.layout import Align, Column, Span, Style, join_facts, style_of_share
 from gpa_lsp.document.places import PlaceNames
-from gpa_lsp.document.sampling_words import OTHER_CODE
+from gpa_lsp.document.sampling_words import OTHER_CODE, describe_device, describe_quiet, list_sampling_facts
 from gpa_lsp.foundation.locations import write_place
 from gpa_lsp.foundation.numbers import (
+    format_bytes,
     format_count,
+    format_count_of,
     format_dim3,
     format_duration_ns,
+    format_duration_spread,
     format_launches,
     format_percent,
     format_share,
 )
 from gpa_lsp.kernel.names import demangle, shorten_name
+from gpa_lsp.profile.launch_configuration import LaunchConfiguration
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.report.changes import ReasonCounts
-from gpa_lsp.report.model import FunctionRow, KernelReport, LaunchReport, LineRow, LoopRow
+from gpa_lsp.report.launch_places import list_launch_places
+from gpa_lsp.report.model import FunctionRow, KernelReport, LaunchReport, LineRow, LoopRow, RuleNote
 
 _BAR_CELLS = 12
 _SOURCE_CHARS = 60
+_NAME_CHARS = 400
+_MOST_PLACES = 50  # That launched a kernel
 _CALLED_SHOWN_FROM = 0.005
 _RIGHT = Align.RIGHT
 
@@ -241,3 +254,151 @@ def _launch_cells(launch: LaunchReport) -> Sequence[Span]:
         (name_reasons(launch.by_reason, 2), Style.PLAIN),
         ("; ".join(notes), Style.WARNING),
     )
+
+
+def build_advice_table(kernel: KernelReport, _: PlaceNames) -> Table:
+    """The pieces of advice, largest estimate first."""
+    columns = (
+        Column(title="speedup", align=_RIGHT),
+        Column(title="range"),
+        Column(title="at most", align=_RIGHT),
+        Column(title="of the samples", align=_RIGHT),
+        Column(title="to change"),
+        Column(title="advice", can_shrink=True, min_chars=20),
+    )
+    rows = [
+        (
+            (show_estimate(advice.speedup), style_of_share(1 - 1 / max(1.0, advice.speedup.estimate))),
+            (show_interval(advice.speedup), Style.PLAIN),
+            (show_bound(advice.speedup), Style.PLAIN),
+            (
+                BY_COUNTERS if advice.by_counters else format_share(advice.share) if advice.matched_samples else "",
+                Style.PLAIN,
+            ),
+            (advice.category.value, Style.PLAIN),
+            (advice.title, Style.PLAIN),
+        )
+        for advice in (kernel.advice.advice if kernel.advice is not None else ())
+    ]
+    return Table(title="Advice", columns=columns, rows=rows)
+
+
+def build_heading(kernel: KernelReport, name: str, places: PlaceNames) -> Part:
+    """Its name, the GPU, launches, samples, and the profile."""
+    blocks = [Paragraph(text=_abridge(kernel.name), style=Style.DIM)] if kernel.name != name else []
+    facts = (describe_device(kernel.device), _describe_launches(kernel), describe_samples(kernel))
+    blocks += [Paragraph(text=text) for text in facts]
+    if kernel.profile_path is not None:
+        path = f"{places.show_path(kernel.profile_path)}{_format_time(kernel.measured_unix_s)}"
+        blocks.append(Paragraph(text=path, style=Style.DIM))
+    return Part(title=name, style=Style.TITLE, blocks=blocks)
+
+
+def _abridge(name: str) -> str:
+    """Shorten names of template libraries, which reach two thousand characters."""
+    if len(name) <= _NAME_CHARS:
+        return name
+    return f"{name[:_NAME_CHARS]}… ({format_count(len(name))} characters)"
+
+
+def _describe_launches(kernel: KernelReport) -> str:
+    if not kernel.launches:
+        return join_facts(["not measured", *_describe_resources(kernel.configuration)])
+    times = kernel.launch_count
+    launches = f"{format_launches(times)} of " if times != 1 else ""
+    facts = [
+        f"{launches}{format_duration_spread(kernel.duration_spread_ns)}"
+        if times is not None
+        else format_launches(times)
+    ]
+    shape = name_shape(kernel)
+    return join_facts([*facts, *_describe_configuration(kernel.configuration), *([shape] if shape else [])])
+
+
+def _describe_configuration(configuration: LaunchConfiguration) -> list[str]:
+    grid, block = format_dim3(configuration.grid), format_dim3(configuration.block)
+    return [f"grid {grid}", f"block {block}", *_describe_resources(configuration)]
+
+
+def _describe_resources(configuration: LaunchConfiguration) -> list[str]:
+    facts = []
+    if configuration.registers_per_thread is not None:
+        facts.append(format_count_of(configuration.registers_per_thread, "register"))
+    shared_bytes = (configuration.shared_static_bytes or 0) + (configuration.shared_dynamic_bytes or 0)
+    if shared_bytes:
+        facts.append(f"{format_bytes(shared_bytes)} shared memory per block")
+    return facts
+
+
+def describe_samples(kernel: KernelReport) -> str:
+    """How many, how many of them not issued, and what is unknown or wrong of them."""
+    if not kernel.total_samples:
+        return "no samples"
+    text = f"{format_count_of(kernel.total_samples, 'sample')}, {describe_quiet(kernel)}"
+    spread = kernel.samples_spread
+    if spread is not None and spread.standard_deviation is not None:
+        text += f"; {format_count(spread.mean)} ± {format_count(spread.standard_deviation)} per launch"
+    full = ["the sampling buffer was full"] if kernel.samples_truncated else []
+    return "; ".join([text, *list_sampling_facts(kernel), *full, *([NO_SASS] if kernel.lacks_sass else [])])
+
+
+def build_launch_places(kernel: KernelReport) -> Part:
+    """Where on the host the kernel was launched from, each place once: NVTX ranges, then call stacks with their times."""
+    ranges = dict.fromkeys(" > ".join(launch.nvtx_ranges) for launch in kernel.launches if launch.nvtx_ranges)
+    places = list_launch_places(kernel)
+    items = [Item(text=f"NVTX {names}") for names in ranges]
+    for place in places:
+        time = describe_place_time(place) if len(places) > 1 else ""
+        items.append(Item(text=": ".join(part for part in (time, describe_stack(place)) if part)))
+    return Part(title="Launched from", blocks=[Items(items=items, most_items=_MOST_PLACES)] if items else [])
+
+
+def build_rules(kernel: KernelReport) -> Part:
+    """What the profiler's own rules said, each remark once."""
+    notes = dict.fromkeys(note for launch in kernel.launches for note in launch.rules if note.kind != "ok")
+    items = [Item(text=_describe_rule(note)) for note in notes]
+    blocks = [Items(items=items, most_items=len(items))] if items else []
+    return Part(title="The profiler's own rules", blocks=blocks, folds=True)
+
+
+def _describe_rule(note: RuleNote) -> str:
+    text = f"{note.rule}: {note.text}"
+    if note.speedup_percent is None:
+        return text
+    scope = "of the kernel's time" if note.speedup_is_global else "of this part's time"
+    return f"{text} (the profiler's estimate: {format_percent(note.speedup_percent / 100)} {scope})"
+
+
+def _format_time(unix_s: int | None) -> str:
+    if unix_s is None:
+        return ""
+    try:
+        when = datetime.datetime.fromtimestamp(unix_s, tz=datetime.UTC)
+    except (ValueError, OverflowError, OSError):
+        return ""
+    return f", measured {when:%Y-%m-%d %H:%M} UTC"
+
+
+# In the order they are shown
+_TABLES: Sequence[TableBuilder] = (
+    build_advice_table,
+    build_context_table,
+    build_state_table,
+    build_cause_table,
+    build_function_table,
+    build_line_table,
+    build_loop_table,
+    build_launch_table,
+)
+
+
+def build_parts(kernel: KernelReport, places: PlaceNames) -> list[Part]:
+    """All that is known of a kernel: tables, answers of the analyses, where it was launched from, and what the profiler's own rules said."""
+    tables = [build(kernel, places) for build in _TABLES]
+    parts = [
+        *(Part(title=table.title, blocks=[replace(table, title="")]) for table in tables if table.rows),
+        *build_answers(kernel, places),
+        build_launch_places(kernel),
+        build_rules(kernel),
+    ]
+    return [part for part in parts if part.blocks]
