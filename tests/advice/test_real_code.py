@@ -87,7 +87,7 @@ def test_the_atomic_in_the_loop_is_found(architecture):
     (region,) = found.regions
     assert region.hotspots[0].def_row == atomic
     assert region.samples == pytest.approx(sum(hotspot.samples for hotspot in region.hotspots))
-    assert "in shared-memory counters" in found.hint
+    assert "at most 64 addresses: count in 256 B of shared memory" in found.hint
 
 
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90", "sm_120"])

@@ -54,6 +54,9 @@ _QUEUES = {
     "selected": ("issue",),
 }
 
+BARRIER = "barrier"
+_UNCOUNTED = frozenset({"constant"})  # Units no counter shows the use of: a change that names them has seen their queue
+
 _ISSUED = "selected"
 
 # Of the time, from which on a unit's need explains the queue before it. On simulated edits of 38 families errors are the same from 0.5 to 0.9.
@@ -79,6 +82,7 @@ class LaunchTime(Struct, frozen=True, kw_only=True):
         str, float
     ]  # stall reason → the part of its samples in which warps stand in queues, which L leaves out
     outside: float  # the share of a warp's time outside queues
+    barrier: float  # the share of it that warps wait at barriers of blocks
 
     def leave(
         self,
@@ -119,13 +123,25 @@ class LaunchTime(Struct, frozen=True, kw_only=True):
         Args:
             matched: stall reason → share of the samples that the change removes.
         """
-        shorter = sum(
-            (1 - self.queueing.get(reason, 0.0))
-            * max(0.0, share - matched.get(reason, 0.0))
-            * (1.0 - _keep(reason, work))
+        shorter = {
+            reason: max(0.0, share - matched.get(reason, 0.0)) * (1.0 - self._keep(reason, work))
             for reason, share in self.queues.items()
-        )
-        return max(0.0, 1.0 - (self.count_outside(matched) + shorter) / self.outside)
+        }
+        gone = self.count_outside(matched) + self.count_outside(shorter)
+        at_barriers = max(0.0, self.barrier - matched.get(BARRIER, 0.0))
+        if at_barriers:
+            others = sum(shorter.values()) + sum(share for reason, share in matched.items() if reason != BARRIER)
+            gone += at_barriers * min(1.0, max(0.0, others / (1 - self.barrier)))
+        return max(0.0, 1.0 - gone / self.outside)
+
+    def _keep(self, reason: str, work: Mapping[str, float]) -> float:
+        """The part of a queue's wait that stays: of what its busiest unit needs, or of most work where no counter tells."""
+        units = [unit for unit in _QUEUES[reason] if unit in work]
+        now = max((self.needs.get(unit, 0.0) for unit in units), default=0.0)
+        if now:
+            units = [unit for unit in units if unit in _UNCOUNTED] or units
+            return max(self.needs.get(unit, now) * work[unit] for unit in units) / now
+        return min((work[unit] for unit in units), default=1.0)
 
 
 def keep_work(unit: str, work: Mapping[str, float]) -> float:
@@ -133,8 +149,6 @@ def keep_work(unit: str, work: Mapping[str, float]) -> float:
     return max(work.get(one, 1.0) for one in _GENERAL.get(unit, (unit,)))
 
 
-def _keep(reason: str, work: Mapping[str, float]) -> float:
-    return min((work[unit] for unit in _QUEUES[reason] if unit in work), default=1.0)
 
 
 def _join(*times: float) -> float:
@@ -182,6 +196,7 @@ def _measure_launch_time(subject: Subject) -> LaunchTime:
         latency=latency,
         queueing=queueing,
         outside=outside,
+        barrier=measure_states(subject, (BARRIER,)),
     )
 
 
@@ -193,7 +208,7 @@ def _measure_queueing(subject: Subject, limiter: Limiter, needs: Mapping[str, fl
         if reason != _ISSUED and max(needs.get(unit, 0.0) for unit in units) >= _BUSY_RATIO
     }
     if limiter.unit == "l2_slice":
-        return {**queueing, **dict.fromkeys(_BEHIND_ATOMICS, 1.0)}
+        queueing |= dict.fromkeys(_BEHIND_ATOMICS, 1.0)
     memory = view_memory(subject)
     if memory.split is not None:
         queueing[LONG_SCOREBOARD] = memory.split.queueing_ratio

@@ -7,7 +7,7 @@ from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.foundation.records import ColumnRecord
-from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, count_access_bytes, mark_accesses
+from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, WARP_THREADS, count_access_bytes, mark_accesses
 from gpa_lsp.kernel.model import KernelRows
 from gpa_lsp.kernel.scopes import Scope
 
@@ -77,6 +77,16 @@ def _list_loop_work(subject: Subject) -> tuple[LoopWork, ...]:
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.multiply_adds, one.number)))
+
+
+def count_results(subject: Subject) -> float | None:
+    """Words that a launch stores to global memory; None where executions or the stores are unknown."""
+    rows = subject.rows
+    stores = mark_accesses(rows, GLOBAL_SPACES, (Access.STORE,))
+    widths = rows.spread_by_mnemonic(count_access_bytes, unknown=0)
+    launches = max(1, sum(launch.failure is None for launch in subject.kernel.launches))
+    stored = int((np.maximum(rows.executions, 0) * widths)[stores].sum()) * WARP_THREADS / _WORD_BYTES / launches
+    return stored or None
 
 
 def mark_multiply_adds(rows: KernelRows) -> npt.NDArray[np.bool_]:

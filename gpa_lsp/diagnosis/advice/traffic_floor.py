@@ -80,6 +80,14 @@ def _measure_floor(subject: Subject) -> TrafficFloor | None:
     )
 
 
+def measure_excess_lines(subject: Subject) -> Parts | None:
+    """float64[n]: the part of the lines an access touches that it need not when warps read along a row, 1 where unknown; None where nobody counted."""
+    tags, ideal = subject.rows.counter("global_tag_requests"), subject.rows.counter("global_sectors_ideal")
+    if tags is None or ideal is None:
+        return None
+    return np.where((tags > 0) & (subject.rows.executions > 0), _measure_lines(subject, tags, ideal, 1), 1.0)
+
+
 def _measure_lines(
     subject: Subject, tags: npt.NDArray[np.int64], ideal: npt.NDArray[np.int64], rows_each: int
 ) -> Parts:

@@ -1,13 +1,21 @@
-"""Accesses at addresses that were loaded, as of ``x[column[i]]``: :func:`mark_gathered`."""
+"""Accesses at addresses that were loaded, as of ``x[column[i]]``: :func:`mark_gathered`, and how many addresses those can be."""
+
+import re
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.code.binary.opcodes import Access
+from gpa_lsp.code.binary.model import ResourceKind
+from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.code.binary.uses import parse_operand
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, MOVES, mark_accesses
 from gpa_lsp.kernel.dataflow.value_flow import FunctionFlow, build_flow
 from gpa_lsp.kernel.model import KernelRows
+
+_AND = "0xc0"  # Truth table of LOP3 that keeps what its first two operands have in common
+_BYTE = re.compile("0x777[0-3]")  # Of PRMT: one byte of the first operand, the others zero
+_REGISTER_BITS = 32
 
 _MOST_STEPS = 32  # Instructions of address arithmetic that are looked at for one access
 
@@ -51,3 +59,50 @@ def _is_gathered(flow: FunctionFlow, row: int, loops: list[int], loads: list[boo
             seen |= more
             waiting += sorted(more)
     return False
+
+
+def count_addresses(kernel: KernelRows, row: int) -> int | None:
+    """How many addresses an access can have in a block, by the masks, narrow loads and shifts its address is made with; None where that is not seen."""
+    flow = build_flow(kernel, int(kernel.function_index[row]))
+    if flow is None:
+        return None
+    own = row - flow.first_row
+    address = next((one for one in flow.operands(own) if one.startswith(("[", "desc["))), "")
+    waiting = {(own, one) for one in parse_operand(address).expand(1) if one >> 8 == ResourceKind.REGISTER}
+    bounds: dict[int, int] = {}  # of what the address is made with
+    for _ in range(_MOST_STEPS):
+        if not waiting:
+            return prod(bounds.values())
+        reader, register = waiting.pop()
+        made = flow.find_def(reader, register, flow.rows_before(reader))
+        if made is None:
+            return None
+        values = _bound_result(flow, made)
+        if values is not None:
+            bounds[made] = values
+            continue
+        more = {(made, one) for one in flow.reads(made) if one >> 8 == ResourceKind.REGISTER}
+        memory = flow.opcode(made).memory
+        is_constant = memory is MemorySpace.CONSTANT and not more
+        if (memory is not None and not is_constant) or flow.mnemonic(made).split(".")[0] in _VARYING:
+            return None
+        waiting |= more
+    return None
+
+
+_VARYING = frozenset({"S2R", "CS2R", "SHFL", "VOTE", "MATCH"})  # What they give depends on the thread
+
+
+def _bound_result(flow: FunctionFlow, row: int) -> int | None:
+    """Values that an instruction can make whatever it reads; None where it does not tell."""
+    name, *modifiers = flow.mnemonic(row).split(".")
+    constants = [one for one in flow.operands(row) if one.startswith("0x")]
+    if flow.opcode(row).access is Access.LOAD:
+        return next((1 << bits for bits in (8, 16) if f"U{bits}" in modifiers), None)
+    if name == "LOP3" and len(constants) == 2 and constants[1] == _AND:
+        return 1 << int(constants[0], 16).bit_count()
+    if name == "PRMT" and any(_BYTE.fullmatch(one) for one in constants):
+        return 1 << 8
+    if name == "SHF" and {"R", "U32", "HI"} <= set(modifiers) and len(constants) == 1:
+        return 1 << max(0, _REGISTER_BITS - int(constants[0], 16))
+    return None

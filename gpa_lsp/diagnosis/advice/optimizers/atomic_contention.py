@@ -1,10 +1,11 @@
 """Atomics that many threads make on few addresses."""
 
 from collections.abc import Sequence
-from math import prod
+from math import exp, factorial, fsum, prod
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from gpa_lsp.code.binary.model import ResourceKind
 from gpa_lsp.code.binary.opcodes import Opcode
@@ -13,19 +14,22 @@ from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import locate
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.figures import sum_known
-from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, number, say
+from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, number, say, size
 from gpa_lsp.gpu.arch.hazards import ProducerGroup
 from gpa_lsp.gpu.arch.lookup import load_opcode_classes
 from gpa_lsp.kernel.dataflow.accesses import (
     SECTOR_BYTES,
+    WARP_THREADS,
     count_access_bytes,
     count_innermost_turns,
     count_per_request,
     measure_excess,
     read_modifiers,
 )
+from gpa_lsp.kernel.dataflow.gathered_accesses import count_addresses
 from gpa_lsp.kernel.scopes import Scope
 
 _SHARED = (ProducerGroup.SHARED_ATOMIC,)
@@ -38,7 +42,7 @@ _TOLERANCE = 0.05
 _LEAST_SECTORS = 2
 _LEAST_TURNS = 1.1
 _FLOATS = ("F16", "F32", "F64", "BF16")
-_ATOMICS_LEFT = 1 / 32  # Of the requests, when a warp adds up first
+_ATOMICS_LEFT = 1 / 32  # Of the requests, when a warp adds up first; fewer are not reckoned with
 _RESERVE_PLACES = say(
     "The old value is used, so reserve for the whole warp: one thread adds the number of active threads ({mask}, {count}), shuffles the old "
     "value to them, and each adds its rank ({group}). A block-wide scan leaves one atomic per block.",
@@ -95,7 +99,7 @@ class AtomicContention(EliminationOptimizer):
             )
             return self.unmatched(message)
         return EliminationMatch(
-            work={"l2_slice": _ATOMICS_LEFT},
+            work=finding.count_work_left(),
             regions=regions,
             hint=finding.write_remedy(regions[0].hotspots[0].def_row),
             caveats=(
@@ -132,6 +136,28 @@ def _count_blocks(subject: Subject) -> int | None:
     return sum_known(None if launch.grid is None else prod(launch.grid) for launch in launches)
 
 
+class _PrivateCopy(Struct, frozen=True, kw_only=True):
+    """Counters of a block in shared memory."""
+
+    addresses: int  # at most
+    size_bytes: int
+    sectors_left: float  # of the sectors of its atomics in global memory, the part that adding up the copies touches
+
+
+def count_passes(threads: float, addresses: int) -> float:
+    """Mean passes of a shared atomic whose threads pick addresses at random: as many as the bank or address that most of them share has.
+
+    Mean of the maximum of Poisson counts (threads over banks each), a fair approximation from two threads on.
+
+    >>> round(count_passes(32, 256), 1), count_passes(1, 256)
+    (3.5, 1.0)
+    """
+    places = min(addresses, WARP_THREADS)
+    mean = threads / places
+    least = [fsum(exp(-mean) * mean**one / factorial(one) for one in range(most + 1)) for most in range(WARP_THREADS)]
+    return max(1.0, fsum(1 - part**places for part in least)) if threads > 1 else 1.0
+
+
 class _Finding:
     """What is known of a kernel's atomics.
 
@@ -147,6 +173,7 @@ class _Finding:
         self.is_shared = subject.rows.mark_by_opcode(_is_shared_atomic)
         self._sectors, self._threads = count_per_request(subject.rows)
         self._turns: dict[int, float] = {}
+        self._private: dict[int, _PrivateCopy] = {}
         self.saved = np.zeros(len(subject.rows))
         launch = subject.launch
         self._warps = launch.warps_per_block if launch is not None else None
@@ -163,12 +190,50 @@ class _Finding:
     def _find_saved_global(self, row: int) -> float:
         if np.isnan(self._sectors[row]):
             return 1.0
+        private = self._find_private_copy(row)
+        if private is not None:
+            self._private[row] = private
+            return 1.0 - private.sectors_left
         if self._threads[row] < _LEAST_THREADS:
             return self._find_saved_in_block(row)
         spread = float(self._sectors[row] / self._threads[row])
         each = count_access_bytes(self._subject.rows.mnemonic(row)) / SECTOR_BYTES
         are_neighbours = abs(spread - each) <= _TOLERANCE * each and self._threads[row] * each >= _LEAST_SECTORS
         return 0.0 if spread >= _SCATTERED or are_neighbours else 1.0 - spread
+
+    def _find_private_copy(self, row: int) -> "_PrivateCopy | None":
+        """Counters that each block keeps in shared memory and adds up at its end; None where nobody knows that they fit, or they save nothing."""
+        subject = self._subject
+        addresses = None if self._returns_value(row) else count_addresses(subject.rows, row)
+        architecture = subject.kernel.architecture
+        if architecture is None or not self._blocks or addresses is None or addresses < _LEAST_SECTORS:
+            return None
+        size_bytes = addresses * count_access_bytes(subject.rows.mnemonic(row))
+        touched = float(self._sectors[row]) * float(subject.rows.executions[row])
+        left = self._blocks * size_bytes / SECTOR_BYTES / max(1.0, touched)
+        if size_bytes > architecture.occupancy.default_shared_per_block_bytes.value or left >= 1:
+            return None
+        return _PrivateCopy(addresses=addresses, size_bytes=size_bytes, sectors_left=left)
+
+    def count_work_left(self) -> dict[str, float]:
+        """Unit → the part of its work that stays."""
+        rows = self._subject.rows
+        asked = np.where(self.is_global, np.maximum(rows.executions, 0) * self._threads, 0.0)
+        stays = float((asked * (1 - self.saved)).sum()) / max(1.0, float(asked.sum()))
+        left = {"l2_slice": max(stays, _ATOMICS_LEFT)}
+        if not self._private:
+            return left
+        gone, passes = np.zeros(len(rows)), np.zeros(len(rows))
+        for row, private in self._private.items():
+            gone[row] = 1 - private.sectors_left
+            passes[row] = count_passes(min(float(self._threads[row]), private.addresses), private.addresses)
+        executed = np.maximum(rows.executions, 0)
+        sectors = self._subject.metric("lts__t_sectors_srcunit_tex.sum")
+        launches = max(1, sum(one.failure is None for one in self._subject.kernel.launches))
+        if sectors:
+            left["l2"] = max(0.0, 1 - float(np.nansum(gone * self._sectors * executed)) / launches / sectors)
+        added = {"shared": float((passes * executed).sum()), "lsu": float(executed[passes > 0].sum())}
+        return {**left, **count_work_left(self._subject, executions=gone, added=added)}
 
     def _find_saved_in_block(self, row: int) -> float:
         """Of the warps of a block that make an atomic with one thread each, all but one."""
@@ -239,6 +304,13 @@ class _Finding:
             )
         if self._returns_value(row):
             return _RESERVE_PLACES
+        if row in self._private:
+            private = self._private[row]
+            return say(
+                "The code leaves at most {addresses}: count in {size} of shared memory for each block, and add the counts up once at its end.",
+                addresses=count(private.addresses, "address"),
+                size=size(private.size_bytes),
+            )
         if self._threads[row] < _LEAST_THREADS:
             return say(
                 "Aggregate in shared memory first: one global atomic per address and block instead of one per warp."

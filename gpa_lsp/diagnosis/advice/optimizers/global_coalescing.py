@@ -18,7 +18,8 @@ from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
-from gpa_lsp.diagnosis.advice.traffic_floor import measure_floor
+from gpa_lsp.diagnosis.advice.pricing import WAITING
+from gpa_lsp.diagnosis.advice.traffic_floor import measure_excess_lines, measure_floor
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, capitalize, count, factor, number, percent, say
 from gpa_lsp.kernel.dataflow.accesses import (
@@ -47,7 +48,8 @@ class GlobalCoalescing(EliminationOptimizer):
 
     Matched: the stalls blamed on an access (waiting for its data, for room in the queue before it, for stores at the end) times its share of
     sectors beyond the least. A share that merging accesses side by side would remove is left to that remedy, and atomics to theirs.
-    Approximation: an access waits in proportion to its sectors; one that is never limited by throughput gains less.
+    Its data it waits for in proportion to its lines: a line's sectors come together.
+    Approximation: an access waits in proportion to either; one that is never limited by throughput gains less.
 
     Source: sectors per instruction of Nsight Compute's source counters; its rule of the same pattern knows kernels, not instructions.
     """
@@ -85,6 +87,10 @@ class GlobalCoalescing(EliminationOptimizer):
             )
         edges = find_edges(subject, excess > 0, _REASONS)
         weights = excess[subject.edges.def_row[edges]]
+        lines = measure_excess_lines(subject)
+        if lines is not None:  # a request waits for as many lines, however many sectors it asks for of each
+            waits = subject.edges.reason[edges] == subject.rows.reason_index(WAITING)
+            weights = np.where(waits, np.minimum(weights, lines[subject.edges.def_row[edges]]), weights)
         if subject.total_samples and count_samples(subject, edges, weights) == 0:
             why = self._find_why(subject, np.where(accesses, measure_excess(sectors, ideal), 0.0))
             return self.unmatched(
@@ -100,7 +106,7 @@ class GlobalCoalescing(EliminationOptimizer):
             hint=words.write_remedy(find_worst(subject, edges, weights, excess * sectors)),
             caveats=_list_caveats(reaches_l2),
             reasons=(
-                *([say("stalls on each access, times its share of excess sectors")] if subject.total_samples else []),
+                *([say("stalls on each access, times its share of excess sectors, waits times that of lines")] if subject.total_samples else []),
                 say(
                     "global accesses move {ratio} the minimum: {moved} where {least} would suffice",
                     ratio=ratio,

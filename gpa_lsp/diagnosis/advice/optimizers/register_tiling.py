@@ -6,21 +6,22 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.code.binary.opcodes import Access, MemorySpace
+from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Synchronisation
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
-from gpa_lsp.diagnosis.advice.loop_work import LoopWork, list_loop_work, mark_multiply_adds
+from gpa_lsp.diagnosis.advice.loop_work import LoopWork, count_results, list_loop_work, mark_multiply_adds
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_scope
 from gpa_lsp.diagnosis.advice.optimizers import EliminationOptimizer
-from gpa_lsp.diagnosis.advice.residency import GOOD_BLOCK_THREADS
+from gpa_lsp.diagnosis.advice.pricing import WAITING
+from gpa_lsp.diagnosis.advice.residency import GOOD_BLOCK_THREADS, describe_block
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, number, say, size
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
-from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, WARP_THREADS, count_access_bytes, mark_accesses
+from gpa_lsp.kernel.dataflow.accesses import mark_accesses
 from gpa_lsp.kernel.dataflow.value_flow import build_flow
 
 # Shared-memory wavefronts per multiply-add from which on operands are not reused enough: a tile of 8 × 8 results takes 1/8 + 1/8
@@ -37,7 +38,9 @@ _ADDRESS_REGISTERS = 24
 _MOST_LOOKED_AT = 64  # Multiply-adds of a loop whose factors are looked for
 _DEPTH = 8  # Steps of the product whose operands a block keeps in shared memory at a time
 
-_WORDS_AT_ONCE = 4  # Words of a load of 16 bytes
+# Words of a load of 16 bytes, and its wavefronts where all lanes read the same (1.50 per multiply-add of one word load and a quarter of such a load, by
+# the counters of sgemm_shared_memory_blocking)
+_WORDS_AT_ONCE, _PASSES_AT_ONCE = 4, 2
 
 _LEAST_GROWTH = 1.5  # Times the edge of the tile that there is; a smaller step saves little
 
@@ -55,9 +58,23 @@ class _Tile(Struct, frozen=True, kw_only=True):
     warps_per_sm: int | None  # that then fit; None without a table of the architecture
 
     @property
+    def results(self) -> int:
+        """Results of a thread."""
+        return self.edge * (1 if self.is_column else self.edge)
+
+    @property
     def loads_per_result(self) -> float:
-        """Loads of shared memory per multiply-add; of a column the values of one operand lie side by side, and are loaded four at a time."""
-        return 1 / self.edge + (1 / _WORDS_AT_ONCE if self.is_column else 1 / self.edge)
+        """Loads of shared memory per multiply-add: of operands that lie side by side four at a time, but of a column's single one."""
+        return 1 / self.edge + 1 / _WORDS_AT_ONCE if self.is_column else 2 / self.edge / _WORDS_AT_ONCE
+
+    @property
+    def passes_per_result(self) -> float:
+        """Wavefronts per multiply-add: one for a load of a word, :data:`_PASSES_AT_ONCE` for one of 16 bytes that a row of lanes reads alike.
+
+        Of the other operand lanes read words that begin as many words apart as the tile has: that many banks in conflict, whatever the tile.
+        """
+        alike = _PASSES_AT_ONCE / _WORDS_AT_ONCE
+        return 1 / self.edge + alike if self.is_column else alike / self.edge + alike / _WORDS_AT_ONCE
 
 
 class RegisterTiling(EliminationOptimizer):
@@ -109,14 +126,17 @@ class RegisterTiling(EliminationOptimizer):
 
     def _describe(self, subject: Subject, work: LoopWork, per_result: float, tile: _Tile) -> EliminationMatch:
         edge = tile.edge
-        left = min(1.0, tile.loads_per_result / per_result)
+        loads_left = min(1.0, tile.loads_per_result * work.multiply_adds / max(1, work.shared_loads))
+        passes_left = min(1.0, tile.passes_per_result / per_result)
         loads = np.zeros(len(subject.rows), dtype=np.bool_)
         loads[work.rows] = True
-        edges = find_edges(subject, loads, (*_QUEUE_REASONS, "lg_throttle", "long_scoreboard"))
-        gone = np.where(loads & ~mark_multiply_adds(subject.rows), 1 - left, 0.0)
+        edges = find_edges(subject, loads, (*_QUEUE_REASONS, "lg_throttle", WAITING))
+        waits = subject.edges.reason[edges] == subject.rows.reason_index(WAITING)
+        gone = np.where(loads & ~mark_multiply_adds(subject.rows), 1 - loads_left, 0.0)
+        waits_left = _count_waits_left(subject, work, tile)
         return EliminationMatch(
-            work=count_work_left(subject, executions=gone),
-            regions=build_regions(subject, edges, np.full(len(edges), 1 - left))
+            work=count_work_left(subject, executions=gone, wavefronts=np.where(loads, 1 - passes_left, 0.0)),
+            regions=build_regions(subject, edges, 1 - np.where(waits, waits_left, max(loads_left, passes_left)))
             if subject.total_samples
             else build_counted_regions(subject, np.where(loads, np.maximum(subject.rows.executions, 0), 0)),
             hint=say(
@@ -140,10 +160,21 @@ class RegisterTiling(EliminationOptimizer):
                 say(
                     "shared memory takes {now} wavefronts per multiply-add, {then} with the tile",
                     now=number(per_result),
-                    then=number(tile.loads_per_result),
+                    then=number(tile.passes_per_result),
                 ),
             ),
         )
+
+
+def _count_waits_left(subject: Subject, work: LoopWork, tile: _Tile) -> float:
+    """The part of the waits for global memory that stays: one for each tile that a block loads, spread over the warps that are resident then."""
+    barriers = subject.rows.mark_by_opcode(lambda one: one.synchronises is Synchronisation.BLOCK)
+    tiles = int(np.maximum(subject.rows.executions, 0)[barriers].sum()) / 2  # one before the tile is read, one before the next is loaded
+    block, architecture = describe_block(subject), subject.kernel.architecture
+    if not tiles or block is None or architecture is None or tile.warps_per_sm is None:
+        return min(1.0, tile.loads_per_result * work.multiply_adds / max(1, work.shared_loads))
+    now = find_occupancy(architecture, block).warps_per_sm
+    return min(1.0, work.multiply_adds / tiles / (_DEPTH * tile.results) * now / tile.warps_per_sm)
 
 
 def _is_product(subject: Subject, work: LoopWork) -> bool:
@@ -165,7 +196,7 @@ def _choose_tile(subject: Subject, present_edge: float) -> _Tile | None:
     """The largest tile that a GPU holds and a grid fills; None where none is larger than what there is."""
     launch, architecture = subject.launch, subject.kernel.architecture
     threads = GOOD_BLOCK_THREADS if launch is None else min(max(launch.threads_per_block, 64), GOOD_BLOCK_THREADS)
-    results = _count_results(subject)
+    results = count_results(subject)
     is_column = present_edge < _LEAST_GROWTH
     for edge in _EDGES:
         if edge < _LEAST_GROWTH * present_edge:
@@ -202,16 +233,6 @@ def _fit(architecture: Architecture | None, edge: int, threads: int, *, is_colum
         shared_bytes=shared_bytes,
         warps_per_sm=warps,
     )
-
-
-def _count_results(subject: Subject) -> float | None:
-    """Words that a launch stores to global memory; None where executions or the stores are unknown."""
-    rows = subject.rows
-    stores = mark_accesses(rows, GLOBAL_SPACES, (Access.STORE,))
-    widths = rows.spread_by_mnemonic(count_access_bytes, unknown=0)
-    launches = max(1, sum(launch.failure is None for launch in subject.kernel.launches))
-    stored = int((np.maximum(rows.executions, 0) * widths)[stores].sum()) * WARP_THREADS / 4 / launches
-    return stored or None
 
 
 def _describe_tile(tile: _Tile) -> Sentence:

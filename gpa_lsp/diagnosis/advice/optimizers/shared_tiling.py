@@ -20,6 +20,7 @@ from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, numbe
 from gpa_lsp.kernel.dataflow.accesses import (
     GLOBAL_SPACES,
     SECTOR_BYTES,
+    WARP_THREADS,
     count_access_bytes,
     count_innermost_turns,
     find_access_runs,
@@ -37,6 +38,9 @@ _REASONS = ("lg_throttle", "long_scoreboard")
 _STALLED_SHARE = 0.2
 _WIDEST_BYTES = 16  # Of one access
 _MOST_NAMED = 2  # Expressions of a line that are spoken of
+
+# Sectors over the least: of rows of eight elements that begin anywhere, two in place of one; above, lanes are apart
+_SLIDING = (1.05, 2.0)
 
 _TILE_EDGES = (16, 32)  # Elements along a tile that blocks of usual shapes load in one or a few steps
 
@@ -108,7 +112,8 @@ def _count_work_left(subject: Subject, loads: npt.NDArray[np.bool_], reuse: floa
     """Unit → the part of its work that stays: a load of each element once per block, and reads of shared memory in place of the others.
 
     Elements that all lanes of a warp read alike lie side by side in the tile, as do those that a thread reads one after the other, and one read of
-    16 bytes fetches several.
+    16 bytes fetches several. Reads that slide along a row of the array, as a stencil's do, need a halo: the rows of a tile are then wider than the
+    block, and where a warp covers several of them they share banks.
     """
     executed = np.maximum(subject.rows.executions, 0).astype(np.float64)
     uniform = loads & find_uniform_loads(subject.rows)
@@ -118,6 +123,7 @@ def _count_work_left(subject: Subject, loads: npt.NDArray[np.bool_], reuse: floa
         beside = [row for row in run.rows if loads[row]]
         wide[beside] = np.minimum(wide[beside], 1 / len(run.rows))
     wide[[row for row in np.flatnonzero(uniform).tolist() if fits_constant_memory(subject.rows, row)]] = 0.0
+    passes = wide * np.where(_find_sliding(subject) & ~uniform, _count_conflicts(subject), 1.0)
     staged = 1 / reuse
     gone = np.where(loads, 1 - np.minimum(1.0, wide + 2 * staged), 0.0)
     # What lies outside the array is zero in the tile, and neither loads nor multiply-adds ask any more.
@@ -129,8 +135,24 @@ def _count_work_left(subject: Subject, loads: npt.NDArray[np.bool_], reuse: floa
         subject,
         executions=np.maximum(remove_feeders(subject, gone), guards),
         lines=np.where(loads, 1 - staged, 0.0),
-        added={"shared": float((executed * np.where(loads, wide + staged, 0.0)).sum())},
+        added={"shared": float((executed * np.where(loads, passes + staged, 0.0)).sum())},
     )
+
+
+def _find_sliding(subject: Subject) -> npt.NDArray[np.bool_]:
+    """bool[n]: loads whose lanes read neighbours that begin in the middle of a sector, for the most part: now one element on, now the next."""
+    sectors, ideal = subject.rows.counter("global_sectors"), subject.rows.counter("global_sectors_ideal")
+    if sectors is None or ideal is None:
+        return np.zeros(len(subject.rows), dtype=np.bool_)
+    ratio = np.maximum(sectors, 0) / np.maximum(ideal, 1)
+    return np.asarray((ratio > _SLIDING[0]) & (ratio < _SLIDING[1]))
+
+
+def _count_conflicts(subject: Subject) -> float:
+    """Wavefronts of a read of neighbours in a tile with a halo of one element, by the rows of a block that a warp covers."""
+    width = WARP_THREADS if subject.launch is None else min(WARP_THREADS, subject.launch.threads[0])
+    lanes = np.arange(WARP_THREADS)
+    return float(np.bincount((lanes % width + lanes // width * (width + 1)) % WARP_THREADS).max())
 
 
 def _measure_reuse(subject: Subject) -> float | None:

@@ -1,31 +1,37 @@
 """Products of matrices on the FP32 pipe."""
 
+from math import prod
+
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
-from gpa_lsp.diagnosis.advice.loop_work import LoopWork, list_loop_work, mark_multiply_adds
+from gpa_lsp.diagnosis.advice.loop_work import LoopWork, count_results, list_loop_work, mark_multiply_adds
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_scope
 from gpa_lsp.diagnosis.advice.optimizers import EliminationOptimizer
-from gpa_lsp.diagnosis.advice.work_left import count_work_left
+from gpa_lsp.diagnosis.advice.pricing import WAITING
+from gpa_lsp.diagnosis.advice.work_left import count_work_left, remove_feeders
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, percent, say
-from gpa_lsp.kernel.dataflow.accesses import mark_accesses
+from gpa_lsp.kernel.dataflow.accesses import WARP_THREADS, mark_accesses
 from gpa_lsp.kernel.dataflow.value_flow import build_flow
 
 LEAST_SHARE = 0.4  # Of a loop's instructions that are multiply-adds: then it is a product, and already a lean one
 
-_FIRST = (8, 0)  # Compute capability from which on tensor cores take FP32 data, rounded to TF32
+# Compute capability from which on tensor cores take halves, and FP32 data, rounded to TF32
+_FIRST_OF_HALVES, _FIRST = (7, 0), (8, 0)
 
 _TENSOR_OPCODES = ("HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "HGMMA", "QGMMA", "UTCHMMA", "WGMMA")
 # HMMA.1688 of 16 × 8 × 8 TF32 multiply-adds does those of 32 warp-wide FFMA, HMMA.16816 on halves those of 64
 _MULTIPLY_ADDS_EACH = 32
 _HALF_MULTIPLY_ADDS_EACH = 64
 _LOADS_EACH = 16  # LDSM.x4 loads what 16 loads of a half per lane do: 4 matrices of 8 × 8
+
+_RESULTS_EACH = 16 * 16  # Of a warp's tile
 
 # Of a loop's instructions, those that are multiply-adds on converted halves: the others convert and load
 _LEAST_HALF_SHARE = 0.1
@@ -43,7 +49,8 @@ class TensorCores(EliminationOptimizer):
     """A lean FP32 product is at most as fast as the FP32 pipe; tensor cores have several times its rate, at lower precision.
 
     Matched: a loop of which at least two fifths are multiply-adds, or a tenth on operands that are converted from halves, and that loads its operands
-    from shared memory, on a GPU with TF32, in a kernel without tensor instructions, where arithmetic, issue or shared memory limits it.
+    from shared memory, on a GPU with tensor cores for them, in a kernel without tensor instructions, where arithmetic, issue or shared memory limits
+    it. A warp's tile is of 16 × 16 results: where its threads have fewer, the loop's other instructions go round less often for each.
     """
 
     name = "tensor_cores"
@@ -55,8 +62,8 @@ class TensorCores(EliminationOptimizer):
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find a lean product loop."""
         architecture, works = subject.kernel.architecture, list_loop_work(subject)
-        if architecture is None or architecture.compute_capability < _FIRST:
-            return self.unmatched(say("the GPU has no tensor cores for FP32 data"))
+        if architecture is None or architecture.compute_capability < _FIRST_OF_HALVES:
+            return self.unmatched(say("the GPU has no tensor cores"))
         if any(mnemonic.startswith(_TENSOR_OPCODES) for mnemonic in subject.rows.mnemonics):
             return self.unmatched(say("the kernel uses tensor cores"))
         work = next(
@@ -64,6 +71,8 @@ class TensorCores(EliminationOptimizer):
         )
         half = None if work is not None else next((one for one in works if _is_of_halves(subject, one)), None)
         work = work or half
+        if half is None and architecture.compute_capability < _FIRST:
+            return self.unmatched(say("the GPU has no tensor cores for FP32 data"))
         if work is None:
             return self.unmatched(say("no loop is mostly multiply-adds on operands in shared memory"))
         unit = find_limiter(subject).unit
@@ -76,8 +85,9 @@ class TensorCores(EliminationOptimizer):
         inside[work.rows] = True
         gone = _weigh_rows(subject, inside, is_half=half is not None)
         edges = find_edges(subject, gone > 0)
+        edges = edges[subject.edges.reason[edges] != subject.rows.reason_index(WAITING)]  # a warp waits for each tile as before
         return EliminationMatch(
-            work=count_work_left(subject, executions=gone),
+            work=count_work_left(subject, executions=remove_feeders(subject, gone)),
             regions=build_regions(subject, edges, gone[subject.edges.def_row[edges]])
             if subject.total_samples
             else build_counted_regions(subject, np.where(inside, np.maximum(subject.rows.executions, 0), 0)),
@@ -125,7 +135,11 @@ def _weigh_rows(subject: Subject, inside: npt.NDArray[np.bool_], *, is_half: boo
         bool
     )
     gone = np.where(is_fma, 1 - 1 / _HALF_MULTIPLY_ADDS_EACH, np.where(loads, 1 - 1 / _LOADS_EACH, 0.0))
-    return np.where(widens, 1.0, gone)
+    results, launch = count_results(subject), subject.launch
+    tiles = 1.0
+    if results is not None and launch is not None and launch.grid is not None:
+        tiles = min(1.0, WARP_THREADS * results / (prod(launch.grid) * launch.threads_per_block) / _RESULTS_EACH)
+    return np.where(widens, 1.0, np.where(inside, np.maximum(gone, 1 - tiles), 0.0))
 
 
 OPTIMIZER = TensorCores()
