@@ -149,8 +149,6 @@ def keep_work(unit: str, work: Mapping[str, float]) -> float:
     return max(work.get(one, 1.0) for one in _GENERAL.get(unit, (unit,)))
 
 
-
-
 def _join(*times: float) -> float:
     return float(sum(one**SHARPNESS for one in times) ** (1 / SHARPNESS))
 

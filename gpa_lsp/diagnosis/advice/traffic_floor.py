@@ -81,7 +81,7 @@ def _measure_floor(subject: Subject) -> TrafficFloor | None:
 
 
 def measure_excess_lines(subject: Subject) -> Parts | None:
-    """float64[n]: the part of the lines an access touches that it need not when warps read along a row, 1 where unknown; None where nobody counted."""
+    """float64[n]: the part of the lines an access touches that it need not when warps read along a row, 1 where unknown; None where not counted."""
     tags, ideal = subject.rows.counter("global_tag_requests"), subject.rows.counter("global_sectors_ideal")
     if tags is None or ideal is None:
         return None

@@ -62,7 +62,7 @@ def _is_gathered(flow: FunctionFlow, row: int, loops: list[int], loads: list[boo
 
 
 def count_addresses(kernel: KernelRows, row: int) -> int | None:
-    """How many addresses an access can have in a block, by the masks, narrow loads and shifts its address is made with; None where that is not seen."""
+    """How many addresses an access can have in a block, by the masks, narrow loads and shifts that make its address; None where none does."""
     flow = build_flow(kernel, int(kernel.function_index[row]))
     if flow is None:
         return None

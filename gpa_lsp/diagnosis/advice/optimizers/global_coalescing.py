@@ -106,7 +106,11 @@ class GlobalCoalescing(EliminationOptimizer):
             hint=words.write_remedy(find_worst(subject, edges, weights, excess * sectors)),
             caveats=_list_caveats(reaches_l2),
             reasons=(
-                *([say("stalls on each access, times its share of excess sectors, waits times that of lines")] if subject.total_samples else []),
+                *(
+                    [say("stalls on each access, times its share of excess sectors, waits times that of lines")]
+                    if subject.total_samples
+                    else []
+                ),
                 say(
                     "global accesses move {ratio} the minimum: {moved} where {least} would suffice",
                     ratio=ratio,

@@ -38,8 +38,8 @@ _ADDRESS_REGISTERS = 24
 _MOST_LOOKED_AT = 64  # Multiply-adds of a loop whose factors are looked for
 _DEPTH = 8  # Steps of the product whose operands a block keeps in shared memory at a time
 
-# Words of a load of 16 bytes, and its wavefronts where all lanes read the same (1.50 per multiply-add of one word load and a quarter of such a load, by
-# the counters of sgemm_shared_memory_blocking)
+# Words of a load of 16 bytes, and its wavefronts where all lanes read the same
+# (sgemm_shared_memory_blocking takes 1.50 per multiply-add, for a load of a word and a quarter of such a load)
 _WORDS_AT_ONCE, _PASSES_AT_ONCE = 4, 2
 
 _LEAST_GROWTH = 1.5  # Times the edge of the tile that there is; a smaller step saves little
@@ -169,7 +169,9 @@ class RegisterTiling(EliminationOptimizer):
 def _count_waits_left(subject: Subject, work: LoopWork, tile: _Tile) -> float:
     """The part of the waits for global memory that stays: one for each tile that a block loads, spread over the warps that are resident then."""
     barriers = subject.rows.mark_by_opcode(lambda one: one.synchronises is Synchronisation.BLOCK)
-    tiles = int(np.maximum(subject.rows.executions, 0)[barriers].sum()) / 2  # one before the tile is read, one before the next is loaded
+    tiles = (
+        int(np.maximum(subject.rows.executions, 0)[barriers].sum()) / 2
+    )  # one before the tile is read, one before the next is loaded
     block, architecture = describe_block(subject), subject.kernel.architecture
     if not tiles or block is None or architecture is None or tile.warps_per_sm is None:
         return min(1.0, tile.loads_per_result * work.multiply_adds / max(1, work.shared_loads))

@@ -85,7 +85,9 @@ class TensorCores(EliminationOptimizer):
         inside[work.rows] = True
         gone = _weigh_rows(subject, inside, is_half=half is not None)
         edges = find_edges(subject, gone > 0)
-        edges = edges[subject.edges.reason[edges] != subject.rows.reason_index(WAITING)]  # a warp waits for each tile as before
+        edges = edges[
+            subject.edges.reason[edges] != subject.rows.reason_index(WAITING)
+        ]  # a warp waits for each tile as before
         return EliminationMatch(
             work=count_work_left(subject, executions=remove_feeders(subject, gone)),
             regions=build_regions(subject, edges, gone[subject.edges.def_row[edges]])
