@@ -306,6 +306,16 @@ def test_tiles_are_ranked_by_simulation(tiled: Path, capsys: pytest.CaptureFixtu
     assert [one["seconds"] for one in ranked] == sorted(one["seconds"] for one in ranked)
 
 
+def test_tiles_are_ranked_as_the_paper_estimates_them(tiled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--define", "TILE=32,64", "--block", "TILE", "-o", "found.json")
+    assert run(capsys, "tiled.cu", "--by", "paper", "--machine", "A100", *arguments) == (0, "", "")
+    found = json.loads(Path("found.json").read_text())
+    assert found["mode"] == "paper"
+    ranked = found["configurations"]
+    assert len(ranked) == 3 and all(one["cycles"] > 0 and one["limiter"] for one in ranked)
+    assert [one["seconds"] for one in ranked] == sorted(one["seconds"] for one in ranked)
+
+
 def test_a_dask_cluster_simulates_as_one_process_does(tiled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     distributed = pytest.importorskip("distributed")
     arguments = ("--define", "TILE=32,64", "--block", "TILE", "-o")

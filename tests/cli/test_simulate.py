@@ -128,15 +128,21 @@ def test_of_a_source_nothing_was_measured(project: Path, capsys: pytest.CaptureF
 
 
 def test_the_paper_gives_a_time_and_no_profile(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(capsys, "kernels.cu", "--kernel", "transpose", "--machine", "RTX 3090", "--mode", "paper")
+    asked = ("kernels.cu", "--kernel", "transpose", "--machine", "RTX 3090", "--mode")
+    code, out, err = run(capsys, *asked, "paper", "--show-trace")
     assert (code, err) == (0, "")
-    first, second = out.splitlines()
+    first, second, busiest, *trace = out.splitlines()
     assert re.fullmatch(
         r"transpose<float, 32> on RTX 3090: [\d,]+ cycles, [\d.]+ .s \(estimated by Equation 8 of the paper\)", first
     )
     assert re.fullmatch(
         r"  \d+ blocks? a round in [\d,]+ cycles, [\d.]+ operations a warp, [\d.]+ % of transactions hit", second
     )
+    assert re.fullmatch(r"  the busiest is (global|shared) memory, for [\d.]+ % of a round", busiest)
+    assert trace[0] == "  trace, by basic block:"
+    assert any(re.fullmatch(r"    lines? \d+.*: [\d,]+ visits? by [\d,]+ warps?, .* each", one) for one in trace[1:])
+    code, printed, _ = run(capsys, *asked, "printed")
+    assert code == 0 and printed.splitlines()[0] != first, "as printed, without what GPUs of today need"
     assert not list(project.parent.glob("*.gpa-profile.json"))
 
 
@@ -146,7 +152,7 @@ def test_the_paper_writes_no_profile(project: Path, capsys: pytest.CaptureFixtur
     assert "a time and no samples" in err
 
 
-def test_what_the_paper_has_no_answer_for_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_loop_that_data_ends_follows_the_data_or_a_bound(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = """__global__ void walk(const int *next, int *out)
 {
     int at = threadIdx.x, steps = 0;
@@ -166,6 +172,19 @@ grid = 1
 arguments = [{ name = "next", type = "int", count = 32 }, { name = "out", type = "int", count = 32 }]
 """
     )
+    code, out, err = run(capsys, "walk.cu", "--mode", "paper", "--show-trace")
+    assert (code, err) == (0, "")
+    assert "  loops, branches and addresses follow the data that is described" in out
+    assert "  loop, lines 4 to 6: bound 1" in out.splitlines()
+    assert "  branch, line 4: of 1 visit by warps 1 miss the jump and 0 what follows" in out.splitlines()
+    code, out, err = run(capsys, "walk.cu", "--mode", "paper", "--loop-bound", "9", "--show-trace")
+    assert (code, err) == (0, "")
+    assert "bound 9, as given" in out
+    code, out, err = run(capsys, "walk.cu", "--loop-bound", "9")
+    assert (code, out) == (2, "")
+    assert "add --mode paper" in err
+    description = project.parent / "walk.launch.toml"
+    description.write_text(description.read_text() + 'guesses = ["next"]\n')
     code, out, err = run(capsys, "walk.cu", "--mode", "paper")
     assert (code, out) == (2, "")
     assert "the loop at line 4 ends where the data says" in err

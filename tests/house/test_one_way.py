@@ -72,7 +72,6 @@ CHOOSING = {
     "editor/sass/columns.py": "the file that a kernel is in: outermost frames",
     "editor/sass/document.py": "quotes the whole chain, from the inside out",
     "execution/hybrid/operations.py": "a line of the kernel's own source, which is said without its file",
-    "execution/hybrid/walk.py": "a line of the kernel's own source, which is said without its file",
     "execution/programs/loaded_code.py": "the file that a kernel is in: outermost frames",
     "document/html_report/kernel_section.py": "frames of a flame graph",
     "document/allocation_text.py": "frames of the host's call path",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _SUFFIXES = (".html", ".svg", ".png", ".json")
 _DEFAULT_TOP = 15
 _THREADS = "64..1024"
-_VOLUMES, _SIMULATION = "volumes", "simulation"
+_VOLUMES, _SIMULATION, _PAPER = "volumes", "simulation", "paper"
 _DEFAULT_SECONDS = 10.0
 
 
@@ -86,30 +86,31 @@ def _add_simulation_arguments(parser: argparse.ArgumentParser) -> None:
     """What ranks them, and what simulation alone can vary."""
     parser.add_argument(
         "--by",
-        choices=(_VOLUMES, _SIMULATION),
+        choices=(_VOLUMES, _SIMULATION, _PAPER),
         default=_VOLUMES,
-        help="rank by data volumes (the default), or by simulating each configuration, which takes about a second for each",
+        help="rank by data volumes (the default), by simulating each configuration, which takes about a second for each, or by the estimate of the "
+        "hybrid framework (predict stalls --mode paper)",
     )
     parser.add_argument(
         "--define",
         metavar="NAME=VALUES",
         action="append",
         default=[],
-        help="values of a macro of the source, such as TILE=8,16,32, with --by simulation; blocks may name it (--block TILExTILE); repeatable",
+        help="values of a macro of the source, such as TILE=8,16,32, not with --by volumes; blocks may name it (--block TILExTILE); repeatable",
     )
     parser.add_argument(
         "--unroll",
         metavar="LINE=FACTORS",
         action="append",
         default=[],
-        help="unroll factors of the loop on a line, such as 12=1,2,4, with --by simulation; repeatable",
+        help="unroll factors of the loop on a line, such as 12=1,2,4, with --by simulation or paper; repeatable",
     )
     parser.add_argument(
         "--seconds",
         metavar="N",
         type=parse_seconds,
         default=_DEFAULT_SECONDS,
-        help=f"seconds for executing blocks of one configuration, with --by simulation (default: {format_number(_DEFAULT_SECONDS)})",
+        help=f"seconds for executing blocks of one configuration, with --by simulation or paper (default: {format_number(_DEFAULT_SECONDS)})",
     )
 
 
@@ -124,10 +125,10 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     check_is_source(arguments.source)
-    is_simulated = arguments.by == _SIMULATION
+    is_simulated = arguments.by != _VOLUMES
     if not is_simulated and (arguments.define or arguments.unroll):
         message = "volumes are predicted of the source as it is"
-        raise InputError(message, remedy="add --by simulation to explore macros and unroll factors")
+        raise InputError(message, remedy="add --by simulation or --by paper to explore macros and unroll factors")
     _check_options(arguments)
     subject = _prepare_simulation(arguments) if is_simulated else _prepare(arguments)
     space = _build_variants(arguments, subject) if is_simulated else _build_space(arguments, arguments.block, subject)
@@ -179,6 +180,7 @@ def _prepare(arguments: argparse.Namespace) -> "ExplorationSubject":
 
 
 def _prepare_simulation(arguments: argparse.Namespace) -> "ExplorationSubject":
+    from gpa_lsp.execution.hybrid.costs import EVERY_TERM
     from gpa_lsp.execution.prediction.exploration.simulating import prepare_simulation
     from gpa_lsp.execution.prediction.simulation import SimulationSettings
 
@@ -189,7 +191,11 @@ def _prepare_simulation(arguments: argparse.Namespace) -> "ExplorationSubject":
         launch_number=arguments.launch,
         machine=arguments.machine,
         compute_capability=arguments.arch,
-        settings=SimulationSettings(seconds=arguments.seconds, memory_bytes=arguments.memory),
+        settings=SimulationSettings(
+            seconds=arguments.seconds,
+            memory_bytes=arguments.memory,
+            terms=EVERY_TERM if arguments.by == _PAPER else None,
+        ),
     )
 
 
@@ -237,7 +243,7 @@ def _explore(
                 workers,
                 journal=journal,
                 progress=lambda done, total: progress(
-                    "simulating" if arguments.by == _SIMULATION else "predicting", done, total
+                    "simulating" if arguments.by != _VOLUMES else "predicting", done, total
                 ),
             )
         return Exploration(
@@ -248,7 +254,7 @@ def _explore(
             current=subject.current,
             resumed=resumed,
             notes=subject.notes,
-            is_simulated=arguments.by == _SIMULATION,
+            is_simulated=arguments.by != _VOLUMES,
         )
 
     if arguments.resume is None:
@@ -317,8 +323,8 @@ COMMAND = Command(
     summary="rank launch configurations of a kernel by their predicted performance",
     description=(
         "Compile a source, recover the addresses of a kernel from a few emulated blocks, and predict data volumes, limiter and time of every "
-        "given block size and fold, on all cores or on a Dask cluster; or, with --by simulation, compile each configuration, values of macros and "
-        "unroll factors too, and simulate its launch. Needs no GPU and measures nothing."
+        "given block size and fold, on all cores or on a Dask cluster; or, with --by simulation or paper, compile each configuration, values of "
+        "macros and unroll factors too, and simulate its launch. Needs no GPU and measures nothing."
     ),
     purpose=Purpose.PREDICT,
     examples=(

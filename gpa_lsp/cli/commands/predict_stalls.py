@@ -2,11 +2,12 @@
 
 import argparse
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, judge_problems
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, judge_problems, parse_count
 from gpa_lsp.cli.outputs import add_output_argument, refuse_standard_output, write_file
 from gpa_lsp.cli.predictions import InputKind, add_source_arguments, find_kind, parse_seconds, parse_size
 from gpa_lsp.cli.progress import ProgressBar
@@ -16,6 +17,7 @@ from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_count, format_count_of, format_duration_ns, format_number, format_percent
 
 if TYPE_CHECKING:
+    from gpa_lsp.execution.hybrid.estimate import PaperEstimate
     from gpa_lsp.execution.prediction.simulation import EstimatedLaunch, Simulation
     from gpa_lsp.execution.simulator.profile_document import DocumentLaunch
 
@@ -62,6 +64,17 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "does, with what GPUs of today need beside it; printed leaves that out",
     )
     parser.add_argument(
+        "--loop-bound",
+        metavar="N",
+        type=parse_count,
+        help="with --mode paper or printed: loops that end where the data says run N iterations (default: as often as the described data has them)",
+    )
+    parser.add_argument(
+        "--show-trace",
+        action="store_true",
+        help="with --mode paper or printed: also print the trace by basic block, the bounds of loops and the branches that warps miss",
+    )
+    parser.add_argument(
         "--executions",
         metavar="N",
         type=_parse_executions,
@@ -96,12 +109,15 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.mode != "pipeline" and (compares or arguments.output is not None):
         message = "that mode gives a time and no samples, so that no profile is written"
         raise InputError(message, path=None, remedy="leave out --mode, or --compare, --page and --output")
+    if arguments.mode == "pipeline" and (arguments.loop_bound is not None or arguments.show_trace):
+        message = "--loop-bound and --show-trace are of traces that are searched"
+        raise InputError(message, path=None, remedy="add --mode paper")
     with ProgressBar(terminal) as progress:
         simulation = _simulate(arguments, progress)
     for problem in simulation.problems:
         terminal.complain(f"{problem.severity.value}: {problem}")
     if simulation.estimates:
-        lines = [line for one in simulation.estimates for line in _describe_estimate(one)]
+        lines = [line for one in simulation.estimates for line in _describe_estimate(one, arguments.show_trace)]
         terminal.print_safely(lambda: terminal.write_text("\n".join([*lines, ""])))
         return judge_problems(simulation.problems)
     if not simulation.launches:
@@ -134,6 +150,7 @@ def _simulate(arguments: argparse.Namespace, progress: ProgressBar) -> "Simulati
         seconds=arguments.seconds,
         memory_bytes=arguments.memory,
         terms=terms,
+        loop_bound=arguments.loop_bound,
         executions=arguments.executions,
     )
     if _is_report(arguments.source):
@@ -212,7 +229,7 @@ def _describe(one: "DocumentLaunch") -> str:
     return f"{shorten_name(one.name)} on {one.machine.name}: {one.time}; {reasons}"
 
 
-def _describe_estimate(one: "EstimatedLaunch") -> list[str]:
+def _describe_estimate(one: "EstimatedLaunch", shows_trace: bool) -> list[str]:
     from gpa_lsp.kernel.names import shorten_name
 
     found = one.estimate
@@ -227,26 +244,54 @@ def _describe_estimate(one: "EstimatedLaunch") -> list[str]:
         f"  {format_count_of(found.blocks_per_sm, 'block')} a round in {format_count(round(found.round_cycles))} cycles, "
         f"{format_number(found.trace_length)} operations a warp, {hits}",
     ]
+    lines.append(f"  the busiest is {found.busiest.value}, for {format_percent(found.busiest_ratio)} of a round")
+    if found.is_executed:
+        lines.append("  loops, branches and addresses follow the data that is described")
     if found.assumed_branches:
         lines.append(f"  {format_count_of(found.assumed_branches, 'branch')} on data taken both ways")
     if found.unknown_ratio:
         lines.append(
             f"  the addresses of {format_percent(found.unknown_ratio)} of transactions are in the data: taken to miss"
         )
-    return lines
+    return [*lines, *(_describe_trace(found) if shows_trace else ())]
+
+
+def _describe_trace(found: "PaperEstimate") -> Iterator[str]:
+    """The trace by basic block, the bounds of its loops, and the misses of its branches."""
+    yield "  trace, by basic block:"
+    for one in found.code:
+        kinds = ", ".join(f"{format_count(count)} {kind.value}" for kind, count in one.operations.items())
+        visits = f"{format_count_of(one.visits, 'visit')} by {format_count_of(one.warps, 'warp')}"
+        yield f"    {_name_lines(one.lines)}: {visits}, {kinds or 'nothing'} each"
+    for loop in found.loops:
+        bound = format_count(loop.least) + (f" to {format_count(loop.most)}" if loop.most > loop.least else "")
+        yield f"  loop, {_name_lines(loop.lines)}: bound {bound}{', as given' if loop.is_given else ''}"
+    for branch in found.branches:
+        jumps, passes = (format_count(branch.visits - one) for one in (branch.jumping, branch.passing))
+        assumed = ", taken both ways as it depends on data" if branch.is_assumed else ""
+        visits = format_count_of(branch.visits, "visit")
+        yield f"  branch, {_name_lines(branch.lines)}: of {visits} by warps {jumps} miss the jump and {passes} what follows{assumed}"
+
+
+def _name_lines(lines: tuple[int, int] | None) -> str:
+    if lines is None:
+        return "no line"
+    first, last = lines
+    return f"line {first}" if first == last else f"lines {first} to {last}"
 
 
 COMMAND = Command(
     summary="simulate the stalls of a launch, without a GPU",
     description=(
         "Execute some blocks of each described launch by its machine code, simulate an SM with them, and write what a profiler would have sampled "
-        "as a profile that report, advise and check read. All of it is simulated and marked so; nothing is measured. With --mode paper nothing is "
-        "executed: a time is estimated from loop bounds and branches, and no profile is written."
+        "as a profile that report, advise and check read. All of it is simulated and marked so; nothing is measured. With --mode paper a time "
+        "is estimated from loop bounds and branches, of the data where they depend on it, and no profile is written."
     ),
     purpose=Purpose.PREDICT,
     examples=(
         ("predict stalls matmul.cu", "the stalls that a launch would have"),
         ("predict stalls matmul.cu --machine H100", "the same on a GPU by name"),
+        ("predict stalls bfs.cu --mode paper --show-trace", "a time by loop bounds and branches, and which those are"),
     ),
     add_arguments=_add_arguments,
     run=_run,

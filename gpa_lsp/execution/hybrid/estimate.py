@@ -1,26 +1,32 @@
 """The time of a launch as the hybrid paper estimates it: :func:`estimate_launch`.
 
-The printed model is 64 % off on 24 launches of public reports, the paper's own 17 % on its four GPUs. The formulas are the same; what they leave out
-is not there on GPUs of one to three SMs that do not cache global memory in L1, or is in what the authors measured with micro-benchmarks. Each
-:class:`~gpa_lsp.execution.hybrid.costs.Term` puts one of these back, and all together the 24 are 11 % off, 79 % of them within 20 %. With one term
-left out they are: L1 14 %, SECTORS 9 %, SHARED_L2 21 %, OPERANDS 26 %, WAVES 26 %, OVERHEAD 27 %. (Sectors are what GPUs move; that lines come out
-better here is by two matrix products, whose loads of shared memory the assembler joins.) So the paper must have measured its latencies under load
-(OVERHEAD), on kernels of few independent operations in many warps (OPERANDS), and launches of many rounds (WAVES). No constant was fitted for this:
-all are of the tables of architectures, of which the simulator's launch figures were fitted on some of the same launches.
+The printed model is 64 % off on 24 launches of public reports, the paper's own 17 % on its four GPUs (Table IV). The formulas are the same; what they
+leave out is not there on GPUs of one to three SMs that do not cache global memory in L1, or is in what the authors measured with micro-benchmarks.
+Each :class:`~gpa_lsp.execution.hybrid.costs.Term` puts one of these back, and all together the 24 are 11 % off, 79 % of them within 20 % (13 % with
+four more that call functions or multiply matrices). With one term left out they are: L1 14 %, SECTORS 9 %, SHARED_L2 21 %, OPERANDS 26 %, WAVES 26 %,
+OVERHEAD 27 %. (Sectors are what GPUs move; that lines come out better here is by two matrix products, whose loads of shared memory the assembler
+joins.) So the paper must have measured its latencies under load (OVERHEAD), on kernels of few independent operations in many warps (OPERANDS), and
+launches of many rounds (WAVES). No constant was fitted for this: all are of the tables of architectures, of which the simulator's launch figures were
+fitted on some of the same launches.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import chain
 from math import ceil, prod
 
 import numpy as np
 from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, Space
+from gpa_lsp.execution.emulator.model import Budget
 from gpa_lsp.execution.hybrid.costs import EVERY_TERM, Costs, Term, find_costs
-from gpa_lsp.execution.hybrid.operations import Resource
+from gpa_lsp.execution.hybrid.executed import trace_executed
+from gpa_lsp.execution.hybrid.lane_values import Integers
+from gpa_lsp.execution.hybrid.operations import NeedsDataError, Resource
 from gpa_lsp.execution.hybrid.pipeline import L2Sharing, count_misses, find_hit_ratio, list_uses, simulate_round
-from gpa_lsp.execution.hybrid.walk import KernelTrace, TracedLaunch, walk_kernel
+from gpa_lsp.execution.hybrid.walk import BranchMisses, KernelTrace, LoopBound, TracedLaunch, walk_kernel
 from gpa_lsp.execution.launches.block_mates import BlockPlace, Sectors, count_readers, list_mates
 from gpa_lsp.execution.launches.build import check_arguments
 from gpa_lsp.execution.launches.launch import (
@@ -30,6 +36,7 @@ from gpa_lsp.execution.launches.launch import (
     ScalarArgument,
     StructArgument,
     TextureArgument,
+    list_arrays,
 )
 from gpa_lsp.execution.launches.type_names import pack_scalar
 from gpa_lsp.foundation.errors import InputError
@@ -103,6 +110,22 @@ class PaperEstimate(Struct, frozen=True, kw_only=True):
     hit_ratio: float | None  # of the transactions to constant and global memory; None where there are none
     unknown_ratio: float  # of all transactions, those whose address depends on data; each thread is taken to miss alone
     assumed_branches: int  # that depend on data, and were taken both ways
+    is_executed: bool  # its loops, branches and addresses follow the data beside the launch (Section III-B4)
+    busiest: Resource  # that is locked longest in a round
+    busiest_ratio: float  # of a round, in which it is; where that is little, warps wait for latencies
+    # what was traced: blocks of code, loops and branches
+    code: tuple["TracedCode", ...]
+    loops: tuple[LoopBound, ...]
+    branches: tuple[BranchMisses, ...]
+
+
+class TracedCode(Struct, frozen=True, kw_only=True):
+    """A basic block in the traces of a round."""
+
+    lines: tuple[int, int] | None  # first and last; None where unknown
+    visits: int  # by warps
+    warps: int  # that come to it at all; for the others it is masked out (M of Algorithm 2)
+    operations: Mapping[Resource, int]  # of one visit, by what they take
 
 
 class CompiledKernel(Struct, frozen=True, kw_only=True):
@@ -122,13 +145,15 @@ def estimate_launch(
     machine: Machine,
     memory: MemoryFacts,
     terms: frozenset[Term] = EVERY_TERM,
-    seconds: float = 20.0,
+    budget: Budget = Budget(),  # noqa: B008  (frozen)
+    loop_bound: int | None = None,
 ) -> PaperEstimate:
-    """Estimate one launch. Nothing is executed and no data is looked at.
+    """Estimate one launch. Data is looked at where it decides a loop, a branch or an address, and is given.
 
     Args:
         terms: beside the printed model.
-        seconds: for the search of the trace.
+        budget: of the search of the trace, and again of its execution.
+        loop_bound: iterations of loops that end where the data says; None to have them executed.
 
     Raises:
         InputError: the paper has no answer, or too little is known of the GPU.
@@ -149,7 +174,7 @@ def estimate_launch(
     )
     assert sm_hz is not None  # or its costs would not be known
     chosen = _choose_blocks(launch.grid, active, has_mates=Term.SHARED_L2 in terms)
-    trace = _trace(module, function, launch, chosen, costs=costs, seconds=seconds)
+    trace, is_executed = _trace(module, function, launch, chosen, costs=costs, budget=budget, loop_bound=loop_bound)
     warps = active * trace.warps_per_block
     sharing = L2Sharing()
     if Term.SHARED_L2 in terms:
@@ -158,6 +183,10 @@ def estimate_launch(
     uses = list_uses(trace, outcomes, costs, warps)
     simulate = partial(simulate_round, uses, trace.warps_per_block, by_operands=Term.OPERANDS in terms)
     round_cycles = simulate()
+    held = Counter[Resource]()
+    for one in chain.from_iterable(uses):
+        held[one.resource] += one.locked_cycles  # type: ignore[assignment]
+    busiest = max(held, key=held.__getitem__, default=Resource.ARITHMETIC)
     cycles = round_cycles * per_sm / active  # Equation 8
     if Term.WAVES in terms and per_sm > active:
         count = min(per_sm, _MOST_ROUNDS * active)
@@ -176,6 +205,28 @@ def estimate_launch(
         hit_ratio=find_hit_ratio(outcomes),
         unknown_ratio=trace.unknown_ratio,
         assumed_branches=len(trace.assumed),
+        is_executed=is_executed,
+        busiest=busiest,
+        busiest_ratio=held[busiest] / max(1.0, round_cycles),
+        code=_list_code(trace, warps),
+        loops=trace.loops,
+        branches=trace.branches,
+    )
+
+
+def _list_code(trace: KernelTrace, warps: int) -> tuple[TracedCode, ...]:
+    """The basic blocks that are visited, in order of the code."""
+    visits: dict[int, Integers] = {}
+    for step in trace.steps:
+        visits[step.node] = visits.get(step.node, 0) + step.warps[:warps].astype(np.int64)
+    return tuple(
+        TracedCode(
+            lines=trace.lines[node],
+            visits=int(counts.sum()),
+            warps=int(np.count_nonzero(counts)),
+            operations=Counter(one.operation.resource for one in trace.bodies[node] if one.operation is not None),
+        )
+        for node, counts in sorted(visits.items())
     )
 
 
@@ -183,8 +234,9 @@ def _choose_blocks(grid: BlockPlace, active: int, *, has_mates: bool) -> list[in
     """One round of active blocks in the middle of the grid, then those that show what others read as well."""
     first = (prod(grid) - active) // 2
     place = (first % grid[0], first // grid[0] % grid[1], first // (grid[0] * grid[1]))
-    mates = [x + grid[0] * (y + grid[1] * z) for x, y, z in list_mates(grid, place)] if has_mates else []
-    return [*range(first, first + active), *mates]
+    mates = {x + grid[0] * (y + grid[1] * z) for x, y, z in list_mates(grid, place)} if has_mates else set()
+    own = range(first, first + active)
+    return [*own, *sorted(mates - set(own))]
 
 
 def find_sharing(
@@ -230,25 +282,35 @@ def _trace(
     chosen: Sequence[int],
     *,
     costs: Costs,
-    seconds: float,
-) -> KernelTrace:
+    budget: Budget,
+    loop_bound: int | None,
+) -> tuple[KernelTrace, bool]:
+    """The traces, and whether they were executed: where data decides, but not where what arrays hold is made up or a bound is given."""
     parameters, addresses = place_arguments(module, function, launch)
-    return walk_kernel(
-        function,
-        TracedLaunch(
-            grid=launch.grid,
-            block=launch.block,
-            parameters=parameters,
-            addresses=addresses,
-            chosen=chosen,
-            transaction_bytes=costs.transaction_bytes,
-            tags_per_cycle=costs.tags_per_cycle,
-            most_visits=_MOST_VISITS,
-            most_transactions=_MOST_TRANSACTIONS,
-            most_operations=_MOST_OPERATIONS,
-            seconds=seconds,
-        ),
+    traced = TracedLaunch(
+        grid=launch.grid,
+        block=launch.block,
+        parameters=parameters,
+        addresses=addresses,
+        chosen=chosen,
+        transaction_bytes=costs.transaction_bytes,
+        tags_per_cycle=costs.tags_per_cycle,
+        most_visits=_MOST_VISITS,
+        most_transactions=_MOST_TRANSACTIONS,
+        most_operations=_MOST_OPERATIONS,
+        seconds=budget.seconds,
+        loop_bound=loop_bound,
     )
+    is_known = loop_bound is None and not {one.name for one in list_arrays(launch)} & set(launch.guesses)
+    try:
+        found = walk_kernel(function, traced)
+    except NeedsDataError:
+        if not is_known:
+            raise
+    else:
+        if not is_known or not (found.assumed or found.unknown_ratio):
+            return found, False
+    return trace_executed(module, function, launch, traced, budget), True
 
 
 def _count_resident(

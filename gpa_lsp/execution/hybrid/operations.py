@@ -5,12 +5,14 @@ well: moves, conversions, comparisons, selections, logic, reads of parameters, a
 whose result is used for addresses alone.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from itertools import pairwise
 
 from msgspec import Struct
 
-from gpa_lsp.code.ptx.model import Address, PtxFunction, PtxInstruction, Symbol, list_reads, list_writes
+from gpa_lsp.code.ptx.model import Address, Immediate, PtxFunction, PtxInstruction, Symbol, list_reads, list_writes
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.static_instructions import count_bytes_per_lane
 from gpa_lsp.foundation.errors import InputError
@@ -30,6 +32,10 @@ class Arithmetic(Enum):
     DOUBLE = "double precision"
     DOUBLE_DIVIDE = "double-precision division or root"
     SPECIAL = "special function"
+    MATRIX_F16 = "product of matrices of halves"  # Nor these: of 16 x 8 x 16, which others are reckoned in
+    MATRIX_F32 = "product of matrices of halves, summed in single precision"
+    MATRIX_TF32 = "product of matrices of single precision"
+    MATRIX_INT8 = "product of matrices of bytes"
     LOGIC = "comparison, selection or logic"  # Which Table I does not have
 
 
@@ -52,6 +58,7 @@ class Operation(Struct, frozen=True, kw_only=True):
     instruction: int  # index of it
     resource: Resource  # what it needs
     arithmetic: Arithmetic | None = None  # class; None for accesses and barriers
+    amount: float = 1.0  # of it: what costs as much as so many
     address: Address | None = None  # of an access; None for others
     is_store: bool = False  # it gives nothing back
     bytes: int = 0  # of a thread's access
@@ -98,14 +105,21 @@ _LOGIC = frozenset(
 _FLOATING = frozenset({"add", "sub", "mul", "mad", "fma"})
 _SLOW = frozenset({"div", "sqrt", "rcp", "rsqrt"})
 _SPECIAL = frozenset({"sin", "cos", "ex2", "lg2", "tanh", "rcp", "rsqrt", "sqrt"})
-_ACCESSES = frozenset({"ld", "ldu", "st", "atom", "red", "cp", "prefetch"})
+_ACCESSES = frozenset({"ld", "ldu", "st", "atom", "red", "cp", "prefetch", "ldmatrix", "stmatrix"})
 _REFUSED = {
-    "call": "calls a function that was not inlined", "mma": "multiplies matrices", "wmma": "multiplies matrices",
+    "call": "calls a function that was not inlined", "wmma": "multiplies matrices",
     "wgmma": "multiplies matrices", "tcgen05": "multiplies matrices", "tex": "reads a texture", "tld4": "reads a texture",
     "suld": "reads a surface", "sust": "writes a surface", "brx": "jumps by a table",
     "mbarrier": "waits at an mbarrier",
 }  # fmt: skip
+_FOLLOWED = frozenset({"call", "brx"})  # By what executes them
 # Calls that the paper leaves out, as those of its language's own functions
+_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
+MATRIX_PRODUCTS = 16 * 8 * 16
+_PRODUCTS = {
+    ScalarType.F16: Arithmetic.MATRIX_F16, ScalarType.BF16: Arithmetic.MATRIX_F32, ScalarType.TF32: Arithmetic.MATRIX_TF32,
+    ScalarType.S8: Arithmetic.MATRIX_INT8, ScalarType.U8: Arithmetic.MATRIX_INT8,
+}  # fmt: skip
 _BUILT_IN = frozenset({"vprintf", "__assertfail"})
 _SPACES = {
     "global": Resource.GLOBAL, "shared": Resource.SHARED, "local": Resource.LOCAL, "const": Resource.CONSTANT,
@@ -126,13 +140,38 @@ def list_parts(
             tuple(sorted({first_register + slot for slot in slots})) for slots in (list_reads(one), list_writes(one))
         )
         operation = operations.get(one.index)
-        if operation is not None or (reads and writes):
+        if one.opcode == "cp" and "async" in one.suffixes:
+            found += _list_copy_parts(one, operation, reads)
+        elif operation is not None or (reads and writes):
             pruned = Arithmetic.LOGIC if operation is None and one.opcode in _LOGIC else None
             found.append(Part(operation=operation, reads=reads, writes=writes, pruned=pruned))
     return tuple(found)
 
 
 _MOST_PASSED = 64  # Instructions a load is moved past: about what the latency of shared memory takes to issue; assumed
+
+
+# Registers in place of groups of asynchronous copies: those that are not in one yet, then the groups from the newest on
+_COPIES = tuple(range(-1, -10, -1))
+
+
+def _list_copy_parts(instruction: PtxInstruction, operation: Operation | None, reads: tuple[int, ...]) -> list[Part]:
+    """Of an asynchronous copy, of the end of a group of them, and of what waits for groups."""
+    if operation is not None:
+        return [Part(operation=operation, reads=reads, writes=_COPIES[:1])]
+    if "commit_group" in instruction.suffixes:
+        return [
+            Part(operation=None, reads=(newer,), writes=(older,)) for newer, older in reversed(tuple(pairwise(_COPIES)))
+        ]
+    left = next((one.value for one in instruction.sources if isinstance(one, Immediate)), 0)
+    first = 0 if "wait_all" in instruction.suffixes else 1 + min(int(left), len(_COPIES) - 2)
+    return [Part(operation=None, reads=_COPIES[first:], writes=(), pruned=Arithmetic.LOGIC)]
+
+
+def find_lines(instructions: Iterable[PtxInstruction]) -> tuple[int, int] | None:
+    """The first and the last line of the kernel's own source among some instructions; None where they have none."""
+    lines = [one.chain[-1].line for one in instructions if one.chain]
+    return (min(lines), max(lines)) if lines else None
 
 
 def hoist_loads(parts: Iterable[Part]) -> tuple[Part, ...]:
@@ -161,20 +200,32 @@ def hoist_loads(parts: Iterable[Part]) -> tuple[Part, ...]:
     return (*found, *waiting)
 
 
-def list_operations(function: PtxFunction) -> dict[int, Operation]:
+class NeedsDataError(InputError):
+    """A search finds no trace, but the data beside the launch may give one."""
+
+
+def list_operations(function: PtxFunction, *, is_executed: bool = False) -> dict[int, Operation]:
     """The operations of a kernel by the index of their instruction.
+
+    Args:
+        is_executed: calls and tables of jumps are followed, not searched.
 
     Raises:
         InputError: it does what the paper has no operation for.
+        NeedsDataError: where it goes on is only known where it is executed.
     """
     pruned = _list_address_arithmetic(function)
     found: dict[int, Operation] = {}
     for instruction in function.instructions:
         if instruction.call is not None and instruction.call.callee in _BUILT_IN:
             continue
+        if is_executed and instruction.opcode in _FOLLOWED:
+            continue
         if instruction.opcode in _REFUSED:
-            line = "" if instruction.chain is None else f" at line {instruction.chain[-1].line}"
-            raise InputError(f"it {_REFUSED[instruction.opcode]}{line}, for which the paper has no operation")
+            lines = find_lines((instruction,))
+            line = "" if lines is None else f" at line {lines[0]}"
+            kind = NeedsDataError if instruction.opcode in _FOLLOWED else InputError
+            raise kind(f"it {_REFUSED[instruction.opcode]}{line}, for which the paper has no operation")
         if instruction.index not in pruned:
             operation = _classify(instruction)
             if operation is not None:
@@ -190,11 +241,27 @@ def _classify(instruction: PtxInstruction) -> Operation | None:
         return Operation(instruction=index, resource=Resource.BARRIER)
     if opcode in _ACCESSES:
         return _classify_access(instruction)
+    if opcode == "mma":
+        return _classify_product(instruction)
     arithmetic = _classify_arithmetic(instruction)
     return (
         None
         if arithmetic is None
         else Operation(instruction=index, resource=Resource.ARITHMETIC, arithmetic=arithmetic)
+    )
+
+
+def _classify_product(instruction: PtxInstruction) -> Operation:
+    shape = next((_SHAPE.fullmatch(one) for one in instruction.suffixes if _SHAPE.fullmatch(one)), None)
+    result, factor = (*instruction.types, None, None)[:2]
+    kind = _PRODUCTS.get(factor) if factor is not None else None
+    if shape is None or kind is None:
+        raise InputError(f"it multiplies matrices by {instruction.text[:60]}, for which there is no price")
+    if kind is Arithmetic.MATRIX_F16 and result is not ScalarType.F16:
+        kind = Arithmetic.MATRIX_F32
+    m, n, k = (int(one) for one in shape.groups())
+    return Operation(
+        instruction=instruction.index, resource=Resource.ARITHMETIC, arithmetic=kind, amount=m * n * k / MATRIX_PRODUCTS
     )
 
 

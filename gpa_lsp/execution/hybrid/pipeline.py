@@ -148,14 +148,15 @@ class _Pricer:
         self._costs, self._warps = costs, warps
         self._by_operands = Term.OPERANDS in costs.terms
 
-    def price(self, resource: Resource, kind: Arithmetic | None) -> tuple[float, float, float]:
+    def price(self, kind: Arithmetic | None, amount: float) -> tuple[float, float, float]:
         """Before, locked and after, in cycles, of what is no access."""
         if kind is None:
             return 0.0, 0.0, 0.0
         cost = self._costs.arithmetic[kind]
+        interval = cost.interval_cycles * amount
         if self._by_operands:
-            return 0.0, cost.interval_cycles, max(0.0, cost.latency_cycles - cost.interval_cycles)
-        return 0.0, max(cost.interval_cycles, cost.latency_cycles / self._warps), 0.0
+            return 0.0, interval, max(0.0, cost.latency_cycles - interval)
+        return 0.0, max(interval, cost.latency_cycles / self._warps), 0.0
 
     def price_access(
         self, resource: Resource, near: int, hits: int, misses: int, passes: int
@@ -212,7 +213,7 @@ def list_uses(
                 if not by_operands:
                     continue
                 resource = Resource.REGISTER if kind is None else Resource.ARITHMETIC
-            use = Use(resource, *pricer.price(resource, kind), *registers)
+            use = Use(resource, *pricer.price(kind, 1.0 if operation is None else operation.amount), *registers)
             for warp in active:
                 found[warp].append(use)
     return found

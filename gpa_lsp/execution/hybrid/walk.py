@@ -1,8 +1,9 @@
 """From a kernel's PTX and a launch to what each warp of some blocks executes: :func:`walk_kernel`.
 
-Source: the hybrid paper, Section III. A branch whose condition follows from the launch, the thread's index and the counters of loops is taken by the
-threads it says; on any other both ways are taken ("always hit", Section III-B1), and what either way writes is known neither where they meet nor on
-the other way. A loop iterates as often as its longest thread does, by the exits that are known; where none is, the kernel is refused.
+Source: the hybrid paper, Section III; what data decides is given, or executed (Section III-B4). A branch whose condition follows from the launch, the
+thread's index and the counters of loops is taken by the threads it says; on any other both ways are taken ("always hit", Section III-B1), and what
+either way writes is known neither where they meet nor on the other way. A loop iterates as often as its longest thread does, by the exits that are
+known; where none is, as often as is given, or the kernel is refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,15 @@ from gpa_lsp.code.ptx.model import PtxFunction, PtxInstruction, list_reads, list
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.code.symbolic_accesses.wavefronts import count_wavefronts
 from gpa_lsp.execution.hybrid.lane_values import Integers, LaneValues, Marks, Value
-from gpa_lsp.execution.hybrid.operations import Operation, Part, Resource, list_operations, list_parts
+from gpa_lsp.execution.hybrid.operations import (
+    NeedsDataError,
+    Operation,
+    Part,
+    Resource,
+    find_lines,
+    list_operations,
+    list_parts,
+)
 from gpa_lsp.execution.hybrid.search import SearchGraph, build_search_graph, search_trace
 from gpa_lsp.execution.volumes.block_volumes import count_request_cycles
 from gpa_lsp.foundation.errors import InputError
@@ -27,7 +36,7 @@ from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.foundation.work_time import work_time
 
 WARP_THREADS = 32
-_ACCESSED = (Resource.GLOBAL, Resource.CONSTANT, Resource.SHARED)
+ACCESSED = (Resource.GLOBAL, Resource.CONSTANT, Resource.SHARED)
 _ENDS = frozenset({"ret", "exit", "trap"})
 
 
@@ -49,11 +58,33 @@ class Step(ColumnRecord, frozen=True, kw_only=True):
     operations: tuple[tuple[Operation, Access | None], ...]
 
 
+class LoopBound(Struct, frozen=True, kw_only=True):
+    """How often the loops with one header run (Section III-A2)."""
+
+    lines: tuple[int, int] | None  # first and last; None where unknown
+    least: int  # iterations, each time that warps come to it
+    most: int
+    is_given: bool = False  # as somebody bounds it, because it ends where the data says
+
+
+class BranchMisses(Struct, frozen=True, kw_only=True):
+    """Which warps miss the sides of a branch (``branchMissWarpID`` of Listing 1), summed over its visits."""
+
+    lines: tuple[int, int] | None  # of it; None where unknown
+    visits: int  # by warps
+    jumping: int  # of them, those in which a thread jumps; the others miss what it jumps to
+    passing: int  # of them, those in which a thread goes on; the others miss what follows
+    is_assumed: bool = False  # it depends on data: both ways are taken
+
+
 class KernelTrace(ColumnRecord, frozen=True, kw_only=True):
     """The traces of all warps of some blocks."""
 
     steps: tuple[Step, ...]  # of the candidate trace
     bodies: Sequence[tuple[Part, ...]]  # of each basic block by number
+    lines: Sequence[tuple[int, int] | None]  # the same: its first and last line
+    loops: tuple[LoopBound, ...]  # those that were come to
+    branches: tuple[BranchMisses, ...]  # in order of the code
     warps_per_block: int  # of each block, which lie behind each other
     lengths: Integers  # int64[warps], operations of each warp
     unknown_ratio: float  # of all transactions, those whose address is not known
@@ -74,14 +105,16 @@ class TracedLaunch(Struct, frozen=True, kw_only=True):
     most_visits: int  # basic blocks of the trace
     most_transactions: int  # of all accesses
     most_operations: int  # of all warps
-    seconds: float  # wall time
+    seconds: float  # of processor time
+    loop_bound: int | None = None  # iterations of a loop that ends where the data says; None to refuse it
 
 
 def walk_kernel(function: PtxFunction, launch: TracedLaunch) -> KernelTrace:
     """The traces of the chosen blocks' warps.
 
     Raises:
-        InputError: the paper has no answer: a loop's bound is in the data, a function is called, loops overlap; or the trace is too long.
+        NeedsDataError: a loop's bound is in the data, or a function is called.
+        InputError: the paper has no answer: loops overlap, or the trace is too long.
     """
     walk = _Walk(function, launch)
     search_trace(walk.graph, walk.find_bound, walk.visit, most_visits=launch.most_visits)
@@ -122,6 +155,11 @@ class _Walk:
         self._visited: dict[int, int] = {}
         """Node → number of its last visit."""
         self._visits = 0
+        self._bounds: dict[int, list[int]] = {}
+        """Loop → what its bound was, each time."""
+        self._given: set[int] = set()
+        self._misses: dict[int, Integers] = {}
+        """Branch → visits by warps, of them those that jump, and those that pass."""
         self._slices: dict[int, tuple[_Part, ...]] = {}
         self._dominators = RootedGraph(self._blocks.successors, [0]).find_dominators()
         self._headers = frozenset(self.graph.headers)
@@ -139,6 +177,11 @@ class _Walk:
 
     def find_bound(self, loop: int) -> int:
         """How often the header of a loop that is entered now is visited: until no thread goes on by an exit that is known."""
+        bound = self._count_turns(loop)
+        self._bounds.setdefault(loop, []).append(bound)
+        return bound
+
+    def _count_turns(self, loop: int) -> int:
         header = self.graph.headers[loop]
         self._repeating.pop(header, None)
         self._is_repeated.discard(header)
@@ -150,7 +193,11 @@ class _Walk:
         for turn in range(1, self._launch.most_visits + 1):
             stays, has_known_exit = self._turn(copy, loop, active)
             if not has_known_exit:
-                raise InputError(f"{self._name_loop(loop)} ends where the data says, which the paper does not look at")
+                if self._launch.loop_bound is None:
+                    message = f"{self._name_loop(loop)} ends where the data says, which a search does not look at"
+                    raise NeedsDataError(message, remedy="describe what the arrays hold, or give --loop-bound")
+                self._given.add(loop)
+                return self._launch.loop_bound
             if not stays.any():
                 return turn
             active = stays
@@ -235,13 +282,14 @@ class _Walk:
 
     def _name_loop(self, loop: int) -> str:
         """By the first of its lines, which is where it begins, wherever the compiler put its header."""
-        lines = [
-            instruction.chain[-1].line
-            for node in self.graph.members[loop]
-            for instruction in self._function.instructions[self._blocks.first[node] : self._blocks.last[node] + 1]
-            if instruction.chain
-        ]
-        return f"the loop at line {min(lines)}" if lines else "a loop"
+        lines = self._find_lines(*self.graph.members[loop])
+        return f"the loop at line {lines[0]}" if lines else "a loop"
+
+    def _find_lines(self, *nodes: int) -> tuple[int, int] | None:
+        blocks = self._blocks
+        return find_lines(
+            one for node in nodes for one in self._function.instructions[blocks.first[node] : blocks.last[node] + 1]
+        )
 
     # The trace
 
@@ -295,14 +343,19 @@ class _Walk:
         if branch is not None and guard is not None and bool((active & ~guard.is_known).any()):
             self._assumed.add(branch.index)
             self._note_unsure(node, active & ~guard.is_known)
+        sides: dict[bool, Marks] = {}
         for one in following:
             goes = active
             if branch is not None and guard is not None:
                 is_target = branch.target is not None and self._blocks.block_of[branch.target] == one
                 holds = guard.numbers != 0
                 goes = active & (~guard.is_known | (holds if is_target else ~holds))
+                sides[is_target] = goes
             into = self._repeating if one in self.graph.back[node] else self._arriving
             into[one] = into.get(one, self._nobody) | goes
+        if branch is not None and sides:
+            counts = [_count_warps(one) for one in (active, *(sides.get(side, self._nobody) for side in (True, False)))]
+            self._misses[branch.index] = self._misses.get(branch.index, 0) + np.array(counts, dtype=np.int64)
 
     def _note_unsure(self, node: int, lanes: Marks) -> None:
         meeting = self._meetings[node]
@@ -332,7 +385,7 @@ class _Walk:
         return self._written[node, side]
 
     def _access(self, instruction: PtxInstruction, operation: Operation, active: Marks) -> Access | None:
-        if operation.resource not in _ACCESSED or operation.address is None:
+        if operation.resource not in ACCESSED or operation.address is None:
             return None
         guard = self._values.read_guard(instruction)
         if guard is not None:
@@ -356,11 +409,37 @@ class _Walk:
                 list_parts(self._function.instructions[first : last + 1], self._operations)
                 for first, last in zip(self._blocks.first, self._blocks.last, strict=True)
             ],
+            lines=[self._find_lines(node) for node in range(len(self._blocks.first))],
+            loops=tuple(
+                LoopBound(
+                    lines=self._find_lines(*self.graph.members[loop]),
+                    least=min(bounds),
+                    most=max(bounds),
+                    is_given=loop in self._given,
+                )
+                for loop, bounds in sorted(self._bounds.items())
+            ),
+            branches=tuple(
+                BranchMisses(
+                    lines=find_lines((self._function.instructions[index],)),
+                    visits=visits,
+                    jumping=jumping,
+                    passing=passing,
+                    is_assumed=index in self._assumed,
+                )
+                for index, (visits, jumping, passing) in sorted(
+                    (index, counts.tolist()) for index, counts in self._misses.items()
+                )
+            ),
             warps_per_block=self._warps_per_block,
             lengths=self._lengths,
             unknown_ratio=self._unknown / max(1, self._transactions),
             assumed=tuple(sorted(self._assumed)),
         )
+
+
+def _count_warps(threads: Marks) -> int:
+    return int(threads.reshape(-1, WARP_THREADS).any(axis=1).sum())
 
 
 def find_transactions(address: Value, active: Marks, operation: Operation, launch: TracedLaunch) -> Access:

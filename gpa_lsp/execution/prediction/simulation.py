@@ -10,6 +10,7 @@ from msgspec import Struct
 from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompiledUnit, CompileSettings
 from gpa_lsp.execution.compiler.ptx_files import read_build
+from gpa_lsp.execution.emulator.model import Budget
 from gpa_lsp.execution.hybrid.costs import EVERY_TERM, Term
 from gpa_lsp.execution.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
 from gpa_lsp.execution.launches.block_mates import list_mates
@@ -69,6 +70,9 @@ class SimulationSettings(Struct, frozen=True, kw_only=True):
     # estimate as the hybrid paper does, with these terms beside its printed ones: a time from loop bounds and branches, without samples. None to
     # simulate.
     terms: frozenset[Term] | None = None
+    loop_bound: int | None = (
+        None  # for those, iterations of loops that end where the data says; None to have them executed
+    )
 
 
 DEFAULT_SIMULATION = SimulationSettings()
@@ -320,7 +324,8 @@ def _estimate_one(subject: Subject, launch: LaunchDescription, settings: Simulat
         machine=place.machine,
         memory=place.memory,
         terms=EVERY_TERM if settings.terms is None else settings.terms,
-        seconds=settings.seconds,
+        budget=Budget(seconds=settings.seconds, memory_bytes=settings.memory_bytes),
+        loop_bound=settings.loop_bound,
     )
     return EstimatedLaunch(name=_name(kernel), estimate=estimate, machine=place.machine)
 

@@ -162,7 +162,7 @@ def _list_findings(exploration: Exploration) -> tuple[Finding, ...]:
 _PREDICTED_NOTE = say(
     "Times are roofline bounds, without latencies: they serve for ranking, and real times are longer."
 )
-_SIMULATED_NOTE = say("Blocks are those that were executed, of the grid's; an SM was simulated with them.")
+_SIMULATED_NOTE = say("Blocks are those an SM was simulated with, of the grid's.")
 _SIMULATED_COLUMNS = (
     Column(name="rank", quantity=Quantity.COUNT),
     Column(name="configuration"),
