@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gpa_lsp.agents.shelf import Shelf, ShelvedKernel
 from gpa_lsp.diagnosis.advice.model import UNPRICED, Advice
 from gpa_lsp.document.advice_screen import build_screen
-from gpa_lsp.document.advice_text import AdviceText
+from gpa_lsp.document.advice_view import build_piece
 from gpa_lsp.document.advice_words import (
     describe_cause,
     describe_gain,
@@ -24,6 +24,7 @@ from gpa_lsp.document.layout import read_plain
 from gpa_lsp.document.places import InstructionPlaces, PlaceNames
 from gpa_lsp.document.prediction_text import render_prediction
 from gpa_lsp.document.sampling_words import describe_time, label_samples
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.execution.compiler.model import CompiledUnit
 from gpa_lsp.execution.prediction.predict import predict_source
 from gpa_lsp.foundation.errors import InputError, ProblemSeverity
@@ -168,7 +169,7 @@ class Answers:
             raise InputError(
                 f"{suggestion!r} is no suggestion for it", remedy=f"there are {names}" if names else "there is none"
             )
-        lines = [read_plain(line) for line in AdviceText(one, self._places, None).render(piece, every)]
+        lines = [*map(read_plain, write_terminal([build_piece(piece, every, one, self._places)]))]
         return fit(
             head,
             [line for line in lines if line.strip()],

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gpa_lsp.diagnosis.advice.model import Advice, Category
 from gpa_lsp.document.advice_notes import AdviceNote, RelatedPlace, describe_note
-from gpa_lsp.document.advice_text import ALTERNATIVES
+from gpa_lsp.document.advice_view import ALTERNATIVES
 from gpa_lsp.document.advice_words import describe_cause
 from gpa_lsp.document.markdown_text import escape_markdown
 from gpa_lsp.document.places import PlaceNames

@@ -1,6 +1,6 @@
 """Advice that is read in twenty seconds: per kernel what limits it, what causes that, what to do, and what would not help.
 
-A kernel takes at most :data:`MOST_LINES` lines. Everything else stands in the long text (:mod:`gpa_lsp.document.advice_text`).
+A kernel takes at most :data:`MOST_LINES` lines. Everything else stands in the long text (:mod:`gpa_lsp.document.advice_view`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from gpa_lsp.document.advice_words import (
     describe_suggestion,
     explain_silence,
 )
-from gpa_lsp.document.check_text import render_problem, render_problems
+from gpa_lsp.document.check_text import build_problems, render_problem
 from gpa_lsp.document.context_words import describe_contexts
 from gpa_lsp.document.findings import name_kernels
 from gpa_lsp.document.layout import (
@@ -38,6 +38,7 @@ from gpa_lsp.document.layout import (
 from gpa_lsp.document.markdown_text import escape_markdown, quote_code, write_sentence
 from gpa_lsp.document.places import InstructionPlaces, PlaceNames
 from gpa_lsp.document.sampling_words import describe_time
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.foundation.locations import write_place
 from gpa_lsp.foundation.numbers import (
     format_count,
@@ -178,7 +179,8 @@ def render_screens(
         yield from wrap(words, width, indent=0, style=Style.DIM)
     if not report.kernels:
         yield text_line("no kernel was found", Style.DIM)
-    yield from render_problems(report.problems, places, width)
+    for part in build_problems(report.problems, places):
+        yield from (EMPTY_LINE, *write_terminal([part], width))
     if report.kernels:
         yield EMPTY_LINE
         if is_cut:

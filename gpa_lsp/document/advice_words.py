@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from gpa_lsp.diagnosis.advice.model import (
     LEAST_SPEEDUP,
@@ -18,7 +18,6 @@ from gpa_lsp.diagnosis.advice.model import (
 )
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind, shorten_limit
 from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency, UnattributedCause
-from gpa_lsp.document.layout import EMPTY_LINE, Line, Style, hang, text_line, wrap
 from gpa_lsp.document.places import InstructionPlaces, PlaceNames
 from gpa_lsp.foundation.locations import write_place
 from gpa_lsp.foundation.numbers import (
@@ -404,23 +403,6 @@ def _take_sentences(text: Sentence) -> Sentence:
             break
         kept = longer
     return drop_stop(kept)
-
-
-def render_silences(kernel: KernelReport, width: int | None) -> Iterator[Line]:
-    """A kernel without advice gets every reason, by stage; one with advice a line that counts them."""
-    if kernel.advice is not None and kernel.advice.advice:
-        counted = count_silences(kernel)
-        if counted:
-            yield from wrap(counted, width, style=Style.DIM)
-        return
-    yield EMPTY_LINE
-    yield text_line("No advice", Style.HEADING)
-    for stage, messages in explain_silence(kernel).items():
-        yield from wrap(stage, width)
-        for message, optimizers in messages.items():
-            names = ", ".join(optimizers)
-            lead = f"    {names}: " if names else "    "
-            yield from hang(((lead, Style.DIM), (message, Style.PLAIN)), width, indent=6)
 
 
 def explain_silence(kernel: KernelReport) -> Mapping[str, Mapping[str, tuple[str, ...]]]:

@@ -74,6 +74,7 @@ class Items(Struct, frozen=True, kw_only=True):
 
     items: Sequence[Item]
     are_findings: bool = False  # marked by how much they matter
+    are_numbered: bool = False
     fold: str = ""  # what they are, where they are folded away on a page; empty where they are not
     most_items: int | None = None  # shown where the reader sets no limit; None for all, whatever limit there is
 

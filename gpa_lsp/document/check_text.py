@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, LIBRARY_USE
 from gpa_lsp.document.advice_words import NO_SASS, find_best_advice, summarise_advice
+from gpa_lsp.document.blocks import Item, Items, Part
 from gpa_lsp.document.findings import Finding, FindingReason, list_code_findings, name_kernels
-from gpa_lsp.document.layout import EMPTY_LINE, Line, Style, hang, style_of_share, text_line
+from gpa_lsp.document.layout import Line, Style, hang, style_of_share
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.foundation.errors import Problem, ProblemSeverity
 from gpa_lsp.foundation.locations import write_place
@@ -50,14 +51,10 @@ def render_check(
         yield from hang(((line, Style.DIM),), width)
 
 
-def render_problems(problems: Sequence[Problem], places: PlaceNames, width: int | None) -> Iterator[Line]:
+def build_problems(problems: Sequence[Problem], places: PlaceNames) -> list[Part]:
     """All of them at the end of a page, under a heading; nothing where there is none."""
-    if not problems:
-        return
-    yield EMPTY_LINE
-    yield text_line("Problems", Style.HEADING)
-    for problem in problems:
-        yield from hang((("  ", Style.PLAIN), *render_problem(problem, places)), width)
+    items = [Item(text=render_problem(problem, places)) for problem in problems]
+    return [Part(title="Problems", blocks=[Items(items=items)])] if items else []
 
 
 def render_problem(problem: Problem, places: PlaceNames) -> Line:

@@ -4,8 +4,8 @@ import html
 from collections.abc import Callable, Iterator, Sequence
 
 from gpa_lsp.document.blocks import Block, Figure, Gauge, Item, Items, Paragraph, Part, Table, make_line
-from gpa_lsp.document.layout import Align, Column, Line, Style, count_cells, lay_out_table, read_plain
-from gpa_lsp.document.markdown_text import escape_markdown, mark_code, quote_code, write_sentence
+from gpa_lsp.document.layout import UNBROKEN, Align, Column, Line, Style, count_cells, lay_out_table, read_plain
+from gpa_lsp.document.markdown_text import escape_markdown, mark_code, quote_code, write_cell, write_sentence
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.prose import Place, Sentence
 from gpa_lsp.foundation.visible_text import make_one_line
@@ -21,7 +21,12 @@ _CODE = (Style.CODE, Style.PATH)
 
 
 def write_markdown(
-    blocks: Sequence[Block], *, level: int = 2, max_rows: int | None = None, link: Link | None = None
+    blocks: Sequence[Block],
+    *,
+    level: int = 2,
+    max_rows: int | None = None,
+    link: Link | None = None,
+    folds: bool = False,
 ) -> Iterator[str]:
     """All blocks, line by line, an empty line between any two.
 
@@ -30,68 +35,117 @@ def write_markdown(
         level: of the first headings.
         max_rows: longest table; what is cut is counted. None for no limit.
         link: from a place in a sentence to its URI; None leaves its words.
+        folds: fold away what can be, as GitHub does.
     """
-    is_first = True
-    for block in blocks:
-        lines = list(_write_block(block, level, max_rows, link))
-        if lines:
-            yield from lines if is_first else ("", *lines)
-            is_first = False
+    return _Markdown(max_rows, link, folds=folds).write(blocks, level)
 
 
-def _write_block(block: Block, level: int, max_rows: int | None, link: Link | None) -> Iterator[str]:
-    if isinstance(block, Part):
-        yield from _write_part(block, level, max_rows, link)
-    elif isinstance(block, Table):
-        yield from _write_table(block, max_rows, link)
-    elif isinstance(block, Figure):
-        yield escape_markdown(block.words)
-    elif isinstance(block, Items):
-        shown = block.choose_items(max_rows)
-        for item in shown:
-            yield from _write_item(item, block.are_findings, level, max_rows, link)
-        rest = len(block.items) - len(shown)
+class _Markdown:
+    def __init__(self, max_rows: int | None, link: Link | None, *, folds: bool) -> None:
+        self._max_rows = max_rows
+        self._link = link
+        self._folds = folds
+
+    def write(self, blocks: Sequence[Block], level: int) -> Iterator[str]:
+        is_first = True
+        for block in blocks:
+            lines = list(self._write_block(block, level))
+            if lines:
+                yield from lines if is_first else ("", *lines)
+                is_first = False
+
+    def _write_block(self, block: Block, level: int) -> Iterator[str]:
+        if isinstance(block, Part):
+            yield from self._write_part(block, level)
+        elif isinstance(block, Table):
+            yield from self._write_table(block)
+        elif isinstance(block, Figure):
+            yield escape_markdown(block.words)
+        elif isinstance(block, Items):
+            yield from self._write_items(block)
+        else:
+            yield write_line(block.text, self._link)
+
+    def _write_part(self, part: Part, level: int) -> Iterator[str]:
+        blocks = (Paragraph(text=part.summary), *part.blocks) if part.summary else part.blocks
+        lead = part.lead[0]
+        if part.folds and self._folds:
+            words = make_one_line("".join(text for text, _ in make_line(part.title)))
+            lead = f"<b>{html.escape(lead)}</b> " if lead else ""
+            yield from (f"<details><summary>{lead}{html.escape(words, quote=False)}</summary>", "")
+            yield from self.write(blocks, level)
+            yield from ("", "</details>")
+            return
+        is_name = part.style is Style.TITLE and isinstance(part.title, str)
+        title = mark_code(str(part.title)) if is_name else write_line(part.title, self._link)
+        yield f"{'#' * level} {f'{lead} ' if lead else ''}{title}"
+        inner = list(self.write(blocks, level + 1))
+        yield from ("", *inner) if inner else ()
+
+    def _write_items(self, items: Items) -> Iterator[str]:
+        shown = items.choose_items(self._max_rows)
+        for number, item in enumerate(shown, start=1):
+            sign = f"{number}. " if items.are_numbered else "- "
+            first, *others = self._write_item(item, is_finding=items.are_findings)
+            yield f"{sign}{first}"
+            yield from (f"{' ' * len(sign)}{line}" for line in others)
+        rest = len(items.items) - len(shown)
         yield from (f"- and {format_count(rest)} more",) if rest else ()
-    else:
-        yield write_line(block.text, link)
 
+    def _write_item(self, item: Item, *, is_finding: bool) -> Iterator[str]:
+        text = write_line(item.text, self._link)
+        if is_finding and item.style is Style.WARNING:
+            text = f"**{text}**"
+        lead = escape_markdown(item.lead[0])
+        yield f"{lead}{':' if is_finding else ''} {text}" if lead else text
+        if item.remedy:
+            yield f"- {write_sentence(item.remedy, self._link)}"
+        for block in item.below:
+            if isinstance(block, Items):
+                yield from self._write_items(block)
+            elif isinstance(block, Paragraph):
+                yield f"- {write_line(block.text, self._link)}"
 
-def _write_part(part: Part, level: int, max_rows: int | None, link: Link | None) -> Iterator[str]:
-    lead = f"{part.lead[0]} " if part.lead[0] else ""
-    blocks = (Paragraph(text=part.summary), *part.blocks) if part.summary else part.blocks
-    if part.folds:
-        words = "".join(text for text, _ in make_line(part.title))
-        title = (
-            f"{f'<b>{html.escape(lead.strip())}</b> ' if lead else ''}{html.escape(make_one_line(words), quote=False)}"
-        )
-        yield from (f"<details><summary>{title}</summary>", "")
-        yield from write_markdown(blocks, level=level, max_rows=max_rows, link=link)
-        yield from ("", "</details>")
-        return
-    yield f"{'#' * level} {lead}{write_line(part.title, link)}"
-    inner = list(write_markdown(blocks, level=level + 1, max_rows=max_rows, link=link))
-    yield from ("", *inner) if inner else ()
+    def _write_table(self, table: Table) -> Iterator[str]:
+        if not table.rows:
+            return
+        shown = table.choose_rows(self._max_rows)
+        if table.title:
+            yield from (f"**{escape_markdown(table.title)}**", "")
+        if any(column.title for column in table.columns):
+            rows = [
+                [self._write_cell(*span, is_strong=number == table.current_row) for span in table.rows[number]]
+                for number in shown
+            ]
+            yield from draw_table(table.columns, rows)
+        else:
+            bare = [[(_make_bare(text), style) for text, style in table.rows[number]] for number in shown]
+            lines = lay_out_table(table.columns, bare, width=_FENCE_CELLS, indent=0)
+            yield from ("```text", *map(read_plain, lines), "```")
+        rest = len(table.rows) - len(shown)
+        if rest:
+            yield from ("", f"And {format_count(rest)} more.")
+        if table.note:
+            yield from ("", write_sentence(table.note, self._link))
 
-
-def _write_item(item: Item, is_finding: bool, level: int, max_rows: int | None, link: Link | None) -> Iterator[str]:
-    text = write_line(item.text, link)
-    if is_finding and item.style is Style.WARNING:
-        text = f"**{text}**"
-    lead = escape_markdown(item.lead[0])
-    yield f"- {f'{lead}: ' if is_finding else f'**{lead}** '}{text}" if lead else f"- {text}"
-    if item.remedy:
-        yield f"  - {write_sentence(item.remedy, link)}"
-    for block in item.below:
-        is_list = isinstance(block, Items)
-        lines = _write_block(block, level, max_rows, link)
-        yield from (f"  {line}" if is_list or line.startswith("<") else f"  - {line}" for line in lines if line)
+    def _write_cell(self, text: str, style: Style, *, is_strong: bool) -> str:
+        """A text in a cell, where a stroke ends the cell even within code."""
+        if not text.strip():
+            return ""
+        if style in _CODE:
+            written = quote_code(text)
+        elif isinstance(text, Sentence):
+            written = write_cell(text, self._link)
+        else:
+            written = escape_markdown(text)
+        return f"**{written}**" if is_strong or style in _STRONG else written
 
 
 def write_line(text: str | Line, link: Link | None = None) -> str:
     """A text, or spans with their roles, as one line."""
     if isinstance(text, str):
-        return write_sentence(text, link)
-    return "".join(_write_span(one, style, link) for one, style in text).strip()
+        return write_sentence(text, link).replace(UNBROKEN, " ")
+    return "".join(_write_span(one, style, link) for one, style in text).strip().replace(UNBROKEN, " ")
 
 
 def _write_span(text: str, style: Style, link: Link | None) -> str:
@@ -103,48 +157,9 @@ def _write_span(text: str, style: Style, link: Link | None) -> str:
     return f"{lead}{f'**{written}**' if style in _STRONG else written}{tail}"
 
 
-def _write_table(table: Table, max_rows: int | None, link: Link | None) -> Iterator[str]:
-    if not table.rows:
-        return
-    shown = table.choose_rows(max_rows)
-    if table.title:
-        yield from (f"**{escape_markdown(table.title)}**", "")
-    if any(column.title for column in table.columns):
-        rows = [
-            [write_cell(*span, link=link, is_strong=number == table.current_row) for span in table.rows[number]]
-            for number in shown
-        ]
-        yield from draw_table(table.columns, rows)
-    else:
-        bare = [[(_make_bare(text), style) for text, style in table.rows[number]] for number in shown]
-        yield from (
-            "```text",
-            *map(read_plain, lay_out_table(table.columns, bare, width=_FENCE_CELLS, indent=0)),
-            "```",
-        )
-    rest = len(table.rows) - len(shown)
-    if rest:
-        yield from ("", f"And {format_count(rest)} more.")
-    if table.note:
-        yield from ("", write_sentence(table.note, link))
-
-
 def _make_bare(text: str) -> str:
     """A text in a fence, which nothing in it ends."""
     return text if isinstance(text, Gauge) else " ".join(text.split()).replace("`", "'")
-
-
-def write_cell(text: str, style: Style = Style.PLAIN, *, link: Link | None = None, is_strong: bool = False) -> str:
-    """A text in a cell, where a stroke ends the cell even within code."""
-    if not text.strip():
-        return ""
-    if style in _CODE:
-        written = quote_code(text)
-    elif isinstance(text, Sentence):
-        written = write_sentence(text, link).replace("\\|", "|").replace("|", "\\|")
-    else:
-        written = escape_markdown(text)
-    return f"**{written}**" if is_strong or style is Style.TITLE else written
 
 
 def draw_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -87,13 +87,13 @@ def write_sentence(text: str, link: Callable[[Place], str | None] | None = None)
     return "".join((*written, _escape_words(words))).strip(" ")
 
 
-def write_cell(text: str) -> str:
+def write_cell(text: str, link: Callable[[Place], str | None] | None = None) -> str:
     r"""A sentence in a cell of a table, where a stroke ends the cell even within code.
 
     >>> write_cell("a | `b|c`")
     'a \\| `b\\|c`'
     """
-    return _STROKE.sub(r"\|", write_sentence(text))
+    return _STROKE.sub(r"\|", write_sentence(text, link))
 
 
 def _mark_up(part: Code | Place, link: Callable[[Place], str | None] | None) -> str | None:

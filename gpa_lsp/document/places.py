@@ -1,6 +1,6 @@
 """How source places are shown: the path that exists here where there is one, and the line's own text where it can be trusted."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path, PurePath
 
@@ -82,10 +82,15 @@ class PlaceNames:
 
 
 class PageNames(PlaceNames):
-    """Files of a kernel by as little of their paths as tells them apart, for pages that are read elsewhere."""
+    """Files of a kernel by as little of their paths as tells them apart, for pages that are read elsewhere.
 
-    def __init__(self) -> None:
+    Args:
+        read: the text of a line, empty where it must not be shown; None for what the profile carries.
+    """
+
+    def __init__(self, read: Callable[[KernelReport, str, int], str] | None = None) -> None:
         super().__init__()
+        self._read = read
         self._short: dict[int, dict[str, str]] = {}
 
     def show_file(self, kernel: KernelReport, file: str) -> str:
@@ -94,6 +99,10 @@ class PageNames(PlaceNames):
             frames = (frame for chain in kernel.instructions.chains for frame in chain)
             self._short[id(kernel)] = shorten_paths({file, *(frame.file for frame in frames)})
         return self._short[id(kernel)].get(file, file)
+
+    def read_line(self, kernel: KernelReport, file: str, line: int) -> str | None:
+        """The text of a line, as the page may show it."""
+        return super().read_line(kernel, file, line) if self._read is None else self._read(kernel, file, line)
 
 
 def _is_older(path: Path, unix_s: int | None) -> bool:

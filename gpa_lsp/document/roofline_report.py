@@ -6,7 +6,7 @@ from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline, Roofline
 from gpa_lsp.document.advice_words import describe_limit_briefly
 from gpa_lsp.document.answer_view import build_bars, describe_missing, describe_movement, list_suggestions
 from gpa_lsp.document.charts.roofline_chart import RooflineView
-from gpa_lsp.document.check_text import render_problems
+from gpa_lsp.document.check_text import build_problems
 from gpa_lsp.document.context_words import count_contexts, list_context_lines, name_contexts
 from gpa_lsp.document.findings import name_kernels
 from gpa_lsp.document.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line, wrap
@@ -79,7 +79,8 @@ def render_rooflines(
         yield from (EMPTY_LINE, text_line(f"and {format_count_of(rest, 'more kernel')}", Style.DIM))
     if not report.kernels:
         yield text_line("no kernel was found", Style.DIM)
-    yield from render_problems((*report.problems, *(before.problems if before is not None else ())), places, width)
+    for part in build_problems((*report.problems, *(before.problems if before is not None else ())), places):
+        yield from (EMPTY_LINE, *write_terminal([part], width))
 
 
 def _render_overview(kernels: Sequence[KernelReport], names: Mapping[str, str], width: int | None) -> Iterator[Line]:

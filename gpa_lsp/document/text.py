@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.document.advice_screen import WHOLE, build_screen, has_cut_sentence, render_screen
 from gpa_lsp.document.blocks import Part
-from gpa_lsp.document.check_text import render_problems
+from gpa_lsp.document.check_text import build_problems
 from gpa_lsp.document.findings import name_kernels
 from gpa_lsp.document.kernel_view import (
     build_heading,
@@ -64,7 +64,8 @@ def render_report(
         yield from render(kernel, names[kernel.name], places, width, max_rows)
     if not report.kernels:
         yield text_line("no kernel was found", Style.DIM)
-    yield from render_problems(report.problems, places, width)
+    for part in build_problems(report.problems, places):
+        yield from (EMPTY_LINE, *write_terminal([part], width))
 
 
 def _render_overview(kernels: Sequence[KernelReport], names: Mapping[str, str], width: int | None) -> Iterator[Line]:

@@ -15,7 +15,7 @@ from gpa_lsp.diagnosis.analyses.analyse_kernel import analyse_kernel, list_analy
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
-from gpa_lsp.document.advice_markdown import render_advice_markdown
+from gpa_lsp.document.advice_view import build_advice
 from gpa_lsp.document.answer_view import build_answers
 from gpa_lsp.document.html_report.page import render_html_report
 from gpa_lsp.document.layout import join_lines
@@ -106,7 +106,7 @@ def show(report: Report) -> str:
     parts = [
         join_lines(render_report(report, NAMES, 60)),
         join_lines(render_rooflines(report, NAMES, 60)),
-        *render_advice_markdown(report, NAMES, max_kernels=None, max_advice=None),
+        *write_markdown(build_advice(report, NAMES, max_kernels=None, max_advice=None, has_table=True), folds=True),
         *write_markdown(build_answers(kernel, NAMES)),
         "" if roofline is None else write_roofline(roofline, with_bars=True),
         "" if roofline is None else draw_roofline_picture(roofline) or "",

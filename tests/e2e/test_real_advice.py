@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.diagnosis.advice.model import LIBRARY_USE
-from gpa_lsp.document.advice_markdown import render_advice_markdown
 from gpa_lsp.document.advice_notes import list_notes
 from gpa_lsp.document.advice_sarif import build_advice_sarif
-from gpa_lsp.document.advice_text import render_advice
+from gpa_lsp.document.advice_view import build_advice
 from gpa_lsp.document.github import render_advice_github
 from gpa_lsp.document.layout import read_plain
+from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.pairs import build_pair_index
 from gpa_lsp.report.pipeline import analyse
@@ -67,12 +68,19 @@ def test_pairs_of_every_line_add_up_to_its_samples(name: str) -> None:
 def test_shown_in_every_form(name: str, tmp_path: Path) -> None:
     report, places = advise_report(name), PlaceNames()
     advice = [one for kernel in report.kernels if kernel.advice is not None for one in kernel.advice.advice]
-    lines = [read_plain(line) for line in render_advice(report, places, 100, max_kernels=None, max_advice=None)]
+    lines = [
+        read_plain(line)
+        for line in write_terminal(build_advice(report, places, max_kernels=None, max_advice=None), 100, indent=0)
+    ]
     priced = [one for one in advice if one.optimizer != LIBRARY_USE]  # which states no gain
     assert sum(line.strip().startswith(("range ", "at most ")) for line in lines) == len(priced)
     silent = [kernel for kernel in report.kernels if kernel.advice is None or not kernel.advice.advice]
     assert lines.count("No advice") == len(silent)
-    check_tables(list(render_advice_markdown(report, places, max_kernels=None, max_advice=None)))
+    check_tables(
+        list(
+            write_markdown(build_advice(report, places, max_kernels=None, max_advice=None, has_table=True), folds=True)
+        )
+    )
     notes = list_notes(report, places)
     log = json.loads(json.dumps(build_advice_sarif(report, notes, places, tmp_path), allow_nan=False))
     check_required(log)

@@ -8,21 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.document.advice_markdown import render_advice_markdown
 from gpa_lsp.document.advice_notes import list_notes
 from gpa_lsp.document.advice_sarif import build_advice_sarif
-from gpa_lsp.document.advice_text import describe_run, render_advice
+from gpa_lsp.document.advice_view import build_advice, build_piece, describe_run
 from gpa_lsp.document.findings import find_findings, name_kernels
 from gpa_lsp.document.github import render_advice_github, render_github
 from gpa_lsp.document.html_report.addresses import KernelAddresses
-from gpa_lsp.document.html_report.advice_cards import AdviceCards
 from gpa_lsp.document.html_report.code_columns import TextPool
 from gpa_lsp.document.html_report.kernel_section import build_sources
 from gpa_lsp.document.html_report.page import build_groups
 from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.document.layout import read_plain
+from gpa_lsp.document.markdown import write_markdown
+from gpa_lsp.document.page.writer import PageWriter
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.sarif import build_sarif
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.document.text import render_report
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.pipeline import analyse
@@ -207,7 +208,10 @@ def listen_to_text(said: Said, kernel: KernelReport, name: str) -> None:
             place = PLACE.search(text)
             if place:
                 said.add("text", name, place.group(1), "share", cut_margin(text))
-    shown = [read_plain(line) for line in render_advice(report, PlaceNames(), max_kernels=None, max_advice=None)]
+    shown = [
+        read_plain(line)
+        for line in write_terminal(build_advice(report, PlaceNames(), max_kernels=None, max_advice=None), indent=0)
+    ]
     for advice in kernel.advice.advice if kernel.advice is not None else ():
         (head,) = {
             line
@@ -227,8 +231,8 @@ def listen_to_markdown(said: Said, kernel: KernelReport, name: str) -> None:
     from gpa_lsp.editor.stall_table import describe_line, describe_taken
 
     report = Report(problems=(), kernels=(kernel,))
-    for row in render_advice_markdown(report, PlaceNames(), max_kernels=None, max_advice=None):
-        found = re.match(r"\| \*\*(\S+)\*\* \|.*\(`(\w+)`\) \|", row)
+    for row in write_markdown(build_advice(report, PlaceNames(), max_kernels=None, max_advice=None), folds=True):
+        found = re.match(r"<details><summary><b>(\S+)</b> .* (\w+)</summary>", row)
         if found:
             said.add("markdown", name, "", f"estimate of {found.group(2)}", found.group(1))
     rows = [row for row in kernel.lines if row.file is not None and row.line and row.inclusive_samples][:40]
@@ -251,8 +255,12 @@ def listen_to_page(said: Said, kernel: KernelReport, name: str) -> None:
         for line, share in zip(file["line"], file["shares"], strict=True):
             if share:
                 said.add("page", name, f"{file['path']}:{line}", "share", cut_margin(pool.texts[share]))
-    for card in AdviceCards(kernel, addresses, texts).build():
-        said.add("page", name, "", f"estimate of {card.optimizer}", card.estimate)
+    every = () if kernel.advice is None else kernel.advice.advice
+    for one in every:
+        written = PageWriter().write([build_piece(one, every, kernel, PlaceNames())])
+        found = re.search(r'<span class="estimate">(\S+)</span>', written)
+        assert found is not None
+        said.add("page", name, "", f"estimate of {one.optimizer}", found.group(1))
     (row,) = build_groups([kernel], name_kernels([kernel]), {})[0].rows
     if kernel.total_duration_ns:
         said.add("page", name, "", "time", row.time)

@@ -7,10 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.model import Hotspot
-from gpa_lsp.document.advice_text import render_advice
+from gpa_lsp.document.advice_view import build_advice
 from gpa_lsp.document.advice_words import describe_loops
 from gpa_lsp.document.layout import Line, Style, count_cells, read_plain
 from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.kernel.scopes import Scope, ScopeKind
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.source_paths import SourceLocator
@@ -28,7 +29,7 @@ def render(
     *kernels: KernelReport, width: int | None, places: PlaceNames | None = None, **limits: int
 ) -> Iterable[Line]:
     chosen = {"max_kernels": None, "max_advice": None, **limits}
-    return list(render_advice(build_report(*kernels), places or PlaceNames(), width, **chosen))
+    return list(write_terminal(build_advice(build_report(*kernels), places or PlaceNames(), **chosen), width, indent=0))
 
 
 LISTING = """

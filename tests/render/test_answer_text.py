@@ -129,7 +129,7 @@ def test_everything_is_in_the_markdown() -> None:
         "| ------: | :--------- | --------: |",
         "| **256** | **blocks** |     **–** |",
         "Warps: warps over threads, 8 to 16",
-        "| `saxpy.cu:4`    | 4,096 |  50 % | excess sectors: 4.0 times the sectors it needs |",
+        "| `saxpy.cu:4`    | 4,096 | **50 %** | excess sectors: 4.0 times the sectors it needs |",
         "- unknown: bytes from DRAM; add `--metrics dram__bytes_read.sum,dram__bytes_write.sum`",
     ):
         assert row in rows, row

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.blame.model import IssueCounts
-from gpa_lsp.document.advice_text import convert_saving, list_estimates
+from gpa_lsp.document.advice_view import build_estimate_table, convert_saving
 from gpa_lsp.document.blame_words import describe_basis, describe_bounds, measure_causes
 from gpa_lsp.report.model import KernelReport, RuleNote
 from tests.report_builder import build_kernel
@@ -86,11 +86,11 @@ def test_the_profilers_estimates_are_those_of_the_longest_launch_that_has_some()
             replace(third, rules=(note("Local", 50.0, False), note("Small", 20.0, True), note("Small", 20.0, True))),
         ),
     )
-    assert [(one.rule, one.saved, one.factor, one.base) for one in list_estimates(kernel)] == [
-        ("Small", "20 %", "1.25×", "the kernel"),
-        ("Local", "50 %", "2.00×", "its part"),
+    assert [[text for text, _ in row] for row in build_estimate_table(kernel).rows] == [
+        ["1.25×", "20 %", "the kernel", "Small", "t"],
+        ["2.00×", "50 %", "its part", "Local", "t"],
     ]
-    assert list_estimates(build_kernel(LISTING)) == ()
+    assert not build_estimate_table(build_kernel(LISTING)).rows
 
 
 @pytest.mark.parametrize(("percent", "factor"), [(0.0, 1.0), (75.0, 4.0), (100.0, None), (250.0, None)])

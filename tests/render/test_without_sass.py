@@ -8,10 +8,9 @@ import pytest
 from lsprotocol import types
 from msgspec.structs import replace
 
-from gpa_lsp.document.advice_markdown import render_advice_markdown
 from gpa_lsp.document.advice_notes import list_notes
 from gpa_lsp.document.advice_sarif import build_advice_sarif
-from gpa_lsp.document.advice_text import render_advice
+from gpa_lsp.document.advice_view import build_advice
 from gpa_lsp.document.advice_words import NO_SASS
 from gpa_lsp.document.blame_words import describe_bounds
 from gpa_lsp.document.check_text import render_check
@@ -19,7 +18,9 @@ from gpa_lsp.document.findings import find_findings, name_kernels
 from gpa_lsp.document.github import render_advice_github
 from gpa_lsp.document.html_report.page import build_groups
 from gpa_lsp.document.layout import Line, read_plain
+from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.document.text import render_report
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly
 from gpa_lsp.editor.protocol.features.text_document_hover import answer_hover
@@ -76,12 +77,14 @@ def render_hover(report: Report) -> str:
 
 
 RENDERERS: dict[str, Callable[[Report], str]] = {
-    "advise": lambda report: join(render_advice(report, PlaceNames(), max_kernels=None, max_advice=None)),
+    "advise": lambda report: join(
+        write_terminal(build_advice(report, PlaceNames(), max_kernels=None, max_advice=None))
+    ),
     "advise, of several kernels": lambda report: join(
-        render_advice(build_report(*report.kernels * 2), PlaceNames(), max_kernels=None, max_advice=None)
+        write_terminal(build_advice(build_report(*report.kernels * 2), PlaceNames(), max_kernels=None, max_advice=None))
     ).partition("\n\n")[0],
     "markdown": lambda report: "\n".join(
-        render_advice_markdown(report, PlaceNames(), max_kernels=None, max_advice=None)
+        write_markdown(build_advice(report, PlaceNames(), max_kernels=None, max_advice=None))
     ),
     "sarif": render_sarif,
     "github": lambda report: "\n".join(render_advice_github(report, list_notes(report, PlaceNames()), PlaceNames())),

@@ -12,15 +12,14 @@ from msgspec.structs import replace
 from gpa_lsp.code.binary.model import name_resource
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.document.advice_screen import ScreenRow, build_screen
-from gpa_lsp.document.advice_text import ALTERNATIVES, build_estimate_table
-from gpa_lsp.document.advice_words import count_silences, describe_cause, explain_silence
+from gpa_lsp.document.advice_view import ALTERNATIVES, build_basis, build_estimate_table, build_piece, list_silences
+from gpa_lsp.document.advice_words import count_silences, describe_cause
 from gpa_lsp.document.answer_view import build_answers, describe_mark
-from gpa_lsp.document.blame_words import describe_basis, describe_stalls
-from gpa_lsp.document.blocks import Figure
+from gpa_lsp.document.blame_words import describe_stalls
+from gpa_lsp.document.blocks import Block, Figure, Paragraph, Part
 from gpa_lsp.document.charts.flame_chart import build_flame_chart
 from gpa_lsp.document.context_words import build_context_table, name_shape
 from gpa_lsp.document.html_report.addresses import KernelAddresses
-from gpa_lsp.document.html_report.advice_cards import AdviceCards
 from gpa_lsp.document.html_report.changes_section import ChangeSection, build_history_section
 from gpa_lsp.document.html_report.code_columns import TextPool, build_code
 from gpa_lsp.document.html_report.flame_frames import build_flame_frames
@@ -37,7 +36,7 @@ from gpa_lsp.document.kernel_view import (
     describe_samples,
     name_reasons,
 )
-from gpa_lsp.document.layout import join_facts
+from gpa_lsp.document.layout import Style, join_facts
 from gpa_lsp.document.page import make_environment, render_prose
 from gpa_lsp.document.page.writer import PageWriter
 from gpa_lsp.document.places import PageNames, PlaceNames
@@ -368,12 +367,11 @@ def build_kernel_data(kernel: KernelReport, place: KernelPlace, texts: SourceTex
 def _render(
     kernel: KernelReport, place: KernelPlace, texts: SourceTexts, addresses: KernelAddresses, page: PageWriter
 ) -> str:
-    names = PageNames()
+    names = PageNames(texts.read_line)
     answers = build_answers(kernel, names)
     of_roofline = next((part for part in answers if part.name == ROOFLINE), None)
     roofline = build_roofline_section(kernel, place.before, of_roofline)
     flame = _build_flame(kernel, place, texts, addresses)
-    cards = AdviceCards(kernel, addresses, texts).build()
     values = {
         "page": page,
         "place": place,
@@ -388,12 +386,8 @@ def _render(
         "stalls": [build_state_table(kernel, names), build_cause_table(kernel, names)],
         "tables": [build_function_table(kernel, names), build_loop_table(kernel, names)],
         "tables_summary": _summarise_tables(kernel),
-        "cards": cards,
-        "advice_summary": _summarise_advice(len(cards)),
-        "alternatives": ALTERNATIVES if cards else "",
-        "estimates": replace(build_estimate_table(kernel), title="The profiler's own estimates"),
-        "silences": explain_silence(kernel) if not cards or kernel.advice is None or kernel.advice.silences else {},
-        "silence_count": count_silences(kernel) if cards else "",
+        "advice": _list_advice(kernel, names),
+        "advice_summary": _summarise_advice(0 if kernel.advice is None else len(kernel.advice.advice)),
         "roofline": roofline,
         "answers": [part for part in answers if roofline is None or part is not of_roofline],
         "has_code": bool(len(kernel.instructions)),
@@ -404,7 +398,6 @@ def _render(
         ],
         "measured_summary": join_facts([fact for fact in (place.profile, place.measured) if fact])
         or ("One launch" if kernel.launches else "Not measured"),
-        "basis": list(describe_basis(kernel)),
     }
     return make_environment().get_template(TEMPLATE).render(values)
 
@@ -451,6 +444,19 @@ def _build_flame(
     widest = next((frame.words for frame in frames[1:] if frame.link), frames[0].words)
     chart = build_flame_chart(frames, f"Flame graph of the samples of {place.name}")
     return Figure(title="Flame graph", words=widest, chart=chart)
+
+
+def _list_advice(kernel: KernelReport, names: PlaceNames) -> list[Block]:
+    """Every piece, why there is no other, the profiler's own estimates, and the basis of the attribution."""
+    every = () if kernel.advice is None else kernel.advice.advice
+    blocks: list[Block] = [Paragraph(text=ALTERNATIVES, style=Style.DIM)] if every else []
+    blocks += [build_piece(one, every, kernel, names) for one in every]
+    if not every:
+        blocks.append(Part(title="No advice", blocks=list_silences(kernel)))
+    elif counted := count_silences(kernel):
+        blocks.append(Part(title=counted, blocks=list_silences(kernel), folds=True))
+    estimates = replace(build_estimate_table(kernel), title="The profiler's own estimates")
+    return [*blocks, estimates, *build_basis(kernel)]
 
 
 def _summarise_advice(cards: int) -> Sentence:
