@@ -129,6 +129,15 @@ class Part(Struct, frozen=True, kw_only=True):
 Block = Paragraph | Items | Table | Figure | Part
 
 
+def holds_anything(block: Block) -> bool:
+    """Whether there is anything to show."""
+    if isinstance(block, Table):
+        return bool(block.rows)
+    if isinstance(block, Items):
+        return bool(block.items)
+    return not isinstance(block, Paragraph) or bool(make_line(block.text)[0][0])
+
+
 def make_line(text: str | Line, style: Style = Style.PLAIN) -> Line:
     """A text as spans."""
     return ((text, style),) if isinstance(text, str) else text

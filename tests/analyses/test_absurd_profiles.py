@@ -23,7 +23,8 @@ from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.roofline_page import render_roofline_page
 from gpa_lsp.document.roofline_picture import draw_roofline_picture
-from gpa_lsp.document.roofline_report import render_rooflines
+from gpa_lsp.document.roofline_view import build_rooflines
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.document.text import render_report
 from gpa_lsp.editor.roofline import write_roofline
 from gpa_lsp.profile.model import Launch, Metric
@@ -105,7 +106,7 @@ def show(report: Report) -> str:
     roofline = kernel.analyses.roofline
     parts = [
         join_lines(render_report(report, NAMES, 60)),
-        join_lines(render_rooflines(report, NAMES, 60)),
+        join_lines(write_terminal(build_rooflines(report, NAMES), 60, indent=0)),
         *write_markdown(build_advice(report, NAMES, max_kernels=None, max_advice=None, has_table=True), folds=True),
         *write_markdown(build_answers(kernel, NAMES)),
         "" if roofline is None else write_roofline(roofline, with_bars=True),

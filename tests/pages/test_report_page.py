@@ -163,7 +163,9 @@ def test_causes_are_links_between_instructions(opened: OpenPage) -> None:
 def test_advice_leads_to_its_instruction(opened: OpenPage) -> None:
     page = opened.page
     open_all_parts(page)
-    page.locator("article.advice li li a").first.dispatch_event("click")  # wherever what is still drawn above moves it to
+    page.locator("article.advice li li a").first.dispatch_event(
+        "click"
+    )  # wherever what is still drawn above moves it to
     page.wait_for_selector(".sass-pane tr.is-chosen")
     assert list_chosen(page, ".sass-pane", "is-chosen") == ["LDG.E R2, [R4.64]"]
 

@@ -9,12 +9,12 @@ from gpa_lsp.document.answer_view import build_bars
 from gpa_lsp.document.charts.roofline_chart import RooflineView
 from gpa_lsp.document.layout import join_lines, read_plain
 from gpa_lsp.document.places import PlaceNames
-from gpa_lsp.document.roofline_report import render_rooflines
 from gpa_lsp.document.roofline_text import (
     describe_roofline,
     describe_roofs,
     list_bars,
 )
+from gpa_lsp.document.roofline_view import build_rooflines
 from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.editor.roofline import write_roofline
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
@@ -90,7 +90,7 @@ def test_markdown_for_a_hover() -> None:
 
 
 def render(*kernels: object, **options: object) -> str:
-    return join_lines(render_rooflines(build_report(*kernels), PlaceNames(), **options))  # type: ignore[arg-type]
+    return join_lines(write_terminal(build_rooflines(build_report(*kernels), PlaceNames(), **options), indent=0))  # type: ignore[arg-type]
 
 
 def test_report_of_one_kernel() -> None:
@@ -140,7 +140,7 @@ def test_other_work_is_no_change() -> None:
 
 
 def test_report_fits_a_narrow_terminal() -> None:
-    lines = render_rooflines(build_report(*place_many(3)), PlaceNames(), 80)
+    lines = write_terminal(build_rooflines(build_report(*place_many(3)), PlaceNames()), 80, indent=0)
     assert max(len(read_plain(line)) for line in lines) <= 86  # numbers are never cut
 
 

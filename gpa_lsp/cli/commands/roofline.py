@@ -77,17 +77,17 @@ def _print(report: "Report", before: "Report | None", arguments: argparse.Namesp
     from gpa_lsp.document.charts.roofline_chart import (
         RooflineView,  # loads numpy, which --help and --version do without
     )
-    from gpa_lsp.document.roofline_report import render_rooflines
+    from gpa_lsp.document.roofline_view import build_rooflines
+    from gpa_lsp.document.terminal import write_terminal
 
-    lines = render_rooflines(
+    blocks = build_rooflines(
         report,
         name_places(arguments),
-        terminal.width,
         before=before,
         view=RooflineView(arguments.view),
         max_kernels=arguments.limit,
     )
-    terminal.write_lines(lines)
+    terminal.write_lines(write_terminal(blocks, terminal.width, indent=0))
 
 
 def _draw(report: "Report", before: "Report | None", arguments: argparse.Namespace) -> bytes:

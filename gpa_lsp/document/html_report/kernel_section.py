@@ -1,7 +1,7 @@
 """One kernel's section of the page, and the data its script needs: packed together, opened when the kernel is chosen."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,20 +10,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.code.binary.model import name_resource
+from gpa_lsp.diagnosis.analyses.roofline_model import Roofline
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.document.advice_screen import ScreenRow, build_screen
 from gpa_lsp.document.advice_view import ALTERNATIVES, build_basis, build_estimate_table, build_piece, list_silences
 from gpa_lsp.document.advice_words import count_silences, describe_cause
-from gpa_lsp.document.answer_view import build_answers, describe_mark
+from gpa_lsp.document.answer_view import build_answers, build_bars, describe_mark, list_missing
 from gpa_lsp.document.blame_words import describe_stalls
-from gpa_lsp.document.blocks import Block, Figure, Paragraph, Part
+from gpa_lsp.document.blocks import Block, Figure, Items, Paragraph, Part
 from gpa_lsp.document.charts.flame_chart import build_flame_chart
-from gpa_lsp.document.context_words import build_context_table, name_shape
+from gpa_lsp.document.charts.roofline_chart import ChartLook, RooflineView, build_roofline_chart
+from gpa_lsp.document.context_words import build_context_table, count_contexts, list_context_lines, name_shape
 from gpa_lsp.document.html_report.addresses import KernelAddresses
 from gpa_lsp.document.html_report.changes_section import ChangeSection, build_history_section
 from gpa_lsp.document.html_report.code_columns import TextPool, build_code
 from gpa_lsp.document.html_report.flame_frames import build_flame_frames
-from gpa_lsp.document.html_report.roofline_section import build_roofline_section
 from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.document.kernel_view import (
     build_cause_table,
@@ -40,6 +41,14 @@ from gpa_lsp.document.layout import Style, join_facts
 from gpa_lsp.document.page import make_environment, render_prose
 from gpa_lsp.document.page.writer import PageWriter
 from gpa_lsp.document.places import PageNames, PlaceNames
+from gpa_lsp.document.roofline_text import describe_line, list_bars
+from gpa_lsp.document.roofline_view import (
+    build_amount_table,
+    build_instruction_table,
+    build_point_table,
+    describe_clocks,
+    list_movements,
+)
 from gpa_lsp.document.sampling_words import describe_device
 from gpa_lsp.foundation.locations import SourceLine, shorten_paths
 from gpa_lsp.foundation.numbers import (
@@ -320,6 +329,9 @@ def link_marks(kernel: KernelReport, addresses: KernelAddresses, pool: TextPool)
     ]
 
 
+_ROOFLINE_LOOK = ChartLook(width=None, height=440, title="")
+_AT_ROOF_RATIO = 0.95  # From here on a ceiling is taken for reached
+
 ROOFLINE = "roofline"  # The analysis whose answer stands under the chart
 
 TEMPLATE = "gpa_lsp.document.html_report/kernel.html.jinja"
@@ -370,7 +382,7 @@ def _render(
     names = PageNames(texts.read_line)
     answers = build_answers(kernel, names)
     of_roofline = next((part for part in answers if part.name == ROOFLINE), None)
-    roofline = build_roofline_section(kernel, place.before, of_roofline)
+    roofline = _build_roofline(kernel, place.before, of_roofline)
     flame = _build_flame(kernel, place, texts, addresses)
     values = {
         "page": page,
@@ -444,6 +456,67 @@ def _build_flame(
     widest = next((frame.words for frame in frames[1:] if frame.link), frames[0].words)
     chart = build_flame_chart(frames, f"Flame graph of the samples of {place.name}")
     return Figure(title="Flame graph", words=widest, chart=chart)
+
+
+class RooflineSection(Struct, frozen=True, kw_only=True):
+    """A kernel under its ceilings."""
+
+    summary: str  # one sentence
+    machine: str  # whose ceilings, at which clocks
+    doubts: Sequence[str]  # what is assumed
+    charts: Sequence[Figure]  # first operations, then instructions; empty where there are no points
+    has_movements: bool  # the chart can show where suggestions would take the points
+    blocks: Sequence[Block]  # ceilings, nearest first; findings; points, operations and bytes, and their counters
+
+
+def _build_roofline(kernel: KernelReport, before: KernelReport | None, answer: Part | None) -> RooflineSection | None:
+    """The roofline of all launches together, with what the analysis of it says; None where nothing is known of the machine or the time."""
+    roofline = kernel.analyses.roofline if kernel.analyses is not None else None
+    if roofline is None or roofline.whole is None:
+        return None
+    whole = roofline.whole
+    bars = list_bars(whole, most=None, with_headroom=True)
+    ceilings = build_bars(bars, "Ceilings, nearest first", hot_ratio=_AT_ROOF_RATIO)
+    if answer is None:
+        findings: list[Block] = []
+        title, evidence = (
+            "Points, operations and bytes",
+            [*_tabulate_points(kernel, whole), list_missing(whole.missing)],
+        )
+    else:
+        findings = [block for block in answer.blocks if isinstance(block, Items) and block.are_findings]
+        title = "Points, operations, bytes and peaks, and the counters they come from"
+        evidence = [block for block in answer.blocks[1:] if block not in findings]  # its bars stand above
+    views = (
+        (RooflineView.TIME, "Operations", bool(whole.points)),
+        (RooflineView.INSTRUCTIONS, "Warp instructions", bool(whole.instruction_points)),
+    )
+    earlier = () if before is None else (before,)
+    return RooflineSection(
+        summary=answer.summary if answer is not None else describe_line(whole, roofline.machine)[0],
+        machine=f"{roofline.machine.name}, {describe_clocks(roofline.machine)}",
+        doubts=roofline.machine.doubts,
+        charts=[
+            Figure(
+                title=name,
+                words=f"Roofline chart of {name.lower()}; the table below lists its points.",
+                chart=build_roofline_chart([kernel], before=earlier, view=view, look=_ROOFLINE_LOOK),
+            )
+            for view, name, has_points in views
+            if has_points
+        ],
+        has_movements=bool(list_movements(kernel)),
+        blocks=[ceilings, *findings, Part(title=title, blocks=evidence, folds=True)],
+    )
+
+
+def _tabulate_points(kernel: KernelReport, whole: Roofline) -> Iterator[Block]:
+    """The points of all launches together, those of each launch context by its longest launch, and what they are made of."""
+    contexts = list_context_lines(kernel)
+    yield build_point_table(whole, f"Points, sum of {count_contexts(kernel)}" if contexts else "Points")
+    yield from (build_point_table(line, f"Points, {name}") for name, line in contexts)
+    yield build_instruction_table(whole, "Warp instructions per transaction")
+    yield build_amount_table(whole, "Operations and bytes")
 
 
 def _list_advice(kernel: KernelReport, names: PlaceNames) -> list[Block]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from gpa_lsp.document.blocks import Block, Figure, Gauge, Item, Items, Paragraph, Spot, Table, make_line
+from gpa_lsp.document.blocks import Block, Figure, Gauge, Item, Items, Spot, Table, holds_anything
 from gpa_lsp.document.charts.answer_chart import build_answer_chart
 from gpa_lsp.document.layout import Line, Span, Style
 from gpa_lsp.document.page import draw_gauge, embed_compressed, make_environment, render_prose
@@ -54,7 +54,7 @@ class PageWriter:
 
     def group(self, blocks: Sequence[Block]) -> Iterator[tuple[str, list[Block]]]:
         """Neighbours of one kind, with its name."""
-        shown = [block for block in blocks if not _is_empty(block)]
+        shown = filter(holds_anything, blocks)
         for kind, group in groupby(shown, key=lambda block: type(block).__name__):
             yield kind, list(group)
 
@@ -127,11 +127,3 @@ class PageWriter:
     def shown(table: Table) -> Sequence[int]:
         """Numbers of the rows that are shown."""
         return table.choose_rows(MOST_ROWS)
-
-
-def _is_empty(block: Block) -> bool:
-    if isinstance(block, Table):
-        return not block.rows
-    if isinstance(block, Items):
-        return not block.items
-    return isinstance(block, Paragraph) and not make_line(block.text)[0][0]

@@ -6,26 +6,28 @@ from typing import Any
 from markupsafe import Markup
 from msgspec import Struct
 
-from gpa_lsp.diagnosis.analyses.roofline_model import InstructionPoint, Point, Roofline
 from gpa_lsp.document.advice_words import describe_limit_briefly
 from gpa_lsp.document.answer_view import describe_missing, describe_movement, list_suggestions
+from gpa_lsp.document.blocks import Table
 from gpa_lsp.document.charts.roofline_chart import ChartLook, RooflineView, build_chart_of_rows, choose_rows
 from gpa_lsp.document.charts.roofline_rows import PlacedRow, group_machines, is_drawable, place_kernels
 from gpa_lsp.document.charts.themes import KIND_SHAPES, LEVEL_COLOURS
 from gpa_lsp.document.layout import clamp_ratio
 from gpa_lsp.document.page import embed_compressed, read_asset, render_page, render_prose
-from gpa_lsp.document.roofline_text import CLOCK_WORDS, describe_clock_rates, describe_line, list_bars
+from gpa_lsp.document.roofline_text import CLOCK_WORDS, describe_line, list_bars
+from gpa_lsp.document.roofline_view import (
+    build_amount_table,
+    build_instruction_table,
+    build_point_table,
+    build_roof_table,
+    describe_clocks,
+    list_movements,
+)
 from gpa_lsp.foundation.numbers import (
     UNKNOWN,
-    format_bytes,
-    format_bytes_per_s,
-    format_count,
     format_count_of,
     format_duration_ns,
     format_hz,
-    format_intensity,
-    format_number,
-    format_per_s,
     format_percent,
     format_speedup,
 )
@@ -123,80 +125,24 @@ def build_details(row: PlacedRow, machine: int) -> Mapping[str, Any]:
             [bar.label, clamp_ratio(bar.ratio), _clamp_ceiling(bar.ceiling_ratio), format_percent(bar.ratio), bar.words]
             for bar in list_bars(line, most=12)
         ],
-        "points": [_write_point(point) for point in line.points],
-        "warp_points": [_write_instruction_point(point) for point in line.instruction_points],
-        "amounts": _list_amounts(line),
+        "points": _read_cells(build_point_table(line)),
+        "warp_points": _read_cells(build_instruction_table(line)),
+        "amounts": _read_cells(build_amount_table(line)),
         "missing": [str(render_prose(describe_missing(one))) for one in line.missing[:_MOST_MISSING]]
         if row.is_whole
         else [],
-        "movements": _list_movements(row),
+        "movements": list(map(describe_movement, list_movements(row.kernel))) if row.is_whole else [],
         "suggestions": list_suggestions(row.kernel) if row.is_whole and not row.is_before else (),
     }
 
 
-def _write_point(point: Point) -> list[str]:
-    unit = f"{point.kind.operation}/B"
-    reached = point.attainable_ops_per_s and point.achieved_ops_per_s / point.attainable_ops_per_s
-    return [
-        point.kind.value,
-        point.level.value,
-        format_intensity(point.intensity, unit),
-        format_per_s(point.achieved_ops_per_s, point.kind.operation),
-        format_per_s(point.attainable_ops_per_s, point.kind.operation),
-        format_percent(reached),
-        {True: "bandwidth", False: "peak", None: UNKNOWN}[point.is_memory_side],
-    ]
-
-
-def _write_instruction_point(point: InstructionPoint) -> list[str]:
-    reached = point.attainable_per_s and point.achieved_per_s / point.attainable_per_s
-    return [
-        point.level.value,
-        f"{format_number(point.intensity)} per {format_bytes(point.transaction_bytes)}",
-        format_per_s(point.achieved_per_s, "inst"),
-        format_per_s(point.attainable_per_s, "inst"),
-        format_percent(reached),
-    ]
-
-
-def _list_amounts(line: Roofline) -> list[list[str]]:
-    """Operations and bytes with where they come from."""
-    found = [
-        [
-            count.kind.value,
-            f"{format_count(count.operations)} operations",
-            count.source + ("" if count.is_exact else " (not exact)"),
-        ]
-        for count in line.operations
-        if count.operations
-    ]
-    found += [
-        [
-            traffic.level.value,
-            format_bytes(traffic.bytes),
-            traffic.source + ("" if traffic.is_exact else " (not exact)"),
-        ]
-        for traffic in line.traffic
-    ]
-    return found
-
-
-def _list_movements(row: PlacedRow) -> list[str]:
-    if not row.is_whole or row.kernel.analyses is None:
-        return []
-    return [describe_movement(one) for answer in row.kernel.analyses.answers for one in answer.movements]
+def _read_cells(table: Table) -> list[list[str]]:
+    return [[text for text, _ in row] for row in table.rows]
 
 
 def build_machine_item(machine: Machine) -> Mapping[str, Any]:
     """A machine: name, clocks, roofs with their sources, and what is in doubt."""
     clocks = machine.clocks
-    rates = describe_clock_rates(clocks)
-    roofs = [
-        [peak.kind.value, format_per_s(peak.ops_per_s, peak.kind.operation), peak.citation] for peak in machine.peaks
-    ]
-    roofs += [[one.level.value, format_bytes_per_s(one.bytes_per_s), one.citation] for one in machine.bandwidths]
-    if machine.issue_per_s is not None:
-        roofs.append(["instruction issue", format_per_s(machine.issue_per_s, "inst"), "the architecture's table"])
     facts = [machine.name]
     if machine.compute_capability is not None:
         facts.append("compute capability {}.{}".format(*machine.compute_capability))
@@ -207,8 +153,8 @@ def build_machine_item(machine: Machine) -> Mapping[str, Any]:
         "basis": CLOCK_WORDS[clocks.basis],
         "gpu": ", ".join(facts),
         "title": ", ".join(facts) + ("" if clocks.sm_hz is None else f", SMs at {format_hz(clocks.sm_hz)}"),
-        "clocks": f"Ceilings at {CLOCK_WORDS[clocks.basis]}{': ' if rates else ''}{rates} ({clocks.source}).",
-        "roofs": roofs,
+        "clocks": f"Ceilings {describe_clocks(machine)}.",
+        "roofs": _read_cells(build_roof_table(machine)),
         "l2": explain_l2(machine),
         "doubts": list(machine.doubts),
     }
@@ -268,7 +214,7 @@ def render_roofline_page(
         ],
         "view": view.value,
         "has_before": any(row.is_before for row in rows),
-        "has_movements": _has_movements(rows),
+        "has_movements": any(list_movements(row.kernel) for row in rows),
         "unplaced": _name_unplaced(report, rows),
         "counted": format_count_of(len(report.kernels), "kernel"),
     }
@@ -295,12 +241,6 @@ def _has_level(rows: Sequence[PlacedRow], name: str) -> bool:
 
 def _has_kind(rows: Sequence[PlacedRow], name: str) -> bool:
     return any(point.kind.value == name for row in rows for point in row.roofline.points)
-
-
-def _has_movements(rows: Sequence[PlacedRow]) -> bool:
-    return any(
-        answer.movements for row in rows if row.kernel.analyses is not None for answer in row.kernel.analyses.answers
-    )
 
 
 def _name_unplaced(report: Report, rows: Sequence[PlacedRow]) -> list[str]:

@@ -1,0 +1,312 @@
+"""VIEW: rooflines of a report: what each kernel comes closest to, its points, the ceilings and where they come from."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from gpa_lsp.diagnosis.analyses.answers import Movement
+from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline, Roofline
+from gpa_lsp.document.advice_words import describe_limit_briefly
+from gpa_lsp.document.answer_view import build_bars, describe_movement, list_answers, list_missing, list_suggestions
+from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part, Table, holds_anything
+from gpa_lsp.document.charts.roofline_chart import RooflineView
+from gpa_lsp.document.check_text import build_problems
+from gpa_lsp.document.context_words import count_contexts, list_context_lines, name_contexts
+from gpa_lsp.document.findings import name_kernels
+from gpa_lsp.document.layout import Align, Column, Span, Style
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.roofline_text import (
+    CLOCK_WORDS,
+    choose_roofline,
+    describe_clock_rates,
+    describe_line,
+    find_main_point,
+    list_bars,
+)
+from gpa_lsp.foundation.numbers import (
+    UNKNOWN,
+    format_bytes,
+    format_bytes_per_s,
+    format_change,
+    format_count,
+    format_count_of,
+    format_duration_ns,
+    format_intensity,
+    format_number,
+    format_per_s,
+    format_percent,
+    format_speedup,
+)
+from gpa_lsp.gpu.device.model import Machine, OperationKind, explain_l2
+from gpa_lsp.report.changes import Verdict, compare_measurements
+from gpa_lsp.report.compare import measure_work
+from gpa_lsp.report.model import KernelReport, Report
+
+_MOST_LAUNCHES = 10
+_SIDES = {True: "bandwidth", False: "peak", None: UNKNOWN}
+
+NOT_PLACED = "its place in the roofline is unknown: the profile has neither the GPU nor the time of a launch"
+NOT_ANALYSED = "its place in the roofline is unknown: this saved report has no analyses; give the profile itself"
+
+
+def build_rooflines(
+    report: Report,
+    places: PlaceNames,
+    *,
+    before: Report | None = None,
+    view: RooflineView = RooflineView.TIME,
+    max_kernels: int | None = None,
+) -> list[Block]:
+    """Kernel by kernel, after an overview where there are several; then the problems.
+
+    Args:
+        report: what to show.
+        places: how files are shown in problems.
+        before: of an earlier profile, for what changed in kernels of the same linkage name.
+        view: which points are listed.
+        max_kernels: kernels shown one by one, of most time first; None shows all.
+    """
+    names = name_kernels(report.kernels)
+    earlier = {} if before is None else {kernel.mangled_name: kernel for kernel in before.kernels}
+    shown = report.kernels[:max_kernels]
+    blocks: list[Block] = []
+    if len(report.kernels) > 1:
+        blocks.append(Part(title="Kernels", blocks=[_build_overview(report.kernels, names)]))
+    for kernel in shown:
+        parts = _list_parts(kernel, earlier.get(kernel.mangled_name), view)
+        blocks.append(Part(title=names[kernel.name], style=Style.TITLE, blocks=parts))
+    if len(shown) < len(report.kernels):
+        rest = len(report.kernels) - len(shown)
+        blocks.append(Paragraph(text=f"and {format_count_of(rest, 'more kernel')}", style=Style.DIM))
+    if not report.kernels:
+        blocks.append(Paragraph(text="no kernel was found", style=Style.DIM))
+    return [*blocks, *build_problems((*report.problems, *(before.problems if before is not None else ())), places)]
+
+
+def _build_overview(kernels: Sequence[KernelReport], names: Mapping[str, str]) -> Table:
+    columns = (
+        Column(title="time", align=Align.RIGHT),
+        Column(title="nearest ceiling", can_shrink=True),
+        Column(title="used", align=Align.RIGHT),
+        Column(title="headroom", align=Align.RIGHT),
+        Column(title="", drop_order=1),
+        Column(title="kernel", can_shrink=True, min_chars=16),
+    )
+    rows = []
+    for kernel in kernels:
+        line = _find_line(kernel)
+        rows.append(
+            (
+                (format_duration_ns(kernel.total_duration_ns or None), Style.PLAIN),
+                *_name_nearest(line),
+                (describe_limit_briefly(kernel) if line is not None else "", Style.DIM),
+                (names[kernel.name], Style.TITLE),
+            )
+        )
+    return Table(columns=columns, rows=rows)
+
+
+def _name_nearest(line: Roofline | None) -> Sequence[Span]:
+    """The nearest ceiling, how much of it is used, and the headroom."""
+    nearest = None if line is None else line.tighter_unit or line.binding
+    if nearest is None:
+        return [(UNKNOWN, Style.PLAIN)] * 3
+    cells = (nearest.name, format_percent(nearest.share_ratio), format_speedup(nearest.headroom))
+    return [(cell, Style.PLAIN) for cell in cells]
+
+
+def _find_line(kernel: KernelReport) -> Roofline | None:
+    roofline = None if kernel.analyses is None else kernel.analyses.roofline
+    return None if roofline is None else choose_roofline(roofline)
+
+
+def _list_parts(kernel: KernelReport, before: KernelReport | None, view: RooflineView) -> list[Block]:
+    roofline = None if kernel.analyses is None else kernel.analyses.roofline
+    line = None if roofline is None else choose_roofline(roofline)
+    if roofline is None or line is None:
+        return [Paragraph(text=NOT_ANALYSED if kernel.analyses is None else NOT_PLACED, style=Style.DIM)]
+    said = [*(() if kernel.limiter is None else (kernel.limiter.sentence,)), *describe_line(line, roofline.machine)]
+    earlier = None if before is None else _find_line(before)
+    if before is not None and earlier is not None:
+        judgement = compare_measurements(measure_work(before), measure_work(kernel))
+        is_other = judgement.verdict is Verdict.OTHER_WORK
+        change = "before: not compared" if is_other else _describe_change(earlier, line)
+        said.append(f"{change} ({judgement.note})" if judgement.note else change)
+    is_time = view is RooflineView.TIME
+    points = build_point_table(line) if is_time else build_instruction_table(line)
+    movements = [Item(text=describe_movement(one)) for one in list_movements(kernel)]
+    suggestions = [
+        Item(text=((f"{title}: ", Style.PLAIN), (ours, Style.DIM))) for title, ours in list_suggestions(kernel)
+    ]
+    listed: list[tuple[str, Sequence[Block]]] = [
+        ("Ceilings, nearest first", [build_bars(list_bars(line, most=12))]),
+        ("Points" if is_time else "Warp instructions per transaction", [points]),
+        ("Launches", _list_launches(kernel, roofline)),
+        ("Where Starlight's suggestions would move the kernel, by its own equations", [Items(items=movements)]),
+        ("Starlight's suggestions and what our own advice makes of them", [Items(items=suggestions)]),
+        (f"Ceilings of {roofline.machine.name}", _list_roofs(roofline.machine, line)),
+        ("Unknown", [list_missing(line.missing)]),
+    ]
+    return [
+        *(Paragraph(text=text) for text in said if text),
+        *(Part(title=title, blocks=blocks) for title, blocks in listed if any(map(holds_anything, blocks))),
+    ]
+
+
+def _describe_change(before: Roofline, now: Roofline) -> str:
+    """What became of the main point since the earlier profile."""
+    point = find_main_point(now)
+    old = next(
+        (one for one in before.points if point is not None and (one.kind, one.level) == (point.kind, point.level)), None
+    )
+    if point is None or old is None or old.achieved_ops_per_s <= 0 or old.intensity <= 0:
+        return "before: no point to compare with"
+    rate = format_change(point.achieved_ops_per_s / old.achieved_ops_per_s - 1)
+    intensity = format_change(point.intensity / old.intensity - 1)
+    unit = f"{point.kind.operation}/B"
+    return (
+        f"before: {format_per_s(old.achieved_ops_per_s, old.kind.operation)} at {format_intensity(old.intensity, unit)} "
+        f"of {old.level}; since then {rate} rate, {intensity} intensity"
+    )
+
+
+def build_point_table(line: Roofline, title: str = "") -> Table:
+    """Operations over bytes of each level of memory; points of other types than the dominant one are dimmed."""
+    columns = (
+        Column(title="operations"),
+        Column(title="bytes of"),
+        Column(title="intensity", align=Align.RIGHT),
+        Column(title="achieved", align=Align.RIGHT),
+        Column(title="attainable", align=Align.RIGHT),
+        Column(title="reached", align=Align.RIGHT),
+        Column(title="limited by", drop_order=1),
+    )
+    rows = []
+    for point in line.points:
+        reached = point.attainable_ops_per_s and point.achieved_ops_per_s / point.attainable_ops_per_s
+        style = Style.PLAIN if point.kind is line.dominant else Style.DIM
+        cells = (
+            point.kind.value,
+            point.level.value,
+            format_intensity(point.intensity, f"{point.kind.operation}/B"),
+            format_per_s(point.achieved_ops_per_s, point.kind.operation),
+            format_per_s(point.attainable_ops_per_s, point.kind.operation),
+            format_percent(reached),
+            _SIDES[point.is_memory_side],
+        )
+        rows.append([(cell, style) for cell in cells])
+    return Table(title=title, columns=columns, rows=rows)
+
+
+def build_instruction_table(line: Roofline, title: str = "") -> Table:
+    """Warp instructions over transactions of each level of memory."""
+    columns = (
+        Column(title="transactions of"),
+        Column(title="instructions", align=Align.RIGHT),
+        Column(title="achieved", align=Align.RIGHT),
+        Column(title="attainable", align=Align.RIGHT),
+        Column(title="reached", align=Align.RIGHT),
+    )
+    rows = []
+    for point in line.instruction_points:
+        reached = point.attainable_per_s and point.achieved_per_s / point.attainable_per_s
+        cells = (
+            point.level.value,
+            f"{format_number(point.intensity)} per {format_bytes(point.transaction_bytes)}",
+            format_per_s(point.achieved_per_s, "inst"),
+            format_per_s(point.attainable_per_s, "inst"),
+            format_percent(reached),
+        )
+        rows.append([(cell, Style.PLAIN) for cell in cells])
+    return Table(title=title, columns=columns, rows=rows)
+
+
+def build_amount_table(line: Roofline, title: str = "") -> Table:
+    """Operations and bytes, with where they come from."""
+    found = [
+        (one.kind.value, f"{format_count(one.operations)} operations", one.source, one.is_exact)
+        for one in line.operations
+        if one.operations
+    ]
+    found += [(one.level.value, format_bytes(one.bytes), one.source, one.is_exact) for one in line.traffic]
+    rows = [
+        ((name, Style.PLAIN), (amount, Style.PLAIN), (source if is_exact else f"{source} (not exact)", Style.DIM))
+        for name, amount, source, is_exact in found
+    ]
+    columns = (Column(title="what"), Column(title="amount", align=Align.RIGHT), Column(title="from"))
+    return Table(title=title, columns=columns, rows=rows)
+
+
+def _list_launches(kernel: KernelReport, roofline: KernelRoofline) -> list[Block]:
+    """The launches by their longest, those of each launch context first; nothing where there is one."""
+    if len(roofline.launches) < 2:
+        return []
+    contexts = list_context_lines(kernel)
+    names = {
+        index: name for name, one in zip(name_contexts(kernel), kernel.contexts, strict=True) for index in one.launches
+    }
+    known = {line.launch_index for _, line in contexts}
+    shown = [*(line for _, line in contexts), *(line for line in roofline.launches if line.launch_index not in known)]
+    columns = (
+        *((Column(title="launched with", can_shrink=True, min_chars=12),) if contexts else ()),
+        Column(title="launch", align=Align.RIGHT),
+        Column(title="time", align=Align.RIGHT),
+        Column(title="nearest ceiling"),
+        Column(title="used", align=Align.RIGHT),
+        Column(title="headroom", align=Align.RIGHT),
+    )
+    rows: list[Sequence[Span]] = [
+        (
+            *(((names.get(one.launch_index or 0, "another context"), Style.PLAIN),) if contexts else ()),
+            (format_count(one.launch_index), Style.PLAIN),
+            (format_duration_ns(one.duration_s * 1e9), Style.PLAIN),
+            *_name_nearest(one),
+        )
+        for one in shown[:_MOST_LAUNCHES]
+    ]
+    text = f"The figures above are the sum of {count_contexts(kernel)}; each is listed by its longest launch first."
+    blocks: list[Block] = [Paragraph(text=text)] if contexts else []
+    rest = len(roofline.launches) + roofline.left_out - _MOST_LAUNCHES
+    more = [Paragraph(text=f"and {format_count(rest)} more", style=Style.DIM)] if rest > 0 else []
+    return [*blocks, Table(columns=columns, rows=rows), *more]
+
+
+def list_movements(kernel: KernelReport) -> list[Movement]:
+    """Where Starlight's suggestions would move the points; none where nobody asked."""
+    return [movement for answer in list_answers(kernel) for movement in answer.movements]
+
+
+def build_roof_table(machine: Machine, kinds: Collection[OperationKind] | None = None) -> Table:
+    """Peaks and bandwidths of a machine, with their sources.
+
+    Args:
+        machine: whose.
+        kinds: types whose peaks are listed; None for all.
+    """
+    found = [
+        (peak.kind.value, format_per_s(peak.ops_per_s, peak.kind.operation), peak.citation)
+        for peak in machine.peaks
+        if kinds is None or peak.kind in kinds
+    ]
+    found += [(one.level.value, format_bytes_per_s(one.bytes_per_s), one.citation) for one in machine.bandwidths]
+    if machine.issue_per_s is not None:
+        found.append(("instruction issue", format_per_s(machine.issue_per_s, "inst"), "the architecture's table"))
+    columns = (
+        Column(title="ceiling"),
+        Column(title="at most", align=Align.RIGHT),
+        Column(title="from", can_shrink=True, min_chars=16),
+    )
+    rows = [((name, Style.PLAIN), (rate, Style.PLAIN), (citation, Style.DIM)) for name, rate, citation in found]
+    return Table(columns=columns, rows=rows)
+
+
+def describe_clocks(machine: Machine) -> str:
+    """At which clocks the ceilings are, and who says so."""
+    clocks, rates = machine.clocks, describe_clock_rates(machine.clocks)
+    return f"at {CLOCK_WORDS[clocks.basis]}{': ' if rates else ''}{rates} ({clocks.source})"
+
+
+def _list_roofs(machine: Machine, line: Roofline) -> list[Block]:
+    """Peaks of types in play and all bandwidths, with their sources; then the clocks and what is in doubt."""
+    kinds = {count.kind for count in line.operations if count.operations > 0}
+    notes = [Paragraph(text=text, style=Style.DIM) for text in (describe_clocks(machine), explain_l2(machine)) if text]
+    doubts = [Paragraph(text=doubt, style=Style.WARNING) for doubt in machine.doubts]
+    return [build_roof_table(machine, kinds), *notes, *doubts]
