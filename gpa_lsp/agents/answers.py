@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.agents.shelf import Shelf, ShelvedKernel
 from gpa_lsp.diagnosis.advice.model import UNPRICED, Advice
-from gpa_lsp.document.advice_screen import build_screen
+from gpa_lsp.document.advice_screen import build_rows
 from gpa_lsp.document.advice_view import build_piece
 from gpa_lsp.document.advice_words import (
     describe_cause,
@@ -158,11 +158,11 @@ class Answers:
         head = [self._head(found)]
         every = () if one.advice is None else one.advice.advice
         if suggestion is None:
-            screen = build_screen(one, one.mark(shorten_name(one.name)), self._places)
-            others = [f"{row.label}: {row.place} {row.text} {row.code}" for row in screen.rows if row.label in _LABELS]
-            rows = [*others, *(self._describe_suggestion(piece) for piece in every)]
+            rows = build_rows(one, self._places).rows
+            others = [f"{row.label}: {row.place} {row.text} {row.code}" for row in rows if row.label in _LABELS]
+            said = [*others, *(self._describe_suggestion(piece) for piece in every)]
             foot = f'ask advise(kernel="{found.id}", suggestion="NAME"), explain_line(file, line)' if every else ""
-            return fit(head, rows, start, write_call("advise", kernel=found.id), foot=foot)
+            return fit(head, said, start, write_call("advise", kernel=found.id), foot=foot)
         piece = next((piece for piece in every if piece.optimizer == suggestion), None)
         if piece is None:
             names = ", ".join(piece.optimizer for piece in every)

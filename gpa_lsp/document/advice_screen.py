@@ -3,10 +3,8 @@
 A kernel takes at most :data:`MOST_LINES` lines. Everything else stands in the long text (:mod:`gpa_lsp.document.advice_view`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-
-from msgspec import Struct
 
 from gpa_lsp.diagnosis.advice.model import SMALL_SPEEDUP, Advice, KernelAdvice, Standing
 from gpa_lsp.diagnosis.advice.naming import name_inside
@@ -19,26 +17,13 @@ from gpa_lsp.document.advice_words import (
     describe_suggestion,
     explain_silence,
 )
-from gpa_lsp.document.check_text import build_problems, render_problem
+from gpa_lsp.document.blocks import Block, Paragraph, Part, Row, Rows
+from gpa_lsp.document.check_text import build_problems
 from gpa_lsp.document.context_words import describe_contexts
 from gpa_lsp.document.findings import name_kernels
-from gpa_lsp.document.layout import (
-    ELLIPSIS,
-    EMPTY_LINE,
-    Line,
-    Span,
-    Style,
-    count_cells,
-    cut,
-    hang,
-    read_plain,
-    text_line,
-    wrap,
-)
-from gpa_lsp.document.markdown_text import escape_markdown, quote_code, write_sentence
+from gpa_lsp.document.layout import Style, cut
 from gpa_lsp.document.places import InstructionPlaces, PlaceNames
 from gpa_lsp.document.sampling_words import describe_time
-from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.foundation.locations import write_place
 from gpa_lsp.foundation.numbers import (
     format_count,
@@ -48,7 +33,6 @@ from gpa_lsp.foundation.numbers import (
 )
 from gpa_lsp.foundation.ownership import choose_frame
 from gpa_lsp.foundation.prose import NOTHING, Place, Sentence, begin_lower, count, factor, join, list_of, percent, say
-from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.scopes import Scope, ScopeKind
 from gpa_lsp.report.count import MainStall, find_main_stall
 from gpa_lsp.report.gather import explain_no_samples
@@ -63,15 +47,11 @@ MORE = "more: gpa-lsp advise --details · by line: gpa-lsp check · everything: 
 WHOLE = "lines that end in … are cut; whole sentences: gpa-lsp "
 
 _MOST_SUGGESTIONS = 3
-_MOST_WORDS = 120  # Of a kernel, where lines are wrapped at all
-_MOST_WRAPPED = 2  # Lines that one row may take
 
 _MOST_CODE_CELLS = 50
 _MOST_NAMED = 4
 _MOST_BY_CODE = 2
 _MOST_REFUSALS = 2  # Reasons given for what would not help
-
-_LABEL_CELLS = 7
 
 UNHELPED = say("no known suggestion for it")  # Of the most stalls, where no suggestion is about them
 
@@ -82,66 +62,84 @@ _ACCESSES = "memory_access"  # The analysis that says why an access costs what i
 _ALMOST_ALL = 0.9  # Of the stalls that a line causes: the others are not worth a clause
 
 
-# Cells that a row leaves for its text beside the code of the line, and below which code is left out.
-_LEAST_TEXT_CELLS, _LEAST_CODE_CELLS = 16, 16
+def build_screens(report: Report, places: PlaceNames, *, max_kernels: int | None) -> list[Block]:
+    """The screens of a report's kernels, of most time first, then its problems and where more is.
+
+    Args:
+        report: what to show.
+        places: how sources are shown.
+        max_kernels: kernels shown; None shows all.
+    """
+    names = name_kernels(report.kernels)
+    shown, short = _split_kernels(report)
+    seen = shown[:max_kernels]
+    blocks: list[Block] = [build_screen(kernel, names[kernel.name], places) for kernel in seen]
+    blocks += [Paragraph(text=words, style=Style.DIM) for words in _count_others(seen, shown, short, names)]
+    if not report.kernels:
+        blocks.append(Paragraph(text="no kernel was found", style=Style.DIM))
+    blocks += build_problems(report.problems, places)
+    return [*blocks, Paragraph(text=MORE, style=Style.DIM)] if report.kernels else blocks
 
 
-class ScreenRow(ColumnRecord, frozen=True, kw_only=True):
-    """One row of a kernel's screen."""
-
-    label: str  # ``limit``, ``cause``, ``1.`` and so on
-    text: Sentence  # what there is to say
-    gain: str = ""  # range of the speedup, or ``then``; empty where none is promised
-    place: str = ""  # as ``file:line``; empty where the text says it, or there is none
-    code: str = ""  # the source line there; empty where it is not at hand
-    at: Place | None = None  # the same place as a value, whether the text says it or not; None for code without lines
-
-
-class Screen(Struct, frozen=True, kw_only=True):
-    """What is said of one kernel."""
-
-    name: str  # short
-    facts: tuple[str, ...]  # time, launches, GPU, and what is wrong with the measurement
-    rows: tuple[ScreenRow, ...]  # in the order they are shown
-
-
-def build_screen(kernel: KernelReport, name: str, places: PlaceNames) -> Screen:
-    """A kernel in a few rows.
+def build_screen(kernel: KernelReport, name: str, places: PlaceNames) -> Part:
+    """A kernel in at most :data:`MOST_LINES` lines and about as many words as one reads at once.
 
     Args:
         kernel: to show.
         name: its short name.
         places: how sources are shown.
     """
+    return Part(title=name, style=Style.TITLE, facts=list_run_facts(kernel), blocks=[build_rows(kernel, places)])
+
+
+def build_rows(
+    kernel: KernelReport, places: PlaceNames, *, whole: str = f"{WHOLE}advise --details", has_code: bool = False
+) -> Rows:
+    """What limits a kernel, what causes that, what to do, and what would not help.
+
+    Args:
+        kernel: to show.
+        places: how sources are shown.
+        whole: said where a row was cut.
+        has_code: quote the lines of suggestions, too.
+    """
     every = () if kernel.advice is None else kernel.advice.advice
     small, outside = (
         [one for one in every if one.standing is standing] for standing in (Standing.SMALL, Standing.OUTSIDE)
     )
     worthy = () if kernel.advice is None else kernel.advice.worthy
-    rows = [ScreenRow(label="limit", text=describe_limit(kernel)), *_find_cause(kernel, places)]
+    rows = [Row(label="limit", text=describe_limit(kernel)), *_find_cause(kernel, places)]
     for number, one in enumerate(worthy[:_MOST_SUGGESTIONS], start=1):
-        rows.append(_suggest(kernel, one, number, places))
-        if one.witness:
-            rows.append(ScreenRow(label="edit", text=one.witness))
+        rows.append(_suggest(kernel, one, number, places, has_code=has_code))
     if small:
         titles = list_of(islice((begin_lower(one.title) for one in small), _MOST_NAMED))
         rows.append(
-            ScreenRow(label="small", text=say("under {most} each: {titles}", most=factor(SMALL_SPEEDUP), titles=titles))
+            Row(
+                label="small",
+                heading="Small gains",
+                text=say("under {most} each: {titles}", most=factor(SMALL_SPEEDUP), titles=titles),
+            )
         )
     if outside:
         gains = (say("{title}: {gain}", title=begin_lower(one.title), gain=describe_gain(one)) for one in outside)
-        rows.append(ScreenRow(label="outside", text=say("not in the kernel's code: {gains}", gains=join(gains, "; "))))
+        rows.append(
+            Row(
+                label="outside",
+                heading="Outside",
+                text=say("not in the kernel's code: {gains}", gains=join(gains, "; ")),
+            )
+        )
     if not every:
-        rows.append(ScreenRow(label="No advice", text=_explain_none(kernel, places)))
-    rows.extend(ScreenRow(label="in", text=one) for one in describe_contexts(kernel))
+        rows.append(Row(label="No advice", heading="No suggestion", text=_explain_none(kernel, places)))
+    rows.extend(Row(label="in", heading="Launched with", text=one) for one in describe_contexts(kernel))
     rows.extend(_list_by_code(kernel, places))
     refused = _describe_refusals(kernel.advice)
     if refused:
-        rows.append(ScreenRow(label="won't help", text=refused))
-    return Screen(name=name, facts=_describe_run(kernel), rows=tuple(rows))
+        rows.append(Row(label="won't help", heading="Would not help", text=refused))
+    return Rows(rows=tuple(rows), most_lines=MOST_LINES - 1, whole=whole)
 
 
-def _list_by_code(kernel: KernelReport, places: PlaceNames) -> Iterator[ScreenRow]:
+def _list_by_code(kernel: KernelReport, places: PlaceNames) -> Iterator[Row]:
     """The weightiest of what its code alone says where nobody counted; the others by their number."""
     found = kernel.code_findings or ()
     for finding in found[:_MOST_BY_CODE]:
@@ -149,98 +147,13 @@ def _list_by_code(kernel: KernelReport, places: PlaceNames) -> Iterator[ScreenRo
         others = len(found) - _MOST_BY_CODE if finding is found[:_MOST_BY_CODE][-1] else 0
         more = say("{others} more by gpa-lsp check", others=count(others)) if others > 0 else NOTHING
         text = join((finding.message, say("(static, not measured)"), more))
-        yield ScreenRow(
-            label="code", place="" if at is None else places.show_line(kernel, at.file, at.line), text=text, at=at
+        yield Row(
+            label="code",
+            heading="By the code alone",
+            place="" if at is None else places.show_line(kernel, at.file, at.line),
+            text=text,
+            at=at,
         )
-
-
-def render_screens(
-    report: Report, places: PlaceNames, width: int | None = None, *, max_kernels: int | None
-) -> Iterator[Line]:
-    """The screens of a report's kernels, of most time first, then its problems and where more is.
-
-    Args:
-        report: what to show.
-        places: how sources are shown.
-        width: characters per line; None for as many as it takes.
-        max_kernels: kernels shown; None shows all.
-    """
-    names = name_kernels(report.kernels)
-    shown, short = _split_kernels(report)
-    is_cut = False
-    for position, kernel in enumerate(shown[:max_kernels]):
-        if position:
-            yield EMPTY_LINE
-        lines = list(render_screen(build_screen(kernel, names[kernel.name], places), width))
-        is_cut = is_cut or has_cut_sentence(lines)
-        yield from lines
-    for words in _count_others(shown[: max_kernels or len(shown)], shown, short, names):
-        yield EMPTY_LINE
-        yield from wrap(words, width, indent=0, style=Style.DIM)
-    if not report.kernels:
-        yield text_line("no kernel was found", Style.DIM)
-    for part in build_problems(report.problems, places):
-        yield from (EMPTY_LINE, *write_terminal([part], width))
-    if report.kernels:
-        yield EMPTY_LINE
-        if is_cut:
-            yield from wrap(f"{WHOLE}advise --details", width, indent=0, style=Style.DIM)
-        yield from wrap(MORE, width, indent=0, style=Style.DIM)
-
-
-def has_cut_sentence(lines: Iterable[Line]) -> bool:
-    """Whether a row of a screen was cut: it ends with an ellipsis."""
-    return any(read_plain(line).endswith(ELLIPSIS) for line in lines)
-
-
-def render_screen(screen: Screen, width: int | None) -> Iterator[Line]:
-    """One kernel in at most :data:`MOST_LINES` lines and about as many words as one reads at once: long rows are cut, those below first."""
-    gains = max((len(row.gain) for row in screen.rows if row.gain), default=0)
-    rows = [list(_render_row(row, gains, width)) for row in screen.rows]
-    for lines in rows:
-        if len(lines) > _MOST_WRAPPED:
-            lines[_MOST_WRAPPED - 1 :] = [_end_early(lines[_MOST_WRAPPED - 1], width)]
-    for lines in reversed(rows):
-        words = sum(len(read_plain(line).split()) for row in rows for line in row)
-        if sum(map(len, rows)) < MOST_LINES and (width is None or words <= _MOST_WORDS):
-            break
-        lines[:] = [_end_early(lines[0], width)] if len(lines) > 1 else lines
-    facts = "   ".join(screen.facts)
-    yield ((screen.name, Style.TITLE), ("   ", Style.PLAIN), (facts, Style.DIM))
-    for lines in rows:
-        yield from lines
-
-
-def render_screens_markdown(report: Report, places: PlaceNames, *, max_kernels: int | None) -> Iterator[str]:
-    """The same as Markdown, line by line."""
-    names = name_kernels(report.kernels)
-    shown, short = _split_kernels(report)
-    for kernel in shown[:max_kernels]:
-        screen = build_screen(kernel, names[kernel.name], places)
-        yield from (f"## {quote_code(screen.name)}", "", escape_markdown(" · ".join(screen.facts)), "")
-        for row in screen.rows:
-            yield f"- {_write_row(row)}"
-        yield ""
-    for words in _count_others(shown[: max_kernels or len(shown)], shown, short, names):
-        yield from (f"{escape_markdown(words)}.", "")
-    if not report.kernels:
-        yield from ("No kernel was found.", "")
-    if report.problems:
-        yield from ("### Problems", "")
-        for problem in report.problems:
-            yield f"- {escape_markdown(read_plain(render_problem(problem, places)))}"
-        yield ""
-    if report.kernels:
-        yield escape_markdown(MORE)
-
-
-def _write_row(row: ScreenRow) -> str:
-    parts = [f"**{escape_markdown(row.label)}**"]
-    if row.gain:
-        parts.append(f"**{escape_markdown(row.gain)}**")
-    parts.extend(quote_code(one) for one in (row.place, row.code) if one)
-    parts.append(write_sentence(row.text))
-    return " ".join(parts)
 
 
 def _split_kernels(report: Report) -> tuple[Sequence[KernelReport], Sequence[KernelReport]]:
@@ -263,7 +176,8 @@ def _count_others(
         yield f"{format_count_of(len(short), 'kernel')} under {format_limit(LEAST_TIME_RATIO)} of the time: {named}"
 
 
-def _describe_run(kernel: KernelReport) -> tuple[str, ...]:
+def list_run_facts(kernel: KernelReport) -> tuple[str, ...]:
+    """Time, GPU, and what is wrong with the measurement, a few words each."""
     if not kernel.launches:
         return ("not measured",)
     time = describe_time(kernel, kernel.duration_ns)
@@ -280,18 +194,21 @@ def _describe_run(kernel: KernelReport) -> tuple[str, ...]:
     return tuple(facts)
 
 
-def _suggest(kernel: KernelReport, advice: Advice, number: int, places: PlaceNames) -> ScreenRow:
+def _suggest(kernel: KernelReport, advice: Advice, number: int, places: PlaceNames, *, has_code: bool) -> Row:
     text = describe_suggestion(advice)
     if advice.speedup.doubt:
         text = say("{text} ({doubt})", text=text, doubt=advice.speedup.doubt)
     place = _place_scope(kernel, advice.scope, places) if advice.regions else ""
     is_named = any(isinstance(part, Place) for part in text.parts) or (bool(place) and place in text)
-    return ScreenRow(
+    at = _point_at(advice)
+    return Row(
         label=f"{number}.",
         gain=_LATER if advice.standing is Standing.THEN else describe_gain(advice),
         place="" if is_named else place,
         text=text,
-        at=_point_at(advice),
+        code=(places.read_line(kernel, at.file, at.line) or "") if has_code and at is not None else "",
+        at=at,
+        remarks={"edit": advice.witness} if advice.witness else {},
     )
 
 
@@ -303,7 +220,7 @@ def _point_at(advice: Advice) -> Place | None:
     return Place(file=scope.file, line=scope.line)
 
 
-def _find_cause(kernel: KernelReport, places: PlaceNames) -> Iterator[ScreenRow]:
+def _find_cause(kernel: KernelReport, places: PlaceNames) -> Iterator[Row]:
     """The place of the most stalls, by cause, else by where they were taken; nothing without stalls."""
     found = find_main_stall(kernel)
     if found is None:
@@ -317,7 +234,7 @@ def _find_cause(kernel: KernelReport, places: PlaceNames) -> Iterator[ScreenRow]
     frame = InstructionPlaces(kernel, places).choose_frame(row)
     at = None if frame is None or not frame.line else Place(file=frame.file, line=frame.line)
     unhelped = NOTHING if _is_helped(kernel, row) else UNHELPED
-    yield ScreenRow(label="cause", place=place, code=code, text=join((text, unhelped), "; "), at=at)
+    yield Row(label="cause", place=place, code=code, text=join((text, unhelped), "; "), at=at)
 
 
 def _describe_stall(kernel: KernelReport, stall: MainStall) -> Sentence:
@@ -402,26 +319,3 @@ def _name_some(titles: Sequence[str]) -> Sentence:
     rest = len(titles) - _MOST_NAMED
     more = say("{rest} more", rest=count(rest)) if rest > 0 else ""
     return join((*map(begin_lower, titles[:_MOST_NAMED]), more), ", ")
-
-
-def _render_row(row: ScreenRow, gains: int, width: int | None) -> Iterator[Line]:
-    is_suggestion = row.label[:1].isdigit()
-    label = f"{row.label}: " if len(row.label) >= _LABEL_CELLS else f"{row.label:<{_LABEL_CELLS}}"
-    spans: list[Span] = [(f"  {label}", Style.PLAIN if is_suggestion else Style.DIM)]
-    if is_suggestion and gains:
-        spans.append((f"{row.gain:<{gains + 2}}", Style.HOT if row.gain not in ("", _LATER) else Style.PLAIN))
-    if row.place:
-        spans.append((f"{row.place}  ", Style.PATH))
-    used = sum(count_cells(text) for text, _ in spans)
-    room = count_cells(row.code) if width is None else width - used - _LEAST_TEXT_CELLS
-    if row.code and room >= _LEAST_CODE_CELLS:
-        spans.append((f"{cut(row.code, room)}  ", Style.CODE))
-    yield from hang((*spans, (row.text, Style.PLAIN)), width, indent=2 + _LABEL_CELLS)
-
-
-def _end_early(line: Line, width: int | None) -> Line:
-    """A line with an ellipsis where more would follow."""
-    *others, (text, style) = line
-    room = None if width is None else width - sum(count_cells(one) for one, _ in others)
-    whole = f"{text} {ELLIPSIS}"
-    return (*others, (whole if room is None else cut(whole, max(room, 1)), style))

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from gpa_lsp.diagnosis.analyses.answers import Chart
 from gpa_lsp.document.layout import Column, Line, Span, Style, draw_bar
-from gpa_lsp.foundation.prose import Place
+from gpa_lsp.foundation.prose import Place, Sentence
 
 NO_SPAN: Span = ("", Style.PLAIN)
 
@@ -105,6 +105,32 @@ class Table(Struct, frozen=True, kw_only=True):
         return range(start, start + most)
 
 
+class Row(Struct, frozen=True, kw_only=True):
+    """One thing to know or to do, after a label."""
+
+    label: str  # ``limit``, ``cause``, ``1.`` and so on
+    text: Sentence  # what there is to say
+    heading: str = ""  # the label where there is room for more; empty where it will do
+    gain: str = ""  # range of the speedup, or ``then``; empty where none is promised
+    place: str = ""  # as ``file:line``; empty where the text says it, or there is none
+    code: str = ""  # the source line there; empty where it is not at hand
+    at: Place | None = None  # the same place as a value, whether the text says it or not; None for code without lines
+    remarks: Mapping[str, Sentence] = {}  # label of a further row → what else there is to say about it
+
+    @property
+    def is_numbered(self) -> bool:
+        """One of those to be done in turn."""
+        return self.label[:1].isdigit()
+
+
+class Rows(Struct, frozen=True, kw_only=True):
+    """A few rows that are read at a glance, the verdict first; where they need more lines, what comes last is cut first."""
+
+    rows: Sequence[Row]
+    most_lines: int  # on a terminal
+    whole: str  # to be said where a row was cut
+
+
 class Figure(Struct, frozen=True, kw_only=True):
     """A chart, or in words what it shows."""
 
@@ -121,12 +147,13 @@ class Part(Struct, frozen=True, kw_only=True):
     style: Style = Style.HEADING  # of the heading
     lead: Span = NO_SPAN  # a number in front of the heading, which is one of a list then; may be empty
     summary: str = ""  # all of it in a sentence; may be empty
+    facts: Sequence[str] = ()  # a few words each, beside the heading
     name: str = ""  # of its address in a page; empty where it needs none
     is_known: bool = True  # something could be said
     folds: bool = False  # shown on demand where that can be done
 
 
-Block = Paragraph | Items | Table | Figure | Part
+Block = Paragraph | Items | Table | Rows | Figure | Part
 
 
 def holds_anything(block: Block) -> bool:

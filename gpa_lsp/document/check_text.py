@@ -59,9 +59,10 @@ def build_problems(problems: Sequence[Problem], places: PlaceNames) -> list[Part
 
 def render_problem(problem: Problem, places: PlaceNames) -> Line:
     """A problem as ``file: severity: …``."""
-    place = f"{places.show_path(problem.path)}: " if problem.path is not None else ""
+    path = problem.path
+    place: Line = () if path is None else ((places.show_path(path), Style.PATH), (": ", Style.PLAIN))
     style = SEVERITY_STYLES[problem.severity]
-    return ((place, Style.PATH), (f"{problem.severity.value}: ", style), (describe_problem(problem), Style.PLAIN))
+    return (*place, (f"{problem.severity.value}: ", style), (describe_problem(problem), Style.PLAIN))
 
 
 def name_place(finding: Finding, places: PlaceNames) -> str:

@@ -3,11 +3,11 @@
 import html
 from collections.abc import Callable, Iterator, Sequence
 
-from gpa_lsp.document.blocks import Block, Figure, Gauge, Item, Items, Paragraph, Part, Table, make_line
+from gpa_lsp.document.blocks import Block, Figure, Gauge, Item, Items, Paragraph, Part, Row, Rows, Table, make_line
 from gpa_lsp.document.layout import UNBROKEN, Align, Column, Line, Style, count_cells, lay_out_table, read_plain
 from gpa_lsp.document.markdown_text import escape_markdown, mark_code, quote_code, write_cell, write_sentence
 from gpa_lsp.foundation.numbers import format_count
-from gpa_lsp.foundation.prose import Place, Sentence
+from gpa_lsp.foundation.prose import Place, Sentence, join
 from gpa_lsp.foundation.visible_text import make_one_line
 
 Link = Callable[[Place], str | None]  # from a place to its URI; None where there is none
@@ -63,11 +63,14 @@ class _Markdown:
             yield escape_markdown(block.words)
         elif isinstance(block, Items):
             yield from self._write_items(block)
+        elif isinstance(block, Rows):
+            yield from (f"- {self._write_row(row)}" for row in block.rows)
         else:
             yield write_line(block.text, self._link)
 
     def _write_part(self, part: Part, level: int) -> Iterator[str]:
-        blocks = (Paragraph(text=part.summary), *part.blocks) if part.summary else part.blocks
+        said = [text for text in (" · ".join(part.facts), part.summary) if text]
+        blocks = [*(Paragraph(text=text) for text in said), *part.blocks]
         lead = part.lead[0]
         if part.folds and self._folds:
             words = make_one_line("".join(text for text, _ in make_line(part.title)))
@@ -81,6 +84,11 @@ class _Markdown:
         yield f"{'#' * level} {f'{lead} ' if lead else ''}{title}"
         inner = list(self.write(blocks, level + 1))
         yield from ("", *inner) if inner else ()
+
+    def _write_row(self, row: Row) -> str:
+        marked = " ".join(f"**{escape_markdown(one)}**" for one in (row.label, row.gain) if one)
+        quoted = (quote_code(one) for one in (row.place, row.code) if one)
+        return " ".join((marked, *quoted, write_sentence(join((row.text, *row.remarks.values()), "; "), self._link)))
 
     def _write_items(self, items: Items) -> Iterator[str]:
         shown = items.choose_items(self._max_rows)

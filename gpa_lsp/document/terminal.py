@@ -2,9 +2,30 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpa_lsp.document.blocks import Block, Figure, Item, Items, Part, Table, make_line
-from gpa_lsp.document.layout import EMPTY_LINE, Column, Line, Span, Style, flow, lay_out_table, text_line, wrap
+from gpa_lsp.document.blocks import Block, Figure, Item, Items, Part, Row, Rows, Table, make_line
+from gpa_lsp.document.layout import (
+    ELLIPSIS,
+    EMPTY_LINE,
+    Column,
+    Line,
+    Span,
+    Style,
+    count_cells,
+    cut,
+    flow,
+    hang,
+    lay_out_table,
+    read_plain,
+    text_line,
+    wrap,
+)
 from gpa_lsp.foundation.numbers import format_count
+
+_MOST_WORDS = 120  # Of rows to be read at a glance, where lines are wrapped at all
+_MOST_WRAPPED = 2  # Lines that one of them may take
+_LABEL_CELLS = 7
+# Cells that a row leaves for its text beside the code of the line, and below which code is left out.
+_LEAST_TEXT_CELLS, _LEAST_CODE_CELLS = 16, 16
 
 _SIGNS = {Style.WARNING: "! ", Style.PLAIN: "- ", Style.DIM: "+ "}
 
@@ -20,13 +41,17 @@ def write_terminal(
         max_rows: longest table; what is cut is counted. None for no limit.
         indent: spaces in front of what stands in no part.
     """
-    return _Terminal(width, max_rows).write(blocks, indent)
+    terminal = _Terminal(width, max_rows)
+    yield from terminal.write(blocks, indent)
+    for words in terminal.said_of_cuts:
+        yield from wrap(words, width, indent=indent, style=Style.DIM)
 
 
 class _Terminal:
     def __init__(self, width: int | None, max_rows: int | None) -> None:
         self._width = width
         self._max_rows = max_rows
+        self.said_of_cuts: dict[str, None] = {}
 
     def write(self, blocks: Sequence[Block], indent: int) -> Iterator[Line]:
         before: Block | None = None
@@ -34,11 +59,13 @@ class _Terminal:
             if before is not None and _is_apart(before, block):
                 yield EMPTY_LINE
             if isinstance(block, Part):
-                if before is not None and block.style is Style.TITLE and not block.lead[0]:
+                if before is not None and block.style is Style.TITLE and not block.lead[0] and not block.facts:
                     yield EMPTY_LINE
                 yield from self._write_part(block, indent)
             elif isinstance(block, Table):
                 yield from self._write_table(block, indent)
+            elif isinstance(block, Rows):
+                yield from self._write_rows(block)
             elif isinstance(block, Figure):
                 yield from wrap(block.words, self._width, indent=indent, style=Style.DIM)
             elif isinstance(block, Items):
@@ -54,7 +81,9 @@ class _Terminal:
             item = Item(text=make_line(part.title, Style.TITLE), lead=part.lead, below=part.blocks)
             yield from self._write_item(item, (), len(part.lead[0]), indent)
             return
-        yield from flow(make_line(part.title, part.style), self._width, indent=0)
+        facts = ((f"   {'   '.join(part.facts)}", Style.DIM),) if part.facts else ()
+        line = (*make_line(part.title, part.style), *facts)
+        yield from (line,) if facts else flow(line, self._width, indent=0)
         inner = indent or 2
         if part.summary:
             style = Style.PLAIN if part.is_known else Style.DIM
@@ -81,6 +110,48 @@ class _Terminal:
             remedy = (("→ ", Style.DIM), (item.remedy, Style.PLAIN))
             yield from flow(remedy, self._width, indent=hanging, hanging=hanging + 2)
         yield from self.write(item.below, hanging)
+
+    def _write_rows(self, block: Rows) -> Iterator[Line]:
+        """Rows of two lines at most; where lines or words are too many, those below are cut first."""
+        every = [
+            one
+            for row in block.rows
+            for one in (row, *(Row(label=label, text=text) for label, text in row.remarks.items()))
+        ]
+        gains = max((len(row.gain) for row in every), default=0)
+        rows = [list(self._write_row(row, gains)) for row in every]
+        for lines in rows:
+            if len(lines) > _MOST_WRAPPED:
+                lines[_MOST_WRAPPED - 1 :] = [self._end_early(lines[_MOST_WRAPPED - 1])]
+        for lines in reversed(rows):
+            words = sum(len(read_plain(line).split()) for row in rows for line in row)
+            if sum(map(len, rows)) <= block.most_lines and (self._width is None or words <= _MOST_WORDS):
+                break
+            lines[:] = [self._end_early(lines[0])] if len(lines) > 1 else lines
+        for line in (line for lines in rows for line in lines):
+            if block.whole and read_plain(line).endswith(ELLIPSIS):
+                self.said_of_cuts[block.whole] = None
+            yield line
+
+    def _write_row(self, row: Row, gains: int) -> Iterator[Line]:
+        label = f"{row.label}: " if len(row.label) >= _LABEL_CELLS else f"{row.label:<{_LABEL_CELLS}}"
+        spans: list[Span] = [(f"  {label}", Style.PLAIN if row.is_numbered else Style.DIM)]
+        if row.is_numbered and gains:
+            spans.append((f"{row.gain:<{gains + 2}}", Style.HOT if row.gain[:1].isdigit() else Style.PLAIN))
+        if row.place:
+            spans.append((f"{row.place}  ", Style.PATH))
+        used = sum(count_cells(text) for text, _ in spans)
+        room = count_cells(row.code) if self._width is None else self._width - used - _LEAST_TEXT_CELLS
+        if row.code and room >= _LEAST_CODE_CELLS:
+            spans.append((f"{cut(row.code, room)}  ", Style.CODE))
+        yield from hang((*spans, (row.text, Style.PLAIN)), self._width, indent=2 + _LABEL_CELLS)
+
+    def _end_early(self, line: Line) -> Line:
+        """A line with an ellipsis where more would follow."""
+        *others, (text, style) = line
+        room = None if self._width is None else self._width - sum(count_cells(one) for one, _ in others)
+        whole = f"{text} {ELLIPSIS}"
+        return (*others, (whole if room is None else cut(whole, max(room, 1)), style))
 
     def _write_table(self, table: Table, indent: int) -> Iterator[Line]:
         """A table under its title, the row of the kernel as it is now marked; rows beyond the limit are counted."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from gpa_lsp.document.advice_screen import WHOLE, build_screen, has_cut_sentence, render_screen
+from gpa_lsp.document.advice_screen import WHOLE, build_rows
 from gpa_lsp.document.blocks import Part
 from gpa_lsp.document.check_text import build_problems
 from gpa_lsp.document.findings import name_kernels
@@ -122,16 +122,14 @@ def render_kernel_briefly(
     """
     yield from write_terminal([build_heading(kernel, name, places)], width)
     yield EMPTY_LINE
-    screen = list(render_screen(build_screen(kernel, name, places), width))[1:]  # the heading says its first line
-    yield from screen
+    rows = build_rows(kernel, places, whole=f"{WHOLE}report --details")  # the heading says its facts
+    yield from write_terminal([rows], width)
     lines = build_line_table(kernel, places)
     if lines.rows:
         part = Part(title=lines.title, blocks=[replace(lines, title="")])
         most = _BRIEF_LINES if max_rows is None else max_rows
         yield from (EMPTY_LINE, *write_terminal([part], width, max_rows=most))
     yield EMPTY_LINE
-    if has_cut_sentence(screen):
-        yield from wrap(f"{WHOLE}report --details", width, style=Style.DIM)
     yield from wrap(_describe_left_out(kernel, places, lines.title), width, style=Style.DIM)
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from gpa_lsp.diagnosis.advice.model import KernelAdvice
-from gpa_lsp.document.advice_screen import build_screen, render_screen
+from gpa_lsp.document.advice_screen import build_screen
 from gpa_lsp.document.layout import read_plain
 from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.pipeline import analyse
 from tests.conftest import ROOT
@@ -58,4 +59,4 @@ def list_gains(advice: KernelAdvice | None) -> list[tuple[str, float, float, flo
 
 
 def read_screen(kernel: KernelReport, width: int | None = None) -> list[str]:
-    return [read_plain(line) for line in render_screen(build_screen(kernel, "k", PlaceNames()), width)]
+    return [read_plain(line) for line in write_terminal([build_screen(kernel, "k", PlaceNames())], width, indent=0)]

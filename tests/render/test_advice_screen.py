@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.model import Standing
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
-from gpa_lsp.document.advice_screen import MOST_LINES, build_screen, render_screen, render_screens
+from gpa_lsp.document.advice_screen import MOST_LINES, build_rows, build_screen, build_screens
 from gpa_lsp.document.advice_words import (
     describe_gain,
     describe_limit,
@@ -19,6 +19,7 @@ from gpa_lsp.document.advice_words import (
 from gpa_lsp.document.findings import name_kernels
 from gpa_lsp.document.layout import count_cells, read_plain
 from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.editor.kernel_page import MOST_LENS_CHARS, describe_kernel_briefly
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.foundation.prose import say
@@ -36,15 +37,16 @@ WIDTHS = (None, 200, 100, 60, 20)
 
 
 def show(kernel: KernelReport, width: int | None = None) -> list[str]:
-    return [read_plain(line) for line in render_screen(build_screen(kernel, "k", PlaceNames()), width)]
+    return [read_plain(line) for line in write_terminal([build_screen(kernel, "k", PlaceNames())], width, indent=0)]
 
 
 def check_fits(report: Report) -> None:
     names = name_kernels(report.kernels)
     for kernel in report.kernels:
-        screen = build_screen(kernel, names[kernel.name], PlaceNames())
+        rows = build_rows(kernel, PlaceNames(), whole="")
+        screen = replace(build_screen(kernel, names[kernel.name], PlaceNames()), blocks=[rows])
         for width in WIDTHS:
-            lines = list(render_screen(screen, width))
+            lines = list(write_terminal([screen], width, indent=0))
             assert 2 <= len(lines) <= MOST_LINES, kernel.name
         profile = make_profile(kernel, texts={})
 
@@ -53,7 +55,7 @@ def check_fits(report: Report) -> None:
 
 
 def test_rows_stand_in_one_order() -> None:
-    labels = [row.label for row in build_screen(make_advised(), "smooth", PlaceNames()).rows]
+    labels = [row.label for row in build_rows(make_advised(), PlaceNames()).rows]
     assert labels == ["limit", "cause", "1.", "2.", "3.", "won't help"]
 
 
@@ -70,7 +72,7 @@ def test_the_first_suggestion_is_quoted_everywhere() -> None:
     first = find_first_suggestion(kernel)
     assert first is not None
     assert label_suggestion(first) == "Unroll the loop 1.34–1.44×"
-    row = build_screen(kernel, "smooth", PlaceNames()).rows[2]
+    row = build_rows(kernel, PlaceNames()).rows[2]
     assert (row.gain, row.text) == (describe_gain(first), describe_suggestion(first))
 
 
@@ -80,7 +82,7 @@ def test_what_would_not_help_is_said_with_the_reason() -> None:
 
 def test_a_kernel_without_advice_has_its_limit_and_its_largest_stall() -> None:
     kernel = limit(make_silent(), LIMITER)
-    assert [row.label for row in build_screen(kernel, "copy", PlaceNames()).rows] == [
+    assert [row.label for row in build_rows(kernel, PlaceNames()).rows] == [
         "limit",
         "cause",
         "No advice",
@@ -104,7 +106,7 @@ def test_the_share_of_the_cause_is_that_of_the_stall_it_names() -> None:
         2 <- 0   wait             execution_arithmetic
     """,
     )
-    text = next(row.text for row in build_screen(kernel, "k", PlaceNames()).rows if row.label == "cause")
+    text = next(row.text for row in build_rows(kernel, PlaceNames()).rows if row.label == "cause")
     assert text.startswith("33 % of the samples are stalled on the full queue for global and local memory")
     assert "(69 % with all stalls from this line)" in text
     by_reason = {name: count.all_samples for name, count in kernel.by_reason.items()}
@@ -113,7 +115,7 @@ def test_the_share_of_the_cause_is_that_of_the_stall_it_names() -> None:
 
 def test_the_share_without_causes_is_that_of_the_reason_it_names() -> None:
     kernel = build_kernel("k.cu:6  LDG.E R2, [R4.64]  ; lg_throttle=33 long_scoreboard=36 selected=31")
-    text = next(row.text for row in build_screen(kernel, "k", PlaceNames()).rows if row.label == "cause")
+    text = next(row.text for row in build_rows(kernel, PlaceNames()).rows if row.label == "cause")
     assert text.startswith("36 % of the samples are stalled there on long_scoreboard (69 % with")
 
 
@@ -125,7 +127,7 @@ def test_the_largest_stall_that_no_suggestion_is_about_is_called_so() -> None:
     region = first.regions[0]
     elsewhere = replace(region, scope=replace(region.scope, file="other.cu"), hotspots=())
     others = (replace(first, regions=(elsewhere,), relieves_limiter=False),)
-    row = build_screen(replace(kernel, advice=replace(kernel.advice, advice=others)), "k", PlaceNames()).rows[1]
+    row = build_rows(replace(kernel, advice=replace(kernel.advice, advice=others)), PlaceNames()).rows[1]
     assert (row.label, row.text.endswith("; no known suggestion for it")) == ("cause", True)
 
 
@@ -141,7 +143,7 @@ def test_after_a_debug_build_everything_else_comes_later() -> None:
     build = replace(
         LIMITER, kind=LimiterKind.BUILD, unit="debug", next=None, next_factor=None, sentence=say("Debug build.")
     )
-    gains = [row.gain for row in build_screen(limit(make_advised(), build), "smooth", PlaceNames()).rows]
+    gains = [row.gain for row in build_rows(limit(make_advised(), build), PlaceNames()).rows]
     assert gains[2:5] == ["1.34–1.44×", "then", "then"]
 
 
@@ -167,7 +169,9 @@ def test_what_relieves_the_next_limit_comes_later() -> None:
 
 def test_kernels_of_next_to_no_time_are_one_line() -> None:
     report = make_advice_example()
-    lines = [read_plain(line) for line in render_screens(report, PlaceNames(), max_kernels=None)]
+    lines = [
+        read_plain(line) for line in write_terminal(build_screens(report, PlaceNames(), max_kernels=None), indent=0)
+    ]
     assert sum("under 1 % of the time" in line for line in lines) == 1
     assert lines[-1].startswith("more: gpa-lsp advise --details")
 
@@ -180,7 +184,7 @@ def test_lines_keep_to_the_width_where_words_allow(width: int) -> None:
 def test_code_gives_way_where_a_line_is_too_long() -> None:
     kernels = analyse([ROOT / "fixtures" / "example.gpa-profile.json"]).kernels
     (kernel,) = (one for one in kernels if "short_def_use" in one.name)
-    code = next(row.code for row in build_screen(kernel, "k", PlaceNames()).rows if row.label == "cause")
+    code = next(row.code for row in build_rows(kernel, PlaceNames()).rows if row.label == "cause")
     assert code
     assert code in "\n".join(show(kernel, 200))
     assert all(count_cells(line) <= 60 for line in show(kernel, 60))

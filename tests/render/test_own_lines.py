@@ -2,10 +2,11 @@
 
 import pytest
 
-from gpa_lsp.document.advice_screen import build_screen, render_screen
+from gpa_lsp.document.advice_screen import build_screen
 from gpa_lsp.document.findings import find_findings
 from gpa_lsp.document.layout import read_plain
 from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.foundation.ownership import is_library_file
 from gpa_lsp.report.kernel_lines import find_causes
 from gpa_lsp.report.model import KernelReport
@@ -20,7 +21,7 @@ LISTING = f"""
 
 
 def show_cause(kernel: KernelReport) -> str:
-    lines = [read_plain(line) for line in render_screen(build_screen(kernel, "k", PlaceNames()), None)]
+    lines = [read_plain(line) for line in write_terminal([build_screen(kernel, "k", PlaceNames())], indent=0)]
     return next(line for line in lines if line.strip().startswith("cause"))
 
 

@@ -7,9 +7,10 @@ import pytest
 from gpa_lsp.diagnosis.advice.advise import advise_kernel
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
-from gpa_lsp.document.advice_screen import render_screens
+from gpa_lsp.document.advice_screen import build_screens
 from gpa_lsp.document.layout import read_plain
 from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from tests.rows.written import write_kernel
 
@@ -72,7 +73,7 @@ def test_the_users_kernel_comes_first_and_the_library_is_named() -> None:
     report = gather_report([foreign, own])
     assert [kernel.name for kernel in report.kernels] == ["mine", "ampere_sgemm_128x64_nn"]
     places = PlaceNames(None, Path("/"))
-    text = "\n".join(map(read_plain, render_screens(report, places, None, max_kernels=None)))
+    text = "\n".join(map(read_plain, write_terminal(build_screens(report, places, max_kernels=None), indent=0)))
     assert "ampere_sgemm_128x64_nn (cuBLAS library kernel)" in text
     assert "or try a newer version of cuBLAS (gain unknown)" in text
 

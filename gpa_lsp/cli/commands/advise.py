@@ -126,16 +126,16 @@ def _render(report: "Report", arguments: argparse.Namespace) -> str:
 
 
 def _render_text(report: "Report", arguments: argparse.Namespace, width: int | None) -> "Iterator[Line]":
+    from gpa_lsp.document.advice_screen import build_screens
+    from gpa_lsp.document.terminal import write_terminal
+
     places, most = name_places(arguments), arguments.top or None
     if _is_long(arguments):
         from gpa_lsp.document.advice_view import build_advice
-        from gpa_lsp.document.terminal import write_terminal
 
         blocks = build_advice(report, places, max_kernels=most, max_advice=arguments.limit or None)
         return write_terminal(blocks, width, indent=0)
-    from gpa_lsp.document.advice_screen import render_screens
-
-    return render_screens(report, places, width, max_kernels=most)
+    return write_terminal(build_screens(report, places, max_kernels=most), width, indent=0)
 
 
 def _is_long(arguments: argparse.Namespace) -> bool:
@@ -144,17 +144,17 @@ def _is_long(arguments: argparse.Namespace) -> bool:
 
 
 def _render_markdown(report: "Report", places: "PlaceNames", arguments: argparse.Namespace) -> "Iterator[str]":
+    from gpa_lsp.document.advice_screen import build_screens
+    from gpa_lsp.document.markdown import write_markdown
+
     most = arguments.top or None
     if _is_long(arguments):
         from gpa_lsp.document.advice_view import build_advice
-        from gpa_lsp.document.markdown import write_markdown
 
         limit = arguments.limit or None
         blocks = build_advice(report, places, max_kernels=most, max_advice=limit, has_table=True)
         return write_markdown(blocks, folds=True)
-    from gpa_lsp.document.advice_screen import render_screens_markdown
-
-    return render_screens_markdown(report, places, max_kernels=most)
+    return write_markdown(build_screens(report, places, max_kernels=most))
 
 
 def _render_notes(report: "Report", places: "PlaceNames", form: str) -> str:

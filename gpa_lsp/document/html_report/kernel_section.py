@@ -5,14 +5,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.code.binary.model import name_resource
 from gpa_lsp.diagnosis.analyses.roofline_model import Roofline
 from gpa_lsp.diagnosis.blame.model import BlameCategory
-from gpa_lsp.document.advice_screen import ScreenRow, build_screen
+from gpa_lsp.document.advice_screen import build_rows, list_run_facts
 from gpa_lsp.document.advice_view import ALTERNATIVES, build_basis, build_estimate_table, build_piece, list_silences
 from gpa_lsp.document.advice_words import count_silences, describe_cause
 from gpa_lsp.document.answer_view import build_answers, build_bars, describe_mark, list_missing
@@ -38,7 +37,7 @@ from gpa_lsp.document.kernel_view import (
     name_reasons,
 )
 from gpa_lsp.document.layout import Style, join_facts
-from gpa_lsp.document.page import make_environment, render_prose
+from gpa_lsp.document.page import make_environment
 from gpa_lsp.document.page.writer import PageWriter
 from gpa_lsp.document.places import PageNames, PlaceNames
 from gpa_lsp.document.roofline_text import describe_line, list_bars
@@ -60,7 +59,7 @@ from gpa_lsp.foundation.numbers import (
     format_percent,
     format_share,
 )
-from gpa_lsp.foundation.prose import Place, Sentence, capitalize, count, drop_stop, join, say
+from gpa_lsp.foundation.prose import Sentence, capitalize, count, join, say
 from gpa_lsp.report.history.model import TimeCourse
 from gpa_lsp.report.model import KernelReport, LineRow
 from gpa_lsp.report.pairs import LinePair, build_pair_index
@@ -166,79 +165,6 @@ def _describe_left_out(count: int) -> str:
 def _read(known: Sequence[str], line: int) -> str:
     text = known[line - 1] if line <= len(known) else ""
     return text if len(text) <= _LONGEST_LINE else text[: _LONGEST_LINE - 1] + "…"
-
-
-_LIMIT, _CAUSE, _EDIT = "limit", "cause", "edit"
-
-
-class VerdictRow(Struct, frozen=True, kw_only=True):
-    """One thing to know or to do."""
-
-    label: str  # one of the screen's; empty for a remedy
-    gain: str  # range of the speedup; empty where none is promised
-    place: str  # as ``file:line``; may be empty
-    link: str  # fragment of that line; may be empty
-    source: str  # text of that line; may be empty
-    text: Markup  # what there is to say
-    edit: Markup = Markup("")  # what came of the edit that does it; empty where none was tried
-
-
-# What a row of a terminal is called on a page
-_LABELS = {
-    "small": "Small gains",
-    "outside": "Outside",
-    "won't help": "Would not help",
-    "No advice": "No suggestion",
-    "in": "Launched with",
-    "code": "By the code alone",
-}
-
-
-class Verdict(Struct, frozen=True, kw_only=True):
-    """The first lines of a kernel's page."""
-
-    facts: str  # time, GPU, grid and samples, on one line
-    limit: Markup  # what limits it
-    cause: VerdictRow | None  # where most stalls begin; None without stalls
-    remedies: Sequence[VerdictRow]  # three at most, best first
-    others: Sequence[VerdictRow]  # what would gain little, or nothing, and why
-
-
-def build_verdict(kernel: KernelReport, addresses: KernelAddresses, texts: SourceTexts) -> Verdict:
-    """The verdict of a kernel."""
-    screen = build_screen(kernel, "", PlaceNames())
-
-    def convert(row: ScreenRow) -> VerdictRow:
-        is_numbered = row.label[:1].isdigit()
-        at = row.at
-        return VerdictRow(
-            label="" if is_numbered else _LABELS.get(row.label, row.label),
-            gain=row.gain,
-            place=row.place or ("" if at is None or not is_numbered or _names(row, at) else f"line {at.line}"),
-            link="" if at is None else addresses.place(at),
-            source="" if at is None else texts.read_line(kernel, at.file, at.line),
-            text=render_prose(row.text, addresses.place),
-        )
-
-    rows: list[VerdictRow] = []
-    for row in screen.rows:
-        if row.label == _EDIT:  # behind its remedy
-            rows[-1] = replace(rows[-1], edit=render_prose(row.text, addresses.place))
-        elif row.label != _LIMIT:
-            rows.append(convert(row))
-    limit = next(row.text for row in screen.rows if row.label == _LIMIT)
-    return Verdict(
-        facts=join_facts([*screen.facts, *_describe_launch(kernel)]),
-        limit=render_prose(capitalize(drop_stop(limit)), addresses.place),
-        cause=next((row for row in rows if row.label == _CAUSE), None),
-        remedies=[row for row in rows if not row.label],
-        others=[row for row in rows if row.label and row.label != _CAUSE],
-    )
-
-
-def _names(row: ScreenRow, at: Place) -> bool:
-    """The sentence has the line in it, as a link."""
-    return any(isinstance(part, Place) and part.line == at.line for part in row.text.parts)
 
 
 def _describe_launch(kernel: KernelReport) -> list[str]:
@@ -389,7 +315,8 @@ def _render(
         "place": place,
         "kernel": kernel,
         "key": f"k{place.number}",
-        "verdict": build_verdict(kernel, addresses, texts),
+        "run": join_facts([*list_run_facts(kernel), *_describe_launch(kernel)]),
+        "verdict": [build_rows(kernel, names, has_code=True)],
         "facts": _list_facts(kernel, place.profile, place.measured),
         "flame": flame,
         "history": None if place.course is None else build_history_section(place.course),

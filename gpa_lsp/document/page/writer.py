@@ -6,11 +6,11 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from gpa_lsp.document.blocks import Block, Figure, Gauge, Item, Items, Spot, Table, holds_anything
+from gpa_lsp.document.blocks import Block, Figure, Gauge, Item, Items, Row, Spot, Table, holds_anything
 from gpa_lsp.document.charts.answer_chart import build_answer_chart
 from gpa_lsp.document.layout import Line, Span, Style
 from gpa_lsp.document.page import draw_gauge, embed_compressed, make_environment, render_prose
-from gpa_lsp.foundation.prose import Place, Sentence
+from gpa_lsp.foundation.prose import Place, Sentence, capitalize, drop_stop
 from gpa_lsp.foundation.visible_text import make_lines_visible
 
 MOST_ROWS = 200  # Of a table; what is beyond is counted below it
@@ -58,6 +58,29 @@ class PageWriter:
         for kind, group in groupby(shown, key=lambda block: type(block).__name__):
             yield kind, list(group)
 
+    @staticmethod
+    def group_rows(rows: Sequence[Row]) -> Iterator[tuple[bool, list[Row]]]:
+        """Neighbours that are numbered, or are not."""
+        for is_numbered, group in groupby(rows, key=lambda row: row.is_numbered):
+            yield is_numbered, list(group)
+
+    def address(self, at: Place | int | None) -> str:
+        """Where in the page a place is; empty where it is not."""
+        return "" if at is None or self._link is None else self._link(at)
+
+    @staticmethod
+    def name_place(row: Row) -> str:
+        """The place of a row, also where its sentence names it, but not as one that is a link."""
+        if row.place or row.at is None or not row.is_numbered:
+            return row.place
+        line = row.at.line
+        is_linked = any(isinstance(part, Place) and part.line == line for part in row.text.parts)
+        return "" if is_linked else f"line {line}"
+
+    def sentence(self, text: Sentence) -> Markup:
+        """A clause as a sentence."""
+        return render_prose(capitalize(drop_stop(text)), self._link) + "."
+
     def number(self, figure: Figure) -> str:
         """The number under which the script finds a chart; the page has its title in words."""
         number = f"chart{len(self.charts)}"
@@ -95,7 +118,7 @@ class PageWriter:
         if isinstance(text, Sentence):
             return render_prose(text, self._link)
         at = text.at if isinstance(text, Spot) else None
-        address = "" if at is None or self._link is None else self._link(at)
+        address = self.address(at)
         written = escape(make_lines_visible(str(text)))
         return Markup('<a href="{}">{}</a>').format(address, written) if address else written
 
