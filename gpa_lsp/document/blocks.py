@@ -94,11 +94,13 @@ class Table(Struct, frozen=True, kw_only=True):
     current_row: int | None = None  # the kernel as it is now; None where no row is
     note: str = ""  # a sentence below it; may be empty
     most_rows: int | None = None  # shown where the reader sets no limit; None for all
+    is_whole: bool = False  # never cut, whatever the reader asks for
 
     def choose_rows(self, max_rows: int | None) -> Sequence[int]:
         """The rows that are shown: the first, or where the kernel's own lies beyond them, those around it."""
         count = len(self.rows)
-        most = next((limit for limit in (max_rows, self.most_rows) if limit is not None), count)
+        limits = (count,) if self.is_whole else (max_rows, self.most_rows, count)
+        most = next(limit for limit in limits if limit is not None)
         if count <= most or self.current_row is None or self.current_row < most:
             return range(min(count, most))
         start = min(self.current_row - most // 2, count - most)

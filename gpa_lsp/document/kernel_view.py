@@ -1,17 +1,19 @@
-"""VIEW: a kernel in numbers: what it is, its advice, stalls, functions, lines, loops and launches, and what the analyses answer."""
+"""VIEW: a report, and each kernel in numbers: what it is, its advice, stalls, functions, lines, loops and launches, and what the analyses answer."""
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.blame.model import NO_STALLS
+from gpa_lsp.document.advice_screen import WHOLE, build_rows
 from gpa_lsp.document.advice_words import BY_COUNTERS, NO_SASS, describe_cause, show_bound, show_estimate, show_interval
 from gpa_lsp.document.answer_view import build_answers
 from gpa_lsp.document.blame_words import NO_CAUSE, measure_causes
-from gpa_lsp.document.blocks import Gauge, Item, Items, Paragraph, Part, Table
+from gpa_lsp.document.blocks import Block, Gauge, Item, Items, Paragraph, Part, Table
+from gpa_lsp.document.check_text import build_problems
 from gpa_lsp.document.context_words import build_context_table, name_shape
-from gpa_lsp.document.findings import choose_reasons
+from gpa_lsp.document.findings import choose_reasons, name_kernels
 from gpa_lsp.document.launch_place_words import describe_place_time, describe_stack
 from gpa_lsp.document.layout import Align, Column, Span, Style, join_facts, style_of_share
 from gpa_lsp.document.places import PlaceNames
@@ -28,12 +30,13 @@ from gpa_lsp.foundation.numbers import (
     format_percent,
     format_share,
 )
+from gpa_lsp.foundation.prose import begin_lower
 from gpa_lsp.kernel.names import demangle, shorten_name
 from gpa_lsp.profile.launch_configuration import LaunchConfiguration
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.report.changes import ReasonCounts
 from gpa_lsp.report.launch_places import list_launch_places
-from gpa_lsp.report.model import FunctionRow, KernelReport, LaunchReport, LineRow, LoopRow, RuleNote
+from gpa_lsp.report.model import FunctionRow, KernelReport, LaunchReport, LineRow, LoopRow, Report, RuleNote
 
 _BAR_CELLS = 12
 _SOURCE_CHARS = 60
@@ -402,3 +405,67 @@ def build_parts(kernel: KernelReport, places: PlaceNames) -> list[Part]:
         build_rules(kernel),
     ]
     return [part for part in parts if part.blocks]
+
+
+_BRIEF_LINES = 10  # Of a kernel without details, where the reader sets no limit
+
+
+def build_report_page(report: Report, places: PlaceNames, *, has_details: bool = False) -> list[Block]:
+    """A report: an overview where there are several kernels, then kernel by kernel, then the problems.
+
+    Args:
+        report: what to show.
+        places: how sources are shown.
+        has_details: show everything about each kernel instead of at most two screens.
+    """
+    names = name_kernels(report.kernels)
+    blocks: list[Block] = []
+    if len(report.kernels) > 1:
+        blocks.append(Part(title="Kernels", blocks=[_build_overview(report.kernels, names)]))
+    for kernel in report.kernels:
+        heading = build_heading(kernel, names[kernel.name], places)
+        parts = build_parts(kernel, places)
+        rest = parts if has_details else _choose_briefly(kernel, places, parts)
+        blocks.append(replace(heading, blocks=[*heading.blocks, *rest]))
+    if not report.kernels:
+        blocks.append(Paragraph(text="no kernel was found", style=Style.DIM))
+    return [*blocks, *build_problems(report.problems, places)]
+
+
+def _build_overview(kernels: Sequence[KernelReport], names: Mapping[str, str]) -> Table:
+    totals = [kernel.total_duration_ns for kernel in kernels]
+    whole = sum(totals) or 1.0
+    columns = (
+        Column(title="time", align=_RIGHT),
+        Column(title="share", align=_RIGHT),
+        Column(title="launches", align=_RIGHT),
+        Column(title="samples", align=_RIGHT),
+        Column(title="mostly", can_shrink=True),
+        Column(title="kernel", can_shrink=True, min_chars=16),
+    )
+    rows = [
+        (
+            (format_duration_ns(total or None), Style.PLAIN),
+            (format_percent(total / whole) if total else "", style_of_share(total / whole)),
+            (format_count(kernel.launch_count), Style.PLAIN),
+            (format_count(kernel.total_samples), Style.PLAIN),
+            (name_reasons(kernel.by_reason, 1), Style.PLAIN),
+            (names[kernel.name], Style.TITLE),
+        )
+        for kernel, total in zip(kernels, totals, strict=True)
+    ]
+    return Table(columns=columns, rows=rows, is_whole=True)
+
+
+def _choose_briefly(kernel: KernelReport, places: PlaceNames, parts: Sequence[Part]) -> Iterator[Block]:
+    """The screen of a kernel's advice, its hottest lines, and what was left out: at most two screens."""
+    yield build_rows(kernel, places, whole=f"{WHOLE}report --details")
+    lines = build_line_table(kernel, places)
+    if lines.rows:
+        yield Part(title=lines.title, blocks=[replace(lines, title="", most_rows=_BRIEF_LINES)])
+    others = [part for part in parts if part.title != lines.title]
+    names = [begin_lower(str(part.title)) for part in others if not part.name]
+    answers = len(others) - len(names)
+    listed = [*names, *([f"{format_count(answers)} analyses"] if answers else [])]
+    left = f"left out: {', '.join(listed)}; " if listed else ""
+    yield Paragraph(text=f"{left}everything: --details, --format json, --html", style=Style.DIM)

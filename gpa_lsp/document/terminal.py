@@ -173,6 +173,8 @@ class _Terminal:
 
 def _is_apart(before: Block, block: Block) -> bool:
     """Whether an empty line stands between two blocks: around parts, but for one of a list below the text that introduces it."""
+    if isinstance(block, Rows) or isinstance(before, Rows):
+        return True
     if not isinstance(block, Part):
         return isinstance(before, Part) and not before.lead[0]
     return isinstance(before, Part) or not block.lead[0]

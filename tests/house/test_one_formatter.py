@@ -18,13 +18,13 @@ from gpa_lsp.document.html_report.code_columns import TextPool
 from gpa_lsp.document.html_report.kernel_section import build_sources
 from gpa_lsp.document.html_report.page import build_groups
 from gpa_lsp.document.html_report.source_texts import SourceTexts
+from gpa_lsp.document.kernel_view import build_report_page
 from gpa_lsp.document.layout import read_plain
 from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.page.writer import PageWriter
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.sarif import build_sarif
 from gpa_lsp.document.terminal import write_terminal
-from gpa_lsp.document.text import render_report
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.pipeline import analyse
 from tests.conftest import ROOT
@@ -200,7 +200,7 @@ def cut_margin(share: str) -> str:
 def listen_to_text(said: Said, kernel: KernelReport, name: str) -> None:
     """The table of source lines of ``gpa-lsp report``, and the head and the advice of ``gpa-lsp advise``."""
     report = Report(problems=(), kernels=(kernel,))
-    lines = [read_plain(line) for line in render_report(report, PlaceNames())]
+    lines = [read_plain(line) for line in write_terminal(build_report_page(report, PlaceNames()), indent=0)]
     if "Source lines" in lines:
         start = lines.index("Source lines") + 2
         rows = lines[start : lines.index("", start)] if "" in lines[start:] else lines[start:]

@@ -17,11 +17,11 @@ from gpa_lsp.document.check_text import render_check
 from gpa_lsp.document.findings import find_findings, name_kernels
 from gpa_lsp.document.github import render_advice_github
 from gpa_lsp.document.html_report.page import build_groups
+from gpa_lsp.document.kernel_view import build_report_page
 from gpa_lsp.document.layout import Line, read_plain
 from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.terminal import write_terminal
-from gpa_lsp.document.text import render_report
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly
 from gpa_lsp.editor.protocol.features.text_document_hover import answer_hover
 from gpa_lsp.report.model import FunctionRole, KernelReport, Report
@@ -89,7 +89,7 @@ RENDERERS: dict[str, Callable[[Report], str]] = {
     "sarif": render_sarif,
     "github": lambda report: "\n".join(render_advice_github(report, list_notes(report, PlaceNames()), PlaceNames())),
     "check": lambda report: join(render_check(report, find_findings(report), PlaceNames(), 0.05)),
-    "report": lambda report: join(render_report(report, PlaceNames())),
+    "report": lambda report: join(write_terminal(build_report_page(report, PlaceNames()), indent=0)),
     "page": render_html_list,
     "lens": render_lens,
     "hover": render_hover,

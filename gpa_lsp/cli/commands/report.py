@@ -24,6 +24,9 @@ from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpa_lsp.document.layout import Line
     from gpa_lsp.report.history.model import TimeCourse
     from gpa_lsp.report.model import Report
 
@@ -94,23 +97,23 @@ def _print(report: "Report", before: "Report | None", arguments: argparse.Namesp
     if arguments.format == "html":
         terminal.write_page(_render_page(report, before, arguments))
         return
-    from gpa_lsp.document.text import render_report
-
-    lines = render_report(
-        report, name_places(arguments), terminal.width, max_rows=arguments.limit, has_details=arguments.details
-    )
-    terminal.write_lines(lines)
+    terminal.write_lines(_render_text(report, arguments, terminal.width))
 
 
 def _render(report: "Report", before: "Report | None", arguments: argparse.Namespace) -> str:
     if arguments.format == "html":
         return _render_page(report, before, arguments)
     from gpa_lsp.document.layout import join_lines
-    from gpa_lsp.document.text import render_report
 
-    return join_lines(
-        render_report(report, name_places(arguments), max_rows=arguments.limit, has_details=arguments.details)
-    )
+    return join_lines(_render_text(report, arguments, None))
+
+
+def _render_text(report: "Report", arguments: argparse.Namespace, width: int | None) -> "Iterator[Line]":
+    from gpa_lsp.document.kernel_view import build_report_page  # each format loads its own renderer
+    from gpa_lsp.document.terminal import write_terminal
+
+    blocks = build_report_page(report, name_places(arguments), has_details=arguments.details)
+    return write_terminal(blocks, width, max_rows=arguments.limit, indent=0)
 
 
 def _write_json(report: "Report", target: TextIO, arguments: argparse.Namespace) -> None:
