@@ -56,6 +56,7 @@ def make_model(**changes: float) -> SmModel:
         "l2_cycles": 200.0,
         "l2_hit_ratio": 0.0,
         "dram_bytes_per_cycle": 8.0,
+        "fetched_bytes": 32.0,
         "dram_cycles": 500.0,
         "written_back_ratio": 0.0,
         "atomic_cycles": 1.0,

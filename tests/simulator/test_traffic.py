@@ -72,6 +72,12 @@ def test_what_a_far_mate_reads_is_read_by_all_along_that_axis() -> None:
     assert find_traffic(walk, PROGRAM, WIDTHS, (1, 1, 0), None).l2_hit_ratio == pytest.approx(1 - 32 / 256)
 
 
+def test_dram_gives_pairs_of_sectors_where_single_ones_are_read() -> None:
+    walk = make_walk((100, 1, 1), walk_block((5, 0, 0), [0, 1, 4, 6], []))
+    assert find_traffic(walk, PROGRAM, WIDTHS, (5, 0, 0), None).fetched_ratio == 1
+    assert find_traffic(walk, PROGRAM, WIDTHS, (5, 0, 0), None, fetch_bytes=64).fetched_ratio == 6 / 4
+
+
 def test_no_more_is_read_than_the_arrays_hold() -> None:
     walk = make_walk((64, 1, 1), walk_block((1, 0, 0), [0, 1, 2, 3], []))
     assert find_traffic(walk, PROGRAM, WIDTHS, (1, 0, 0), 64 * 32).l2_hit_ratio == pytest.approx(1 - 64 / 256)

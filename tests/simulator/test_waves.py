@@ -1,5 +1,9 @@
 """From one SM to a launch: uneven grids."""
 
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
 from gpa_lsp.execution.simulator.simulate import GridShape, SimulatedSm, simulate_grid
 from gpa_lsp.execution.simulator.streams import Reduction, Streams
 from tests.simulator.sm_notation import ALU, EXIT, LOAD, make_block, make_model, make_program
@@ -13,6 +17,30 @@ def simulate(blocks: int) -> SimulatedSm:
     streams = Streams(blocks=(block,), reduction=Reduction(executions=len(block.rows), kept=len(block.rows)))
     shape = GridShape(blocks=blocks, sm_count=10, resident=4)
     return simulate_grid(PROGRAM, make_model(), streams, shape, most_issues=100_000)
+
+
+_ROOF_BYTES_PER_CYCLE = 16.0  # Of DRAM, for all SMs: what bounds them
+
+
+def simulate_split(blocks: int, sm_count: int, warps: int) -> float:
+    """Cycles of loads that were split into blocks of so many warps."""
+    block = make_block(PROGRAM, warps=warps, sectors=16)
+    block = replace(block, is_private=np.ones(len(block.sectors), dtype=np.bool_))
+    streams = Streams(blocks=(block,), reduction=Reduction(executions=len(block.rows), kept=len(block.rows)))
+    shape = GridShape(blocks=blocks, sm_count=sm_count, resident=32 // warps)
+    share = min(64.0, _ROOF_BYTES_PER_CYCLE / shape.sharing_sms)
+    model = make_model(dram_bytes_per_cycle=share, l2_bytes_per_cycle=64.0)
+    return simulate_grid(PROGRAM, model, streams, shape, most_issues=100_000).cycles
+
+
+@pytest.mark.parametrize("sm_count", [7, 10, 46, 100, 108, 132, 170])
+def test_no_split_of_the_same_work_becomes_slower_by_sharing_bandwidth(sm_count: int) -> None:
+    """However many SMs have blocks, and however many blocks the busiest of them: the bandwidth is that of the whole GPU."""
+    for whole in (32, 64, 96, 512):
+        times = [simulate_split(whole * parts, sm_count, 16 // parts) for parts in (1, 2, 4)]
+        moved = whole * 16 * 16 * 32
+        assert all(one >= moved / _ROOF_BYTES_PER_CYCLE for one in times)
+        assert max(times) <= 1.05 * min(times)
 
 
 def test_all_sms_are_alike_where_the_grid_is_even() -> None:

@@ -100,7 +100,7 @@ def find_costs(
     memory: MemoryFacts,
     *,
     terms: frozenset[Term] = EVERY_TERM,
-    active_sms: int | None = None,
+    active_sms: float | None = None,
     shared_bytes_per_sm: int = 0,
 ) -> Costs:
     """LAT of a GPU.

@@ -2,9 +2,9 @@
 
 The printed model is 64 % off on 24 launches of public reports, the paper's own 17 % on its four GPUs (Table IV). The formulas are the same; what they
 leave out is not there on GPUs of one to three SMs that do not cache global memory in L1, or is in what the authors measured with micro-benchmarks.
-Each :class:`~gpa_lsp.execution.hybrid.costs.Term` puts one of these back, and all together the 24 are 11 % off, 79 % of them within 20 % (13 % with
-four more that call functions or multiply matrices). With one term left out they are: L1 14 %, SECTORS 9 %, SHARED_L2 21 %, OPERANDS 26 %, WAVES 26 %,
-OVERHEAD 27 %. (Sectors are what GPUs move; that lines come out better here is by two matrix products, whose loads of shared memory the assembler
+Each :class:`~gpa_lsp.execution.hybrid.costs.Term` puts one of these back, and all together the 24 are 12 % off, 79 % of them within 20 % (13 % with
+four more that call functions or multiply matrices). With one term left out they are: L1 14 %, SECTORS 9 %, SHARED_L2 21 %, OPERANDS 27 %, WAVES 27 %,
+OVERHEAD 28 %. (Sectors are what GPUs move; that lines come out better here is by two matrix products, whose loads of shared memory the assembler
 joins.) So the paper must have measured its latencies under load (OVERHEAD), on kernels of few independent operations in many warps (OPERANDS), and
 launches of many rounds (WAVES). No constant was fitted for this: all are of the tables of architectures, of which the simulator's launch figures were
 fitted on some of the same launches.
@@ -169,7 +169,7 @@ def estimate_launch(
         machine,
         memory,
         terms=terms,
-        active_sms=min(sm_count, blocks),
+        active_sms=blocks / per_sm,  # as full as the busiest one, whose time it is
         shared_bytes_per_sm=active * compiled.shared_bytes,
     )
     assert sm_hz is not None  # or its costs would not be known

@@ -11,6 +11,7 @@ from gpa_lsp.code.binary.sass import read_mnemonic
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.device.model import Machine, MemoryFacts, MemoryLevel
+from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES
 
 
 class SmModel(Struct, frozen=True, kw_only=True):
@@ -25,6 +26,7 @@ class SmModel(Struct, frozen=True, kw_only=True):
     l2_cycles: float  # unloaded, behind L1
     l2_hit_ratio: float  # of the sectors the SM asks for first, those that another has brought into L2
     dram_bytes_per_cycle: float  # to and from DRAM
+    fetched_bytes: float  # from DRAM for each sector that is asked of it
     dram_cycles: float  # unloaded, behind L1
     # of what is stored, what has to go to DRAM while the launch runs, and what has to come from there for it
     written_back_ratio: float
@@ -77,6 +79,7 @@ class Traffic(Struct, frozen=True, kw_only=True):
     read_bytes: float = 0.0  # of distinct sectors
     # what is read from DRAM if nothing stays in L2 from one wave of blocks to the next, of ``read_bytes``; at least 1
     refetched_ratio: float = 1.0
+    fetched_ratio: float = 1.0  # what DRAM gives at least where a sector is asked of it, of those that are asked
     scattered_bytes: float = 0.0  # of the stored ones, sectors of which an instruction stores a quarter at most
 
 
@@ -92,9 +95,15 @@ def build_model(
     traffic: Traffic,
     *,
     active_sms: int,
+    sharing_sms: float,
     shared_bytes_per_sm: int,
 ) -> SmModel:
     """The SM of a GPU in a launch.
+
+    Args:
+        active_sms: that get a block.
+        sharing_sms: as the busiest one, that have as many blocks between them as there are.
+        shared_bytes_per_sm: of all resident blocks.
 
     Raises:
         InputError: the machine's clocks or bandwidths are not known.
@@ -106,7 +115,7 @@ def build_model(
         raise InputError(message, remedy="name a GPU with --machine")
     dram_rate = dram.bytes_per_s * memory.achieved_ratio
     l2_rate = (l2.bytes_per_s if l2 is not None and l2.bytes_per_s else 4 * dram.bytes_per_s) * _L2_RATIO
-    per_sm = 1.0 / sm_hz / active_sms
+    per_sm = 1.0 / sm_hz / sharing_sms
     hierarchy, figures = architecture.hierarchy, architecture.simulation
     l1_cycles = hierarchy.l1_hit_cycles.value or _L1_CYCLES
     own = {name: getattr(figures, name).value for name in figures.__struct_fields__ if name in _FIELDS}
@@ -120,6 +129,7 @@ def build_model(
         l2_cycles=(hierarchy.l2_near_cycles.value or _L2_CYCLES) - l1_cycles,
         l2_hit_ratio=traffic.l2_hit_ratio,
         dram_bytes_per_cycle=min(_SM_L2_BYTES_PER_CYCLE, dram_rate * per_sm),
+        fetched_bytes=SECTOR_BYTES * traffic.fetched_ratio,
         dram_cycles=(hierarchy.dram_tlb_warm_cycles.value or _DRAM_CYCLES) - l1_cycles,
         written_back_ratio=_find_written_back(traffic, memory),
         atomic_cycles=sm_hz / (machine.clocks.l2_hz or sm_hz) * min(active_sms, traffic.meeting_blocks),

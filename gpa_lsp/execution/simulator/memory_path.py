@@ -327,8 +327,8 @@ def _fetch(sm: Sm, line: int, part: int, time: float) -> float:
     if state.hits_due >= 1.0:
         state.hits_due -= 1.0
         return arrives
-    state.dram_bytes += SECTOR_BYTES
-    state.dram_free = max(state.dram_free, state.l2_free) + SECTOR_BYTES / model.dram_bytes_per_cycle
+    state.dram_bytes += model.fetched_bytes
+    state.dram_free = max(state.dram_free, state.l2_free) + model.fetched_bytes / model.dram_bytes_per_cycle
     state.reads_until = state.dram_free
     return max(arrives, state.dram_free + model.dram_cycles)
 

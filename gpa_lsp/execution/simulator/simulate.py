@@ -50,6 +50,16 @@ class GridShape(Struct, frozen=True, kw_only=True):
         return min(self.blocks, self.sm_count)
 
     @property
+    def sharing_sms(self) -> float:
+        """SMs such as the busiest one that all blocks would fill: its share of a bandwidth is that of its blocks, since others that have fewer of
+        them leave it theirs when they have ended.
+
+        >>> GridShape(blocks=128, sm_count=108, resident=4).sharing_sms
+        64.0
+        """
+        return self.blocks / self.most_per_sm
+
+    @property
     def mean_load(self) -> float:
         """Blocks of an SM that has any, over those of the busiest one."""
         return self.blocks / self.active_sms / self.most_per_sm
@@ -373,7 +383,15 @@ def _set_up(
     count = count_simulated(shape, sum(map(len, walks)) // len(own), most_issues)
     widths = kernel.rows.spread_by_mnemonic(count_access_bytes, unknown=0)
     concurrent = shape.resident * shape.sm_count
-    traffic = find_traffic(walk, program, widths, own[0], array_bytes, resident_blocks=concurrent)
+    traffic = find_traffic(
+        walk,
+        program,
+        widths,
+        own[0],
+        array_bytes,
+        resident_blocks=concurrent,
+        fetch_bytes=architecture.caches.dram_fetch_bytes.value or SECTOR_BYTES,
+    )
     return _Scene(
         program=program,
         streams=build_streams(walks, max(1, most_issues // count)),
@@ -384,6 +402,7 @@ def _set_up(
             memory,
             traffic,
             active_sms=shape.active_sms,
+            sharing_sms=shape.sharing_sms,
             shared_bytes_per_sm=shape.resident * walk.shared_bytes,
         ),
         shape=shape,

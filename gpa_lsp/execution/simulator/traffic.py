@@ -25,12 +25,14 @@ def find_traffic(
     array_bytes: int | None,
     *,
     resident_blocks: int | None = None,
+    fetch_bytes: int = SECTOR_BYTES,
 ) -> Traffic:
     """The traffic of all blocks, by those that were walked.
 
     Args:
         widths: bytes that each of them accesses for a lane.
         array_bytes: of all arrays the launch is given: it reads no more than these hold. None where that is not known.
+        fetch_bytes: least that is fetched from DRAM.
         resident_blocks: blocks that all SMs hold at once; None for the whole grid.
     """
     scattered = 0
@@ -57,6 +59,7 @@ def find_traffic(
         footprint = min(footprint, array_bytes / SECTOR_BYTES)
     asked = float(len(own)) * grid
     in_waves = grid * float((1 / count_readers(own, distinct, walk.grid, mates_of, resident_blocks)).sum())
+    fetch_sectors = fetch_bytes // SECTOR_BYTES
     scale = grid * SECTOR_BYTES / max(1, len(distinct))
     return Traffic(
         stored_bytes=scale * sum(len(part) for parts in stored.values() for part in parts),
@@ -66,6 +69,7 @@ def find_traffic(
         meeting_blocks=_count_meeting(walk, program, mates_of),
         read_bytes=footprint * SECTOR_BYTES,
         refetched_ratio=max(1.0, in_waves / footprint) if footprint else 1.0,
+        fetched_ratio=fetch_sectors * len(np.unique(own // fetch_sectors)) / len(own) if len(own) else 1.0,
         scattered_bytes=scale * scattered,
     )
 
