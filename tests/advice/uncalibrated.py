@@ -8,7 +8,7 @@ from gpa_lsp.diagnosis.advice import pricing
 from gpa_lsp.diagnosis.advice.pricing import Calibration
 
 # Right in the middle, and between the square root and the power of one and a half
-PLAIN = Calibration(edits=0, families=0, low=0.5, middle=1.0, high=1.5)
+PLAIN = Calibration(edits=0, families=0, held=1.0, low=0.5, middle=1.0, high=1.5)
 
 
 @contextmanager

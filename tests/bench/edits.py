@@ -14,7 +14,7 @@ from pathlib import Path
 import tomli
 
 from gpa_lsp import api
-from gpa_lsp.diagnosis.advice.model import Advice
+from gpa_lsp.diagnosis.advice.model import Advice, Standing
 from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_source
 from gpa_lsp.execution.simulator.profile_document import make_document
 from gpa_lsp.foundation.errors import GpaError
@@ -85,8 +85,9 @@ class Edit:
         return f"{self.family} {self.start}→{self.end} {sizes} {self.machine}"
 
     def list_advice(self) -> tuple[Advice, ...]:
-        """What is worth suggesting, best first."""
-        return () if self.report.advice is None else self.report.advice.worthy
+        """What is worth suggesting, in the kernel or outside of it, best first."""
+        found = () if self.report.advice is None else self.report.advice.advice
+        return tuple(one for one in found if one.standing not in (Standing.SMALL, Standing.NOTHING))
 
 
 def read_families(wanted: str = "") -> tuple[Family, ...]:

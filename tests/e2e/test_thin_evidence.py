@@ -8,6 +8,7 @@ import pytest
 
 from gpa_lsp.cli.main import main
 from gpa_lsp.diagnosis.advice.model import Advice
+from gpa_lsp.diagnosis.advice.pricing import NO_GAIN, WIDEST
 from gpa_lsp.document.advice_words import describe_gain
 from gpa_lsp.editor.kernel_page import describe_kernel_briefly, describe_verdict
 from gpa_lsp.editor.snapshot import VisibleKernel
@@ -33,11 +34,9 @@ def test_a_range_that_says_nothing_is_no_number_in_any_view(tmp_path: Path) -> N
     path = write_launches(tmp_path, make_tiny_grid())
     kernel = judge(path)
     advice = find(kernel, "small_grid")
-    assert advice.speedup.high > 4 * advice.speedup.low
+    assert advice.speedup.high > WIDEST * advice.speedup.low
     assert describe_gain(advice) == "likely"
-    assert any(
-        "likely" in line and "the estimate spans more than a factor of 10" in line for line in read_screen(kernel)
-    )
+    assert any("likely" in line and "anything from " in line for line in read_screen(kernel))
     profile = make_profile(kernel, texts={})
     shown = VisibleKernel(name="k", profile=profile, kernel=profile.kernels[0])
     printed = [describe_verdict(shown), describe_kernel_briefly(shown, 200)]
@@ -80,7 +79,8 @@ def test_nothing_makes_a_launch_shorter_than_a_launch(tmp_path: Path, time_ns: f
 def test_evidence_that_is_not_thin_keeps_its_numbers(tmp_path: Path) -> None:
     kernel = judge(write_launches(tmp_path, make_launch()))
     assert kernel.advice is not None
-    assert kernel.advice.advice
-    for one in kernel.advice.advice:
+    sure = [one for one in kernel.advice.advice if one.speedup.low > NO_GAIN]
+    assert sure
+    for one in sure:
         assert not one.speedup.doubt
         assert describe_gain(one)[0].isdigit()

@@ -56,7 +56,7 @@ def test_advice_names_its_line_and_the_others_their_reason():
     advice, _ = advise_kernel(Subject(BARRIERS, blame_kernel(BARRIERS)))
     shown = pair(advice, BARRIERS)
     assert shown["Thread synchronisation/branching: Remove synchronisation"].endswith(", row 3")
-    assert shown["Thread synchronisation/branching: Remove synchronisation"].startswith("barrier removal 2.07× ")
+    assert shown["Thread synchronisation/branching: Remove synchronisation"].startswith("barrier removal 2.49× ")
     assert shown["Low operational intensity: Compress the data"].startswith("data compression: ")
 
 

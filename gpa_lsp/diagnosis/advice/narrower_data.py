@@ -7,7 +7,7 @@ import numpy as np
 from msgspec import Struct
 
 from gpa_lsp.code.binary.opcodes import Access, Opcode, Pipe, describe_mnemonic
-from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationRegion
 from gpa_lsp.diagnosis.advice.work_left import Marks, Parts
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
@@ -68,7 +68,7 @@ def find_narrower_data(subject: Subject, wanted: Collection[Value], least_bytes:
     """The global loads and stores of some values, and what is left when each takes half its bytes; None without any.
 
     Of an access's sectors half of those that its data fills go, and those that it wastes stay. L2 and DRAM keep of their traffic what the sectors of
-    all global accesses keep.
+    all global accesses keep. A load of fewer bytes is waited for as long where no queue is: no sample is known to go.
 
     Args:
         least_bytes: of one value; smaller ones are narrow already.
@@ -84,11 +84,8 @@ def find_narrower_data(subject: Subject, wanted: Collection[Value], least_bytes:
     sectors, gone = _count_sectors(subject, accesses, found)
     every = float(sectors.sum())
     left = 1 - float((sectors * gone).sum()) / every if every else 1.0
-    edges = find_edges(subject, found, _REASONS)
-    regions = (
-        build_regions(subject, edges, gone[subject.edges.def_row[edges]])
-        if subject.total_samples
-        else build_counted_regions(subject, np.where(found, sectors, 0.0))
+    regions = build_counted_regions(
+        subject, np.where(found, sectors * gone, 0.0), edges=find_edges(subject, found, _REASONS)
     )
     return NarrowerData(rows=tuple(np.flatnonzero(found).tolist()), regions=regions, left=dict.fromkeys(_TRAFFIC, left))
 

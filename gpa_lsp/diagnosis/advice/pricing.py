@@ -7,7 +7,7 @@ its bound the unit that needs most of the present time for what stays.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from math import inf
+from math import exp, inf
 from pathlib import Path
 
 import tomli
@@ -59,8 +59,9 @@ _NO_WORK: Mapping[str, float] = {}
 _KEPT = 0.99  # From this part on a unit keeps its work
 _MOST_SPEEDUP = 1e3  # No larger number is worth printing
 _FEWEST_SAMPLES = 10  # Of a match: with fewer its share is off by a third or more, one standard deviation (1/√n)
-# High over low of a range that is still a number; of one that begins with a gain that is worth having; and what such a gain is
-_WIDEST, _WIDEST_SURE, _SURE = 2.5, 10.0, 1.25
+WIDEST = 2.5  # High over low of a range that is still a number
+NO_GAIN = 1.02  # A range that begins below it can be missed
+_LEAST_HELD = 0.5  # Of a remedy's simulated edits, the part that its ranges have to hold
 
 
 class Label(Struct, frozen=True, kw_only=True):
@@ -75,23 +76,29 @@ class Label(Struct, frozen=True, kw_only=True):
 class Calibration(Struct, frozen=True, kw_only=True):
     """What simulated edits of families of kernels said of one remedy's estimates.
 
-    Exponents are ln(achieved) / ln(model): of a model's value S, S^middle is expected, and the range is S^low to S^high, between which three of five
-    edits were. The simulator's own errors (15 % on kernels it was not made with) and what people change along are among them; of measured pairs more
-    are in the range.
+    Exponents are ln(achieved) / ln(model): of a model's value S, S^middle is expected, and the range is S^low / e^offset to S^high · e^offset,
+    between which seven of ten edits were, and three of four of families that it was not made of. The simulator's own errors (15 % on kernels it was
+    not made with) and what people change along are among them; of measured pairs more are in the range.
     """
 
     edits: int  # with an estimate
     families: int  # of kernels they are from
-    low: float  # exponent that four of five are above
+    held: float  # part of the edits with a number that such a range held, with their family left out of what it was made of
+    low: float
     middle: float  # median of the families' medians, at most 1
-    high: float  # exponent that four of five are below
+    high: float
+    offset: float = 0.0  # errors that are there however small the model's value
+
+    def spread(self, model: float) -> tuple[float, float, float]:
+        """Low end, estimate and high end for a model's value."""
+        return model**self.low / exp(self.offset), model**self.middle, model**self.high * exp(self.offset)
 
 
 ALL_REMEDIES = "any"  # In ``calibration.toml``, what edits of all remedies said together
 
 
 def find_calibration(optimizer: str) -> Calibration:
-    """The calibration of a remedy: its own where enough families of kernels are known, else that of all remedies together."""
+    """The calibration of a remedy: its own where enough families of kernels are known, else the exponents of all remedies together."""
     known = _read_calibrations()
     return known.get(optimizer, known[ALL_REMEDIES])
 
@@ -282,14 +289,17 @@ def _spread(
         bound, reason = most, say("the change itself saves no more")
     model = min(max(1.0, 1 / max(left, 1 / _MOST_SPEEDUP)), bound)
     calibration = find_calibration(label.optimizer)
-    low, estimate, high = (
-        min(bound, max(1.0, model**one)) for one in (calibration.low, calibration.middle, calibration.high)
-    )
+    low, estimate, high = (min(bound, max(1.0, one)) for one in calibration.spread(model))
     doubt = Sentence()
     if samples is not None and subject.total_samples and samples < _FEWEST_SAMPLES:
         doubt = say("only {samples} match", samples=count(round(samples), "sample"))
-    elif high > (_WIDEST if low < _SURE else _WIDEST_SURE) * low * (1 + 1e-6):
-        doubt = say("the estimate spans more than a factor of {most}", most="2.5" if low < _SURE else "10")
+    elif calibration.held < _LEAST_HELD:
+        part = percent(calibration.held)
+        doubt = say("such ranges held {part} of {edits}", part=part, edits=count(calibration.edits, "simulated edit"))
+    elif high > WIDEST * low * (1 + 1e-6):
+        doubt = say("anything from {low} to {high}", low=factor(low), high=factor(high))
+    elif low <= NO_GAIN:
+        doubt = say("it may gain next to nothing")
     return Speedup(
         estimate=estimate,
         low=min(low, estimate),

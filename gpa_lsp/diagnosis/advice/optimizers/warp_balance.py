@@ -17,7 +17,6 @@ from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, list_of, percent, say
-from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.dataflow.accesses import count_innermost_turns, mark_accesses, read_modifiers
 from gpa_lsp.kernel.dataflow.barrier_intervals import WAITING, LateCode, find_late_code
 from gpa_lsp.kernel.dataflow.value_flow import build_flow
@@ -29,7 +28,6 @@ _SPLIT_CAPABILITY = (8, 0)
 _LARGEST_TREE_STEP = 64  # Instructions of a loop that can be a step of a reduction tree
 _FEWEST_STEPS = 3  # Of a reduction: with fewer there is little to save
 _ELEMENTS = 2  # That a thread adds up before the tree: the first step that people take
-_STEPS_OF_A_WARP = 5  # Shuffles that reduce 32 lanes, each with an addition
 _LEAST_LEFT = 0.01
 
 # What a reduction does with two values
@@ -52,7 +50,8 @@ class WarpBalance(EliminationOptimizer):
     """Stalls at block barriers and memory fences.
 
     Matched: all stalls blamed on them, as published. What the publication leaves open, who comes late, is looked for in the code between
-    barriers: parts that only some warps go through take that share of the waiting as its cause, up to what their own samples explain.
+    barriers: parts that only some warps go through take that share of the waiting as its cause, up to what their own samples explain. Of a
+    reduction by steps through shared memory half goes, with two elements a thread.
     Approximation: warps that do different amounts of the same work (loops of different length) do not show.
 
     Source: GPA Table II, Warp Balance ("match warp synchronization stalls").
@@ -76,12 +75,17 @@ class WarpBalance(EliminationOptimizer):
         late = find_late_causes(subject, barriers)
         trees = find_trees(subject, barriers)
         words = _Words(subject, late, trees)
-        gone = sum((tree.mark_gone(len(subject.rows)) for tree in trees), start=np.zeros(len(subject.rows)))
+        gone = np.zeros(len(subject.rows))
+        for steps in trees:
+            gone[steps] = 1 - 1 / _ELEMENTS
+        in_trees = gone[subject.edges.def_row[edges]] > 0  # of their barriers those of the steps that stay
         others = np.setdiff1d(find_edges(subject, gone > 0), edges)
         plain = build_regions(
             subject,
             np.concatenate([edges, others]),
-            np.concatenate([np.ones(len(edges)), gone[subject.edges.def_row[others]]]),
+            np.concatenate(
+                [np.where(in_trees, gone[subject.edges.def_row[edges]], 1.0), gone[subject.edges.def_row[others]]]
+            ),
             write_hint=words.write_hint,
         )
         if not plain:
@@ -89,12 +93,9 @@ class WarpBalance(EliminationOptimizer):
                 "no barrier or fence was found for the {samples} stalled there", samples=count(waiting, "sample")
             )
             return self.unmatched(message)
-        shuffles = sum(tree.entries for tree in trees) * _STEPS_OF_A_WARP / _ELEMENTS
         return EliminationMatch(
             regions=tuple(_blame_late_code(region, late) for region in plain),
-            work=count_work_left(subject, executions=gone, added={"lsu": shuffles, "fma": shuffles, "shared": shuffles})
-            if trees
-            else {},
+            work=count_work_left(subject, executions=gone) if trees else {},
             hint=words.write_remedy(plain[0].hotspots[0].def_row),
             caveats=(
                 say("All barrier stalls are taken as avoidable; a barrier that protects shared data must stay."),
@@ -107,22 +108,8 @@ class WarpBalance(EliminationOptimizer):
         )
 
 
-class Tree(ColumnRecord, frozen=True, kw_only=True):
-    """A reduction of a block by steps through shared memory, each with a barrier."""
-
-    rows: npt.NDArray[np.int64]  # int64[k], of its steps
-    entries: float  # warps that begin it
-    left: float  # of its instructions, the part that shuffles and adds of each warp would be
-
-    def mark_gone(self, count: int) -> npt.NDArray[np.float64]:
-        """float64[n]: the part of each row's executions that goes when warps reduce by shuffles."""
-        gone = np.zeros(count)
-        gone[self.rows] = 1.0 - self.left / _ELEMENTS
-        return gone
-
-
-def find_trees(subject: Subject, barriers: Iterable[int]) -> tuple[Tree, ...]:
-    """The reductions whose steps some barriers end: loops of few instructions, and unrolled steps one after the other."""
+def find_trees(subject: Subject, barriers: Iterable[int]) -> tuple[npt.NDArray[np.int64], ...]:
+    """Rows of the reductions by steps through shared memory that some barriers end: loops of few instructions, and unrolled steps, one by one."""
     rows = subject.rows
     loads, stores = (mark_accesses(rows, (MemorySpace.SHARED,), (kind,)) for kind in (Access.LOAD, Access.STORE))
     executed = np.maximum(rows.executions, 0)
@@ -139,13 +126,9 @@ def find_trees(subject: Subject, barriers: Iterable[int]) -> tuple[Tree, ...]:
         is_nested = is_loop and any(subject.scopes.loop_of(row) != scope for row in steps.tolist())
         if not has_steps or is_nested or not _is_reduction(subject, steps[stores[steps]].tolist(), loads):
             continue
-        every = float(executed[steps].sum())
         turns = count_innermost_turns(subject.rows, ends[0]) if is_loop else 1.0
-        entries = float(executed[ends[0]]) / turns
-        if turns * len(ends) < _FEWEST_STEPS or not every:
-            continue
-        left = min(1.0, 2 * _STEPS_OF_A_WARP * entries / every)
-        found.append(Tree(rows=np.asarray(steps), entries=entries, left=left))
+        if turns * len(ends) >= _FEWEST_STEPS and executed[steps].any():
+            found.append(np.asarray(steps))
     return tuple(found)
 
 
@@ -240,9 +223,9 @@ def _list_explained(subject: Subject, late: Mapping[int, LateCode]) -> tuple[Sen
 class _Words:
     """What is said about barriers."""
 
-    def __init__(self, subject: Subject, late: Mapping[int, LateCode], trees: Sequence[Tree]) -> None:
+    def __init__(self, subject: Subject, late: Mapping[int, LateCode], trees: Sequence[npt.NDArray[np.int64]]) -> None:
         self._subject, self._late = subject, late
-        self._steps = frozenset(row for tree in trees for row in tree.rows.tolist())
+        self._steps = frozenset(row for steps in trees for row in steps.tolist())
 
     def write_hint(self, scope: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
         """The barriers of a region, and what makes warps late."""
