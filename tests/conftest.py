@@ -130,18 +130,6 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["GPA_LSP_DATA_DIR"] = str(tmp_path_factory.mktemp("data"))
 
 
-_EMULATING = ("emulator", "native", "prediction", "simulator", "symbolic_accesses", "traces", "volumes")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def compiled_core(request: pytest.FixtureRequest, own_cache: None) -> None:
-    """Have the emulator's core compiled for rooms that emulate without asking for it; other rooms have it when what they test asks."""
-    if request.path.relative_to(ROOT).parts[1] in _EMULATING:
-        from gpa_lsp.foundation.native.shared_library import prepare_core
-
-        prepare_core()
-
-
 _READ_FIXTURES = ("advice", "pairs", "control_flow", "rewrites")
 
 

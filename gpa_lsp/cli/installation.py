@@ -20,8 +20,8 @@ from gpa_lsp.execution.programs.library import list_headers
 from gpa_lsp.foundation.catalogue import OutsidePackage, list_outside_packages
 from gpa_lsp.foundation.errors import MissingToolError
 from gpa_lsp.foundation.kept_files import KeptFiles, find_cache_folder
+from gpa_lsp.foundation.machine_code import VARIABLE, is_wanted
 from gpa_lsp.foundation.native.c_compiler import find_c_compiler, open_failures, open_libraries
-from gpa_lsp.foundation.native.shared_library import describe_core, find_core
 from gpa_lsp.foundation.numbers import format_bytes, format_count
 from gpa_lsp.foundation.processes.python_children import isolate_code
 from gpa_lsp.foundation.processes.search_paths import find_program
@@ -47,7 +47,7 @@ _PACKAGES = {
     "rich": "colours and progress bars in a terminal",
     "jinja2": "HTML pages",
     "msgspec": "records of reports and messages",
-    "numba": "loops over traces and the simulated SM",
+    "llvmlite": "machine code of the emulator, of traces and of the simulated SM",
     "networkx": "the graph of causes (gpa-lsp report graph)",
     "pyelftools": "lines of host code (profile --sampler cupti)",
     "pycxxfilt": "readable names of C++ functions",
@@ -277,14 +277,10 @@ def _inspect_collector() -> Component:
 
 def _inspect_core() -> Component:
     """What executes kernels without a GPU."""
-    name, adds = "emulator's compiled core", "faster emulation (numpy does the same, slower)"
-    reason, compiler = describe_core(), find_c_compiler()
-    if not reason:
-        is_there = find_core() is not None
-        detail = f"compiled by {compiler}" if is_there else f"to be compiled by {compiler} with the first emulation"
-        return _found(name, detail, adds)
-    install = "install gcc or clang; gpa-lsp doctor cache --clear has it tried again"
-    return Component(name=name, state=State.MISSING, detail=f"numpy is used: {reason}", adds=adds, install=install)
+    name, adds = "emulator", "executing kernels without a GPU"
+    if not is_wanted():
+        return _found(name, f"by numpy, which is slower: {VARIABLE}=0", adds)
+    return _found(name, f"by machine code of llvmlite {importlib.metadata.version('llvmlite')}", adds)
 
 
 def _inspect_driver() -> Component:

@@ -1,6 +1,6 @@
 """Few warps: emulation and whole predictions in the compiled core and in numpy, side by side.
 
-Usage: ``python -m tests.bench.few_warps [--times N]``; needs NVRTC and a C compiler. Rates are by processor time.
+Usage: ``python -m tests.bench.few_warps [--times N]``; needs NVRTC. Rates are by processor time.
 
 Before there was a core, 32 warps of ``bicg`` were traced at 0.26 million warp instructions a second on the machine of the finding, and hotspot was
 predicted whole at 0.46 million. On the machine of the first run of this bench numpy traced the former at 1.9 million; whole predictions went at
@@ -30,7 +30,7 @@ from gpa_lsp.execution.emulator.model import TraceSettings
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION
 from gpa_lsp.execution.prediction.predict_launch import LaunchSubject, predict_launch
-from gpa_lsp.foundation.native.shared_library import VARIABLE, describe_core
+from gpa_lsp.foundation.machine_code import VARIABLE
 from tests.bench.emulating import Sink, build_launch, floats, number
 from tests.emulator.kernels.compiling import SOURCES, compile_ptx
 
@@ -99,8 +99,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=3)
     options = parser.parse_args()
-    if reason := describe_core():
-        print(f"there is no core: {reason}")
     print("million warp instructions/s      numpy      core     ratio")
     for module, launch in list_works():
         rates: dict[str, tuple[float, float]] = {}

@@ -9,10 +9,10 @@ import argparse
 import time
 from pathlib import Path
 
+from gpa_lsp.execution.simulator.execution.compiled_steps import load_walk
 from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
 from gpa_lsp.execution.simulator.streams import BlockStream
 from gpa_lsp.foundation.errors import GpaError
-from gpa_lsp.foundation.native.shared_library import find_core
 from tests.bench.emulating import PUBLISHED
 from tests.simulator.sm_notation import ALU, BARRIER, EXIT, LOAD, SHARED, STORE, make_block, make_model, make_program
 from tests.simulator.twins import KERNELS, simulate_fixture
@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--kernel", default="")
     parser.add_argument("--machine", default="RTX 3080")
     options = parser.parse_args()
-    find_core()
+    load_walk()
     print("fixture                                first    warm s   instructions")
     for source in sorted((*KERNELS.glob("*/original.cu"), *KERNELS.glob("*/improved.cu"))):
         name = f"{source.parent.name}/{source.stem}"

@@ -1,6 +1,6 @@
-"""Kernels that run for long: numpy, the interpreter, and what is written in C behind it, side by side.
+"""Kernels that run for long: numpy, the interpreter, and what is translated behind it, side by side.
 
-Usage: ``python -m tests.bench.translating [--size N]``; needs NVRTC and a C compiler. Rates are by processor time, and without compiling.
+Usage: ``python -m tests.bench.translating [--size N]``; needs NVRTC. Rates are by processor time, and without compiling.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from gpa_lsp.execution.emulator.compiled import translated
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Budget
 from gpa_lsp.execution.launches.launch import LaunchDescription
-from gpa_lsp.foundation.native.shared_library import VARIABLE, describe_core
+from gpa_lsp.foundation.machine_code import VARIABLE
 from tests.bench.emulating import build_launch, floats, number
 from tests.emulator.kernels.compiling import compile_ptx
 
@@ -60,15 +60,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=1024)
     options = parser.parse_args()
-    if reason := describe_core():
-        print(f"there is no core: {reason}")
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "long.cu"
         source.write_text(_SOURCE, encoding="utf-8")
         module = parse_ptx(compile_ptx(source, 80), name="long.cu")
     arrays = [floats(name, options.size * options.size) for name in "abc"]
     blocks = -(-options.size // 32), -(-options.size // 8)
-    print("million warp instructions/s   numpy   interpreter   in C   in C / interpreter")
+    print("million warp instructions/s   numpy   single   whole   whole / single")
     for name in _KERNELS:
         launch = build_launch(name, blocks, (32, 8), number("n", options.size), *arrays)
         os.environ[VARIABLE] = "0"

@@ -26,7 +26,6 @@ WRITING = {
     "report/fixes/trials.py": "a temporary folder of the process",
     "report/history/database.py": "SQLite's own transactions, an empty file for it and a lock beside it; gives a damaged file another name",
     "foundation/native/c_compiler.py": "a temporary folder of the process, and a lock",
-    "foundation/native/shared_library.py": "a temporary folder of the process",
     "notebook/measure.py": "a temporary folder of the process",
     "notebook/unmeasured.py": "a temporary folder of the process",
     "execution/prediction/exploration/journal.py": "appends to a journal, and takes back what found no room",
@@ -46,7 +45,6 @@ WRITING = {
 
 # file → why it reads or makes pickles
 PICKLING = {
-    "foundation/native/compiled_loops.py": "machine code, which runs when it is loaded anyway, as numba writes it; no file that others can write to",
     "foundation/packed_records.py": "makes nothing but records; keeps a cache and messages",
     "report/pipeline/judge.py": "from the process to its own children, through their pipes",
     "foundation/processes/python_children.py": "pipes between a process and its children",

@@ -18,7 +18,7 @@ from gpa_lsp.execution.emulator.engine.marks import Mark, Marks
 from gpa_lsp.execution.programs.allocations import AllocationLedger
 from gpa_lsp.execution.programs.messages import EVENTS_BYTES, EventKind, MalformedMessage, MemoryEvent, take_events
 from gpa_lsp.execution.programs.model import FindingKind, HostPath, MemoryUse, ProgramRun
-from gpa_lsp.foundation.native.shared_library import VARIABLE
+from gpa_lsp.foundation.machine_code import VARIABLE
 from tests.emulator.compiled.comparing import require_core
 from tests.programs.built import SHARED_RUNTIME, SOURCES, build, run, write
 

@@ -1,4 +1,4 @@
-"""Steps in the compiled core and in numpy: equal in every register, predicate and mark, for instructions drawn at random; and whole walks."""
+"""Steps as machine code and in numpy: equal in every register, predicate and mark, for instructions drawn at random; and whole walks."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,25 +7,18 @@ import numpy as np
 import pytest
 
 from gpa_lsp.execution.launches.read_launches import read_launches
-from gpa_lsp.execution.simulator.execution.compiled_steps import CoreWalk
+from gpa_lsp.execution.simulator.execution.compiled_steps import load_walk
 from gpa_lsp.execution.simulator.execution.float_steps import FLOAT_STEPS
 from gpa_lsp.execution.simulator.execution.integer_steps import INTEGER_STEPS
-from gpa_lsp.execution.simulator.execution.lowering import CODES, STEP, Lowering, tabulate
+from gpa_lsp.execution.simulator.execution.lowering import Lowering, tabulate
 from gpa_lsp.execution.simulator.execution.memory_spaces import Bank, ConstantBanks
 from gpa_lsp.execution.simulator.execution.operand_values import read_instruction
+from gpa_lsp.execution.simulator.execution.walk_model import CoreWalk
 from gpa_lsp.execution.simulator.execution.warp_state import Lanes, WarpState
 from gpa_lsp.execution.simulator.warp_walk import KernelWalk
-from gpa_lsp.foundation.native.shared_library import SOURCES, VARIABLE, find_core
+from gpa_lsp.foundation.machine_code import VARIABLE
 from tests.emulator.kernels.compiling import read_source
 from tests.simulator.walking import build, walk_all
-
-
-@pytest.fixture(autouse=True)
-def core(compiled_core: None) -> None:
-    """Skip where numpy is all there is."""
-    if find_core() is None:
-        pytest.skip("there is no compiled core")
-
 
 _WARPS, _REGISTERS = 3, 24
 _KERNELS = Path(__file__).parents[1] / "emulator" / "kernels" / "sources"
@@ -142,18 +135,20 @@ def draw_float(draw: Operands) -> Iterator[str]:
 
 
 def run_compiled(text: str, row: dict[str, object], state: WarpState, lanes: Lanes) -> bool:
-    """Execute one in the core; whether it did it."""
-    core = find_core()
-    assert core is not None
+    """Execute one as machine code; whether it did it."""
     table, resources = tabulate([row])
-    walk = CoreWalk(warps=_WARPS)
-    tainted = np.frombuffer(state.tainted, np.uint8)
-    for name in ("registers", "uniform", "predicates", "uniform_predicates", "unknown"):
-        setattr(walk, name, getattr(state, name).ctypes.data)
-    walk.tainted, walk.resources = tainted.ctypes.data, resources.ctypes.data
-    warps, room = np.arange(_WARPS, dtype=np.int64), np.zeros(34 * _WARPS, np.uint32)
+    walk = CoreWalk.c_type(warps=_WARPS, count=_WARPS)
+    given = {
+        name: getattr(state, name) for name in ("registers", "uniform", "predicates", "uniform_predicates", "unknown")
+    }
+    given |= {"tainted": np.frombuffer(state.tainted, np.uint8), "resources": resources}
+    given |= {"chosen": np.arange(_WARPS, dtype=np.int64), "whole": lanes.bits}
+    given |= {name: np.zeros(_WARPS, np.uint32) for name in ("bits", "unknown_bits")}
+    given["results"] = np.zeros((_WARPS, 32), np.uint64)
+    for name, column in given.items():
+        setattr(walk, name, column.ctypes.data)
     address = np.frombuffer(memoryview(walk).cast("B"), np.uint8)
-    stop = core.call("walk_steps", address, table, 1, 0, warps, lanes.bits, _WARPS, room, STEP.itemsize)
+    stop = load_walk().call("walk_steps", address, table, 0, 1)
     assert stop in (0, 1), text
     return stop == 1
 
@@ -214,13 +209,6 @@ def test_uniform_steps_are_equal(seed: int) -> None:
             assert getattr(compiled, column).tobytes() == getattr(plain, column).tobytes(), text
         done += 1
     assert done >= 10
-
-
-def test_both_sides_know_the_same_codes() -> None:
-    header = (SOURCES / "walk.h").read_text(encoding="utf-8")
-    listed = header.partition("OP_PYTHON")[2].partition("}")[0]
-    named = [one.strip().removeprefix("OP_") for one in f"OP_PYTHON{listed}".split(",")]
-    assert named == [{"HADD2": "HADD", "HMUL2": "HMUL", "HFMA2": "HFMA"}.get(one, one) for one in CODES]
 
 
 def is_same_walk(one: KernelWalk, other: KernelWalk) -> bool:

@@ -7,7 +7,7 @@ from gpa_lsp.execution.simulator.program import NO_READS, RegisterReads, find_re
 from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS
 from gpa_lsp.execution.simulator.sm_state import Sm, open_sm
 from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm, try_read_operands
-from gpa_lsp.foundation.native.compiled_loops import compiled
+from gpa_lsp.foundation.machine_code.loops import compiled
 from tests.simulator.sm_notation import EXIT, FMA, make_block, make_model, make_program
 
 EVEN = RegisterReads(first=(2, 4, 6), count=(1, 1, 1))

@@ -25,7 +25,7 @@ from gpa_lsp.editor.predicted.results import (
 from gpa_lsp.editor.protocol.late_progress import LateProgress
 from gpa_lsp.editor.protocol.loader import ProgressDisplay
 from gpa_lsp.editor.protocol.source_scope import DESCRIPTION_SUFFIX, SourceScope, find_description, read_description
-from gpa_lsp.editor.protocol.threads import await_core, call_in_thread
+from gpa_lsp.editor.protocol.threads import call_in_thread
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.foundation.files import Stamp, read_stamp
 from gpa_lsp.foundation.processes.async_worker import AsyncWorker, attend
@@ -56,7 +56,6 @@ class EmulationProcess(AsyncWorker):
         Raises:
             ToolError: the process died, or hangs; so do the others.
         """
-        await await_core(tell)
         result: PredictedResult = await self.do(job, limit_s=job.most_s, tell=tell)
         return result
 
@@ -67,13 +66,11 @@ class EmulationProcess(AsyncWorker):
 
     async def write_page(self, job: PageJob) -> PageResult:
         """A page of HTML."""
-        await await_core(None)
         result: PageResult = await self.do(job, limit_s=2 * job.base.most_s)
         return result
 
     async def write_template(self, job: TemplateJob) -> TemplateResult:
         """A description to begin with."""
-        await await_core(None)
         result: TemplateResult = await self.do(job, limit_s=job.base.most_s)
         return result
 

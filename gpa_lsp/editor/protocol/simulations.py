@@ -20,7 +20,6 @@ from gpa_lsp.editor.protocol.late_progress import LateProgress
 from gpa_lsp.editor.protocol.loader import ProfileLoader, ProgressDisplay
 from gpa_lsp.editor.protocol.predictions import Predictions
 from gpa_lsp.editor.protocol.source_scope import DESCRIPTION_SUFFIX, find_description
-from gpa_lsp.editor.protocol.threads import await_core
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.simulated.results import ComparisonJob, ComparisonResult, SimulationJob, SimulationResult
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
@@ -52,7 +51,6 @@ class SimulationProcess(AsyncWorker):
         Raises:
             ToolError: the process died, or hangs.
         """
-        await await_core(tell)
         result: SimulationResult = await self.do(job, limit_s=job.most_s, tell=tell)
         return result
 
@@ -62,7 +60,6 @@ class SimulationProcess(AsyncWorker):
         Raises:
             ToolError: the process died, or hangs.
         """
-        await await_core(tell)
         result: ComparisonResult = await self.do(job, limit_s=job.most_s, tell=tell)
         return result
 

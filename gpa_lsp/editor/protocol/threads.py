@@ -5,9 +5,6 @@ import contextlib
 import threading
 from collections.abc import Callable
 from typing import TypeVar
-from weakref import WeakKeyDictionary
-
-from gpa_lsp.foundation.processes.python_children import Step
 
 Result = TypeVar("Result")
 
@@ -37,24 +34,3 @@ async def call_in_thread(function: Callable[[], Result]) -> Result:
 
     threading.Thread(target=run, daemon=True).start()
     return await future
-
-
-_BUILDS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[None]] = WeakKeyDictionary()
-_STEP = Step(words="compiling the emulator's core, once on this machine", done=0, total=1)
-
-
-async def await_core(tell: Callable[[Step], object] | None) -> None:
-    """Wait until the core is compiled, or cannot be. Cancelling the wait leaves the build at work, for the next one that waits."""
-    loop = asyncio.get_running_loop()
-    build = _BUILDS.get(loop)
-    if build is None:
-        build = _BUILDS[loop] = loop.create_task(call_in_thread(_build))
-    if not build.done() and tell is not None:
-        tell(_STEP)
-    await asyncio.shield(build)
-
-
-def _build() -> None:
-    from gpa_lsp.foundation.native.shared_library import build_core  # only those who emulate need it
-
-    build_core()

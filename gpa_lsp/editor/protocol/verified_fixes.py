@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.late_imports import make_fix_jobs
 from gpa_lsp.editor.protocol.source_scope import SourceScope, find_description, read_description
-from gpa_lsp.editor.protocol.threads import await_core, call_in_thread
+from gpa_lsp.editor.protocol.threads import call_in_thread
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.source.fixes import Fix, list_promised
 from gpa_lsp.editor.verified.results import OfferedFix
@@ -70,7 +70,6 @@ class FixProcess(AsyncWorker):
         Raises:
             ToolError: the process died, or hangs.
         """
-        await await_core(None)
         result: LaunchedResult = await self.do(job, limit_s=2 * (job.base.limit_s + 6 * job.seconds) + _GRACE_S)
         return result
 

@@ -30,7 +30,6 @@ from gpa_lsp.execution.traces.ask import answer_launches
 from gpa_lsp.execution.traces.results import spread_listed
 from gpa_lsp.execution.volumes.measured_volumes import scatter_volumes
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem, spare_others
-from gpa_lsp.foundation.native.shared_library import prepare_core
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.work_time import work_time
 from gpa_lsp.gpu.device.products import note_choice
@@ -207,8 +206,6 @@ def predict_matched(
     """Each launch in turn; one that cannot be run becomes a problem."""
     by_name = {one.statics.mangled_name: one.statics for one in work.statics.kernels}
     predictions = []
-    if matched:
-        prepare_core()
     started_s, most_s = work_time(), work.settings.all_seconds
     for number, one in enumerate(matched):
         if most_s is not None and work_time() - started_s > most_s:

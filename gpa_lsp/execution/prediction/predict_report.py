@@ -38,7 +38,6 @@ from gpa_lsp.execution.traces.access_sums import RequestCollector, RequestCounts
 from gpa_lsp.execution.traces.model import AccessGroupKind, find_group_kind
 from gpa_lsp.execution.volumes.measured_volumes import answer_compared, compare_volumes
 from gpa_lsp.foundation.errors import InputError, Problem, spare_others
-from gpa_lsp.foundation.native.shared_library import prepare_core
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.gpu.device.products import find_product_of, note_choice
 from gpa_lsp.kernel.dataflow.accesses import count_access_bytes
@@ -386,7 +385,6 @@ class _ReportWork:
         product = find_product_of(one.launch.device)
         if settings.machine is None and product is not None:
             settings = replace(settings, machine=product.name)
-        prepare_core()
         predicted = predict_launch(subject, settings, sinks=(*self._sinks, collector))
         problems: list[Problem] = []
         with spare_others("laying it over what was measured", problems, kernel=subject.kernel):

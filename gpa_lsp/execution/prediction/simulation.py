@@ -37,7 +37,6 @@ from gpa_lsp.execution.simulator.simulate import find_places, simulate_kernel
 from gpa_lsp.execution.simulator.walk_kernel import WalkSettings, find_registers, find_shared_bytes, walk_kernel
 from gpa_lsp.execution.simulator.warp_walk import KernelWalk
 from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity, spare_others
-from gpa_lsp.foundation.native.shared_library import prepare_core
 from gpa_lsp.foundation.numbers import format_count_of
 from gpa_lsp.foundation.work_time import work_time
 from gpa_lsp.gpu.arch.lookup import find_architecture
@@ -284,8 +283,6 @@ def _simulate_all(
     estimates: list[EstimatedLaunch] = []
     known = known or [one.kernel.mangled_name for one in subjects]
     meant = list(match_launches(described, subjects, known, problems, is_chosen=is_chosen))
-    if meant:
-        prepare_core()
     end_s = inf if settings.total_seconds is None else work_time() + settings.total_seconds
     for number, (launch, subject) in enumerate(meant):
         if work_time() >= end_s:

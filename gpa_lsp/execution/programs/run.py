@@ -51,7 +51,6 @@ from gpa_lsp.execution.programs.model import (
 from gpa_lsp.execution.programs.recording import Recorder
 from gpa_lsp.execution.programs.session import KernelTally, LaunchAtWork, Session
 from gpa_lsp.foundation.errors import GpaError, InputError
-from gpa_lsp.foundation.native.shared_library import prepare_core
 from gpa_lsp.foundation.numbers import format_count, format_count_of, format_seconds
 from gpa_lsp.foundation.processes.search_paths import find_program
 from gpa_lsp.foundation.processes.watched_command import (
@@ -122,7 +121,6 @@ def run_program(
             *build_libraries(headers, private, tell=surroundings.tell),
             *_build_host_libraries(program, computed, headers, private, surroundings.tell),
         ]
-        prepare_core(surroundings.tell)
         started = time.monotonic()
         server = RuntimeServer(private, _make_opener(settings, product, private, recorder))
         server.start()

@@ -23,7 +23,7 @@ from gpa_lsp.execution.simulator.reasons import LG_THROTTLE
 from gpa_lsp.execution.simulator.sm_state import LG, Array, Row, Sm
 from gpa_lsp.execution.simulator.warp_walk import LINE_SECTORS, LOCAL_SECTOR
 from gpa_lsp.execution.volumes.block_volumes import FREE_TAGS, TAGS_PER_CYCLE
-from gpa_lsp.foundation.native.compiled_loops import part
+from gpa_lsp.foundation.machine_code.loops import part
 from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES
 
 # When an instruction's result is there, when its sources have been read, and when what it stores has left

@@ -117,7 +117,7 @@ def simulate_grid(
     blocks = [replace(streams.blocks[place], repetition=number) for number, place in enumerate(places)]
     executions = sum(len(one.rows) for one in blocks)
     most = max(2 * most_issues, min(executions, _MOST_WHOLE))
-    from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm  # numba takes .3 s to import
+    from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm  # llvmlite takes .1 s to import
 
     run = simulate_sm(program, model, blocks, resident, most)
     total = _extrapolate(run, executions, count, shape.most_per_sm - count)

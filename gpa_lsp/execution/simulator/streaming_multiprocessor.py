@@ -30,7 +30,8 @@ from gpa_lsp.execution.simulator.reasons import (
 )
 from gpa_lsp.execution.simulator.sm_state import SCOREBOARDS, Array, Row, Sm, open_sm, widen
 from gpa_lsp.execution.simulator.streams import BlockStream
-from gpa_lsp.foundation.native.compiled_loops import compiled, part
+from gpa_lsp.foundation.machine_code.loops import compiled, part
+from gpa_lsp.foundation.machine_code.types import unrolled
 
 _VISIBLE_CYCLES = 2.0  # From setting a scoreboard to waiting for it
 _BEHIND = REASON_COUNT  # Added to a reason, where it counts at the row behind an instruction
@@ -532,11 +533,11 @@ def try_read_operands(sm: Sm, slot: int, time: float) -> bool:
     first, count = row.first, row.count
     needed = (_count_reads(core, row, warp.number, 0), _count_reads(core, row, warp.number, 1))
     cycles = (ceil(needed[0] / model.bank_registers_per_cycle), ceil(needed[1] / model.bank_registers_per_cycle))
-    for bank in range(BANKS):
+    for bank in unrolled(BANKS):
         end = max(core.port_free[bank], time) + cycles[bank]
         if cycles[bank] > 0 and end > time + max(model.operand_window_cycles, float(cycles[bank])):
             return False
-    for bank in range(BANKS):
+    for bank in unrolled(BANKS):
         if cycles[bank] > 0:
             core.port_free[bank] = max(core.port_free[bank], time) + cycles[bank]
     for place in range(OPERANDS):

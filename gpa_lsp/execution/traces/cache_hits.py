@@ -81,7 +81,7 @@ def follow_waves(
     waves: WaveRequests, context: TraceContext, buffers: tuple[Buffer, ...]
 ) -> tuple[CacheHits, tuple[ReuseGroup, ...]]:
     """Predicted hits of both caches, and reuse distances of the lines that each SM loads through L1."""
-    from gpa_lsp.execution.traces import reuse_loops  # numba takes .3 s to import
+    from gpa_lsp.execution.traces import reuse_loops  # llvmlite takes .1 s to import
 
     found, masks = list_lines(waves.lists)
     lists, number, units = reuse_loops.number_lists(found.size, found.sector)

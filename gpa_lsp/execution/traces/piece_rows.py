@@ -147,7 +147,7 @@ class PieceRows:
 
     def list_sectors(self, rows: Integers) -> SectorLists:
         """Of some rows of global memory, textures and local memory; equal ones are listed once."""
-        from gpa_lsp.execution.traces.reuse_loops import find_distinct  # numba takes .3 s to import
+        from gpa_lsp.execution.traces.reuse_loops import find_distinct  # llvmlite takes .1 s to import
 
         frames, number = find_frames(self.piece.accesses, rows), self.requests.number[rows]
         if frames.any():
@@ -166,7 +166,7 @@ class PieceRows:
     @cached_property
     def _lines(self) -> tuple[SectorLists, "NumberedLists"]:
         """The lines of these, and the same numbered."""
-        from gpa_lsp.execution.traces.reuse_loops import number_lists  # numba takes .3 s to import
+        from gpa_lsp.execution.traces.reuse_loops import number_lists  # llvmlite takes .1 s to import
 
         lists = list_lines(self.sectors)[0]
         return lists, number_lists(lists.size, lists.sector)
@@ -177,7 +177,7 @@ class PieceRows:
         Args:
             most: references after which no further chunk of rows is looked at.
         """
-        from gpa_lsp.execution.traces.reuse_loops import number_lists  # numba takes .3 s to import
+        from gpa_lsp.execution.traces.reuse_loops import number_lists  # llvmlite takes .1 s to import
 
         if shift == LINE_SHIFT:
             lists, known = self._lines

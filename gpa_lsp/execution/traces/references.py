@@ -89,7 +89,7 @@ def count_before(owners: EqualRows, marks: Marks) -> Integers:
 
 
 def _count_before(numbers: "npt.NDArray[np.int32]", count: int, marks: Marks) -> Integers:
-    from gpa_lsp.execution.traces.row_loops import count_marked  # numba takes .3 s to import
+    from gpa_lsp.execution.traces.row_loops import count_marked  # llvmlite takes .1 s to import
 
     found = np.empty(len(numbers), np.int64)
     count_marked(numbers, marks, np.zeros(count, np.int64), found)
@@ -104,7 +104,7 @@ def list_references(lanes: LaneColumns, rows: Integers, shift: int, most: int = 
         shift: units are of ``2**shift`` bytes, at least a word.
         most: references after which no further chunk of rows is looked at.
     """
-    from gpa_lsp.execution.traces.request_loops import MOST_STARTS, list_units  # numba takes .3 s to import
+    from gpa_lsp.execution.traces.request_loops import MOST_STARTS, list_units  # llvmlite takes .1 s to import
 
     rows = np.ascontiguousarray(rows, np.int64)
     sizes, units = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -124,7 +124,7 @@ def list_references(lanes: LaneColumns, rows: Integers, shift: int, most: int = 
 
 def measure_requests(lanes: LaneColumns, rows: Integers) -> RequestColumns:
     """The columns of some rows, int64[n]. What is touched of local memory lies in the frame of the warp."""
-    from gpa_lsp.execution.traces.request_loops import MOST_STARTS, measure_rows  # numba takes .3 s to import
+    from gpa_lsp.execution.traces.request_loops import MOST_STARTS, measure_rows  # llvmlite takes .1 s to import
 
     found = np.empty((len(RequestColumns.__struct_fields__), len(rows)), np.int64)
     measure_rows(lanes, np.ascontiguousarray(rows, np.int64), np.empty(MOST_STARTS, np.int64), found)
@@ -155,7 +155,7 @@ def order_rows(*columns: "npt.NDArray[Any]") -> Integers:
     >>> order_rows(np.array([1, 0, 1, 0]), np.array([5, 2, 3, 2])).tolist()
     [1, 3, 2, 0]
     """
-    from gpa_lsp.execution.traces.row_loops import DIGIT_BITS, sort_digit  # numba takes .3 s to import
+    from gpa_lsp.execution.traces.row_loops import DIGIT_BITS, sort_digit  # llvmlite takes .1 s to import
 
     count = len(columns[0])
     order, room, key, bits = np.arange(count), np.empty(count, np.int64), np.zeros(count, np.int64), 0

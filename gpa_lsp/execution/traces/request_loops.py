@@ -9,7 +9,7 @@ from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.execution.traces.lane_addresses import WARP_LANES, LaneColumns
 from gpa_lsp.execution.traces.reuse_loops import count_bits
 from gpa_lsp.execution.traces.segments import LINE_SHIFT, SECTOR_SHIFT, WORD_SHIFT, LanePattern
-from gpa_lsp.foundation.native.compiled_loops import compiled, part
+from gpa_lsp.foundation.machine_code.loops import compiled, part
 
 Integers = npt.NDArray[np.int64]
 

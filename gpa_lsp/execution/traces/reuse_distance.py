@@ -135,7 +135,7 @@ class ReuseSums:
             addresses: int64[units], first byte of each.
             instruction: int64[n], of the rows.
         """
-        from gpa_lsp.execution.traces import reuse_loops  # numba takes .3 s to import
+        from gpa_lsp.execution.traces import reuse_loops  # llvmlite takes .1 s to import
 
         index, of_unit, of_list = self._index, np.zeros(len(addresses), np.int64), np.empty(len(lists.size), np.int64)
         arrays = reuse_loops.ArrayColumns(bases=index.bases, ends=index.ends, order=index.order)
@@ -220,7 +220,7 @@ class ReuseAccumulator:
         return is_used
 
     def _add_rows(self, piece_rows: PieceRows, rows: Integers) -> None:
-        from gpa_lsp.execution.traces import reuse_loops  # numba takes .3 s to import
+        from gpa_lsp.execution.traces import reuse_loops  # llvmlite takes .1 s to import
 
         accesses, shift = piece_rows.piece.accesses, SHIFTS[self._granularity]
         known, number = piece_rows.list_units(rows, shift, self._room)
@@ -275,7 +275,7 @@ def measure_distances(units: Integers, groups: Integers, erases: Marks | None = 
     >>> measure_distances(text, np.zeros(11, dtype=np.int64)).distance.tolist()
     [-1, -1, -1, 0, -1, -1, -1, 5, 0, 0, 5]
     """
-    from gpa_lsp.execution.traces import reuse_loops  # numba takes .3 s to import
+    from gpa_lsp.execution.traces import reuse_loops  # llvmlite takes .1 s to import
 
     count = len(units)
     known = reuse_loops.number_lists(np.ones(count, np.int64), np.ascontiguousarray(units, np.int64))

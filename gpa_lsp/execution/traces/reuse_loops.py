@@ -4,7 +4,6 @@ Warps of a loop refer to the same lists of units again and again. A list none of
 each other among the last references, all have one distance, and move as one.
 """
 
-from math import frexp
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +11,8 @@ import numpy.typing as npt
 
 from gpa_lsp.execution.traces.model import INFINITE, NOT_COUNTED
 from gpa_lsp.execution.traces.row_loops import open_slots
-from gpa_lsp.foundation.native.compiled_loops import compiled, part
+from gpa_lsp.foundation.machine_code.loops import compiled, part
+from gpa_lsp.foundation.machine_code.types import leading_zeros
 
 Integers = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]
@@ -267,7 +267,7 @@ def _add(tally: Tally, group: int, distance: int, count: int) -> None:
     if distance < 0:
         tally.bins[group, last] += count
     else:
-        tally.bins[group, min(frexp(float(distance))[1], last - 1)] += count
+        tally.bins[group, min(64 - leading_zeros(distance), last - 1)] += count
         tally.sums[group, 1] += distance * count
 
 

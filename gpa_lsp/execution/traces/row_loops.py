@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.foundation.native.compiled_loops import compiled
+from gpa_lsp.foundation.machine_code.loops import compiled
 
 Integers = npt.NDArray[np.int64]
 

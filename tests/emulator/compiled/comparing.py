@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.execution.emulator.compiled.core_functions import find_core
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Budget, Emulation, TraceSettings
 from gpa_lsp.execution.launches.launch import LaunchDescription
-from gpa_lsp.foundation.native.shared_library import VARIABLE, find_core
+from gpa_lsp.foundation.machine_code import VARIABLE
 
 
 def require_core() -> None:

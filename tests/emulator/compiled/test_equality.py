@@ -8,7 +8,7 @@ from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.launches.launch import ArrayArgument, Generator, LaunchDescription
-from gpa_lsp.foundation.native.shared_library import VARIABLE
+from gpa_lsp.foundation.machine_code import VARIABLE
 from tests.emulator.compiled.comparing import list_different, require_core
 from tests.emulator.engine.running import GLOBAL_THREAD, SMALL, Array, build_module, run_text, zeros
 from tests.emulator.kernels.running import BUDGET, Case, load_module

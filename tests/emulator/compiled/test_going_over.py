@@ -3,7 +3,6 @@
 import random
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,8 +12,7 @@ from gpa_lsp.execution.emulator.compiled import scheduler, translated
 from gpa_lsp.execution.emulator.compiled.scheduler import CompiledScheduler
 from gpa_lsp.execution.emulator.compiled.translated import Translations
 from gpa_lsp.execution.emulator.model import Budget, Emulation
-from gpa_lsp.foundation.native import c_compiler
-from gpa_lsp.foundation.native.shared_library import VARIABLE
+from gpa_lsp.foundation.machine_code import VARIABLE
 from tests.emulator.compiled.comparing import require_core
 from tests.emulator.compiled.test_translation import list_facts
 from tests.emulator.engine.running import GLOBAL_THREAD, SMALL, Array, run_text, zeros
@@ -154,54 +152,24 @@ def test_what_refuses_too_often_is_asked_again_in_the_next_launch(
     assert functions.any() and translation.table.functions.tolist() == functions.tolist()
 
 
-def check_interpreted(
-    translations: Translations, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def test_what_cannot_be_translated_goes_on_operation_by_operation(
+    translations: Translations, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """No translation comes; results do, and not a word of it."""
     monkeypatch.setenv(VARIABLE, "0")
     expected = list_facts(run_loop(""))
     monkeypatch.delenv(VARIABLE)
     monkeypatch.setattr(translated, "HOT_WARP_INSTRUCTIONS", 1)
+    monkeypatch.setattr(
+        translated,
+        "write_pieces",
+        lambda pieces: "def piece_0(machine: CoreMachine, start: s64) -> s64:\n    return nothing\n",
+    )
     for _ in range(2):
         found = run_loop("")
         assert found.is_compiled
         assert list_facts(found) == expected
         assert translations.wait() == 0
-    assert capfd.readouterr() == ("", "")
-
-
-def test_without_a_compiler_the_interpreter_goes_on(
-    translations: Translations,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("GPA_LSP_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(c_compiler, "find_c_compiler", lambda: None)
-    check_interpreted(translations, monkeypatch, capfd)
-
-
-@pytest.mark.parametrize(
-    "script",
-    (
-        "echo much; echo more >&2; exit 1",
-        "while [ $# -gt 1 ]; do [ $1 = -o ] && echo no library > $2; shift; done",
-        "exit 0",
-    ),
-)
-def test_a_compiler_that_fails_changes_nothing(
-    script: str,
-    translations: Translations,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    compiler = tmp_path / "cc"
-    compiler.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-    compiler.chmod(0o700)
-    monkeypatch.setenv("GPA_LSP_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(c_compiler, "find_c_compiler", lambda: compiler)
-    check_interpreted(translations, monkeypatch, capfd)
+    assert [one for one in caplog.messages if "nothing is unknown" in one]
 
 
 def test_a_variable_leaves_kernels_to_the_interpreter(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpa_lsp.execution.emulator.operations.families import matrix_multiply
-from gpa_lsp.foundation.native.shared_library import VARIABLE
+from gpa_lsp.foundation.machine_code import VARIABLE
 from tests.emulator.compiled.comparing import require_core
 from tests.emulator.engine.running import GLOBAL_THREAD, Array, run_text, zeros
 

@@ -12,7 +12,7 @@ from gpa_lsp.execution.emulator.compiled import translated
 from gpa_lsp.execution.emulator.compiled.translated import Translations
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Emulation
-from gpa_lsp.foundation.native.shared_library import VARIABLE
+from gpa_lsp.foundation.machine_code import VARIABLE
 from tests.emulator.compiled.comparing import require_core
 from tests.emulator.compiled.test_equality import ACCESSES, INSTRUCTIONS, build_access, list_values
 from tests.emulator.engine.running import GLOBAL_THREAD, SMALL, Array, run_text, zeros

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpa_lsp.foundation.native.shared_library import VARIABLE
+from gpa_lsp.foundation.machine_code import VARIABLE
 from tests.emulator.compiled.comparing import require_core
 
 

@@ -7,7 +7,7 @@ from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.execution.emulator import batches
 from gpa_lsp.execution.emulator.model import Budget, FaultKind, Sampling, SamplingKind, TraceSettings
 from gpa_lsp.execution.emulator.trace import ACCESS_DTYPES, Trace
-from gpa_lsp.foundation.native.shared_library import VARIABLE
+from gpa_lsp.foundation.machine_code import VARIABLE
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros
 
 _BODY = f"""{GLOBAL_THREAD} mov.u32 %r1, 0;

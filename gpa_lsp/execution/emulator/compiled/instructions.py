@@ -529,7 +529,7 @@ def _is_known(product: MatrixProduct) -> bool:
 
 
 def _describe_numbers(product: MatrixProduct) -> list[int]:
-    """The product as ``native/sources/matrices.c`` has it."""
+    """The product as :class:`~gpa_lsp.execution.emulator.compiled.matrices.Layout` has it."""
     a, b, c = product.fragments
     factors = product.types[1:3]
     is_of_bits = factors[0] is S.B1

@@ -6,14 +6,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.execution.emulator.compiled.core_functions import Core
 from gpa_lsp.execution.emulator.compiled.lowering import FrameLayout
-from gpa_lsp.execution.emulator.compiled.model import LANES, CoreMachine, Rows
+from gpa_lsp.execution.emulator.compiled.model import (
+    ACCESSES,
+    BRANCHES,
+    BYTES,
+    COLUMNS,
+    ENTRIES,
+    EXECUTION,
+    INSTRUCTION,
+    LANES,
+    MASK,
+    OTHER,
+    SPACE,
+    WARP,
+)
 from gpa_lsp.execution.emulator.engine.fragments import Batch, Fragment, Frame, Link, Segment
 from gpa_lsp.execution.emulator.engine.geometry import WarpSet
 from gpa_lsp.execution.emulator.engine.tracing import split_ids
 from gpa_lsp.execution.emulator.engine.values import Value, pack_lanes
 from gpa_lsp.execution.emulator.trace import Accesses, Branches, Entries
-from gpa_lsp.foundation.native.shared_library import Core
 
 Masks = npt.NDArray[np.uint32]
 
@@ -172,9 +185,8 @@ def detach(fragment: LaneFragment) -> Fragment:
 _WORD = np.dtype("<u4")
 _BYTE = np.dtype("u1")
 _ADDRESS = np.dtype("<u8")
-_ACCESSES, _BRANCHES, _ENTRIES = range(3)
 _NOT_COUNTED = -1  # By no number: the executions are given, or there are none
-_NAMES = ("warp", "instruction", "execution", "mask", "other", "bytes", "space", "addresses")
+_ADDRESSES = COLUMNS  # beside the columns of rows
 
 
 class _Column:
@@ -191,7 +203,8 @@ class _Column:
 
     def __del__(self) -> None:
         """Nobody looks at it."""
-        self._core.free(self._address)
+        if self._address:
+            self._core.call("free_column", ctypes.c_void_p(self._address))
 
 
 class _Columns:
@@ -202,19 +215,19 @@ class _Columns:
         rows: the rows.
     """
 
-    def __init__(self, core: Core, rows: Rows) -> None:
+    def __init__(self, core: Core, rows: Any) -> None:
         self._count = rows.count
         self._address_count = rows.address_count
-        self._owned = {name: _Column(core, getattr(rows, name) or 0) for name in _NAMES}
-        self._addresses = {name: getattr(rows, name) for name in _NAMES}
+        self._addresses = [address or 0 for address in (*rows.columns, rows.addresses)]
+        self._owned = [_Column(core, address) for address in self._addresses]
 
-    def read(self, name: str, dtype: "np.dtype[Any]" = _WORD) -> "np.ndarray[Any, Any]":
+    def read(self, column: int, dtype: "np.dtype[Any]" = _WORD) -> "np.ndarray[Any, Any]":
         """One column, not copied."""
-        count = self._address_count if name == "addresses" else self._count
+        count = self._address_count if column == _ADDRESSES else self._count
         if count == 0:
             return np.zeros(0, dtype)
-        memory: Any = (ctypes.c_uint8 * (count * dtype.itemsize)).from_address(self._addresses[name])
-        memory.owner = self._owned[name]
+        memory: Any = (ctypes.c_uint8 * (count * dtype.itemsize)).from_address(self._addresses[column])
+        memory.owner = self._owned[column]
         return np.frombuffer(memory, dtype)
 
 
@@ -226,7 +239,7 @@ class CoreRows:
         machine: what it works on.
     """
 
-    def __init__(self, core: Core, machine: CoreMachine) -> None:
+    def __init__(self, core: Core, machine: Any) -> None:
         self._core = core
         self._machine = machine
         self._place = np.frombuffer(memoryview(machine).cast("B"), np.uint8)
@@ -255,7 +268,7 @@ class CoreRows:
         """
         given = np.zeros(0) if addresses is None else addresses
         counted = number if executions is None else _NOT_COUNTED
-        kind = _ACCESSES if taken is None else _BRANCHES
+        kind = ACCESSES if taken is None else BRANCHES
         self._append(kind, (ids, masks, taken, executions), (number, counted, size_bytes, space), given)
 
     def append_entries(self, ids: Value, masks: Value, basic_block: int) -> None:
@@ -265,7 +278,7 @@ class CoreRows:
             MemoryError: there is no memory for them.
         """
         none = np.zeros(len(ids), np.uint32)
-        self._append(_ENTRIES, (ids, masks, none, none), (basic_block, _NOT_COUNTED, 0, 0), np.zeros(0))
+        self._append(ENTRIES, (ids, masks, none, none), (basic_block, _NOT_COUNTED, 0, 0), np.zeros(0))
 
     def _append(self, kind: int, columns: tuple[Value, ...], numbers: tuple[int, ...], addresses: Value) -> None:
         warps = np.ascontiguousarray(columns[0], np.int64)
@@ -279,7 +292,7 @@ class CoreRows:
     def take(self, batch: Batch) -> tuple[Accesses, Branches, Entries]:
         """All of them, and forget them."""
         machine = self._machine
-        columns = [_Columns(self._core, rows) for rows in (machine.accesses, machine.branches, machine.entries)]
+        columns = [_Columns(self._core, rows) for rows in machine.rows]
         self._core.call("forget_rows", self._place)
         return _build_accesses(batch, columns[0]), _build_branches(batch, columns[1]), _build_entries(batch, columns[2])
 
@@ -289,36 +302,36 @@ class CoreRows:
 
 
 def _build_accesses(batch: Batch, rows: _Columns) -> Accesses:
-    block, warp = split_ids(batch, rows.read("warp").astype(np.int64))
-    masks = rows.read("mask")
+    block, warp = split_ids(batch, rows.read(WARP).astype(np.int64))
+    masks = rows.read(MASK)
     first = np.zeros(len(masks), np.uint64)
     if len(masks):
         first[1:] = np.cumsum(np.bitwise_count(masks[:-1]), dtype=np.uint64)
     return Accesses(
         block=block,
         warp=warp,
-        instruction=rows.read("instruction"),
-        execution=rows.read("execution"),
+        instruction=rows.read(INSTRUCTION),
+        execution=rows.read(EXECUTION),
         lane_mask=masks,
-        bytes=rows.read("bytes", _BYTE),
-        space=rows.read("space", _BYTE),
+        bytes=rows.read(BYTES, _BYTE),
+        space=rows.read(SPACE, _BYTE),
         first_address=first,
-        addresses=rows.read("addresses", _ADDRESS),
+        addresses=rows.read(_ADDRESSES, _ADDRESS),
     )
 
 
 def _build_branches(batch: Batch, rows: _Columns) -> Branches:
-    block, warp = split_ids(batch, rows.read("warp").astype(np.int64))
+    block, warp = split_ids(batch, rows.read(WARP).astype(np.int64))
     return Branches(
         block=block,
         warp=warp,
-        instruction=rows.read("instruction"),
-        execution=rows.read("execution"),
-        active_mask=rows.read("mask"),
-        taken_mask=rows.read("other"),
+        instruction=rows.read(INSTRUCTION),
+        execution=rows.read(EXECUTION),
+        active_mask=rows.read(MASK),
+        taken_mask=rows.read(OTHER),
     )
 
 
 def _build_entries(batch: Batch, rows: _Columns) -> Entries:
-    block, warp = split_ids(batch, rows.read("warp").astype(np.int64))
-    return Entries(block=block, warp=warp, basic_block=rows.read("instruction"), lane_mask=rows.read("mask"))
+    block, warp = split_ids(batch, rows.read(WARP).astype(np.int64))
+    return Entries(block=block, warp=warp, basic_block=rows.read(INSTRUCTION), lane_mask=rows.read(MASK))

@@ -1,43 +1,186 @@
-"""The core's structures, as ``native/sources/warps.h`` has them."""
+"""What the core works on: its structures, which Python fills and :mod:`schedule`, :mod:`memory` and :mod:`lane_operations` execute."""
 
-import ctypes
 from enum import IntEnum
-from functools import cache
+from typing import Literal
 
 import numpy as np
 
-from gpa_lsp.foundation.native.shared_library import Core
+from gpa_lsp.foundation.machine_code.types import Array, Pointer, Struct, s32, s64, u8, u32, u64
 
 MOST_ELEMENTS = 4
 LANES = 32
 
-OPERATION = np.dtype(
-    [
-        *((name, np.int32) for name in (
-            "code", "instruction", "guard", "is_negated", "counts", "result_bytes", "result", "other_result", "a", "b", "c", "combination",
-        )),
-        ("literal", np.int64),
-        *((name, np.int32) for name in (
-            "space", "elements", "element_bytes", "address_bytes", "is_strong", "kind", "is_float", "is_signed", "region", "is_known",
-        )),
-        ("places", np.int32, (2 * MOST_ELEMENTS,)),
-        ("register_bytes", np.int32),
-        ("number_of_execution", np.int32),
-    ],
-    align=True,
-)  # fmt: skip
 
-SEGMENT = np.dtype(
-    [
-        ("first", np.int64),
-        ("last", np.int64),
-        ("size", np.int64),
-        *((name, np.int32) for name in (
-            "end", "predicate", "is_negated", "instruction", "taken", "fallen", "is_polling", "enters_block", "number_of_execution", "counts",
-        )),
-    ],
-    align=True,
-)  # fmt: skip
+class Operation(Struct):
+    """One operation. An operand is the place of its 32 values in the frame of a warp or, complemented, among the constants."""
+
+    code: s32  # number of a lane operation or exchange, or one of those below
+    instruction: s32  # static number
+    guard: s32  # place of the predicate; -1 without one
+    is_negated: s32  # the guard holds where it is false
+    counts: s32  # executions by its guard are counted here
+    result_bytes: s32
+    result: s32  # places; -1 for none
+    other_result: s32
+    a: s32
+    b: s32
+    c: s32
+    combination: s32  # of comparisons: -1 none, 0 none but the opposite, 1 and, 2 or, 3 xor, with c; of atomics: which
+    literal: s64  # what the operation makes of it
+    space: s32  # of accesses, from here on
+    elements: s32
+    element_bytes: s32
+    address_bytes: s32
+    is_strong: s32
+    kind: s32
+    is_float: s32
+    is_signed: s32
+    region: s32  # the one its lanes went to last
+    is_known: s32  # reads of what nobody wrote were reported
+    places: Array[s32, Literal[8]]  # of values, then of what else an atomic operation takes
+    register_bytes: s32
+    number_of_execution: s32
+
+
+class SegmentRow(Struct):
+    """A run of operations, and what comes behind it."""
+
+    first: s64  # operations, last excluded
+    last: s64
+    size: s64  # instructions
+    end: s32
+    predicate: s32  # of branches and guarded exits
+    is_negated: s32
+    instruction: s32
+    taken: s32
+    fallen: s32
+    is_polling: s32
+    enters_block: s32  # number of the block; -1 for none
+    number_of_execution: s32
+    counts: s32
+
+
+class Rows(Struct):
+    """Rows of a trace, in memory of the core."""
+
+    count: s64
+    room: s64
+    columns: Array[Pointer[u8], Literal[7]]  # WARP, INSTRUCTION, …
+    addresses: Pointer[u64]
+    address_count: s64
+    address_room: s64
+
+
+class CoreMachine(Struct):
+    """Everything the core works on."""
+
+    functions: Pointer[u64]  # of lane operations, by code
+    operations: Pointer[Operation]
+    segments: Pointer[SegmentRow]
+    segment_count: s64
+    constants: Pointer[u8]
+    frames: Pointer[u8]
+    frame_bytes: s64
+    warps: s64
+    blocks: s64
+    threads: s64
+    slots: Pointer[s32]  # of warps: their block in the batch, and which one of it they are
+    ranks: Pointer[s32]
+    exists: Pointer[u32]
+    live: Pointer[u32]
+    live_lanes: Pointer[u8]
+    live_count: s64
+    # the schedule
+    waiting: Pointer[u32]  # [segment][warp]
+    arrivals: Pointer[s64]  # of waiting segments, by when they began to wait; 0 for none
+    arrived: s64
+    current: Pointer[u32]
+    segment: s64
+    operation: s64
+    phase: s64
+    polled: s64
+    patience: s64
+    least_patience: s64
+    has_parked: s64
+    has_arrivals: s64
+    clock: s64
+    executed: s64
+    most_executed: s64
+    quantum: s64
+    warp_executions: Pointer[s64]
+    lane_executions: Pointer[s64]
+    guarded: Pointer[s64]
+    # memory
+    arena: Pointer[u8]
+    arena_base: u64
+    region_bases: Pointer[u64]
+    region_bytes: Pointer[s64]
+    region_spaces: Pointer[u8]
+    region_count: s64
+    shared: Pointer[u8]
+    shared_stride: s64
+    shared_bytes: s64
+    local: Pointer[u8]
+    local_stride: s64
+    word_marks: Pointer[u8]  # what was touched, by 4 and by 512 bytes of the arena; none where nobody asks
+    chunk_marks: Pointer[u8]
+    addresses: Pointer[u64]  # scratch, by lane
+    masks: Pointer[u32]  # scratch, by warp
+    before: Pointer[u64]  # scratch, MOST_ELEMENTS by lane
+    # the trace
+    traces_accesses: s64
+    traces_branches: s64
+    traces_entries: s64
+    left_out_spaces: s64
+    held_bytes: s64
+    metered_bytes: s64
+    limit_bytes: s64
+    is_cut_off: s64
+    most_executions: s64
+    is_cut: s64
+    executions: Pointer[u32]  # [number][warp]
+    rows: Array[Rows, Literal[3]]  # ACCESSES, BRANCHES, ENTRIES
+    # checks of shared memory
+    checks: s64
+    unit_shift: s64
+    writes: Pointer[s64]
+    reads: Pointer[s64]
+    others: Pointer[s64]
+    losers: Pointer[s64]
+    is_written: Pointer[u8]
+    units: s64
+    unwritten: s64
+    time: s64
+    block_since: Pointer[s64]
+    warp_since: Pointer[s64]
+    warps_met: s64
+    oldest: s64
+    in_step: s64
+    has_writes: s64
+    has_reads: s64
+    has_losers: s64
+    # pieces: functions by the operation they begin with, and where they end
+    pieces: Pointer[u64]
+    piece_ends: Pointer[s64]
+    held: Pointer[u32]  # all lanes of the segment, while a piece is done operation by operation for some warps
+    is_held: s64
+    held_piece: s64  # then: the piece, and the warp that it goes on with
+    held_warp: s64
+    refusals: s64  # warps that pieces left to single operations
+    # batches that follow in the same memory, each of as many blocks
+    numbers: Pointer[u32]  # of blocks in the grid
+    batch: s64  # the one at work, and the last one
+    last_batch: s64
+    most_patience: s64
+    first_segment: s64
+    zeroed_first: s64  # of each frame
+    zeroed_bytes: s64
+    block_places: Array[s64, Literal[3]]  # of the block's index in the grid; -1 for none
+    grid: Array[s64, Literal[2]]  # its first two extents
+
+
+OPERATION = np.dtype(Operation.c_type)
+SEGMENT = np.dtype(SegmentRow.c_type)
 
 
 class End(IntEnum):
@@ -76,75 +219,9 @@ class Phase(IntEnum):
 
 
 PYTHON, LOAD, STORE, ATOMIC, DIVIDE = range(1000, 1005)  # Codes of what is not done lane by lane
-
-_POINTER = ctypes.c_void_p
-_INTEGER = ctypes.c_int64
-
-
-class Rows(ctypes.Structure):
-    """Rows of a trace, in the core's memory."""
-
-    _fields_ = (
-        ("count", _INTEGER), ("room", _INTEGER), ("warp", _POINTER), ("instruction", _POINTER), ("execution", _POINTER), ("mask", _POINTER),
-        ("other", _POINTER), ("bytes", _POINTER), ("space", _POINTER), ("addresses", _POINTER), ("address_count", _INTEGER),
-        ("address_room", _INTEGER),
-    )  # fmt: skip
-
-
-def _declare(names: str, kind: type) -> list[tuple[str, type]]:
-    return [(name, kind) for name in names.split()]
-
-
-class CoreMachine(ctypes.Structure):
-    """Everything the core works on."""
-
-    _fields_ = (
-        *_declare("operations segments", _POINTER),
-        *_declare("segment_count", _INTEGER),
-        *_declare("constants frames", _POINTER),
-        *_declare("frame_bytes warps blocks threads", _INTEGER),
-        *_declare("slots ranks", _POINTER),
-        *_declare("exists live live_lanes", _POINTER),
-        *_declare("live_count", _INTEGER),
-        *_declare("waiting arrivals", _POINTER),
-        *_declare("arrived", _INTEGER),
-        *_declare("current", _POINTER),
-        *_declare("segment operation phase polled patience least_patience", _INTEGER),
-        *_declare("has_parked has_arrivals clock executed most_executed quantum", _INTEGER),
-        *_declare("warp_executions lane_executions guarded arena", _POINTER),
-        *_declare("arena_base", ctypes.c_uint64),
-        *_declare("region_bases region_bytes region_spaces", _POINTER),
-        *_declare("region_count", _INTEGER),
-        *_declare("shared", _POINTER),
-        *_declare("shared_stride shared_bytes", _INTEGER),
-        *_declare("local", _POINTER),
-        *_declare("local_stride", _INTEGER),
-        *_declare("word_marks chunk_marks addresses masks before", _POINTER),
-        *_declare("traces_accesses traces_branches traces_entries left_out_spaces", _INTEGER),
-        *_declare("held_bytes metered_bytes limit_bytes is_cut_off most_executions is_cut", _INTEGER),
-        *_declare("executions", _POINTER),
-        ("accesses", Rows),
-        ("branches", Rows),
-        ("entries", Rows),
-        *_declare("checks unit_shift", _INTEGER),
-        *_declare("writes reads others losers is_written", _POINTER),
-        *_declare("units unwritten time", _INTEGER),
-        *_declare("block_since warp_since", _POINTER),
-        *_declare("warps_met oldest in_step has_writes has_reads has_losers", _INTEGER),
-        *_declare("pieces piece_ends held", _POINTER),
-        *_declare("is_held held_piece held_warp refusals", _INTEGER),
-        *_declare("numbers", _POINTER),
-        *_declare("batch last_batch most_patience first_segment zeroed_first zeroed_bytes", _INTEGER),
-        ("block_places", _INTEGER * 3),
-        ("grid", _INTEGER * 2),
-    )
-
-
-@cache
-def list_codes(core: Core) -> dict[str, int]:
-    """The codes of operations on lanes, by name."""
-    codes: dict[str, int] = {}
-    name = np.zeros(LANES, np.uint8)
-    while core.has_done("name_operation", len(codes), name):
-        codes[name.tobytes().rstrip(b"\0").decode()] = len(codes)
-    return codes
+ACCESSES, BRANCHES, ENTRIES = range(3)  # Kinds of rows
+# Their columns; of branches OTHER has the lanes that jumped
+COLUMNS = 7
+WARP, INSTRUCTION, EXECUTION, MASK, OTHER, BYTES, SPACE = range(COLUMNS)
+WIDE_COLUMNS = 5  # The first ones are of 32 bits, the others of 8
+FAILED = -1  # What a function gives that could not do it

@@ -9,7 +9,9 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.blocks import find_blocks
 from gpa_lsp.code.ptx.model import PtxInstruction, Space
+from gpa_lsp.execution.emulator.compiled.core_functions import Core, find_core
 from gpa_lsp.execution.emulator.compiled.instructions import lower_instruction
+from gpa_lsp.execution.emulator.compiled.lane_operations import CODES
 from gpa_lsp.execution.emulator.compiled.lowering import FrameLayout, Lowering, Operation
 from gpa_lsp.execution.emulator.compiled.model import (
     ATOMIC,
@@ -22,12 +24,10 @@ from gpa_lsp.execution.emulator.compiled.model import (
     SEGMENT,
     STORE,
     End,
-    list_codes,
 )
 from gpa_lsp.execution.emulator.engine.fragments import BoundFunction, Closing, ClosingKind, Segment, Step
 from gpa_lsp.execution.emulator.engine.layout import find_lives
 from gpa_lsp.execution.emulator.engine.machine import Machine
-from gpa_lsp.foundation.native.shared_library import Core, find_core
 from gpa_lsp.foundation.records import ColumnRecord
 
 _MOST_LANE_BYTES = 1 << 14  # A frame of more is left to the numpy engine, which forgets what is dead
@@ -71,7 +71,7 @@ def compile_kernel(machine: Machine) -> CompiledKernel | None:
     frames = FrameLayout(function, bound, find_blocks(function), find_lives(function))
     if frames.frame_bytes > _MOST_LANE_BYTES * LANES:
         return None
-    lowering = Lowering(machine, function, frames, list_codes(core))
+    lowering = Lowering(machine, function, frames, CODES)
     kernel = _Compiler(core, bound, lowering).compile()
     steps = np.count_nonzero(kernel.operations["code"] == PYTHON)
     return None if kernel.calls and steps > _MOST_STEPS * len(kernel.operations) else kernel
@@ -118,7 +118,7 @@ class _Compiler:
 
     def _is_written_first(self) -> bool:
         """Whether the core does all of it, no register is read before it is written, and no lane reads those of others."""
-        exchanges = {code for name, code in list_codes(self._core).items() if name.startswith(EXCHANGES)}
+        exchanges = {code for name, code in CODES.items() if name.startswith(EXCHANGES)}
         codes = {one["code"] for one in self._operations}
         return not self._bound.segments[0].live_in and PYTHON not in codes and codes.isdisjoint(exchanges)
 
@@ -176,14 +176,14 @@ class _Compiler:
         return -1 if segment is None else self._numbers[id(segment)]
 
 
-# Which operations of a kernel can be written in C together: :func:`find_pieces`.
+# Which operations of a kernel can be translated together: :func:`find_pieces`.
 #
-# The interpreter executes an operation by all warps before it turns to the next one, a piece all its operations by one
+# The core executes an operation by all warps before it turns to the next one, a piece all its operations by one
 # warp before the next warp. Pieces end before an access that could tell the difference: one to where another of the
 # piece stores, or that stores where another of it loads.
 
 _MOST_APART = 256  # Pairs of accesses of a piece that must go to different regions: each is looked at before it runs
-_MOST_OPERATIONS = 128  # Of a piece: C compilers take longer for each the more a function has
+_MOST_OPERATIONS = 128  # Of a piece: compilers take longer for each the more a function has
 _IN_REGIONS = frozenset({Space.GENERIC, Space.GLOBAL, Space.CONST, Space.PARAM})
 
 

@@ -120,7 +120,7 @@ class CompiledScheduler:
         self._checks = batch.checks if isinstance(batch.checks, SharedChecks) else None
         self._kept: list[Any] = []
         self._called: Called | None = None
-        self._core = CoreMachine()
+        self._core: Any = CoreMachine.c_type()
         self._place = np.frombuffer(memoryview(self._core).cast("B"), np.uint8)
         warps = len(batch.root.ids)
         columns.begin()
@@ -147,6 +147,7 @@ class CompiledScheduler:
         core, kernel, batch, geometry = self._core, self._kernel, self.batch, self.batch.geometry
         for name, array in self._columns.handed.items():
             self._array(array, name)
+        self._array(kernel.core.functions, "functions")
         self._exists = self._array(self._live.copy(), "exists")
         self._array(batch.live, "live_lanes")
         core.segment_count, core.frame_bytes, core.warps = segments, kernel.frames.frame_bytes, warps
@@ -222,7 +223,7 @@ class CompiledScheduler:
             self._checks.learn(*(getattr(self._core, name) for name in _CHECKED))
 
     def _take_pieces(self, *, is_at_end: bool = False) -> None:
-        """Count what was executed, and go over to what was written in C meanwhile."""
+        """Count what was executed, and go over to what was translated meanwhile."""
         translation = self._translation
         if translation is None or self._table is not None:
             return

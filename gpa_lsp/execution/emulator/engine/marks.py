@@ -15,7 +15,7 @@ _WORD_SHIFT, _CHUNK_SHIFT = WORD_BYTES.bit_length() - 1, CHUNK_BYTES.bit_length(
 
 
 class Mark(IntFlag):
-    """What a launch did to a word; ``native/sources/warps.h`` has the same bits. The bits above are for those who keep the marks."""
+    """What a launch did to a word; the compiled core has the same bits. The bits above are for those who keep the marks."""
 
     READ = 1
     # Of a word that is written in part the rest counts as read: what was there before still matters

@@ -6,10 +6,10 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from gpa_lsp.execution.emulator.compiled.core_functions import find_core
 from gpa_lsp.execution.prediction.exploration.journal import Journal
 from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration, rank
 from gpa_lsp.foundation.errors import InputError, MissingToolError, ToolError
-from gpa_lsp.foundation.native.shared_library import prepare_core
 from gpa_lsp.foundation.processes.supervision import run_parts
 from gpa_lsp.foundation.prose import Sentence
 from gpa_lsp.foundation.work_time import work_time
@@ -80,7 +80,7 @@ def evaluate_space(
     left = [one for one in configurations if one not in done]
     found = list(known)
     if left:
-        prepare_core()  # before processes begin, which do not look for it again
+        find_core()  # compiled before processes begin, all of which would
     if progress is not None:
         progress(len(found), len(configurations))
     for part in workers.run(evaluate, left):

@@ -13,7 +13,7 @@ from gpa_lsp.code.binary.opcodes import Opcode
 from gpa_lsp.execution.simulator.execution.demand import Demand
 from gpa_lsp.execution.simulator.execution.float_steps import FLOAT_STEPS
 from gpa_lsp.execution.simulator.execution.integer_steps import INTEGER_STEPS, Builder, Step
-from gpa_lsp.execution.simulator.execution.lowering import CODES, Lowering, Row, encode_predicate
+from gpa_lsp.execution.simulator.execution.lowering import Lowering, Row, encode_predicate
 from gpa_lsp.execution.simulator.execution.memory_spaces import ConstantBanks, SpecialRegisters, UnknownConstantError
 from gpa_lsp.execution.simulator.execution.memory_steps import MemoryStep, build_memory_step
 from gpa_lsp.execution.simulator.execution.operand_values import (
@@ -28,8 +28,8 @@ from gpa_lsp.execution.simulator.execution.operand_values import (
     write_predicate,
     write_register,
 )
+from gpa_lsp.execution.simulator.execution.walk_model import Code
 from gpa_lsp.execution.simulator.execution.warp_state import WARP_LANES, Column, Lanes, WarpState, pack_lanes
-from gpa_lsp.foundation.native.shared_library import Core
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.model import KernelRows
 
@@ -276,7 +276,7 @@ class BoundStep(ColumnRecord, frozen=True, kw_only=True):
     writes: npt.NDArray[np.int64]  # int64, numbers of what it writes
     touches: tuple[int, ...]  # the numbers of both
     moves_control: bool  # it is executed by the walk itself
-    lowered: Row | None = None  # the same for the compiled core; None where that cannot do it
+    lowered: Row | None = None  # the same for machine code; None where that cannot do it
 
 
 class Segment(Struct, frozen=True, kw_only=True):
@@ -296,11 +296,11 @@ class BoundCode:
         banks: constants.
         specials: special registers of the warps that run.
         demand: what is asked for.
-        core: executes what it can; None where numpy does all.
+        is_compiled: machine code executes what it can; else numpy does all.
         registers: general ones that there is room for.
 
     Attributes:
-        core: see there.
+        is_compiled: see there.
     """
 
     def __init__(
@@ -310,15 +310,15 @@ class BoundCode:
         specials: SpecialRegisters,
         demand: Demand,
         *,
-        core: Core | None = None,
+        is_compiled: bool = False,
         registers: int = 0,
     ) -> None:
         self.rows = rows
         self._banks = banks
         self._specials = specials
         self._demand = demand
-        self.core = core
-        self._lowering = None if core is None else Lowering(banks, registers)
+        self.is_compiled = is_compiled
+        self._lowering = Lowering(banks, registers) if is_compiled else None
         self._bound: dict[int, BoundStep] = {}
         self._segments: dict[int, Segment] = {}
         self._flow: Sequence[int] = rows.flow.tolist()
@@ -395,7 +395,7 @@ class BoundCode:
         )
 
     def _lower(self, instruction: MachineInstruction, step: Step | None, *, has_memory: bool) -> Row | None:
-        """A step for the compiled core."""
+        """A step for machine code."""
         if self._lowering is None:
             return None
         if has_memory:
@@ -403,9 +403,9 @@ class BoundCode:
             asked = self._demand.rows if is_load else self._demand.stored
             return self._lowering.lower_access(instruction, is_asked=asked[instruction.row])
         if step is _SKIP or instruction.opcode in NOTHING_OPCODES:
-            return {"code": CODES.index("SKIP")}
+            return {"code": Code.SKIP}
         if step is None:
-            return {"code": CODES.index("OPAQUE")}
+            return {"code": Code.OPAQUE}
         return self._lowering.lower_arithmetic(instruction)
 
     def _build_step(self, instruction: MachineInstruction) -> Step | None:

@@ -1,62 +1,51 @@
-"""Steps that the compiled core executes, one after the other until one that it cannot: :class:`CompiledSteps`."""
+"""Steps that machine code executes, one after the other until one that it cannot: :class:`CompiledSteps`."""
 
-import ctypes
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.execution.simulator.execution.binding import BoundCode, Segment
-from gpa_lsp.execution.simulator.execution.lowering import STEP, tabulate
-from gpa_lsp.execution.simulator.execution.memory_spaces import MemorySpace, MemorySpaces
+from gpa_lsp.code.binary import model
+from gpa_lsp.execution.emulator.compiled import lane_operations
+from gpa_lsp.execution.simulator.execution import memory_spaces, walk_model, walk_steps
+from gpa_lsp.execution.simulator.execution.binding import Segment
+from gpa_lsp.execution.simulator.execution.lowering import tabulate
+from gpa_lsp.execution.simulator.execution.memory_spaces import GLOBAL_BASE, MemorySpace, MemorySpaces
 from gpa_lsp.execution.simulator.execution.recording import NoteRoom, Recorder
+from gpa_lsp.execution.simulator.execution.walk_model import CoreWalk
 from gpa_lsp.execution.simulator.execution.warp_state import WARP_LANES, Lanes, WarpState
+from gpa_lsp.execution.simulator.warp_walk import LOCAL_SECTOR
+from gpa_lsp.foundation.machine_code.build import Code, load_module
+from gpa_lsp.foundation.machine_code.translate import translate
 
 
-def _declare(names: str, kind: Any) -> list[tuple[str, Any]]:
-    return [(name, kind) for name in names.split()]
-
-
-class CoreBytes(ctypes.Structure):
-    """A memory, as the core sees it."""
-
-    _fields_ = (*_declare("data unknown", ctypes.c_void_p), ("size", ctypes.c_int64))
-
-
-class CoreWalk(ctypes.Structure):
-    """What the core works on; its sources have the same."""
-
-    _fields_ = (
-        *_declare("registers uniform predicates uniform_predicates unknown tainted lengths shared_starts resources", ctypes.c_void_p),
-        *_declare("warps has_unknown keeps_walks shared_bytes local_bytes", ctypes.c_int64),
-        ("memories", CoreBytes * len(MemorySpace)),
-        *_declare("access_warp access_place access_passes access_sectors", ctypes.c_void_p),
-        *_declare("access_count access_room", ctypes.c_int64),
-        ("sectors", ctypes.c_void_p),
-        *_declare("sector_count sector_room", ctypes.c_int64),
-        *_declare("guard_warp guard_place guard_bits", ctypes.c_void_p),
-        *_declare("guard_count guard_room", ctypes.c_int64),
-    )  # fmt: skip
+@cache
+def load_walk() -> Code:
+    """The functions of :mod:`walk_steps`."""
+    sources = (walk_steps, walk_model, lane_operations, memory_spaces, model)
+    texts = [Path(str(one.__file__)).read_text(encoding="utf-8") for one in sources]
+    return load_module(lambda: translate([walk_steps.walk_steps], name="walk"), texts, name="walk")
 
 
 class CompiledSteps:
     """Executes steps of some warps.
 
     Args:
-        code: what they execute; it has a core.
         state: their registers.
         spaces: their memories.
         recorder: notes what they execute.
     """
 
-    def __init__(self, code: BoundCode, state: WarpState, spaces: MemorySpaces, recorder: Recorder) -> None:
-        assert code.core is not None  # only then is one made
-        self._core, self._state, self._spaces, self._recorder = code.core, state, spaces, recorder
+    def __init__(self, state: WarpState, spaces: MemorySpaces, recorder: Recorder) -> None:
+        self._state, self._spaces, self._recorder = state, spaces, recorder
         self._noted = NoteRoom(state.count)
         self._numbers = np.arange(state.count, dtype=np.int64)
-        self._room = np.empty((2 + WARP_LANES) * state.count, np.uint32)
+        self._bits = np.empty((2, state.count), np.uint32)
+        self._values = np.empty((2, state.count, WARP_LANES), np.uint64)
         self._tables: dict[int, tuple[npt.NDArray[Any], npt.NDArray[np.int32]]] = {}
-        self._walk = CoreWalk()
+        self._walk: Any = CoreWalk.c_type(global_base=GLOBAL_BASE, local_sector=LOCAL_SECTOR)
         self._address = np.frombuffer(memoryview(self._walk).cast("B"), np.uint8)
         self._tainted = np.frombuffer(state.tainted, np.uint8)
         self._describe()
@@ -74,6 +63,10 @@ class CompiledSteps:
             "lengths": self._recorder.lengths,
             "shared_starts": self._spaces.shared_starts,
             "sectors": noted.sectors,
+            "bits": self._bits[0],
+            "unknown_bits": self._bits[1],
+            "results": self._values[0],
+            "places": self._values[1],
         }
         given |= dict(zip(("guard_warp", "guard_place", "guard_bits"), noted.guards, strict=True))
         names = ("access_warp", "access_place", "access_passes", "access_sectors")
@@ -99,12 +92,11 @@ class CompiledSteps:
         for space in MemorySpace:
             unknown = self._spaces.memory(space).unknown
             walk.memories[space].unknown = None if unknown is None else unknown.ctypes.data
-        count = len(segment.steps)
-        stop = self._core.call(
-            "walk_steps", self._address, table, count, place, warps, lanes.bits, len(warps), self._room, STEP.itemsize
-        )
+        bits = lanes.bits
+        walk.chosen, walk.whole, walk.count = warps.ctypes.data, bits.ctypes.data, len(warps)
+        stop = load_walk().call("walk_steps", self._address, table, place, len(segment.steps))
         state.has_unknown = bool(walk.has_unknown)
-        return max(stop, place)
+        return stop
 
     def _find_table(self, segment: Segment) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32]]:
         found = self._tables.get(segment.first)

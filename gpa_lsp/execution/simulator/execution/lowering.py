@@ -1,4 +1,4 @@
-"""Bound steps → rows that the compiled core executes: :func:`lower_steps`. What has no row is left to numpy."""
+"""Bound steps → rows that :mod:`walk_steps` executes: :class:`Lowering`. What has no row is left to numpy."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +20,7 @@ from gpa_lsp.execution.simulator.execution.operand_values import (
     PARTS,
     RZ,
     MachineInstruction,
+    Roles,
     UnreadOperandError,
     find_comparison_roles,
     find_constant,
@@ -30,47 +31,25 @@ from gpa_lsp.execution.simulator.execution.operand_values import (
     read_literal,
     read_number,
 )
-
-_SOURCES, _PREDICATES, _OUTS = 4, 4, 2
-SOURCE = np.dtype(
-    [
-        ("value", np.uint64),
-        *((name, np.int32) for name in ("file", "number", "signs")),
-        *((name, np.uint32) for name in ("shift", "mask")),
-        *((name, np.int32) for name in ("scale", "is_pair", "upper_signs")),
-    ],
-    align=True,
+from gpa_lsp.execution.simulator.execution.walk_model import (
+    MOST_OUTS,
+    MOST_PREDICATES,
+    MOST_SOURCES,
+    STEP,
+    Code,
+    Extension,
+    File,
+    Flag,
+    Join,
+    PredicateBit,
 )
-# A step as the core reads it
-STEP = np.dtype(
-    [
-        ("sources", SOURCE, (_SOURCES,)),
-        ("offset", np.int64),
-        *((name, np.int32) for name in ("code", "flags", "source_count", "predicate_count", "out_count")),
-        ("predicates", np.int32, (_PREDICATES,)),
-        ("outs", np.int32, (_OUTS,)),
-        *((name, np.int32) for name in ("target_file", "target")),
-        ("tables", np.int32, (2,)),
-        *((name, np.int32) for name in (
-            "compare", "join", "guard", "guard_resource", "first_read", "read_count", "first_write", "write_count", "first_address",
-            "address_count", "space", "width", "words", "sign_bytes",
-        )),
-    ],
-    align=True,
-)  # fmt: skip
 
-# What a step does, by the number that the core knows it by
-CODES = (
-    "PYTHON", "SKIP", "OPAQUE", "MOVE", "MOVE_PAIR", "ADD", "ADD_CARRY", "ADD_PAIR", "MULTIPLY", "MULTIPLY_CARRY", "MULTIPLY_HIGH",
-    "MULTIPLY_WIDE", "LOAD_ADDRESS", "LOGIC", "PREDICATE_LOGIC", "COMPARE", "COMPARE_PAIR", "SHIFT", "SELECT", "EXTREME", "PERMUTE", "FADD",
-    "FMUL", "FFMA", "HADD2", "HMUL2", "HFMA2", "LOAD", "STORE",
-)  # fmt: skip
-_FILES = {"": 0, "R": 1, "UR": 2}
-_NEGATIVE, _INVERTED, _BAR = 1, 2, 4
-_UNIFORM, _NEGATED = 8, 16
-_SIGNED, _LEFT, _HIGH, _WRAPS, _WIDE, _EXTENDED, _AND, _LOWER, _ASKED, _UPPER = (1 << bit for bit in range(10))
-_COMPARISONS = ("LT", "LE", "GT", "GE", "EQ", "NE")
-_JOINS = ("AND", "OR", "XOR")
+_FILES = {"R": File.REGISTER, "UR": File.UNIFORM}
+_WHOLE, _WORD, _SIGN = (1 << 64) - 1, (1 << 32) - 1, 1 << 31
+_BOTH_HALVES = 0x10001
+# a + b is a 1 + b, a b is a b - 0
+_ONE, _NEGATIVE_ZERO, _ONE_HALVES = {"value": 0x3F800000}, {"value": _SIGN}, {"value": 0x3C003C00}
+_TRUTHS = {"LT": 1, "EQ": 2, "GT": 4, "LE": 3, "GE": 6, "NE": 5}  # Less, equal and more
 _ZEROS = ("RZ", "URZ")
 
 Row = dict[str, Any]
@@ -136,10 +115,12 @@ class Lowering:
             if register + is_pair >= min(self._room[name], RZ):
                 raise _NotLoweredError
             sources.append({"file": _FILES[name], "number": register, "scale": scale, "is_pair": int(is_pair)})
+        if len(sources) > MOST_SOURCES:
+            raise _NotLoweredError
         sign = next((SIZES[one] for one in instruction.modifiers if one in ("S8", "S16")), 0)
         return {
-            "code": CODES.index("LOAD" if is_load else "STORE"),
-            "flags": _ASKED if is_asked else 0,
+            "code": Code.LOAD if is_load else Code.STORE,
+            "flags": Flag.ASKED if is_asked else 0,
             "sources": sources,
             "offset": offset,
             "target_file": file,
@@ -154,82 +135,77 @@ class Lowering:
 
     def _check(self, row: Row, *, is_uniform: bool) -> None:
         """What is one value for the warp comes from such values alone."""
-        if len(row.get("sources", ())) > _SOURCES or len(row.get("outs", ())) > _OUTS:
+        sources, predicates, outs = (row.get(name, ()) for name in ("sources", "predicates", "outs"))
+        if len(sources) > MOST_SOURCES or len(predicates) > MOST_PREDICATES or len(outs) > MOST_OUTS:
             raise _NotLoweredError
-        if len(row.get("predicates", ())) > _PREDICATES:
-            raise _NotLoweredError
-        if not is_uniform:
-            return
-        listed = [*row.get("predicates", ()), *(one for one in row.get("outs", ()) if one >= 0)]
-        if any(one.get("file") == _FILES["R"] for one in row.get("sources", ())) or any(
-            not one & _UNIFORM for one in listed
+        if is_uniform and (
+            any(one.get("file") == File.REGISTER for one in sources)
+            or any(one >= 0 and not one & PredicateBit.UNIFORM for one in (*predicates, *outs))
         ):
             raise _NotLoweredError
 
     # Operands ----------------------------------------------------------------------------------------------------------
 
-    def word(self, operand: str) -> Row:
+    def word(self, operand: str, extension: Extension = Extension.ZERO) -> Row:
         """A source of 32 bits."""
-        return self._find_source(operand, parts=True)
+        negative, inverted, bar, suffix = find_signs(operand)
+        if bar:
+            raise _NotLoweredError
+        shift, bits = PARTS[suffix] or (0, 32)
+        source = self._find_bits(operand) | {"shift": shift, "mask": (1 << bits) - 1, "extension": extension}
+        return source | _turn(negative, inverted, _WORD)
 
     def carried(self, operand: str) -> Row:
         """A summand with its carry."""
-        return self._find_source(operand, parts=False)
+        return self.word(operand, Extension.NONE)
 
     def pair(self, operand: str) -> Row:
         """Two registers or constants that follow each other, or an immediate."""
         negative, inverted, _, _ = find_signs(operand)
-        signs = _NEGATIVE if negative else _INVERTED if inverted else 0
-        found = find_register(operand)
-        if found is not None:
+        found, place = find_register(operand), find_constant(operand)
+        if found is not None and found[1] != RZ:
             file, number = found
-            if number == RZ:
-                return {"signs": signs}
             if number + 1 >= self._room[file]:
                 raise _NotLoweredError
-            return {"file": _FILES[file], "number": number, "signs": signs}
-        place = find_constant(operand)
-        if place is not None:
+            source: Row = {"file": _FILES[file], "number": number, "is_pair": 1}
+        elif place is not None:
             bank, offset = place
-            value = self._banks.read_word(bank, offset) | self._banks.read_word(bank, offset + 4) << 32
-            return {"value": value, "signs": signs}
-        return {"value": int(operand, 16) & (1 << 64) - 1, "signs": 0}
+            source = {"value": self._banks.read_word(bank, offset) | self._banks.read_word(bank, offset + 4) << 32}
+        else:
+            source = {"value": 0 if found else int(operand, 16) & _WHOLE}
+        return source | _turn(negative, inverted, _WHOLE)
 
     def single(self, operand: str) -> Row:
         """A float32."""
         number = read_number(operand)
         if number is not None:
             return {"value": int(np.float32(number).view(np.uint32))}
-        found = self._find_source(operand, parts=False)
-        found["signs"] = found.get("signs", 0) & ~_INVERTED
-        return found
+        negative, _, bar, _ = find_signs(operand)
+        return self._find_bits(operand) | {"mask": _WORD ^ _SIGN if bar else _WORD, "flip": _SIGN if negative else 0}
 
     def halves(self, operand: str) -> Row:
-        """Two float16: how far to shift for the lower one and for the upper one, and the signs of each."""
+        """Two float16, with the signs of each."""
         lower, upper = (find_half(operand, half) for half in (0, 1))
-        found = self._find_source(lower.word, parts=False)
-        bar = _BAR if lower.is_absolute else 0
-        signs = [bar | (_NEGATIVE if one.flips else 0) for one in (lower, upper)]
-        return found | {"shift": lower.shift, "mask": upper.shift, "signs": signs[0], "upper_signs": signs[1]}
+        if lower.shift > upper.shift:
+            raise _NotLoweredError
+        mask, is_one = 0x7FFF if lower.is_absolute else 0xFFFF, lower.shift == upper.shift
+        return self._find_bits(lower.word) | {
+            "shift": lower.shift,
+            "mask": mask if is_one else mask * _BOTH_HALVES,
+            "scale": _BOTH_HALVES if is_one else 1,
+            "flip": lower.flips << 15 | upper.flips << 31,
+        }
 
-    def _find_source(self, operand: str, *, parts: bool) -> Row:
-        negative, inverted, bar, suffix = find_signs(operand)
-        signs = (_BAR if bar else 0) | (_NEGATIVE if negative else _INVERTED if inverted else 0)
-        found = find_register(operand)
+    def _find_bits(self, operand: str) -> Row:
+        found, place = find_register(operand), find_constant(operand)
         if found is None:
-            place = find_constant(operand)
-            value = int(operand, 16) & 0xFFFFFFFF if place is None else self._banks.read_word(*place)
-            source: Row = {"value": value}
-        elif found[1] == RZ:
-            source = {"value": 0}
-        else:
-            if found[1] >= self._room[found[0]]:
-                raise _NotLoweredError
-            source = {"file": _FILES[found[0]], "number": found[1]}
-        part = PARTS[suffix] if parts else None
-        if part is not None:
-            source |= {"shift": part[0], "mask": (1 << part[1]) - 1}
-        return source | {"signs": signs}
+            return {"value": int(operand, 16) & _WORD if place is None else self._banks.read_word(*place)}
+        file, number = found
+        if number == RZ:
+            return {"value": 0}
+        if number >= self._room[file]:
+            raise _NotLoweredError
+        return {"file": _FILES[file], "number": number}
 
     def _find_target(self, operand: str, words: int) -> tuple[int, int]:
         found = find_register(operand)
@@ -245,7 +221,12 @@ class Lowering:
     def target(self, operand: str, words: int = 1) -> Row:
         """Where results go."""
         file, number = self._find_target(operand, words)
-        return {"target_file": file, "target": number}
+        return {"target_file": file, "target": number, "words": words}
+
+
+def _turn(negative: str, inverted: str, mask: int) -> Row:
+    """Negate or invert the bits of a mask."""
+    return {"flip": mask if negative or inverted else 0, "added": int(bool(negative))}
 
 
 def _is_predicate(operand: str) -> bool:
@@ -256,7 +237,11 @@ def encode_predicate(operand: str) -> int:
     """A predicate as the core reads it."""
     name = operand.removeprefix("!")
     number = 7 if name.endswith("T") else int(name[-1])
-    return number | (_UNIFORM if name.startswith("U") else 0) | (_NEGATED if operand.startswith("!") else 0)
+    return (
+        number
+        | (PredicateBit.UNIFORM if name.startswith("U") else 0)
+        | (PredicateBit.NEGATED if operand.startswith("!") else 0)
+    )
 
 
 def _encode_out(operand: str) -> int:
@@ -268,75 +253,62 @@ def _flag(instruction: MachineInstruction, **flags: int) -> int:
 
 
 def _lower_move(low: Lowering, one: MachineInstruction) -> Row:
-    if one.has("64"):
-        return {
-            "code": CODES.index("MOVE_PAIR"),
-            "sources": [low.pair(one.operands[1])],
-            **low.target(one.operands[0], 2),
-        }
-    return {"code": CODES.index("MOVE"), "sources": [low.word(one.operands[1])], **low.target(one.operands[0])}
+    words = 1 + one.has("64")
+    source = low.pair(one.operands[1]) if words > 1 else low.word(one.operands[1])
+    return {"code": Code.ADD, "sources": [source], **low.target(one.operands[0], words)}
 
 
 def _lower_add(low: Lowering, one: MachineInstruction) -> Row:
     roles = find_roles(one.operands)
+    row = {"code": Code.ADD, **low.target(roles.target, 1 + one.has("64"))}
     if one.has("64"):
-        return {
-            "code": CODES.index("ADD_PAIR"),
-            "sources": list(map(low.pair, roles.sources)),
-            **low.target(roles.target, 2),
-        }
+        return row | {"sources": list(map(low.pair, roles.sources))}
     if not roles.predicates_read and all(text.endswith("T") for text in roles.predicates_written):
-        sources = [low.word(text) for text in roles.sources if text not in _ZEROS]
-        return {"code": CODES.index("ADD"), "sources": sources, **low.target(roles.target)}
+        return row | {"sources": [low.word(text) for text in roles.sources if text not in _ZEROS]}
+    return row | {"sources": list(map(low.carried, roles.sources)), **_find_carries(one, roles)}
+
+
+def _find_carries(one: MachineInstruction, roles: Roles) -> Row:
     return {
-        "code": CODES.index("ADD_CARRY"),
-        "sources": list(map(low.carried, roles.sources)),
         "predicates": list(map(encode_predicate, roles.predicates_read)) if one.has("X") else [],
         "outs": list(map(_encode_out, roles.predicates_written)),
-        **low.target(roles.target),
     }
 
 
 def _lower_multiply(low: Lowering, one: MachineInstruction) -> Row:
     roles = find_roles(one.operands)
     first, second, third = roles.sources
-    carries = list(map(encode_predicate, roles.predicates_read)) if one.has("X") else []
-    outs = list(map(_encode_out, roles.predicates_written))
-    signed = 0 if one.has("U32") else _SIGNED
+    carries = _find_carries(one, roles)
     if one.has("WIDE") or one.has("HI"):
-        is_wide = one.has("WIDE")
+        extension = Extension.ZERO if one.has("U32") else Extension.SIGN
         return {
-            "code": CODES.index("MULTIPLY_WIDE" if is_wide else "MULTIPLY_HIGH"),
-            "flags": signed,
-            "sources": [low.word(first), low.word(second), low.pair(third)],
-            "predicates": carries,
-            "outs": outs[:1],
-            **low.target(roles.target, 1 + is_wide),
+            "code": Code.MULTIPLY_WIDE,
+            "flags": 0 if one.has("WIDE") else Flag.UPPER,
+            "sources": [low.word(first, extension), low.word(second, extension), low.pair(third)],
+            **carries,
+            "outs": carries["outs"][:1],
+            **low.target(roles.target, 1 + one.has("WIDE")),
         }
-    if roles.predicates_read or any(text >= 0 for text in outs):
-        sources = [low.word(first), low.word(second), low.carried(third)]
-        code = CODES.index("MULTIPLY_CARRY")
-        return {"code": code, "sources": sources, "predicates": carries, "outs": outs, **low.target(roles.target)}
+    row: Row = {"code": Code.MULTIPLY, **low.target(roles.target)}
+    if roles.predicates_read or any(text >= 0 for text in carries["outs"]):
+        return row | {"sources": [low.word(first), low.word(second), low.carried(third)], **carries}
     if first in _ZEROS or second in _ZEROS:
-        return {"code": CODES.index("MOVE"), "sources": [low.word(third)], **low.target(roles.target)}
-    return {"code": CODES.index("MULTIPLY"), "sources": list(map(low.word, roles.sources)), **low.target(roles.target)}
+        return row | {"code": Code.ADD, "sources": [low.word(third)]}
+    return row | {"sources": list(map(low.word, roles.sources))}
 
 
 def _lower_load_address(low: Lowering, one: MachineInstruction) -> Row:
     roles = find_roles(one.operands)
     *listed, shift = roles.sources
     is_extended = one.has("SX32")
-    sources = [low.word(listed[0]), low.carried(listed[1])]
-    has_upper = len(listed) > 2 and not is_extended
-    if has_upper:
-        sources.append(low.word(listed[2]))
+    first = low.word(listed[0], Extension.SIGN if is_extended else Extension.ZERO)
+    upper = low.word(listed[2]) if len(listed) > 2 and not is_extended else {"value": 0}
     return {
-        "code": CODES.index("LOAD_ADDRESS"),
-        "flags": _flag(one, HI=_HIGH, SX32=_EXTENDED) | (_UPPER if has_upper else 0),
-        "sources": sources,
-        "tables": [int(shift, 16) & 31, 0],
-        "predicates": list(map(encode_predicate, roles.predicates_read)) if one.has("X") else [],
-        "outs": list(map(_encode_out, roles.predicates_written)),
+        "code": Code.LOAD_ADDRESS,
+        "flags": _flag(one, HI=Flag.HIGH),
+        "sources": [first, upper, low.carried(listed[1])],
+        "tables": [int(shift, 16) & 31],
+        **_find_carries(one, roles),
         **low.target(roles.target),
     }
 
@@ -344,10 +316,10 @@ def _lower_load_address(low: Lowering, one: MachineInstruction) -> Row:
 def _lower_logic(low: Lowering, one: MachineInstruction) -> Row:
     roles = find_roles(one.operands)
     return {
-        "code": CODES.index("LOGIC"),
-        "flags": _flag(one, PAND=_AND),
+        "code": Code.LOGIC,
+        "flags": _flag(one, PAND=Flag.AND),
         "sources": [low.word(text) for text in roles.sources[:3]],
-        "tables": [int(roles.sources[3], 16), 0],
+        "tables": [int(roles.sources[3], 16)],
         "predicates": list(map(encode_predicate, roles.predicates_read)),
         "outs": [encode_predicate(text) for text in roles.predicates_written if not text.endswith("T")][:1],
         **low.target(roles.target),
@@ -359,43 +331,47 @@ def _lower_predicate_logic(low: Lowering, one: MachineInstruction) -> Row:
     tables = [int(text, 16) for text in one.operands if text.startswith("0x")]
     predicates = [text for text in one.operands if not text.startswith("0x")]
     reads = list(map(encode_predicate, predicates[2:5]))
-    if len(reads) < 3 or not 1 <= len(tables) <= _OUTS:
+    if len(reads) < 3 or not 1 <= len(tables) <= MOST_OUTS:
         raise _NotLoweredError
     return {
-        "code": CODES.index("PREDICATE_LOGIC"),
-        "tables": [*tables, 0][:2],
+        "code": Code.PREDICATE_LOGIC,
+        "tables": tables,
         "predicates": reads,
         "outs": list(map(_encode_out, predicates[: len(tables)])),
         "target": -1,
     }
 
 
-def _find_number(one: MachineInstruction, known: Sequence[str]) -> int:
-    return next(known.index(text) for text in one.modifiers if text in known)
-
-
 def _lower_comparison(low: Lowering, one: MachineInstruction) -> Row:
     roles = find_comparison_roles(one.operands)
-    is_wide = one.has("64") or one.has("S64") or one.has("U64")
-    signed = 0 if one.has("U32") or one.has("U64") else _SIGNED
+    if one.has("64") or one.has("S64") or one.has("U64"):
+        sources = list(map(low.pair, roles.sources[:2]))
+        for source in sources if one.has("U64") or one.has("U32") else ():
+            source["added"] += 1 << 63  # unsigned numbers are compared as signed ones that are so much smaller
+    else:
+        extension = Extension.ZERO if one.has("U32") else Extension.SIGN
+        sources = [low.word(text, extension) for text in roles.sources[:2]]
     return {
-        "code": CODES.index("COMPARE_PAIR" if is_wide else "COMPARE"),
-        "flags": signed | _flag(one, EX=_LOWER),
-        "sources": [(low.pair if is_wide else low.word)(text) for text in roles.sources[:2]],
-        "predicates": [encode_predicate(text) for text in roles.predicates_read[: 2 if one.has("EX") else 1]],
+        "code": Code.COMPARE,
+        "sources": sources,
+        "predicates": [encode_predicate(text) for text in roles.predicates_read[: 1 + one.has("EX")]],
         "outs": list(map(_encode_out, roles.predicates_written)),
-        "compare": _find_number(one, _COMPARISONS),
-        "join": _find_number(one, _JOINS),
-        "target": -1,
+        "tables": [next(_TRUTHS[text] for text in one.modifiers if text in _TRUTHS) | (2 if one.has("EX") else 0)],
+        "join": next(Join[text] for text in one.modifiers if text in Join.__members__),
     }
 
 
 def _lower_shift(low: Lowering, one: MachineInstruction) -> Row:
     target, *sources = one.operands
-    flags = _flag(one, L=_LEFT, HI=_HIGH, W=_WRAPS)
-    flags |= _WIDE if one.has("U64") or one.has("S64") else 0
-    flags |= _SIGNED if one.has("S32") or one.has("S64") else 0
-    return {"code": CODES.index("SHIFT"), "flags": flags, "sources": list(map(low.word, sources)), **low.target(target)}
+    is_wide, wraps = one.has("U64") or one.has("S64"), one.has("W")
+    flags = _flag(one, L=Flag.LEFT, HI=Flag.UPPER, W=Flag.WRAPS, S32=Flag.SIGNED, S64=Flag.SIGNED)
+    return {
+        "code": Code.SHIFT,
+        "flags": flags,
+        "sources": list(map(low.word, sources)),
+        "tables": [63 if is_wide else 31 if wraps else 32],
+        **low.target(target),
+    }
 
 
 def _lower_choice(low: Lowering, one: MachineInstruction) -> Row:
@@ -404,9 +380,8 @@ def _lower_choice(low: Lowering, one: MachineInstruction) -> Row:
     if one.has("64") or len(roles.sources) != 2 or any(text[-1] != "T" for text in roles.predicates_written):
         raise _NotLoweredError
     return {
-        "code": CODES.index("SELECT" if one.opcode.endswith("SEL") else "EXTREME"),
-        "flags": 0 if one.has("U32") else _SIGNED,
-        "sources": list(map(low.word, roles.sources)),
+        "code": Code.SELECT if one.opcode.endswith("SEL") else Code.EXTREME,
+        "sources": [low.word(text, Extension.ZERO if one.has("U32") else Extension.SIGN) for text in roles.sources],
         "predicates": [encode_predicate(roles.predicates_read[0])],
         **low.target(roles.target),
     }
@@ -414,18 +389,17 @@ def _lower_choice(low: Lowering, one: MachineInstruction) -> Row:
 
 def _lower_permute(low: Lowering, one: MachineInstruction) -> Row:
     target, *sources = one.operands
-    return {"code": CODES.index("PERMUTE"), "sources": list(map(low.word, sources)), **low.target(target)}
+    return {"code": Code.PERMUTE, "sources": list(map(low.word, sources)), **low.target(target)}
 
 
 def _lower_single(low: Lowering, one: MachineInstruction) -> Row:
     roles = find_roles(one.operands)
     if one.has("SAT") or len(roles.sources) != (3 if one.opcode == "FFMA" else 2):
         raise _NotLoweredError
-    return {
-        "code": CODES.index(one.opcode),
-        "sources": list(map(low.single, roles.sources)),
-        **low.target(roles.target),
-    }
+    sources = list(map(low.single, roles.sources))
+    if one.opcode != "FFMA":
+        sources = [sources[0], _ONE, sources[1]] if one.opcode == "FADD" else [*sources, _NEGATIVE_ZERO]
+    return {"code": Code.FMA, "sources": sources, **low.target(roles.target)}
 
 
 def _lower_halves(low: Lowering, one: MachineInstruction) -> Row:
@@ -443,10 +417,12 @@ def _lower_halves(low: Lowering, one: MachineInstruction) -> Row:
         words = np.array([lower, upper], np.float16)
         if words.astype(np.float64).tolist() != [lower, upper]:
             raise _NotLoweredError
-        sources.append({"value": int(words.view(np.uint32)[0]), "shift": 0, "mask": 16})
+        sources.append({"value": int(words.view(np.uint32)[0])})
     if any(one.has(text) for text in ("SAT", "F32")) or len(sources) != (3 if name == "HFMA2" else 2):
         raise _NotLoweredError
-    return {"code": CODES.index(name), "sources": sources, **low.target(find_roles(one.operands).target)}
+    if name == "HADD2":
+        sources.insert(1, _ONE_HALVES)
+    return {"code": Code.HALF_FMA, "sources": sources, **low.target(find_roles(one.operands).target)}
 
 
 _LOWERED = {
@@ -477,33 +453,24 @@ _ACCESSES = frozenset({"LDG", "LDS", "LDL", "STG", "STS", "STL"})
 def tabulate(rows: Sequence[Row]) -> tuple["npt.NDArray[np.void]", npt.NDArray[np.int32]]:
     """Rows as the core reads them, and the numbers of the resources that they name."""
     table = np.zeros(max(len(rows), 1), STEP)
+    for name in ("guard", "guard_resource", "target"):
+        table[name] = -1
+    table["words"] = 1
+    table["sources"]["mask"], table["sources"]["scale"] = _WHOLE, 1
     resources: list[int] = []
     for entry, row in zip(table, rows, strict=False):
-        entry["guard"], entry["guard_resource"] = row.get("guard", -1), row.get("guard_resource", -1)
-        for name in (
-            "code",
-            "flags",
-            "offset",
-            "target_file",
-            "compare",
-            "join",
-            "space",
-            "width",
-            "words",
-            "sign_bytes",
-        ):
-            entry[name] = row.get(name, 0)
-        entry["target"] = row.get("target", -1)
-        for name in ("predicates", "outs", "tables"):
-            listed = row.get(name, ())
-            entry[name][: len(listed)] = listed
-        for number, source in enumerate(row.get("sources", ())):
-            for name, value in source.items():
-                entry["sources"][number][name] = value
-        entry["source_count"] = len(row.get("sources", ()))
-        entry["predicate_count"], entry["out_count"] = len(row.get("predicates", ())), len(row.get("outs", ()))
-        for name in ("read", "write", "address"):
-            listed = row.get(name, ())
-            entry[f"first_{name}"], entry[f"{name}_count"] = len(resources), len(listed)
-            resources.extend(listed)
+        for name, given in row.items():
+            if name in ("read", "write", "address"):
+                entry[f"first_{name}"], entry[f"{name}_count"] = len(resources), len(given)
+                resources.extend(given)
+            elif name == "sources":
+                for number, source in enumerate(given):
+                    for part, value in source.items():
+                        entry[name][number][part] = value
+            elif name in ("predicates", "outs", "tables"):
+                entry[name][: len(given)] = given
+            else:
+                entry[name] = given
+        for name in ("source", "predicate", "out"):
+            entry[f"{name}_count"] = len(row.get(f"{name}s", ()))
     return table, np.array([*resources, 0], dtype=np.int32)

@@ -85,7 +85,7 @@ class Walk:
         self.problems: dict[int, tuple[int, int | None, str]] = {}
         self._step = 0
         self._last_steps: npt.NDArray[np.int64] = np.zeros(state.count, np.int64)
-        self._compiled = CompiledSteps(code, state, spaces, recorder) if code.core is not None else None
+        self._compiled = CompiledSteps(state, spaces, recorder) if code.is_compiled else None
         self._lanes = Lanes(slice(0, 0), np.zeros((0, WARP_LANES), np.bool_))
         self._by_flow: dict[int, Callable[[BoundStep, Lanes], None]] = {
             Flow.BRANCH: self._branch,

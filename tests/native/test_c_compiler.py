@@ -1,4 +1,4 @@
-"""The core is compiled once on a machine, apart from whoever asked, and numpy does without it."""
+"""A library is compiled once on a machine, apart from whoever asked."""
 
 import os
 import signal
@@ -7,12 +7,10 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from gpa_lsp.foundation.errors import MissingToolError, ToolError
 from gpa_lsp.foundation.native import c_compiler
-from gpa_lsp.foundation.native import shared_library as core
 from gpa_lsp.foundation.native.c_compiler import (
     Library,
     find_c_compiler,
@@ -65,7 +63,7 @@ def start_asking(compiler: Compiler) -> "subprocess.Popen[bytes]":
     code = f"""
 from pathlib import Path
 from gpa_lsp.foundation.native.c_compiler import obtain_library
-from tests.native.test_shared_library import LIBRARY
+from tests.native.test_c_compiler import LIBRARY
 obtain_library(LIBRARY, tell=lambda _: print(file=Path({str(compiler.path.with_name("asked"))!r}).open("a"), flush=True))
 """
     environment = {**os.environ, "PATH": f"{compiler.path.parent}:{os.environ['PATH']}", "PYTHONPATH": str(Path.cwd())}
@@ -105,19 +103,6 @@ def test_a_build_goes_on_when_whoever_asked_is_killed_and_nobody_begins_another(
     assert load_library(LIBRARY) is not None
 
 
-def test_looking_for_the_core_compiles_nothing(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiler = Compiler(tmp_path, "exit 1")
-    monkeypatch.delenv(core.VARIABLE, raising=False)
-    for module in (c_compiler, core):
-        monkeypatch.setattr(module, "find_c_compiler", lambda: compiler.path)
-    monkeypatch.setattr(core, "_FINDER", core._Finder())
-    assert core.find_core() is None
-    assert core.describe_core() == ""
-    assert compiler.begun == 0
-    core.prepare_core(lambda words: None)
-    assert compiler.begun == 1
-
-
 def test_a_failure_is_kept_told_and_forgotten(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = Compiler(tmp_path, "echo number.c: no; exit 1")
     monkeypatch.setattr(c_compiler, "find_c_compiler", lambda: compiler.path)
@@ -146,40 +131,7 @@ def test_another_compiler_is_tried_after_a_failure(
     assert obtain_library(LIBRARY)
 
 
-def test_without_a_compiler_there_is_no_core_and_it_is_said_once_why(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(core.VARIABLE, raising=False)
-    for module in (c_compiler, core):
-        monkeypatch.setattr(module, "find_c_compiler", lambda: None)
-    monkeypatch.setattr(core, "_FINDER", core._Finder())
+def test_without_a_compiler_it_is_said_what_to_install(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(c_compiler, "find_c_compiler", lambda: None)
     with pytest.raises(MissingToolError, match="install gcc or clang"):
         obtain_library(LIBRARY)
-    told: list[str] = []
-    for _ in range(2):
-        core.prepare_core(told.append)
-    assert core.find_core() is None
-    assert len(told) == 1
-    assert "numpy emulates" in told[0] and "cc" in told[0]
-    assert core.describe_core() == "there is no C compiler"
-
-
-def test_a_variable_leaves_all_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(core.VARIABLE, "0")
-    assert core.find_core() is None
-    assert core.describe_core() == "GPA_LSP_COMPILED_CORE=0"
-
-
-@needs_compiler
-def test_numbers_come_out_of_the_core() -> None:
-    found, name = core.find_core(), np.zeros(32, np.uint8)
-    assert found is not None
-    assert found.has_done("name_operation", 0, name)
-    assert name.tobytes().rstrip(b"\0").decode().isidentifier()
-
-
-@needs_compiler
-def test_what_leads_nowhere_is_refused() -> None:
-    found = core.find_core()
-    assert found is not None
-    assert not found.has_done("name_operation", 1 << 20, np.zeros(32, np.uint8))

@@ -1,0 +1,225 @@
+"""Where the lanes of all warps access memory, and whether they may: typed Python, which the core consists of.
+
+What a function without types gives may be 32 values, one of each lane.
+"""
+
+from gpa_lsp.execution.emulator.compiled.model import (
+    FAILED,
+    LANES,
+    CoreMachine,
+    Operation,
+)
+from gpa_lsp.foundation.machine_code.types import (
+    Pointer,
+    bits_of,
+    lane_numbers,
+    lanes,
+    mask_of,
+    popcount,
+    put,
+    s32,
+    s64,
+    u8,
+    u32,
+    u64,
+    union,
+    view,
+)
+
+ALL_LANES = 0xFFFFFFFF
+# Of spaces, as :class:`~gpa_lsp.code.ptx.model.Space` has them
+IN_GENERIC, IN_GLOBAL, IN_SHARED, IN_LOCAL, IN_CONST, IN_PARAM = range(6)
+SHARED_WINDOW, LOCAL_WINDOW, WINDOW_BYTES = 0x7FFD00000000, 0x7FFE00000000, 1 << 32
+# How the addresses of a warp lie: each so many bytes behind the one before, all at one place, or anyhow
+SCATTERED, IN_A_ROW, AT_ONE_PLACE = range(3)
+
+
+def operand(frame: Pointer[u8], constants: Pointer[u8], place: s32) -> Pointer[u8]:
+    """Where the values of an operand lie."""
+    return frame + place if place >= 0 else constants + ~place
+
+
+def frame_of(machine: CoreMachine, warp: s64) -> Pointer[u8]:
+    """The registers of a warp."""
+    return machine.frames + warp * machine.frame_bytes
+
+
+def pack(values: Pointer[u8]) -> u32:
+    """The lanes whose predicate is true."""
+    return mask_of(lanes(values) != 0)
+
+
+def guard_of(machine: CoreMachine, operation: Operation, warp: s64) -> u32:
+    """The lanes of a warp that an operation is done by."""
+    mask = machine.current[warp]
+    if operation.guard < 0 or mask == 0:
+        return mask
+    holds = pack(frame_of(machine, warp) + operation.guard)
+    return mask & (~holds if operation.is_negated != 0 else holds)
+
+
+def find_masks(machine: CoreMachine, operation: Operation) -> u32:
+    """Note the lanes whose guard holds; 0 where there are none."""
+    found = u32(0)
+    for warp in range(machine.warps):
+        mask = guard_of(machine, operation, warp)
+        machine.masks[warp] = mask
+        found |= mask
+    return found
+
+
+def count_guarded(machine: CoreMachine, operation: Operation) -> None:
+    """Count the executions of an instruction with a guard."""
+    if operation.guard < 0:
+        return
+    count = 0
+    for warp in range(machine.warps):
+        count += s64(popcount(machine.masks[warp]))
+    machine.guarded[operation.instruction] += count
+
+
+def find_addresses(machine: CoreMachine, operation: Operation) -> None:
+    """Note the addresses of all lanes of the masks."""
+    offset, is_private = u64(operation.literal), operation.space in (IN_SHARED, IN_LOCAL)
+    for warp in range(machine.warps):
+        if machine.masks[warp] == 0:
+            continue
+        source = operand(frame_of(machine, warp), machine.constants, operation.a)
+        to = machine.addresses + warp * LANES
+        if operation.address_bytes == 8:
+            put(to, lanes(view(source, u64)) + offset)
+        else:
+            wide = u64(lanes(view(source, u32))) + offset
+            put(to, wide & (u64(0xFFFFFFFF) if is_private else ~u64(0)))
+
+
+def find_region(machine: CoreMachine, address: u64) -> s64:
+    """The last region that begins no later than an address; -1 for none."""
+    low, high = 0, machine.region_count
+    while low < high:
+        middle = (low + high) // 2
+        if machine.region_bases[middle] <= address:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1
+
+
+def are_within(address: Pointer[u64], mask: u32, base: u64, furthest: u64, low_bits: u64) -> u32:
+    """Whether the lanes of a mask access multiples of their width (less one: low_bits), no further behind a base than allowed."""
+    found = lanes(address)
+    wrong = ((found - base) > furthest) | ((found & low_bits) != 0)
+    return u32((mask_of(wrong) & mask) == 0)
+
+
+def check_lanes(machine: CoreMachine, operation: Operation, warp: s64, size: u64, region: s64) -> s64:
+    """The region that the last lane of a warp accesses; -1 where some lane may not access global memory as it does."""
+    address = machine.addresses + warp * LANES
+    for lane in bits_of(machine.masks[warp]):
+        at = address[lane]
+        behind, room = at - machine.region_bases[region], u64(machine.region_bytes[region])
+        if behind > room or room - behind < size:
+            region = find_region(machine, at)
+            if region < 0:
+                return FAILED
+            behind, room = at - machine.region_bases[region], u64(machine.region_bytes[region])
+            if behind > room or room - behind < size:
+                return FAILED
+        is_fixed = machine.region_spaces[region] != IN_GLOBAL
+        if (at & (size - 1)) != 0 or (is_fixed and (operation.kind != 0 or operation.space == IN_GENERIC)):
+            return FAILED
+    return region
+
+
+def measure(operation: Operation) -> u64:
+    """Bytes that a lane accesses."""
+    return u64(operation.elements) * u64(operation.element_bytes)
+
+
+def check_global(machine: CoreMachine, operation: Operation) -> u32:
+    """Whether all lanes may access global memory."""
+    size = measure(operation)
+    if machine.region_count == 0:
+        return 0
+    region = s64(operation.region)
+    if region < 0 or region >= machine.region_count:
+        region = 0
+    for warp in range(machine.warps):
+        mask = machine.masks[warp]
+        if mask == 0:
+            continue
+        room = u64(machine.region_bytes[region])
+        is_open = machine.region_spaces[region] == IN_GLOBAL and room >= size
+        address, base = machine.addresses + warp * LANES, machine.region_bases[region]
+        if is_open and are_within(address, mask, base, room - size, size - 1) != 0:
+            continue
+        region = check_lanes(machine, operation, warp, size, region)
+        if region < 0:
+            return 0
+    operation.region = s32(region)
+    return 1
+
+
+def check_private(machine: CoreMachine, operation: Operation, room: s64) -> u32:
+    """Whether all lanes may access what is their own, or their block's."""
+    size = measure(operation)
+    if room < s64(size):
+        return 0
+    for warp in range(machine.warps):
+        mask = machine.masks[warp]
+        if mask != 0 and are_within(machine.addresses + warp * LANES, mask, 0, u64(room) - size, size - 1) == 0:
+            return 0
+    return 1
+
+
+def find_space(machine: CoreMachine) -> s32:
+    """The space all lanes go to by generic addresses, which become those of the space; IN_GENERIC where they part."""
+    every, in_shared, in_local = u32(0), u32(0), u32(0)
+    parts_shared, parts_local = u32(0), u32(0)
+    for warp in range(machine.warps):
+        mask = machine.masks[warp]
+        address = lanes(machine.addresses + warp * LANES)
+        shared = mask_of((address - SHARED_WINDOW) < WINDOW_BYTES) & mask
+        local = mask_of((address - LOCAL_WINDOW) < WINDOW_BYTES) & mask
+        every, in_shared, in_local = every | mask, in_shared | shared, in_local | local
+        parts_shared, parts_local = parts_shared | (shared ^ mask), parts_local | (local ^ mask)
+    if every == 0 or (in_shared | in_local) == 0:
+        return IN_GLOBAL
+    if parts_shared != 0 and parts_local != 0:
+        return IN_GENERIC
+    window = u64(SHARED_WINDOW) if parts_shared == 0 else u64(LOCAL_WINDOW)
+    for warp in range(machine.warps):
+        if machine.masks[warp] != 0:
+            place = machine.addresses + warp * LANES
+            put(place, lanes(place) - window)
+    return s32(IN_SHARED if parts_shared == 0 else IN_LOCAL)
+
+
+def base_of(machine: CoreMachine, space: s32, warp: s64) -> Pointer[u8]:
+    """What the offsets of a warp count from."""
+    if space == IN_SHARED:
+        return machine.shared + s64(machine.slots[warp]) * machine.shared_stride
+    return machine.local if space == IN_LOCAL else machine.arena - machine.arena_base
+
+
+def offsets_of(machine, space, warp):
+    """Where the values of 32 lanes lie behind that: u64."""
+    address = lanes(machine.addresses + warp * LANES)
+    stride = machine.local_stride if space == IN_LOCAL else s64(0)
+    return address + (lane_numbers() + u64(warp * LANES)) * u64(stride)
+
+
+def place_of(machine: CoreMachine, space: s32, warp: s64, lane: s64) -> Pointer[u8]:
+    """Where the value of a lane lies."""
+    behind = s64(0)
+    if space == IN_LOCAL:
+        behind = (warp * LANES + lane) * machine.local_stride
+    return base_of(machine, space, warp) + (machine.addresses[warp * LANES + lane] + u64(behind))
+
+
+def find_order(address, size):
+    """How 32 lanes lie."""
+    behind = address - address[0]
+    if union(behind - lane_numbers() * size) == 0:
+        return s32(IN_A_ROW)
+    return s32(AT_ONE_PLACE) if union(behind) == 0 else s32(SCATTERED)

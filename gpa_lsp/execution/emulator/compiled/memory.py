@@ -1,0 +1,136 @@
+"""An access or a quotient of all lanes that stand at an instruction: typed Python, which the core consists of.
+
+What is wrong with an access, or not known here, is left to the numpy engine before anything has changed.
+"""
+
+from gpa_lsp.execution.emulator.compiled.addresses import (
+    IN_GENERIC,
+    IN_LOCAL,
+    IN_SHARED,
+    check_global,
+    check_private,
+    count_guarded,
+    find_addresses,
+    find_masks,
+    find_space,
+    frame_of,
+    operand,
+)
+from gpa_lsp.execution.emulator.compiled.model import (
+    ATOMIC,
+    FAILED,
+    LOAD,
+    STORE,
+    CoreMachine,
+    Operation,
+    Stop,
+)
+from gpa_lsp.execution.emulator.compiled.rows import (
+    METERED_AT_ONCE,
+    note_access,
+)
+from gpa_lsp.execution.emulator.compiled.shared_watch import (
+    is_suspect,
+    note_shared,
+)
+from gpa_lsp.execution.emulator.compiled.transfers import (
+    change_in_order,
+    give,
+    load,
+    mark,
+    quotient,
+    store,
+    store_shared,
+    take,
+)
+from gpa_lsp.foundation.machine_code.types import (
+    bits_of,
+    s16,
+    s32,
+    s64,
+    u16,
+    u32,
+    u64,
+)
+
+
+def find_allowed(machine: CoreMachine, operation: Operation) -> s32:
+    """The space that all lanes access; -1 where some may not."""
+    space = operation.space
+    if space == IN_GENERIC:
+        space = find_space(machine)
+        if space == IN_GENERIC:
+            return FAILED
+    if space not in (IN_SHARED, IN_LOCAL):
+        return space if check_global(machine, operation) != 0 else FAILED
+    room = machine.shared_bytes
+    if space == IN_LOCAL:
+        room = machine.local_stride
+    return space if check_private(machine, operation, room) != 0 else FAILED
+
+
+def transfer(machine: CoreMachine, operation: Operation, space: s32) -> None:
+    """Move the values of all lanes."""
+    if operation.code == LOAD:
+        load(machine, operation, space)
+    elif operation.code == ATOMIC:
+        change_in_order(machine, operation, space)
+    elif space != IN_SHARED or machine.checks == 0:  # else they are there already
+        store(machine, operation, space)
+
+
+def access(machine: CoreMachine, operation: Operation) -> s32:
+    """Do an access by all lanes; IDLE where it is done, else why not."""
+    if find_masks(machine, operation) == 0:
+        return Stop.IDLE
+    unmetered = machine.held_bytes - machine.metered_bytes
+    if machine.traces_accesses != 0 and machine.held_bytes < machine.limit_bytes and unmetered > METERED_AT_ONCE:
+        return Stop.METER
+    find_addresses(machine, operation)
+    space = find_allowed(machine, operation)
+    if space == FAILED:
+        return Stop.STEP
+    is_checked = space == IN_SHARED and machine.checks != 0
+    if is_checked and is_suspect(machine, operation) != 0:
+        return Stop.STEP
+    if is_checked and operation.code == STORE and store_shared(machine, operation) != 0:
+        return Stop.STEP
+    count_guarded(machine, operation)
+    found = note_access(machine, operation, space)
+    if found != Stop.IDLE:
+        return found
+    if is_checked:
+        note_shared(machine, operation)
+    if machine.word_marks is not None and space not in (IN_SHARED, IN_LOCAL):
+        mark(machine, operation)
+    transfer(machine, operation, space)
+    return Stop.IDLE
+
+
+def divide_one(operation: Operation, of: u64, by: u64) -> u64:
+    """A quotient; literal 1 asks for the remainder."""
+    size, is_signed, rest = operation.element_bytes, operation.is_signed != 0, operation.literal != 0
+    if size == 2:
+        return quotient(u16, s16, of, by, rest, is_signed)
+    if size == 4:
+        return quotient(u32, s32, of, by, rest, is_signed)
+    return quotient(u64, s64, of, by, rest, is_signed)
+
+
+def divide(machine: CoreMachine, operation: Operation) -> s32:
+    """Quotients and remainders of integers; a divisor of 0 is left to the numpy engine."""
+    find_masks(machine, operation)
+    size = operation.element_bytes
+    for warp in range(machine.warps):
+        by = operand(frame_of(machine, warp), machine.constants, operation.b)
+        for lane in bits_of(machine.masks[warp]):
+            if take(by + lane * s64(size), size) == 0:
+                return Stop.STEP
+    count_guarded(machine, operation)
+    for warp in range(machine.warps):
+        frame = frame_of(machine, warp)
+        of, by = operand(frame, machine.constants, operation.a), operand(frame, machine.constants, operation.b)
+        for lane in bits_of(machine.masks[warp]):
+            found = divide_one(operation, take(of + lane * s64(size), size), take(by + lane * s64(size), size))
+            give(frame + operation.result + lane * s64(size), found, size)
+    return Stop.IDLE

@@ -1,0 +1,176 @@
+"""What pieces are made of: :mod:`translated` writes calls of these, one after the other, for the 32 lanes of each warp. Typed Python.
+
+What cannot be accessed the core does operation by operation, which says what is wrong with it.
+"""
+
+from gpa_lsp.execution.emulator.compiled.addresses import (
+    ALL_LANES,
+    AT_ONE_PLACE,
+    IN_A_ROW,
+    IN_GLOBAL,
+    SCATTERED,
+    find_order,
+)
+from gpa_lsp.execution.emulator.compiled.model import LANES, CoreMachine
+from gpa_lsp.execution.emulator.compiled.transfers import (
+    choose_marks,
+    mark_chunk,
+    mark_lanes,
+    mark_words,
+)
+from gpa_lsp.foundation.machine_code.types import (
+    Pointer,
+    Struct,
+    all_lanes,
+    gather,
+    highest,
+    lanes,
+    lanes_of,
+    local,
+    lowest,
+    mask_of,
+    put,
+    s32,
+    s64,
+    scatter,
+    u8,
+    u32,
+    u64,
+    union,
+    view,
+)
+
+
+class Site(Struct):
+    """Where an instruction may access: from what its addresses count, and no further behind the base."""
+
+    memory: Pointer[u8]
+    base: u64
+    furthest: u64
+    is_open: u32
+
+
+class Lie(Struct):
+    """How the addresses of a warp lie, and between which two."""
+
+    low: u64
+    high: u64
+    bits: u64
+    order: s32
+
+
+def find_written(mask, exists):
+    """Which lanes write what they computed: all, where all that exist do, for shuffles may read what no thread stands for."""
+    return u32(ALL_LANES) if mask & exists == exists else mask
+
+
+def view_lanes(values, kind):
+    """Lanes as numbers of a type of as many bits."""
+    return values(kind)
+
+
+def find_global(machine, number, is_load, is_generic, size, site):
+    """Where an operation may access global memory: where its lanes went last."""
+    region = s64(machine.operations[number].region)
+    site.memory, site.base, site.furthest, site.is_open = machine.arena - machine.arena_base, 0, 0, 0
+    if region >= 0 and region < machine.region_count and u64(machine.region_bytes[region]) >= size:
+        site.base = machine.region_bases[region]
+        site.furthest = u64(machine.region_bytes[region]) - size
+        is_open = machine.region_spaces[region] == IN_GLOBAL
+        site.is_open = u32(is_open) | (1 if is_load and not is_generic else 0)
+
+
+def find_shared(machine, size, site):
+    """Where it may access shared memory."""
+    site.memory, site.base, site.furthest = machine.shared, 0, u64(machine.shared_bytes) - size
+    site.is_open = u32(machine.shared_bytes >= size and machine.checks == 0)
+
+
+def are_apart(machine: CoreMachine, first: s64, second: s64) -> u32:
+    """Whether two instructions were last seen in different regions."""
+    return u32(machine.operations[first].region != machine.operations[second].region)
+
+
+def find_lie(address, size, mask, lie):
+    """How the addresses of the lanes of a mask lie."""
+    order = s32(SCATTERED)
+    if mask == ALL_LANES:
+        order = find_order(address, u64(size))
+    lie.order = order
+    if order != SCATTERED:
+        lie.low, lie.bits = address[0], address[0]
+        lie.high = address[0] + (u64(31 * size) if order == IN_A_ROW else u64(0))
+    else:
+        among = lanes_of(mask)
+        lie.low = lowest(address if among else ~u64(0))
+        lie.high = highest(address if among else u64(0))
+        lie.bits = union(address if among else u64(0))
+
+
+def fits(lie, site, offset, size):
+    """Whether they may be accessed, each a multiple of its width."""
+    low, high = lie.low + offset - site.base, lie.high + offset - site.base
+    is_aligned = ((lie.bits | offset) & (size - 1)) == 0
+    return (site.is_open != 0) & (high <= site.furthest) & (low <= high) & is_aligned
+
+
+def mark_access(machine, address, lie, offset, size, mask, marks):
+    """Note what lanes are about to access, where somebody asks."""
+    if machine.word_marks is not None:
+        kinds = choose_marks(u64(size), u8(marks))
+        if lie.order == IN_A_ROW:
+            mark_words(machine, lie.low + offset, u64(size * LANES), kinds)
+            mark_chunk(machine, lie.low + offset, kinds)
+            mark_chunk(machine, lie.high + offset, kinds)
+        else:
+            held = local(u64, LANES)
+            put(held, address)
+            mark_lanes(machine, held, offset, u64(size), u32(1) if lie.order == AT_ONE_PLACE else mask, kinds)
+
+
+def load(kind, memory, address, lie, is_part, mask, before):
+    """A value of each lane; of the others what they had before. A part of several that lie together is in no row."""
+    found = before
+    if lie.order == IN_A_ROW and not is_part:
+        found = lanes(view(memory + lie.low, kind))
+    elif lie.order == AT_ONE_PLACE:
+        found = all_lanes(view(memory + lie.low, kind)[0])
+    else:
+        found = gather(view(memory, kind), address, mask) if lanes_of(mask) else before
+    return found
+
+
+def load_narrow(kind, wide, memory, address, lie, is_part, mask, before):
+    """The same into wider registers."""
+    return wide(load(kind, memory, address, lie, is_part, mask, all_lanes(kind(0)))) if lanes_of(mask) else before
+
+
+def store(kind, memory, address, lie, is_part, mask, values):
+    """Store a value of each lane; of lanes at one place the last one's stays."""
+    if lie.order == IN_A_ROW and not is_part:
+        put(view(memory + lie.low, kind), kind(values))
+    else:
+        scatter(view(memory, kind), address, mask, kind(values))
+
+
+def has_zero(by, mask):
+    """Whether a divisor is 0."""
+    return (mask_of(by == 0) & mask) != 0
+
+
+def divide_unsigned(of, by, rest, mask, before):
+    """Quotients, or remainders, of the lanes of a mask."""
+    among = lanes_of(mask)
+    divisor = by if among else by | 1
+    return (of % divisor if rest else of // divisor) if among else before
+
+
+def divide_signed(of, by, rest, mask, before):
+    """The same of signed numbers, which wrap."""
+    among = lanes_of(mask)
+    is_turned = by == -1
+    divisor = by if among else by | 1
+    usual = of // (divisor * 0 + 1 if is_turned else divisor)
+    found = of - of // (divisor * 0 + 1 if is_turned else divisor) * divisor if rest else usual
+    turned = of * 0 if rest else -of
+    return (turned if is_turned else found) if among else before

@@ -1,0 +1,192 @@
+"""The checks of shared memory: typed Python, which the core consists of."""
+
+from gpa_lsp.execution.emulator.compiled.addresses import (
+    ALL_LANES,
+    measure,
+)
+from gpa_lsp.execution.emulator.compiled.model import (
+    LANES,
+    CoreMachine,
+    Operation,
+)
+from gpa_lsp.foundation.machine_code.types import (
+    Pointer,
+    bits_of,
+    s64,
+    u32,
+    u64,
+)
+
+# Of stamps, as :mod:`~gpa_lsp.execution.emulator.engine.shared_checks` has them
+THREAD_SHIFT, TIME_SHIFT, THREAD_MASK, INSTRUCTION_MASK = 20, 30, 1023, (1 << 19) - 1
+
+
+def unit_of(machine: CoreMachine, warp: s64, lane: s64) -> s64:
+    """The unit of shared memory that a lane accesses."""
+    slot = s64(machine.slots[warp]) * machine.shared_stride
+    return (slot + s64(machine.addresses[warp * LANES + lane])) >> machine.unit_shift
+
+
+def thread_of(machine: CoreMachine, warp: s64, lane: s64) -> s64:
+    """Which one of its block a lane is."""
+    return s64(machine.ranks[warp]) * LANES + lane
+
+
+def count_units(machine: CoreMachine, operation: Operation) -> s64:
+    """How many units an access covers."""
+    units = s64(measure(operation)) >> machine.unit_shift
+    return units if units > 0 else 1
+
+
+def is_race(machine: CoreMachine, operation: Operation, shadow: Pointer[s64], step: s64) -> u32:
+    """Whether another thread accessed what lanes are about to, and no barrier was between."""
+    newest = 0
+    for warp in range(machine.warps):
+        for lane in bits_of(machine.masks[warp]):
+            found = shadow[unit_of(machine, warp, lane) + step]
+            newest = found if found > newest else newest
+    if newest < machine.oldest or newest <= 0:
+        return 0
+    for warp in range(machine.warps):
+        mask = machine.masks[warp]
+        if mask == 0:
+            continue
+        since = machine.block_since[machine.slots[warp]]
+        for lane in bits_of(mask):
+            found = shadow[unit_of(machine, warp, lane) + step]
+            thread, who = thread_of(machine, warp, lane), found >> THREAD_SHIFT & THREAD_MASK
+            if found < since or found == 0 or who == thread or (operation.is_strong != 0 and (found & 1) != 0):
+                continue
+            if machine.warps_met != 0 and who >> 5 == thread >> 5 and found < machine.warp_since[warp]:
+                continue
+            return 1
+    return 0
+
+
+def reads_unwritten(machine: CoreMachine, step: s64) -> u32:
+    """Whether a lane reads what nobody wrote."""
+    for warp in range(machine.warps):
+        for lane in bits_of(machine.masks[warp]):
+            if machine.is_written[unit_of(machine, warp, lane) + step] == 0:
+                return 1
+    return 0
+
+
+def is_suspect(machine: CoreMachine, operation: Operation) -> u32:
+    """Whether the checks have anything to report; nothing is changed."""
+    is_write = operation.kind != 0
+    for step in range(count_units(machine, operation)):
+        if not is_write and machine.unwritten != 0 and operation.is_known == 0 and reads_unwritten(machine, step) != 0:
+            return 1
+        if machine.has_writes != 0 and is_race(machine, operation, machine.writes, step) != 0:
+            return 1
+        is_watched = machine.has_losers != 0 and (is_write or machine.has_writes != 0)
+        if is_watched and is_race(machine, operation, machine.losers, step) != 0:
+            return 1
+        if is_write and machine.has_reads != 0 and is_race(machine, operation, machine.reads, step) != 0:
+            return 1
+        if is_write and machine.has_reads != 0 and is_race(machine, operation, machine.others, step) != 0:
+            return 1
+    return 0
+
+
+def next_stamp(machine: CoreMachine, operation: Operation) -> s64:
+    """When an instruction accesses; the lanes' threads come into it."""
+    machine.time += 1
+    low = s64(operation.instruction & INSTRUCTION_MASK) << 1 | s64(operation.is_strong != 0)
+    return machine.time << TIME_SHIFT | low
+
+
+def stamp_of(machine: CoreMachine, stamp: s64, warp: s64, lane: s64) -> s64:
+    """That of a lane."""
+    return stamp + (thread_of(machine, warp, lane) << THREAD_SHIFT)
+
+
+def find_fresh(machine: CoreMachine, warp: s64, step: s64) -> u32:
+    """Lanes that read a unit before all others."""
+    since = machine.oldest
+    if machine.in_step == 0:
+        since = machine.block_since[machine.slots[warp]]
+    fresh = u32(0)
+    for lane in bits_of(machine.masks[warp]):
+        before = machine.reads[unit_of(machine, warp, lane) + step]
+        fresh |= u32(before < since or before == 0) << lane
+    return fresh
+
+
+def note_others(machine: CoreMachine, stamp: s64, step: s64) -> None:
+    """Note readers that are of another warp than the first one."""
+    for warp in range(machine.warps):
+        for lane in bits_of(machine.masks[warp]):
+            own, unit = stamp_of(machine, stamp, warp, lane), unit_of(machine, warp, lane) + step
+            if ((machine.reads[unit] ^ own) >> THREAD_SHIFT + 5 & THREAD_MASK >> 5) != 0:
+                machine.others[unit] = own
+
+
+def note_reads(machine: CoreMachine, stamp: s64, step: s64) -> None:
+    """Note the first thread that reads each unit, and another one."""
+    is_all = u32(ALL_LANES)
+    machine.has_reads = 1
+    for warp in range(machine.warps):
+        if machine.masks[warp] == 0:
+            machine.before[warp] = 0
+            continue
+        fresh = find_fresh(machine, warp, step)
+        machine.before[warp] = u64(fresh)
+        is_all &= fresh
+    for warp in range(machine.warps):
+        for lane in bits_of(u32(machine.before[warp])):
+            machine.reads[unit_of(machine, warp, lane) + step] = stamp_of(machine, stamp, warp, lane)
+    for warp in range(machine.warps - 1, -1, -1):
+        for lane in range(LANES - 1, -1, -1):
+            if (machine.before[warp] >> lane & 1) != 0:
+                machine.others[unit_of(machine, warp, lane) + step] = stamp_of(machine, stamp, warp, lane)
+    if is_all != ALL_LANES:
+        note_others(machine, stamp, step)
+
+
+def note_writes(machine: CoreMachine, stamp: s64, step: s64) -> None:
+    """Note the last thread that writes each unit, and one that lost what it wrote."""
+    for warp in range(machine.warps):
+        for lane in bits_of(machine.masks[warp]):
+            machine.writes[unit_of(machine, warp, lane) + step] = stamp_of(machine, stamp, warp, lane)
+    for warp in range(machine.warps - 1, -1, -1):
+        if machine.masks[warp] == 0:
+            continue
+        for lane in range(LANES - 1, -1, -1):
+            if (machine.masks[warp] >> lane & 1) == 0:
+                continue
+            own, unit = stamp_of(machine, stamp, warp, lane), unit_of(machine, warp, lane) + step
+            if machine.writes[unit] != own:
+                machine.losers[unit] = own
+                machine.has_losers = 1
+            if machine.unwritten != 0:
+                machine.is_written[unit] = 1
+
+
+def note_shared(machine: CoreMachine, operation: Operation) -> None:
+    """Note what an access reads or writes."""
+    for step in range(count_units(machine, operation)):
+        stamp = next_stamp(machine, operation)
+        if operation.kind == 0:
+            note_reads(machine, stamp, step)
+        else:
+            note_writes(machine, stamp, step)
+    if operation.kind != 0:
+        machine.has_writes = 1
+
+
+def pass_barrier(machine: CoreMachine) -> None:
+    """All threads met: what was accessed before is settled."""
+    machine.time += 1
+    now = machine.time << TIME_SHIFT
+    for block in range(machine.blocks):
+        machine.block_since[block] = now
+    machine.has_writes, machine.has_reads, machine.has_losers = 0, 0, 0
+    machine.oldest = now
+    machine.in_step = 1
+    if machine.unwritten != 0:
+        written = 0
+        for unit in range(machine.units):
+            written += s64(machine.is_written[unit])
+        machine.unwritten = machine.units - written

@@ -1,0 +1,379 @@
+"""Loads, stores, atomic operations and quotients of all lanes, and marks of what they touched: typed Python, which the core consists of."""
+
+from gpa_lsp.execution.emulator.compiled.addresses import (
+    ALL_LANES,
+    AT_ONE_PLACE,
+    IN_A_ROW,
+    IN_SHARED,
+    SCATTERED,
+    base_of,
+    find_order,
+    frame_of,
+    measure,
+    offsets_of,
+    operand,
+    place_of,
+)
+from gpa_lsp.execution.emulator.compiled.model import (
+    LANES,
+    LOAD,
+    STORE,
+    CoreMachine,
+    Operation,
+)
+from gpa_lsp.foundation.machine_code.types import (
+    Pointer,
+    all_lanes,
+    as_bits,
+    as_float,
+    bits_of,
+    f64,
+    gather,
+    lanes,
+    lanes_of,
+    put,
+    s16,
+    s32,
+    s64,
+    scatter,
+    u8,
+    u16,
+    u32,
+    u64,
+    view,
+)
+
+# Marks, as :mod:`~gpa_lsp.execution.emulator.engine.marks` has them
+MARK_READ, MARK_WRITTEN = 1, 2
+WORD_SHIFT, CHUNK_SHIFT = 2, 9  # A chunk is no longer than what one instruction of a warp accesses in a row
+ADD, AND, OR, XOR, EXCHANGE, COMPARE_AND_SWAP, INCREMENT, DECREMENT, MIN, MAX, MIN_SIGNED, MAX_SIGNED, ADD_FLOAT = (
+    range(13)
+)
+
+
+def take(source, size):
+    """An unsigned number of 1, 2, 4 or 8 bytes: u64."""
+    if size == 8:
+        return view(source, u64)[0]
+    if size == 4:
+        return u64(view(source, u32)[0])
+    if size == 2:
+        return u64(view(source, u16)[0])
+    return u64(view(source, u8)[0])
+
+
+def give(to, value, size):
+    """Write a number of 1, 2, 4 or 8 bytes."""
+    if size == 8:
+        view(to, u64)[0] = value
+    elif size == 4:
+        view(to, u32)[0] = u32(value)
+    elif size == 2:
+        view(to, u16)[0] = u16(value)
+    else:
+        view(to, u8)[0] = u8(value)
+
+
+def blend(to, values, mask):
+    """Write the values of the lanes of a mask, side by side."""
+    if mask == ALL_LANES:
+        put(to, values)
+    else:
+        put(to, values if lanes_of(mask) else lanes(to))
+
+
+def take_lanes(source, size):
+    """32 unsigned numbers side by side: u64."""
+    if size == 8:
+        return lanes(view(source, u64))
+    if size == 4:
+        return u64(lanes(view(source, u32)))
+    if size == 2:
+        return u64(lanes(view(source, u16)))
+    return u64(lanes(view(source, u8)))
+
+
+def give_lanes(to, values, mask, size):
+    """Write numbers of the lanes of a mask, side by side."""
+    if size == 8:
+        blend(view(to, u64), values, mask)
+    elif size == 4:
+        blend(view(to, u32), u32(values), mask)
+    elif size == 2:
+        blend(view(to, u16), u16(values), mask)
+    else:
+        blend(view(to, u8), u8(values), mask)
+
+
+def gather_lanes(source, offsets, mask, size):
+    """Numbers of the lanes of a mask, wherever they lie: u64."""
+    if size == 8:
+        return gather(view(source, u64), offsets, mask)
+    if size == 4:
+        return u64(gather(view(source, u32), offsets, mask))
+    if size == 2:
+        return u64(gather(view(source, u16), offsets, mask))
+    return u64(gather(view(source, u8), offsets, mask))
+
+
+def load_as(kind, base, offsets, order, to, mask):
+    """Values of the lanes of a mask, which lie as the order says, into a register as wide."""
+    if order == IN_A_ROW:
+        put(view(to, kind), lanes(view(base + offsets[0], kind)))
+    elif order == AT_ONE_PLACE:
+        put(view(to, kind), all_lanes(view(base + offsets[0], kind)[0]))
+    else:
+        blend(view(to, kind), gather(view(base, kind), offsets, mask), mask)
+
+
+def load_one(machine: CoreMachine, operation: Operation, space: s32, warp: s64, element: s64) -> None:
+    """One value of each lane of a warp."""
+    mask, size, width = machine.masks[warp], operation.element_bytes, operation.register_bytes
+    to = frame_of(machine, warp) + operation.places[element]
+    base = base_of(machine, space, warp) + element * s64(size)
+    offsets = offsets_of(machine, space, warp)
+    if size != width:
+        values = gather_lanes(base, offsets, mask, size)
+        if operation.is_signed != 0 and width > size:
+            unused = u64(64 - 8 * size)
+            values = u64(s64(values << unused) >> s64(unused))
+        give_lanes(to, values, mask, width)
+        return
+    order = s32(SCATTERED)
+    if mask == ALL_LANES:
+        order = find_order(offsets, u64(size))
+    if size == 4:
+        load_as(u32, base, offsets, order, to, mask)
+    elif size == 8:
+        load_as(u64, base, offsets, order, to, mask)
+    elif size == 2:
+        load_as(u16, base, offsets, order, to, mask)
+    else:
+        load_as(u8, base, offsets, order, to, mask)
+
+
+def load(machine: CoreMachine, operation: Operation, space: s32) -> None:
+    """Load the values of all lanes."""
+    for warp in range(machine.warps):
+        if machine.masks[warp] == 0:
+            continue
+        for element in range(operation.elements):
+            if operation.places[element] >= 0:
+                load_one(machine, operation, space, warp, element)
+
+
+def values_of(machine, operation, warp, place):
+    """What the lanes of a warp store: u64."""
+    source = operand(frame_of(machine, warp), machine.constants, place)
+    size = operation.register_bytes if place >= 0 else operation.element_bytes
+    return take_lanes(source, size)
+
+
+def value_of(machine: CoreMachine, operation: Operation, warp: s64, lane: s64, place: s32) -> u64:
+    """What one lane stores."""
+    source = operand(frame_of(machine, warp), machine.constants, place)
+    size = operation.register_bytes if place >= 0 else operation.element_bytes
+    return take(source + lane * s64(size), operation.element_bytes)
+
+
+def store_as(kind, base, offsets, order, values, mask):
+    """Store values of the lanes of a mask, which lie as the order says."""
+    if order == IN_A_ROW:
+        put(view(base + offsets[0], kind), kind(values))
+    else:
+        scatter(view(base, kind), offsets, mask, kind(values))
+
+
+def store_one(machine: CoreMachine, operation: Operation, space: s32, warp: s64, element: s64) -> None:
+    """One value of each lane of a warp; of lanes at one place the last one's stays."""
+    mask, size = machine.masks[warp], operation.element_bytes
+    base = base_of(machine, space, warp) + element * s64(size)
+    offsets = offsets_of(machine, space, warp)
+    values = values_of(machine, operation, warp, operation.places[element])
+    order = s32(SCATTERED)
+    if mask == ALL_LANES:
+        order = find_order(offsets, u64(size))
+    if size == 4:
+        store_as(u32, base, offsets, order, values, mask)
+    elif size == 8:
+        store_as(u64, base, offsets, order, values, mask)
+    elif size == 2:
+        store_as(u16, base, offsets, order, values, mask)
+    else:
+        store_as(u8, base, offsets, order, values, mask)
+
+
+def store(machine: CoreMachine, operation: Operation, space: s32) -> None:
+    """Store the values of all lanes."""
+    for warp in range(machine.warps):
+        if machine.masks[warp] == 0:
+            continue
+        for element in range(operation.elements):
+            store_one(machine, operation, space, warp, element)
+
+
+def differs(operation: Operation, found: u64, stored: u64) -> u32:
+    """Whether a lane lost what it stored."""
+    if found == stored:
+        return 0
+    if operation.is_float == 0:
+        return 1
+    one, other = as_float(found), as_float(stored)
+    if operation.element_bytes == 4:
+        one, other = f64(as_float(u32(found))), f64(as_float(u32(stored)))
+    return u32(one != other and other == other)
+
+
+def store_shared(machine: CoreMachine, operation: Operation) -> u32:
+    """Store to shared memory; where lanes lose what they stored to others that stored something else, all is as before, and they do."""
+    every, size = machine.warps * LANES, operation.element_bytes
+    for warp in range(machine.warps):
+        for lane in bits_of(machine.masks[warp]):
+            for element in range(operation.elements):
+                at = place_of(machine, IN_SHARED, warp, lane) + element * s64(size)
+                machine.before[element * every + warp * LANES + lane] = take(at, size)
+    store(machine, operation, IN_SHARED)
+    is_lost = u32(0)
+    for warp in range(machine.warps):
+        for lane in bits_of(machine.masks[warp]):
+            for element in range(operation.elements):
+                found = take(place_of(machine, IN_SHARED, warp, lane) + element * s64(size), size)
+                stored = value_of(machine, operation, warp, lane, operation.places[element])
+                is_lost |= differs(operation, found, stored)
+    if is_lost == 0:
+        return 0
+    for warp in range(machine.warps):
+        for lane in bits_of(machine.masks[warp]):
+            for element in range(operation.elements):
+                at = place_of(machine, IN_SHARED, warp, lane) + element * s64(size)
+                give(at, machine.before[element * every + warp * LANES + lane], size)
+    return 1
+
+
+def add_floats(size: s32, old: u64, value: u64) -> u64:
+    """The bits of a sum."""
+    if size == 4:
+        found = as_float(u32(old)) + as_float(u32(value))
+        return u64(as_bits(found)) if found == found else 0x7FFFFFFF
+    return as_bits(as_float(old) + as_float(value))
+
+
+def change(operation: Operation, old: u64, value: u64, other: u64) -> u64:
+    """What an atomic operation makes of what it finds."""
+    what = operation.combination
+    if what == ADD:
+        return old + value
+    if what == EXCHANGE:
+        return value
+    if what == COMPARE_AND_SWAP:
+        return other if old == value else old
+    if what == INCREMENT:
+        return 0 if old >= value else old + 1
+    if what == DECREMENT:
+        return value if old == 0 or old > value else old - 1
+    if what == ADD_FLOAT:
+        return add_floats(operation.element_bytes, old, value)
+    return join(what, operation.element_bytes == 4, old, value)
+
+
+def join(what, is_narrow, old, value):
+    """The lesser, the greater, or the bits of both."""
+    if what == AND:
+        return old & value
+    if what == OR:
+        return old | value
+    if what == XOR:
+        return old ^ value
+    if what == MIN:
+        return old if old < value else value
+    if what == MAX:
+        return old if old > value else value
+    signed_old = s64(s32(old)) if is_narrow else s64(old)
+    signed_value = s64(s32(value)) if is_narrow else s64(value)
+    if what == MIN_SIGNED:
+        return old if signed_old < signed_value else value
+    return old if signed_old > signed_value else value
+
+
+def change_in_order(machine: CoreMachine, operation: Operation, space: s32) -> None:
+    """Atomic operations of all lanes, one after the other."""
+    size = operation.element_bytes
+    for warp in range(machine.warps):
+        for lane in bits_of(machine.masks[warp]):
+            at = place_of(machine, space, warp, lane)
+            old = take(at, size)
+            other = u64(0)
+            if operation.combination == COMPARE_AND_SWAP:
+                other = value_of(machine, operation, warp, lane, operation.c)
+            give(at, change(operation, old, value_of(machine, operation, warp, lane, operation.b), other), size)
+            if operation.result >= 0:
+                to = frame_of(machine, warp) + operation.result
+                give(to + lane * s64(operation.register_bytes), old, operation.register_bytes)
+
+
+def choose_marks(size: u64, marks: u8) -> u8:
+    """Of a word that an instruction writes in part the rest counts as read: what was there before still matters."""
+    return marks | MARK_READ if size < 1 << WORD_SHIFT else marks
+
+
+def mark_words(machine: CoreMachine, address: u64, size: u64, marks: u8) -> None:
+    """Some bytes one behind the other were accessed."""
+    first = (address - machine.arena_base) >> WORD_SHIFT
+    last = (address - machine.arena_base + size - 1) >> WORD_SHIFT
+    for word in range(s64(first), s64(last) + 1):
+        machine.word_marks[word] |= marks
+
+
+def mark_chunk(machine: CoreMachine, address: u64, marks: u8) -> None:
+    """So were some of a chunk."""
+    machine.chunk_marks[(address - machine.arena_base) >> CHUNK_SHIFT] |= marks
+
+
+def mark_lanes(machine: CoreMachine, addresses: Pointer[u64], offset: u64, size: u64, mask: u32, marks: u8) -> None:
+    """What some lanes accessed, wherever it lies: each whole words, or a part of one."""
+    for lane in bits_of(mask):
+        at = addresses[lane] + offset
+        for behind in range(0, s64(size), 4):
+            machine.word_marks[(at - machine.arena_base + u64(behind)) >> WORD_SHIFT] |= marks
+        mark_chunk(machine, at, marks)
+
+
+def mark(machine: CoreMachine, operation: Operation) -> None:
+    """Note what an access touched."""
+    size = measure(operation)
+    marks = u8(MARK_READ if operation.code != STORE else 0) | u8(MARK_WRITTEN if operation.code != LOAD else 0)
+    marks = choose_marks(size, marks)
+    for warp in range(machine.warps):
+        mask = machine.masks[warp]
+        if mask == 0:
+            continue
+        address = machine.addresses + warp * LANES
+        order = s32(SCATTERED)
+        if mask == ALL_LANES:
+            order = find_order(lanes(address), size)
+        if order == IN_A_ROW:
+            mark_words(machine, address[0], size * LANES, marks)
+            mark_chunk(machine, address[0], marks)
+            mark_chunk(machine, address[LANES - 1], marks)
+        else:
+            mark_lanes(machine, address, 0, size, u32(1) if order == AT_ONE_PLACE else mask, marks)
+
+
+def quotient(unsigned, signed, of, by, rest, is_signed):
+    """Quotient or remainder of two unsigned numbers, as ones of a type: u64."""
+    if is_signed:
+        one, other = signed(of), signed(by)
+        if other == -1:
+            return u64(0) if rest else u64(unsigned(0) - unsigned(of))
+        return u64(unsigned(one % other)) if rest else u64(unsigned(one // other))
+    return u64(unsigned(of) % unsigned(by)) if rest else u64(unsigned(of) // unsigned(by))
+
+
+def divide_one(operation: Operation, of: u64, by: u64) -> u64:
+    """A quotient; literal 1 asks for the remainder."""
+    size, is_signed, rest = operation.element_bytes, operation.is_signed != 0, operation.literal != 0
+    if size == 2:
+        return quotient(u16, s16, of, by, rest, is_signed)
+    if size == 4:
+        return quotient(u32, s32, of, by, rest, is_signed)
+    return quotient(u64, s64, of, by, rest, is_signed)

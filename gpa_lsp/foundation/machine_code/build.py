@@ -1,0 +1,133 @@
+"""Modules of LLVM as machine code of this process: :func:`load_module`."""
+
+import ctypes
+import hashlib
+import platform
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+from llvmlite import ir
+
+from gpa_lsp.foundation.native.c_compiler import open_libraries
+from gpa_lsp.foundation.work_time import preparing
+
+_LEVEL = 2  # Of optimisation
+
+
+class Code:
+    """Functions in this process; they stay as long as it.
+
+    Args:
+        content: of the object file that they are in.
+        name: of it, for messages of LLVM.
+    """
+
+    def __init__(self, content: bytes, name: str) -> None:
+        self._content = content
+        module = llvm.parse_assembly("")
+        module.name = name
+        self._engine = llvm.create_mcjit_compiler(module, _open_target())
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(content))
+        self._engine.finalize_object()
+        self._functions: dict[str, Any] = {}
+
+    def find_address(self, name: str) -> int:
+        """Where a function begins; 0 for none."""
+        return int(self._engine.get_function_address(name))
+
+    def call(self, name: str, *arguments: Any) -> int:
+        """Call a function that gives 64 bits.
+
+        Args:
+            name: of it.
+            arguments: contiguous arrays of the types it is written for, integers, and None for no array.
+        """
+        function = self._functions.get(name)
+        if function is None:
+            function = self._functions[name] = ctypes.CFUNCTYPE(ctypes.c_int64)(self.find_address(name))
+        return int(function(*[_convert(one) for one in arguments]))
+
+
+def _convert(argument: Any) -> Any:
+    if argument is None:
+        return ctypes.c_void_p(None)
+    if isinstance(argument, int):
+        return ctypes.c_int64(argument)
+    array = getattr(argument, "ctypes", None)
+    return argument if array is None else ctypes.c_void_p(array.data)
+
+
+def load_module(make: Callable[[], ir.Module], key: Sequence[str], *, name: str, is_vectorised: bool = False) -> Code:
+    """A module, compiled where it was not before on this machine.
+
+    Args:
+        make: gives it where it has to be compiled.
+        key: all that it is made from.
+        name: of it, for messages.
+        is_vectorised: loops become vector instructions.
+
+    Raises:
+        TranslationError: something is written that the translator does not know.
+    """
+    with preparing():
+        kept = open_libraries()
+        digest = _digest(key, int(is_vectorised))
+        content = kept.load(digest)
+        if content is None:
+            content = compile_module(make(), is_vectorised=is_vectorised)
+            kept.store(digest, content)
+            kept.trim()
+        return Code(content, name)
+
+
+def compile_module(module: ir.Module, *, is_vectorised: bool = False) -> bytes:
+    """The object file of a module."""
+    target = _open_target()
+    module.triple = llvm.get_process_triple()
+    parsed = llvm.parse_assembly(str(module))
+    parsed.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=_LEVEL)
+    options.loop_vectorization = is_vectorised
+    options.slp_vectorization = options.loop_unrolling = False
+    builder = llvm.create_pass_builder(target, options)
+    builder.getModulePassManager().run(parsed, builder)
+    return bytes(target.emit_object(parsed))
+
+
+def _open_target() -> Any:
+    """How this processor's code is made; who loads code with it owns it."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    return target.create_target_machine(
+        cpu=_find_processor(), features=_find_features(), opt=_LEVEL, jit=True, codemodel="jitdefault"
+    )
+
+
+@cache
+def _find_processor() -> str:
+    return str(llvm.get_host_cpu_name())
+
+
+@cache
+def _find_features() -> str:
+    found = str(llvm.get_host_cpu_features().flatten())
+    # Gathers of 32 lanes are no faster than their loads one by one, and on many processors slower.
+    return f"{found},+prefer-no-gather,+prefer-no-scatter" if platform.machine() in ("x86_64", "AMD64") else found
+
+
+def _digest(key: Sequence[str], kind: int) -> str:
+    """A name for all that decides what comes out."""
+    sources = _read_sources()
+    words = (*key, sources, str(kind), llvmlite.__version__, platform.machine(), _find_processor(), _find_features())
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()
+
+
+@cache
+def _read_sources() -> str:
+    """How typed Python is translated."""
+    return "".join(path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.py")))

@@ -1,0 +1,1 @@
+"""Typed Python and its machine code."""
