@@ -28,9 +28,9 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setenv(kept_files.FOLDER_VARIABLE, str(tmp_path))
     names: list[str] = []
 
-    def note(module: ir.Module, *, is_vectorised: bool) -> bytes:
+    def note(module: ir.Module, *, level: int, is_vectorised: bool) -> bytes:
         names.append(module.name)
-        return compile_module(module, is_vectorised=is_vectorised)
+        return compile_module(module, level=level, is_vectorised=is_vectorised)
 
     monkeypatch.setattr(build, "compile_module", note)
     return names

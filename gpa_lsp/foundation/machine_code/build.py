@@ -15,7 +15,7 @@ from llvmlite import ir
 from gpa_lsp.foundation.native.c_compiler import open_libraries
 from gpa_lsp.foundation.work_time import preparing
 
-_LEVEL = 2  # Of optimisation
+_LOADING = 2  # The level of what is made already: any
 
 
 class Code:
@@ -30,7 +30,7 @@ class Code:
         self._content = content
         module = llvm.parse_assembly("")
         module.name = name
-        self._engine = llvm.create_mcjit_compiler(module, _open_target())
+        self._engine = llvm.create_mcjit_compiler(module, _open_target(_LOADING))
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(content))
         self._engine.finalize_object()
         self._functions: dict[str, Any] = {}
@@ -61,13 +61,16 @@ def _convert(argument: Any) -> Any:
     return argument if array is None else ctypes.c_void_p(array.data)
 
 
-def load_module(make: Callable[[], ir.Module], key: Sequence[str], *, name: str, is_vectorised: bool = False) -> Code:
+def load_module(
+    make: Callable[[], ir.Module], key: Sequence[str], *, name: str, level: int = 2, is_vectorised: bool = False
+) -> Code:
     """A module, compiled where it was not before on this machine.
 
     Args:
         make: gives it where it has to be compiled.
         key: all that it is made from.
         name: of it, for messages.
+        level: of optimisation.
         is_vectorised: loops become vector instructions.
 
     Raises:
@@ -75,22 +78,22 @@ def load_module(make: Callable[[], ir.Module], key: Sequence[str], *, name: str,
     """
     with preparing():
         kept = open_libraries()
-        digest = _digest(key, int(is_vectorised))
+        digest = _digest(key, f"{level} {is_vectorised}")
         content = kept.load(digest)
         if content is None:
-            content = compile_module(make(), is_vectorised=is_vectorised)
+            content = compile_module(make(), level=level, is_vectorised=is_vectorised)
             kept.store(digest, content)
             kept.trim()
         return Code(content, name)
 
 
-def compile_module(module: ir.Module, *, is_vectorised: bool = False) -> bytes:
+def compile_module(module: ir.Module, *, level: int = 2, is_vectorised: bool = False) -> bytes:
     """The object file of a module."""
-    target = _open_target()
+    target = _open_target(level)
     module.triple = llvm.get_process_triple()
     parsed = llvm.parse_assembly(str(module))
     parsed.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=_LEVEL)
+    options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = is_vectorised
     options.slp_vectorization = options.loop_unrolling = False
     builder = llvm.create_pass_builder(target, options)
@@ -98,13 +101,13 @@ def compile_module(module: ir.Module, *, is_vectorised: bool = False) -> bytes:
     return bytes(target.emit_object(parsed))
 
 
-def _open_target() -> Any:
+def _open_target(level: int) -> Any:
     """How this processor's code is made; who loads code with it owns it."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_triple(llvm.get_process_triple())
     return target.create_target_machine(
-        cpu=_find_processor(), features=_find_features(), opt=_LEVEL, jit=True, codemodel="jitdefault"
+        cpu=_find_processor(), features=_find_features(), opt=level, jit=True, codemodel="jitdefault"
     )
 
 
@@ -120,10 +123,10 @@ def _find_features() -> str:
     return f"{found},+prefer-no-gather,+prefer-no-scatter" if platform.machine() in ("x86_64", "AMD64") else found
 
 
-def _digest(key: Sequence[str], kind: int) -> str:
+def _digest(key: Sequence[str], kind: str) -> str:
     """A name for all that decides what comes out."""
     sources = _read_sources()
-    words = (*key, sources, str(kind), llvmlite.__version__, platform.machine(), _find_processor(), _find_features())
+    words = (*key, sources, kind, llvmlite.__version__, platform.machine(), _find_processor(), _find_features())
     return hashlib.sha256("\0".join(words).encode()).hexdigest()
 
 

@@ -44,6 +44,14 @@ class ArrayKind:
         self.dtype = dtype
         self.dimensions = dimensions
 
+    def __eq__(self, other: object) -> bool:
+        """Whether it has such elements in as many dimensions."""
+        return isinstance(other, ArrayKind) and (self.dtype, self.dimensions) == (other.dtype, other.dimensions)
+
+    def __hash__(self) -> int:
+        """Of both."""
+        return hash((self.dtype, self.dimensions))
+
     def __repr__(self) -> str:
         """For messages and keys."""
         return f"array of {self.dimensions} × {self.dtype.descr if self.dtype.names else self.dtype.str}"
@@ -101,11 +109,23 @@ class Bundle:
         self.values = values
         self.names = names
 
+    def __eq__(self, other: object) -> bool:
+        """Whether it has equal values of the same names."""
+        return isinstance(other, Bundle) and (self.values, self.names) == (other.values, other.names)
+
+    def __hash__(self) -> int:
+        """Of both."""
+        return hash((*self.values, *self.names))
+
+    def __repr__(self) -> str:
+        """For messages and keys."""
+        return f"{self.names} of {self.values}"
+
 
 class _Loops(Body):
     """Translates one function of loops; all that it calls is written out in it."""
 
-    def begin(self, function: ir.Function, kinds: list[Any]) -> None:
+    def begin(self, function: ir.Function, kinds: tuple[Any, ...]) -> None:
         """All of a function that is called with arguments of some kinds."""
         entry, begin = function.append_basic_block("entry"), function.append_basic_block("begin")
         self._entry, self._builder = ir.IRBuilder(entry), ir.IRBuilder(begin)
@@ -428,7 +448,7 @@ class Loops:
 
     def __init__(self, function: Any) -> None:
         self.function = function
-        self._codes: dict[str, Code] = {}
+        self._codes: dict[tuple[Any, ...], Code] = {}
         self.__doc__ = function.__doc__
 
     @property
@@ -439,18 +459,17 @@ class Loops:
     def __call__(self, *arguments: Any) -> int:
         """Run it; what it gives, 0 where that is nothing."""
         given: list[Any] = []
-        kinds = [_describe(one, given) for one in arguments]
-        key = repr([_name(one) for one in kinds])
-        code = self._codes.get(key)
+        kinds = tuple(_describe(one, given) for one in arguments)
+        code = self._codes.get(kinds)
         if code is None:
             name = self.function.__qualname__
-            sources = (key, self.function.__module__, name, *_list_sources(self.function, {}))
-            code = self._codes[key] = load_module(
+            sources = (repr(kinds), self.function.__module__, name, *_list_sources(self.function, {}))
+            code = self._codes[kinds] = load_module(
                 lambda: self._translate(kinds), sources, name=name, is_vectorised=True
             )
         return code.call("loops", *given)
 
-    def _translate(self, kinds: list[Any]) -> ir.Module:
+    def _translate(self, kinds: tuple[Any, ...]) -> ir.Module:
         module = Module(self.function.__qualname__)
         parameters = [one for kind in kinds for one in _list_parts(kind)]
         function = ir.Function(module.code, ir.FunctionType(LONG, parameters), "loops")
@@ -498,10 +517,6 @@ def _describe(argument: Any, given: list[Any]) -> Any:
         return _F64
     given.append(int(argument))
     return S64
-
-
-def _name(kind: Any) -> Any:
-    return (kind.names, [_name(one) for one in kind.values]) if isinstance(kind, Bundle) else kind
 
 
 def _list_parts(kind: Any) -> list[Any]:

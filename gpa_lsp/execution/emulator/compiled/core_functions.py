@@ -48,7 +48,9 @@ def may_translate() -> bool:
 @cache
 def _load() -> Core:
     return Core(
-        load_module(lambda: translate((*_ROOTS, *read_lane_functions()), name="core"), read_sources(), name="core")
+        load_module(
+            lambda: translate((*_ROOTS, *read_lane_functions()), name="core"), read_sources(), name="core", level=1
+        )
     )
 
 
