@@ -554,9 +554,9 @@ class Body(Intrinsics):
             return self._cast(arguments[0], function)
         if isinstance(function, Value):  # an operand, as lanes of a type
             return self._read_operand(function, arguments[0])
-        if isinstance(function, FunctionType) and function.__module__ == types.__name__:
-            intrinsic: Callable[..., Any] | None = getattr(self, f"_call_{function.__name__}", None)
-            return self._call_math(function.__name__, arguments) if intrinsic is None else intrinsic(*arguments)
+        if isinstance(function, types.Intrinsic):
+            intrinsic: Callable[..., Any] | None = getattr(self, f"_call_{function.name}", None)
+            return self._call_math(function.name, arguments) if intrinsic is None else intrinsic(*arguments)
         if isinstance(function, FunctionType):
             function = find_written(function)
         if not isinstance(function, Written):

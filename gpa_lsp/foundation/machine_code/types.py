@@ -8,9 +8,8 @@ more bits. Where only literals meet they are of 64 bits. A value may be one of a
 """
 
 import ctypes
-from collections.abc import Iterator
 from inspect import get_annotations
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
 LANES = 32
 
@@ -182,175 +181,59 @@ def _find_c_type(kind: Any) -> Any:
     return ctypes.c_void_p if isinstance(kind, PointerType) else kind.c_type
 
 
-def _only_translated() -> NoReturn:
-    raise NotImplementedError("typed Python is translated, not run")
-
-
-def lanes(pointer: "Pointer[_T]") -> Any:
-    """The 32 values from a place on."""
-    _only_translated()
-
-
-def put(pointer: "Pointer[_T]", values: Any) -> None:
-    """Write 32 values from a place on."""
-    _only_translated()
-
-
-def gather(pointer: "Pointer[_T]", offsets: Any, mask: u32) -> Any:
-    """A value of each lane of the mask, so many bytes (u64) behind a place; 0 for the others."""
-    _only_translated()
-
-
-def scatter(pointer: "Pointer[_T]", offsets: Any, mask: u32, values: Any) -> None:
-    """Write a value of each lane of the mask, the lowest lane first."""
-    _only_translated()
-
-
-def lanes_of(mask: u32) -> Any:
-    """For each lane whether its bit is set."""
-    _only_translated()
-
-
-def mask_of(holds: Any) -> u32:
-    """The bits of the lanes for which something holds."""
-    _only_translated()
-
-
-def lane_numbers() -> Any:
-    """0 to 31, u64."""
-    _only_translated()
-
-
-def all_lanes(value: Any) -> Any:
-    """The same value in each lane."""
-    _only_translated()
-
-
-def union(values: Any) -> Any:
-    """The bits of all lanes together."""
-    _only_translated()
-
-
-def total(values: Any) -> Any:
-    """The sum over all lanes."""
-    _only_translated()
-
-
-def highest(values: Any) -> Any:
-    """The highest of all lanes."""
-    _only_translated()
-
-
-def lowest(values: Any) -> Any:
-    """The lowest of all lanes."""
-    _only_translated()
-
-
-def pick(values: Any, sources: Any) -> Any:
-    """Of each lane the value that another lane (u32 < 32) has."""
-    _only_translated()
-
-
-def as_bits(value: Any) -> Any:
-    """The bits of a number, as an unsigned integer."""
-    _only_translated()
-
-
-def as_float(bits: Any) -> Any:
-    """The number of 32 or 64 bits."""
-    _only_translated()
-
-
-def view(pointer: Any, kind: Any) -> Any:
-    """A pointer to values of another type."""
-    _only_translated()
-
-
-def local(kind: Any, count: int = 1) -> Any:
-    """Memory of a function, 64 bytes aligned: a pointer; of one struct, the struct."""
-    _only_translated()
-
-
-def copy(to: Any, source: Any, size: Any) -> None:
-    """Copy bytes that do not overlap, or are the same."""
-    _only_translated()
-
-
-def fill(to: Any, value: Any, size: Any) -> None:
-    """Write one byte everywhere."""
-    _only_translated()
-
-
-def call(function: Any, *arguments: Any) -> s64:
-    """Call a function by its address (u64); it gives 64 bits."""
-    _only_translated()
-
-
-def resize(pointer: "Pointer[_T]", size: Any) -> "Pointer[_T]":
-    """C's realloc."""
-    _only_translated()
-
-
-def release(pointer: Any) -> None:
-    """C's free."""
-    _only_translated()
-
-
-def popcount(value: Any) -> Any:
-    """How many bits are set."""
-    _only_translated()
-
-
-def trailing_zeros(value: Any) -> Any:
-    """Zeros below the lowest bit that is set; all bits where none is."""
-    _only_translated()
-
-
-def leading_zeros(value: Any) -> Any:
-    """Zeros above the highest bit that is set; all bits where none is."""
-    _only_translated()
-
-
-def reverse_bits(value: Any) -> Any:
-    """The lowest bit first."""
-    _only_translated()
-
-
-def sqrt(value: Any) -> Any:
-    """The square root, rounded to the nearest."""
-    _only_translated()
-
-
-def fma(a: Any, b: Any, c: Any) -> Any:
-    """The product and the sum, rounded once."""
-    _only_translated()
-
-
-def round_even(value: Any) -> Any:
-    """To the nearest integer, ties to even."""
-    _only_translated()
-
-
-def truncate(value: Any) -> Any:
-    """To an integer, towards zero."""
-    _only_translated()
-
-
-def floor(value: Any) -> Any:
-    """To an integer, down."""
-    _only_translated()
-
-
-def ceil(value: Any) -> Any:
-    """To an integer, up."""
-    _only_translated()
-
-
-def bits_of(mask: Any) -> Iterator[int]:
-    """The numbers of the bits that are set, the lowest first, s64: for loops."""
-    _only_translated()
-
-
-def unrolled(count: int) -> Iterator[int]:
-    """0 to count - 1 as literals, for a loop whose body is written out so often."""
-    _only_translated()
+class Intrinsic:
+    """What typed Python calls beside its own functions: :class:`~gpa_lsp.foundation.machine_code.intrinsics.Intrinsics` translates it.
+
+    Args:
+        form: its name and parameters.
+        words: what it does.
+    """
+
+    def __init__(self, form: str, words: str) -> None:
+        self.name = form.partition("(")[0]
+        self.__doc__ = f"{form}: {words}"
+
+    def __call__(self, *arguments: Any) -> Any:
+        """To type checkers; typed Python is translated, and never run."""
+        raise NotImplementedError(self.__doc__)
+
+
+lanes = Intrinsic("lanes(pointer)", "The 32 values from a place on.")
+put = Intrinsic("put(pointer, values)", "Write 32 values from a place on.")
+gather = Intrinsic(
+    "gather(pointer, offsets, mask)",
+    "A value of each lane of the mask, so many bytes (u64) behind a place; 0 for the others.",
+)
+scatter = Intrinsic(
+    "scatter(pointer, offsets, mask, values)", "Write a value of each lane of the mask, the lowest lane first."
+)
+lanes_of = Intrinsic("lanes_of(mask)", "For each lane whether its bit is set.")
+mask_of = Intrinsic("mask_of(holds)", "The bits of the lanes for which something holds.")
+lane_numbers = Intrinsic("lane_numbers()", "0 to 31, u64.")
+all_lanes = Intrinsic("all_lanes(value)", "The same value in each lane.")
+union = Intrinsic("union(values)", "The bits of all lanes together.")
+total = Intrinsic("total(values)", "The sum over all lanes.")
+highest = Intrinsic("highest(values)", "The highest of all lanes.")
+lowest = Intrinsic("lowest(values)", "The lowest of all lanes.")
+pick = Intrinsic("pick(values, sources)", "Of each lane the value that another lane (u32 < 32) has.")
+as_bits = Intrinsic("as_bits(value)", "The bits of a number, as an unsigned integer.")
+as_float = Intrinsic("as_float(bits)", "The number of 32 or 64 bits.")
+view = Intrinsic("view(pointer, kind)", "A pointer to values of another type.")
+local = Intrinsic("local(kind, count)", "Memory of a function, 64 bytes aligned: a pointer; of one struct, the struct.")
+copy = Intrinsic("copy(to, source, size)", "Copy bytes that do not overlap, or are the same.")
+fill = Intrinsic("fill(to, value, size)", "Write one byte everywhere.")
+call = Intrinsic("call(function, *arguments)", "Call a function by its address (u64); it gives 64 bits.")
+resize = Intrinsic("resize(pointer, size)", "C's realloc.")
+release = Intrinsic("release(pointer)", "C's free.")
+popcount = Intrinsic("popcount(value)", "How many bits are set.")
+trailing_zeros = Intrinsic("trailing_zeros(value)", "Zeros below the lowest bit that is set; all bits where none is.")
+leading_zeros = Intrinsic("leading_zeros(value)", "Zeros above the highest bit that is set; all bits where none is.")
+reverse_bits = Intrinsic("reverse_bits(value)", "The lowest bit first.")
+sqrt = Intrinsic("sqrt(value)", "The square root, rounded to the nearest.")
+fma = Intrinsic("fma(a, b, c)", "The product and the sum, rounded once.")
+round_even = Intrinsic("round_even(value)", "To the nearest integer, ties to even.")
+truncate = Intrinsic("truncate(value)", "To an integer, towards zero.")
+floor = Intrinsic("floor(value)", "To an integer, down.")
+ceil = Intrinsic("ceil(value)", "To an integer, up.")
+bits_of = Intrinsic("bits_of(mask)", "The numbers of the bits that are set, the lowest first, s64: for loops.")
+unrolled = Intrinsic("unrolled(count)", "0 to count - 1 as literals, for a loop whose body is written out so often.")
