@@ -56,6 +56,27 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         default=_DEFAULT_MEMORY,
         help=f"memory for the arrays of a launch, such as 512MiB (default: {_DEFAULT_MEMORY})",
     )
+    _add_paper_arguments(parser)
+    parser.add_argument(
+        "--executions",
+        metavar="N",
+        type=_parse_executions,
+        default=_DEFAULT_EXECUTIONS,
+        help=f"warp instructions to execute of a launch, for about {_EXECUTION_BYTES} bytes of memory each; three times as many where one "
+        f"block alone is executed (default: {format_count(_DEFAULT_EXECUTIONS)})",
+    )
+    parser.add_argument(
+        "--compare",
+        action="store_true",
+        help="of a report: also print measured and simulated samples side by side, by stall reason and line, and how far they agree",
+    )
+    add_output_argument(parser, "write that comparison as a page of HTML", option="--page")
+    add_output_argument(
+        parser, f"the profile to write (default: SOURCE with {_SUFFIX} in place of its suffix, in the current folder)"
+    )
+
+
+def _add_paper_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mode",
         choices=("pipeline", "paper", "printed"),
@@ -73,23 +94,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--show-trace",
         action="store_true",
         help="with --mode paper or printed: also print the trace by basic block, the bounds of loops and the branches that warps miss",
-    )
-    parser.add_argument(
-        "--executions",
-        metavar="N",
-        type=_parse_executions,
-        default=_DEFAULT_EXECUTIONS,
-        help=f"warp instructions to execute of a launch, for about {_EXECUTION_BYTES} bytes of memory each; three times as many where one "
-        f"block alone is executed (default: {format_count(_DEFAULT_EXECUTIONS)})",
-    )
-    parser.add_argument(
-        "--compare",
-        action="store_true",
-        help="of a report: also print measured and simulated samples side by side, by stall reason and line, and how far they agree",
-    )
-    add_output_argument(parser, "write that comparison as a page of HTML", option="--page")
-    add_output_argument(
-        parser, f"the profile to write (default: SOURCE with {_SUFFIX} in place of its suffix, in the current folder)"
     )
 
 

@@ -11,7 +11,7 @@ fitted on some of the same launches.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from math import ceil, prod
@@ -25,7 +25,7 @@ from gpa_lsp.execution.hybrid.costs import EVERY_TERM, Costs, Term, find_costs
 from gpa_lsp.execution.hybrid.executed import trace_executed
 from gpa_lsp.execution.hybrid.lane_values import Integers
 from gpa_lsp.execution.hybrid.operations import NeedsDataError, Resource
-from gpa_lsp.execution.hybrid.pipeline import L2Sharing, count_misses, find_hit_ratio, list_uses, simulate_round
+from gpa_lsp.execution.hybrid.pipeline import L2Sharing, Use, count_misses, find_hit_ratio, list_uses, simulate_round
 from gpa_lsp.execution.hybrid.walk import BranchMisses, KernelTrace, LoopBound, TracedLaunch, walk_kernel
 from gpa_lsp.execution.launches.block_mates import BlockPlace, Sectors, count_readers, list_mates
 from gpa_lsp.execution.launches.build import check_arguments
@@ -183,15 +183,8 @@ def estimate_launch(
     uses = list_uses(trace, outcomes, costs, warps)
     simulate = partial(simulate_round, uses, trace.warps_per_block, by_operands=Term.OPERANDS in terms)
     round_cycles = simulate()
-    held = Counter[Resource]()
-    for one in chain.from_iterable(uses):
-        held[one.resource] += one.locked_cycles  # type: ignore[assignment]
-    busiest = max(held, key=held.__getitem__, default=Resource.ARITHMETIC)
-    cycles = round_cycles * per_sm / active  # Equation 8
-    if Term.WAVES in terms and per_sm > active:
-        count = min(per_sm, _MOST_ROUNDS * active)
-        cycles = simulate(blocks=count)
-        cycles += (cycles - round_cycles) * (per_sm - count) / max(1, count - active)
+    busiest, busiest_ratio = _find_busiest(uses, round_cycles)
+    cycles = _count_all_rounds(simulate, round_cycles, per_sm, active, overlap=Term.WAVES in terms)
     if Term.OVERHEAD in terms:
         figures = architecture.simulation
         cycles = max(cycles, blocks / figures.launched_blocks_per_cycle.value) + figures.launch_cycles.value
@@ -207,11 +200,31 @@ def estimate_launch(
         assumed_branches=len(trace.assumed),
         is_executed=is_executed,
         busiest=busiest,
-        busiest_ratio=held[busiest] / max(1.0, round_cycles),
+        busiest_ratio=busiest_ratio,
         code=_list_code(trace, warps),
         loops=trace.loops,
         branches=trace.branches,
     )
+
+
+def _count_all_rounds(
+    simulate: Callable[..., float], round_cycles: float, per_sm: int, active: int, *, overlap: bool
+) -> float:
+    """Cycles of all blocks of an SM, by Equation 8; or with rounds that overlap, of which some are simulated and the others go on like these."""
+    if not overlap or per_sm <= active:
+        return round_cycles * per_sm / active
+    count = min(per_sm, _MOST_ROUNDS * active)
+    cycles = simulate(blocks=count)
+    return cycles + (cycles - round_cycles) * (per_sm - count) / max(1, count - active)
+
+
+def _find_busiest(uses: Sequence[Sequence[Use]], round_cycles: float) -> tuple[Resource, float]:
+    """The resource that is held longest, and its share of a round."""
+    held = Counter[Resource]()
+    for one in chain.from_iterable(uses):
+        held[one.resource] += one.locked_cycles  # type: ignore[assignment]
+    busiest = max(held, key=held.__getitem__, default=Resource.ARITHMETIC)
+    return busiest, held[busiest] / max(1.0, round_cycles)
 
 
 def _list_code(trace: KernelTrace, warps: int) -> tuple[TracedCode, ...]:
