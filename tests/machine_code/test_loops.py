@@ -160,6 +160,10 @@ def read(text: str, folder: Path, **names: Any) -> Any:
         ("while True:\n    yield 1", "there is no Yield"),
         ("return values[0], values[1]", "only an integer can be given back"),
         ("return values.mean", "there is no mean"),
+        (
+            "one = values\nfor place in range(2):\n    one = values[1:]\nreturn 0",
+            "one stands for another array already",
+        ),
     ],
 )
 def test_what_cannot_be_compiled_is_refused_with_its_place(body: str, message: str, tmp_path: Path) -> None:

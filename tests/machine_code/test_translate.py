@@ -19,7 +19,7 @@ _NAMES: dict[str, Any] = {**vars(types), "MOST": 7}
 def build(text: str, *roots: str, **names: Any) -> Code:
     """Functions of a text."""
     written = read_functions(text, {**_NAMES, **names}, "made.py")
-    return Code(compile_module(translate([written[one] for one in roots], name="made")), "made")
+    return Code(compile_module(translate([written[one] for one in roots], name="made")), "made", roots)
 
 
 def run(body: str, *arguments: Any, parameters: str = "") -> int:
@@ -55,6 +55,9 @@ def run(body: str, *arguments: Any, parameters: str = "") -> int:
         ("total = 0\nfor bit in bits_of(u32(0x8000_0005)):\n    total += bit\nreturn total", 33),
         ("total = 0\nwhile total < 40:\n    total += 9\nreturn total", 45),
         ("a, b = 1, 2\na, b = b, a\nreturn a * 10 + b", 21),
+        ("for i in range(3):\n    pass\nreturn i", 2),
+        ("total = 0\nfor i in range(3):\n    while i < 5:\n        i += 1\n    total += i\nreturn total", 15),
+        ("a, b = s64(7), s64(0)\nreturn a // b if b != 0 else s64(3)", 3),
         ("found = s64(5)\nreturn found if found in (3, 5) and not found == 3 else -found", 5),
         ("values = local(u16, 4)\nvalues[2] = 9\nfill(values + 3, 0xFF, 2)\nreturn s64(values[2]) * 100000 + s64(values[3])", 965535),
         ("return s64(mask_of(lane_numbers() > 29))", 0xC0000000),
@@ -224,6 +227,8 @@ def test_expressions_are_those_of_integers_that_wrap(seed: int) -> None:
         ("return [1]", "there is no List in typed Python"),
         ("return s64(1).real", "has no real"),
         ("x = u64(1)\nreturn x", "u64 is no s64"),
+        ("for i in unrolled(2):\n    break\nreturn 0", "has no break and no continue"),
+        ("for i in range(2):\n    pass\nelse:\n    return 1\nreturn 0", "a loop has no else"),
         ("return s64(local(u8, 4) // 2)", "pointer to u8 is no number"),
         ("if local(u8, 4):\n    return 1\nreturn 0", "pointers are compared with None"),
     ],

@@ -3,7 +3,7 @@
 import ctypes
 import hashlib
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,16 +24,17 @@ class Code:
     Args:
         content: of the object file that they are in.
         name: of it, for messages of LLVM.
+        functions: that are called; to look for them later would wait until LLVM has made what another thread asked for.
     """
 
-    def __init__(self, content: bytes, name: str) -> None:
+    def __init__(self, content: bytes, name: str, functions: Iterable[str] = ()) -> None:
         self._content = content
         module = llvm.parse_assembly("")
         module.name = name
         self._engine = llvm.create_mcjit_compiler(module, _open_target(_LOADING))
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(content))
         self._engine.finalize_object()
-        self._functions: dict[str, Any] = {}
+        self._functions = {one: ctypes.CFUNCTYPE(ctypes.c_int64)(self.find_address(one)) for one in functions}
 
     def find_address(self, name: str) -> int:
         """Where a function begins; 0 for none."""
@@ -46,10 +47,7 @@ class Code:
             name: of it.
             arguments: contiguous arrays of the types it is written for, integers, and None for no array.
         """
-        function = self._functions.get(name)
-        if function is None:
-            function = self._functions[name] = ctypes.CFUNCTYPE(ctypes.c_int64)(self.find_address(name))
-        return int(function(*[_convert(one) for one in arguments]))
+        return int(self._functions[name](*[_convert(one) for one in arguments]))
 
 
 def _convert(argument: Any) -> Any:
@@ -62,7 +60,13 @@ def _convert(argument: Any) -> Any:
 
 
 def load_module(
-    make: Callable[[], ir.Module], key: Sequence[str], *, name: str, level: int = 2, is_vectorised: bool = False
+    make: Callable[[], ir.Module],
+    key: Sequence[str],
+    *,
+    name: str,
+    functions: Iterable[str] = (),
+    level: int = 2,
+    is_vectorised: bool = False,
 ) -> Code:
     """A module, compiled where it was not before on this machine.
 
@@ -70,6 +74,7 @@ def load_module(
         make: gives it where it has to be compiled.
         key: all that it is made from.
         name: of it, for messages.
+        functions: that are called.
         level: of optimisation.
         is_vectorised: loops become vector instructions.
 
@@ -84,14 +89,15 @@ def load_module(
             content = compile_module(make(), level=level, is_vectorised=is_vectorised)
             kept.store(digest, content)
             kept.trim()
-        return Code(content, name)
+        return Code(content, name, functions)
 
 
 def compile_module(module: ir.Module, *, level: int = 2, is_vectorised: bool = False) -> bytes:
     """The object file of a module."""
     target = _open_target(level)
     module.triple = llvm.get_process_triple()
-    parsed = llvm.parse_assembly(str(module))
+    # LLVM destroys its global context when the process ends, under threads that are at work in it
+    parsed = llvm.parse_assembly(str(module), llvm.create_context())
     parsed.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = is_vectorised

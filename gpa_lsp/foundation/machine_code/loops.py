@@ -9,7 +9,7 @@ import ast
 import ctypes
 import math
 from collections.abc import Callable, Hashable
-from enum import IntEnum
+from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -124,6 +124,10 @@ class Bundle:
 
 class _Loops(Body):
     """Translates one function of loops; all that it calls is written out in it."""
+
+    def __init__(self, module: Module, written: Written, outer: "Body | None" = None) -> None:
+        super().__init__(module, written, outer)
+        self._bound: dict[str, ir.Block] = {}  # where names of arrays were given
 
     def begin(self, function: ir.Function, kinds: tuple[Any, ...]) -> None:
         """All of a function that is called with arguments of some kinds."""
@@ -275,8 +279,10 @@ class _Loops(Body):
         if to.kind.dimensions == 1:
             self._write_all(to, found)
             return
-        kind = types.u8 if to.kind.dtype == np.bool_ else _NUMBERS[to.kind.dtype]
-        value = self._cast(found, cast("Number", kind)) if isinstance(found, Literal) else self._fit(found, kind)
+        if to.kind.dtype == np.bool_:
+            value = self._cast(Value(self._test(found), BOOL), cast("Number", types.u8))
+        else:
+            value = self._fit(found, _NUMBERS[to.kind.dtype])
         self._builder.store(value.code, to.pointer, align=1)
 
     def _write_all(self, to: Array, found: Any) -> None:
@@ -338,6 +344,12 @@ class _Loops(Body):
             case _:
                 super()._assign(target, found)
 
+    def _name(self, name: str, found: Any) -> None:
+        if isinstance(self._names.get(name), (Array, Bundle)) and self._bound.get(name) is not self._builder.block:
+            raise self._fail(f"{name} stands for another array already")
+        self._bound[name] = self._builder.block
+        super()._name(name, found)
+
     def _return(self, found: Any) -> None:
         end: Any = self._end
         if isinstance(found, Bundle):
@@ -365,9 +377,11 @@ class _Loops(Body):
             case ast.For(target=ast.Name(id=name), iter=ast.Name() | ast.Attribute() as over, body=body):
                 self._run_along(name, self._find(over), body)
             case ast.For(target=target, iter=ast.Tuple(elts=parts), body=body):
+                self._loops.append(None)
                 for one in parts:
                     self._assign(target, self._find(one))
                     self._run(body)
+                self._loops.pop()
             case _:
                 super()._run_one(statement)
 
@@ -382,7 +396,7 @@ class _Loops(Body):
         number = Value(self._load(left, S64), S64)
         builder.cbranch(builder.icmp_signed("<", number.code, array.shape[0].code), inside, behind)
         builder.position_at_end(inside)
-        self._names[name] = self._read(self._go_along(array, number))
+        self._begin_turn(name, self._read(self._go_along(array, number)))
         self._loop(inside, Loop(on, behind), body)
         if not builder.block.is_terminated:
             builder.branch(on)
@@ -465,7 +479,7 @@ class Loops:
             name = self.function.__qualname__
             sources = (repr(kinds), self.function.__module__, name, *_list_sources(self.function, {}))
             code = self._codes[kinds] = load_module(
-                lambda: self._translate(kinds), sources, name=name, is_vectorised=True
+                lambda: self._translate(kinds), sources, name=name, functions=("loops",), is_vectorised=True
             )
         return code.call("loops", *given)
 
@@ -493,7 +507,7 @@ def _list_sources(function: Any, known: "dict[str, str]") -> list[str]:
     if path not in known:
         known[path] = Path(path).read_text(encoding="utf-8")
         numbers = {name: one for name, one in names.items() if isinstance(one, (int, float))}
-        enums = {name: list(one) for name, one in names.items() if isinstance(one, type) and issubclass(one, IntEnum)}
+        enums = {name: list(one) for name, one in names.items() if isinstance(one, type) and issubclass(one, Enum)}
         known[path] += f"{numbers} {enums}"
         for one in names.values():
             if isinstance(one, Loops):

@@ -145,7 +145,7 @@ class Body(Intrinsics):
         self._module = module
         self._written = written
         self._names: dict[str, Any] = {}
-        self._loops: list[Loop] = []
+        self._loops: list[Loop | None] = []  # None for one that is written out
         self._result: Any = None
         self._end: Return | None = None
         self._at: ast.AST = written.node
@@ -216,6 +216,8 @@ class Body(Intrinsics):
             if self._builder.block.is_terminated:
                 return
             self._at = statement
+            if getattr(statement, "orelse", None) and not isinstance(statement, ast.If):
+                raise self._fail("a loop has no else")
             self._run_one(statement)
 
     def _run_one(self, statement: ast.stmt) -> None:
@@ -235,11 +237,17 @@ class Body(Intrinsics):
             case ast.Return(value=value):
                 self._return(None if value is None else self._find(value))
             case ast.Break():
-                self._builder.branch(self._loops[-1].behind)
+                self._builder.branch(self._find_loop().behind)
             case ast.Continue():
-                self._builder.branch(self._loops[-1].again)
+                self._builder.branch(self._find_loop().again)
             case _:
                 raise self._fail(f"there is no {type(statement).__name__} in typed Python")
+
+    def _find_loop(self) -> Loop:
+        found = self._loops[-1]
+        if found is None:
+            raise self._fail("a loop that is written out has no break and no continue")
+        return found
 
     def _run_assignment(self, statement: ast.Assign | ast.AnnAssign | ast.AugAssign) -> None:
         match statement:
@@ -318,9 +326,11 @@ class Body(Intrinsics):
     def _run_for(self, name: str, kind: str, arguments: list[ast.expr], body: list[ast.stmt]) -> None:
         found = [self._find(one) for one in arguments]
         if kind == "unrolled":
+            self._loops.append(None)
             for number in range(found[0].value):
                 self._names[name] = Literal(number)
                 self._run(body)
+            self._loops.pop()
             return
         again, inside, on, behind = (
             self._builder.append_basic_block(one) for one in ("again", "inside", "on", "behind")
@@ -348,9 +358,9 @@ class Body(Intrinsics):
         if kind == "bits_of":
             counter = self._module.declare("llvm.cttz.i32", WORD, [WORD, BIT])
             lowest = self._builder.call(counter, [number, ir.Constant(BIT, 1)])
-            self._names[name] = Value(self._builder.zext(lowest, LONG), S64)
+            self._begin_turn(name, Value(self._builder.zext(lowest, LONG), S64))
         else:
-            self._names[name] = Value(number, S64)
+            self._begin_turn(name, Value(number, S64))
         self._loop(inside, Loop(on, behind), body)
         if not self._builder.block.is_terminated:
             self._builder.branch(on)
@@ -362,6 +372,13 @@ class Body(Intrinsics):
         self._store(following, left)
         self._builder.branch(again)
         self._builder.position_at_end(behind)
+
+    def _begin_turn(self, name: str, found: Any) -> None:
+        """Give the name of a loop its value."""
+        if isinstance(found, Value):
+            self._name(name, found)
+        else:
+            self._names[name] = found
 
     def _assign(self, target: ast.expr, found: Any) -> None:
         match target:
@@ -572,4 +589,5 @@ class Body(Intrinsics):
 
 def _is_plain(node: ast.expr) -> bool:
     """Whether it costs nothing and can do no harm to compute it where it is not asked for."""
-    return not any(isinstance(one, (ast.Call, ast.Subscript, ast.Attribute, ast.BoolOp)) for one in ast.walk(node))
+    harmful = (ast.Call, ast.Subscript, ast.Attribute, ast.BoolOp, ast.FloorDiv, ast.Mod)
+    return not any(isinstance(one, harmful) for one in ast.walk(node))

@@ -49,7 +49,11 @@ def may_translate() -> bool:
 def _load() -> Core:
     return Core(
         load_module(
-            lambda: translate((*_ROOTS, *read_lane_functions()), name="core"), read_sources(), name="core", level=1
+            lambda: translate((*_ROOTS, *read_lane_functions()), name="core"),
+            read_sources(),
+            name="core",
+            functions=[one.__name__ for one in _ROOTS],
+            level=1,
         )
     )
 

@@ -169,8 +169,7 @@ def divide_signed(of, by, rest, mask, before):
     """The same of signed numbers, which wrap."""
     among = lanes_of(mask)
     is_turned = by == -1
-    divisor = by if among else by | 1
-    usual = of // (divisor * 0 + 1 if is_turned else divisor)
-    found = of - of // (divisor * 0 + 1 if is_turned else divisor) * divisor if rest else usual
+    divisor = (by * 0 + 1 if is_turned else by) if among else by * 0 + 1  # other lanes hold anything
+    found = of - of // divisor * divisor if rest else of // divisor
     turned = of * 0 if rest else -of
     return (turned if is_turned else found) if among else before

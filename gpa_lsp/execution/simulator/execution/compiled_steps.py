@@ -26,7 +26,9 @@ def load_walk() -> Code:
     """The functions of :mod:`walk_steps`."""
     sources = (walk_steps, walk_model, lane_operations, memory_spaces, model)
     texts = [Path(str(one.__file__)).read_text(encoding="utf-8") for one in sources]
-    return load_module(lambda: translate([walk_steps.walk_steps], name="walk"), texts, name="walk", level=1)
+    return load_module(
+        lambda: translate([walk_steps.walk_steps], name="walk"), texts, name="walk", functions=("walk_steps",), level=1
+    )
 
 
 class CompiledSteps:
