@@ -47,7 +47,7 @@ _PACKAGES = {
     "rich": "colours and progress bars in a terminal",
     "jinja2": "HTML pages",
     "msgspec": "records of reports and messages",
-    "llvmlite": "machine code of the emulator, of traces and of the simulated SM",
+    "llvmlite": "the emulator, traces and the simulated SM",
     "networkx": "the graph of causes (gpa-lsp report graph)",
     "pyelftools": "lines of host code (profile --sampler cupti)",
     "pycxxfilt": "readable names of C++ functions",

@@ -259,7 +259,7 @@ def test_a_kernel_can_be_shown() -> None:
     desk = Desk(make_snapshot(SAXPY_PROFILE))
     page = run("show_kernel", desk, "_Z5saxpyPfS_")
     assert desk.shown == [("saxpy", page)]
-    assert "| saxpy.cu:5 |" in page and "grid 128 · block 256" in page
+    assert "| `saxpy.cu:5` |" in page and "grid 128 · block 256" in page
 
 
 @pytest.mark.parametrize("arguments", [(), ("other",), (None,), ([],), ({"a": 1},)])

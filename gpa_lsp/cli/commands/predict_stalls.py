@@ -293,8 +293,7 @@ COMMAND = Command(
     ),
     purpose=Purpose.PREDICT,
     examples=(
-        ("predict stalls matmul.cu", "the stalls that a launch would have"),
-        ("predict stalls matmul.cu --machine H100", "the same on a GPU by name"),
+        ("predict stalls matmul.cu --machine H100", "the stalls that a launch would have"),
         ("predict stalls bfs.cu --mode paper --show-trace", "a time by loop bounds and branches, and which those are"),
     ),
     add_arguments=_add_arguments,
