@@ -41,7 +41,7 @@ _WEIGHT_STYLES = {Weight.HIGH: Style.WARNING, Weight.PLAIN: Style.PLAIN, Weight.
 
 
 def build_answers(kernel: KernelReport, places: PlaceNames, *, brief: bool = False) -> list[Part]:
-    """All answers about a kernel, in their order; none where nobody asked."""
+    """The answers of all analyses of a kernel, in their order; empty if none was run."""
     return [build_answer(answer, kernel, places, brief=brief) for answer in list_answers(kernel)]
 
 

@@ -1,4 +1,4 @@
-"""What is shown, whoever shows it: a page is a list of blocks. Views build them, writers print them, and neither knows the other.
+"""Blocks of a document: paragraphs, lists, tables, rows, figures and parts. Views build them, writers print them, and neither knows the other.
 
 A text is mostly a :class:`~gpa_lsp.foundation.prose.Sentence`, whose code and places every writer marks in its own way. Three more texts know what
 they stand for: a :class:`Spot` a place, a :class:`Gauge` a share, and a line of spans the roles of its pieces.
@@ -30,7 +30,7 @@ class Spot(str):
 
 
 class Gauge(str):
-    """A share as a bar of characters, and as numbers for whoever draws; a stroke stands at what can be reached, where that is not all.
+    """A share as a bar of characters, and as numbers for writers that draw; a stroke marks a ceiling below 100 %.
 
     >>> Gauge(0.5, 8, ceiling_ratio=0.75)
     '████  │ '
@@ -79,7 +79,7 @@ class Items(Struct, frozen=True, kw_only=True):
     most_items: int | None = None  # shown where the reader sets no limit; None for all, whatever limit there is
 
     def choose_items(self, max_rows: int | None) -> Sequence[Item]:
-        """Those that are shown."""
+        """The items to show."""
         return (
             self.items if self.most_items is None else self.items[: self.most_items if max_rows is None else max_rows]
         )

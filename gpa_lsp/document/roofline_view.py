@@ -270,7 +270,7 @@ def _list_launches(kernel: KernelReport, roofline: KernelRoofline) -> list[Block
 
 
 def list_movements(kernel: KernelReport) -> list[Movement]:
-    """Where Starlight's suggestions would move the points; none where nobody asked."""
+    """Movements of the points by Starlight's suggestions; empty if its analysis was not run."""
     return [movement for answer in list_answers(kernel) for movement in answer.movements]
 
 

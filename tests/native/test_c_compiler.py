@@ -14,8 +14,6 @@ from gpa_lsp.foundation.native import c_compiler
 from gpa_lsp.foundation.native.c_compiler import (
     Library,
     find_c_compiler,
-    find_failure,
-    load_library,
     obtain_library,
     open_failures,
 )
@@ -29,6 +27,16 @@ LIBRARY = Library(
     files={"number.c": b"int number(void) { return 7; }\n"},
     usual_s=1,
 )
+
+
+def load_library(library: Library) -> bytes | None:
+    """What is kept of it."""
+    return c_compiler.open_libraries().load(c_compiler._digest(library, c_compiler.find_c_compiler()))
+
+
+def find_failure(library: Library) -> str | None:
+    """Why it could not be compiled the last time."""
+    return c_compiler._load_failure(c_compiler._digest(library, c_compiler.find_c_compiler()))
 
 
 class Compiler:

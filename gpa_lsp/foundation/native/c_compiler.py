@@ -1,4 +1,4 @@
-"""Libraries of ours in C: :func:`obtain_library` has one compiled where it was not yet, once per machine, and :func:`load_library` never does.
+"""Libraries of ours in C: :func:`obtain_library` has one compiled where it was not yet, once per machine.
 
 Compiling is shared work, so it happens in a process of its own (``python -P -m gpa_lsp.foundation.native``): one at a time for each library, by a
 lock in the user's cache, and to its end whatever becomes of the job, the command or the server that asked. What fails is kept, too, so that nobody
@@ -27,7 +27,7 @@ from gpa_lsp.foundation.processes.watched_command import TEMPORARY, RunLimits, T
 SHARED_HEADERS = tuple(Path(__file__).parent / "sources" / name for name in ("sizes.h", "mapped_memory.h"))
 SHARED_FLAG = f"-I{SHARED_HEADERS[0].parent}"
 _COMPILERS = ("cc", "gcc", "clang")
-_LIMIT_S = 120.0  # of processor time; the core takes 13 s, and machines are slow
+_LIMIT_S = 120.0  # of processor time; the CUDA runtime takes some seconds, and machines are slow
 _MEMORY_BYTES = 4 << 30
 _SHOWN_CHARACTERS = 2000
 _KEPT_BYTES = 64 << 20
@@ -40,7 +40,7 @@ Tell = Callable[[str], object]  # Told, in words, what is waited for
 class Library(Struct, frozen=True, kw_only=True):
     """How a library is made."""
 
-    title: str  # what people call it, such as ``the emulator's compiled core``
+    title: str  # what people call it, such as ``the CUDA runtime``
     needed_for: str  # what cannot be done without it, for messages
     arguments: tuple[str, ...]  # of the compiler: flags and sources. Relative names are those of ``files``.
     # contents by name, put into the folder that the compiler runs in
@@ -52,16 +52,6 @@ class Library(Struct, frozen=True, kw_only=True):
 def find_c_compiler() -> Path | None:
     """The system's C compiler; None where there is none."""
     return next((found for name in _COMPILERS if (found := find_program(name))), None)
-
-
-def load_library(library: Library) -> bytes | None:
-    """The content of a library that was compiled before; None where it was not. Compiles nothing and waits for nothing."""
-    return open_libraries().load(_digest(library, find_c_compiler()))
-
-
-def find_failure(library: Library) -> str | None:
-    """Why a library could not be compiled the last time; None where it was not tried, or could be."""
-    return _load_failure(_digest(library, find_c_compiler()))
 
 
 def obtain_library(library: Library, *, tell: Tell | None = None) -> bytes:

@@ -202,7 +202,7 @@ class _Finding:
         return 0.0 if spread >= _SCATTERED or are_neighbours else 1.0 - spread
 
     def _find_private_copy(self, row: int) -> "_PrivateCopy | None":
-        """Counters that each block keeps in shared memory and adds up at its end; None where nobody knows that they fit, or they save nothing."""
+        """A private histogram of each block in shared memory; None if its size is unknown or too large, or it saves nothing."""
         subject = self._subject
         addresses = None if self._returns_value(row) else count_addresses(subject.rows, row)
         architecture = subject.kernel.architecture

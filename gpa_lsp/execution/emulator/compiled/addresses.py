@@ -217,8 +217,10 @@ def place_of(machine: CoreMachine, space: s32, warp: s64, lane: s64) -> Pointer[
     return base_of(machine, space, warp) + (machine.addresses[warp * LANES + lane] + u64(behind))
 
 
-def find_order(address, size):
-    """How 32 lanes lie."""
+def find_order(address, mask, size):
+    """How the lanes of a mask lie; SCATTERED where these are not all."""
+    if mask != ALL_LANES:
+        return s32(SCATTERED)
     behind = address - address[0]
     if union(behind - lane_numbers() * size) == 0:
         return s32(IN_A_ROW)

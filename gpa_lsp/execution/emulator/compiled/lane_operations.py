@@ -49,7 +49,7 @@ _OTHERS = {
     "mul_f64": ("f64", "keep_nan(a(f64), a(f64) * b(f64))"), "div_f64": ("f64", "a(f64) / b(f64)"),
     "fma_f64": ("f64", "keep_nan(a(f64), keep_nan(b(f64), fma(a(f64), b(f64), c(f64))))"), "rcp_f64": ("f64", "1.0 / a(f64)"),
     "sqrt_f64": ("f64", "sqrt(a(f64))"), "neg_f64": ("u64", "a(u64) ^ 0x8000000000000000"), "abs_f64": ("u64", "a(u64) & 0x7FFFFFFFFFFFFFFF"),
-    "min_f64": ("f64", "least_double(a(f64), b(f64))"), "max_f64": ("f64", "greatest_double(a(f64), b(f64))"),
+    "min_f64": ("f64", "least(a(f64), b(f64))"), "max_f64": ("f64", "greatest(a(f64), b(f64))"),
     "popc_u32": ("u32", "popcount(a(u32))"), "popc_u64": ("u32", "popcount(a(u64))"), "clz_u32": ("u32", "leading_zeros(a(u32))"),
     "clz_u64": ("u32", "leading_zeros(a(u64))"), "brev_u32": ("u32", "reverse_bits(a(u32))"),
     "lop3_u32": ("u32", "combine_bits(a(u32), b(u32), c(u32), literal)"),
@@ -57,7 +57,7 @@ _OTHERS = {
     "pack_u64": ("u64", "u64(b(u32)) << 32 | u64(a(u32))"), "pack_u32": ("u32", "u32(b(u16)) << 16 | u32(a(u16))"),
     "low_u64": ("u32", "a(u64)"), "high_u64": ("u32", "a(u64) >> 32"), "low_u32": ("u16", "a(u32)"), "high_u32": ("u16", "a(u32) >> 16"),
 }  # fmt: skip
-# Integers that others become: least, first one above, what is too large gives and too small; what is no number gives, by bits
+# What NaN becomes as an unsigned integer of so many bits
 _NO_NUMBER_OF_DOUBLES = {16: 0, 32: 1 << 31, 64: 1 << 63}
 
 
@@ -143,25 +143,13 @@ def flush(value):
 
 
 def least(a, b):
-    """The lesser; of zeros the negative one, and a number rather than NaN."""
-    chosen = b if a != a else a if b != b else a if a < b else b
-    return as_float(as_bits(a) | as_bits(b)) if a == b else chosen
-
-
-def greatest(a, b):
-    """The greater; of zeros the positive one, and a number rather than NaN."""
-    chosen = b if a != a else a if b != b else a if a > b else b
-    return as_float(as_bits(a) & as_bits(b)) if a == b else chosen
-
-
-def least_double(a, b):
-    """The same of doubles, of which the first NaN stays."""
+    """The lesser; of zeros the negative one, a number rather than NaN, and of two NaNs the first."""
     chosen = a if b != b else b if a != a else a if a < b else b
     return as_float(as_bits(a) | as_bits(b)) if a == b else chosen
 
 
-def greatest_double(a, b):
-    """The same of doubles, of which the first NaN stays."""
+def greatest(a, b):
+    """The greater; of zeros the positive one, a number rather than NaN, and of two NaNs the first."""
     chosen = a if b != b else b if a != a else a if a > b else b
     return as_float(as_bits(a) & as_bits(b)) if a == b else chosen
 
@@ -178,7 +166,7 @@ def to_integer(value, kind, least_value, above, nothing):
 
 
 def combine_bits(a, b, c, table):
-    """Of each bit of three what a table of eight says."""
+    """LOP3: a logical function of three bits, by its truth table of eight."""
     found = a & 0
     for term in unrolled(8):
         if table >> term & 1:

@@ -122,7 +122,9 @@ class CoreMachine(Struct):
     shared_bytes: s64
     local: Pointer[u8]
     local_stride: s64
-    word_marks: Pointer[u8]  # what was touched, by 4 and by 512 bytes of the arena; none where nobody asks
+    word_marks: Pointer[
+        u8
+    ]  # words of 4 and chunks of 512 bytes of the arena that were accessed; null if they are not marked
     chunk_marks: Pointer[u8]
     addresses: Pointer[u64]  # scratch, by lane
     masks: Pointer[u32]  # scratch, by warp

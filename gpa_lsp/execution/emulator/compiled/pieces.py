@@ -93,9 +93,7 @@ def are_apart(machine: CoreMachine, first: s64, second: s64) -> u32:
 
 def find_lie(address, size, mask, lie):
     """How the addresses of the lanes of a mask lie."""
-    order = s32(SCATTERED)
-    if mask == ALL_LANES:
-        order = find_order(address, u64(size))
+    order = find_order(address, mask, u64(size))
     lie.order = order
     if order != SCATTERED:
         lie.low, lie.bits = address[0], address[0]
@@ -115,7 +113,7 @@ def fits(lie, site, offset, size):
 
 
 def mark_access(machine, address, lie, offset, size, mask, marks):
-    """Note what lanes are about to access, where somebody asks."""
+    """Mark the words of an access as read or written, if marks are kept."""
     if machine.word_marks is not None:
         kinds = choose_marks(u64(size), u8(marks))
         if lie.order == IN_A_ROW:

@@ -1,6 +1,6 @@
 """A kernel as the core executes it: :class:`CompiledKernel`, built once per launch by :func:`compile_kernel`, and its pieces for C."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from gpa_lsp.code.ptx.blocks import find_blocks
 from gpa_lsp.code.ptx.model import PtxInstruction, Space
 from gpa_lsp.execution.emulator.compiled.core_functions import Core, find_core
 from gpa_lsp.execution.emulator.compiled.instructions import lower_instruction
-from gpa_lsp.execution.emulator.compiled.lane_operations import CODES
+from gpa_lsp.execution.emulator.compiled.lane_operations import CODES, EXCHANGES
 from gpa_lsp.execution.emulator.compiled.lowering import FrameLayout, Lowering, Operation
 from gpa_lsp.execution.emulator.compiled.model import (
     ATOMIC,
@@ -36,8 +36,6 @@ _MOST_STEPS = 0.15
 # Fields of operations that say -1 where there is none
 _NONE = frozenset({"guard", "result", "other_result", "combination", "region"})
 PRODUCT = "multiply_matrices"  # The operation whose registers stand in a table of constants
-# What the names of operations begin with that look at other lanes
-EXCHANGES = ("shfl_", "vote_", "activemask", PRODUCT)
 _ENDS = {
     ClosingKind.JUMP: End.JUMP,
     ClosingKind.BRANCH: End.BRANCH,
@@ -118,7 +116,7 @@ class _Compiler:
 
     def _is_written_first(self) -> bool:
         """Whether the core does all of it, no register is read before it is written, and no lane reads those of others."""
-        exchanges = {code for name, code in CODES.items() if name.startswith(EXCHANGES)}
+        exchanges = {CODES[name] for name in EXCHANGES}
         codes = {one["code"] for one in self._operations}
         return not self._bound.segments[0].live_in and PYTHON not in codes and codes.isdisjoint(exchanges)
 
@@ -201,14 +199,15 @@ class Piece(Struct, frozen=True, kw_only=True):
         return self.first + len(self.operations)
 
 
-def find_pieces(kernel: CompiledKernel, names: Sequence[str], *, checks_shared: bool) -> list[Piece]:
+def find_pieces(kernel: CompiledKernel, *, checks_shared: bool) -> list[Piece]:
     """The pieces of all segments, by what the accesses went to so far."""
     fields = OPERATION.names or ()
     operations: list[Operation] = [dict(zip(fields, row, strict=True)) for row in kernel.operations.tolist()]
+    names = list(CODES)
     for one in operations:
         one["name"] = names[one["code"]] if one["code"] < len(names) else ""
     has_products = any(one["name"] == PRODUCT for one in operations)
-    exchanged = {place for one in operations if one["name"].startswith(EXCHANGES) for place in list_read(one)}
+    exchanged = {place for one in operations if one["name"] in EXCHANGES for place in list_read(one)}
     pieces: list[Piece] = []
     for row, segment in zip(kernel.table.tolist(), kernel.segments, strict=True):
         fields_of_segment = dict(zip(kernel.table.dtype.names or (), row, strict=True))
@@ -289,7 +288,7 @@ class _Cutter:
     def _is_known(self, operation: Operation) -> bool:
         code = operation["code"]
         if code < PYTHON:
-            return not operation["name"].startswith(EXCHANGES)
+            return operation["name"] not in EXCHANGES
         if code == DIVIDE:
             return True
         if code not in (LOAD, STORE) or operation["is_strong"]:

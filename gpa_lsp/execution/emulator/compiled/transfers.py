@@ -5,7 +5,6 @@ from gpa_lsp.execution.emulator.compiled.addresses import (
     AT_ONE_PLACE,
     IN_A_ROW,
     IN_SHARED,
-    SCATTERED,
     base_of,
     find_order,
     frame_of,
@@ -139,9 +138,7 @@ def load_one(machine: CoreMachine, operation: Operation, space: s32, warp: s64, 
             values = u64(s64(values << unused) >> s64(unused))
         give_lanes(to, values, mask, width)
         return
-    order = s32(SCATTERED)
-    if mask == ALL_LANES:
-        order = find_order(offsets, u64(size))
+    order = find_order(offsets, mask, u64(size))
     if size == 4:
         load_as(u32, base, offsets, order, to, mask)
     elif size == 8:
@@ -190,9 +187,7 @@ def store_one(machine: CoreMachine, operation: Operation, space: s32, warp: s64,
     base = base_of(machine, space, warp) + element * s64(size)
     offsets = offsets_of(machine, space, warp)
     values = values_of(machine, operation, warp, operation.places[element])
-    order = s32(SCATTERED)
-    if mask == ALL_LANES:
-        order = find_order(offsets, u64(size))
+    order = find_order(offsets, mask, u64(size))
     if size == 4:
         store_as(u32, base, offsets, order, values, mask)
     elif size == 8:
@@ -348,9 +343,7 @@ def mark(machine: CoreMachine, operation: Operation) -> None:
         if mask == 0:
             continue
         address = machine.addresses + warp * LANES
-        order = s32(SCATTERED)
-        if mask == ALL_LANES:
-            order = find_order(lanes(address), size)
+        order = find_order(lanes(address), mask, size)
         if order == IN_A_ROW:
             mark_words(machine, address[0], size * LANES, marks)
             mark_chunk(machine, address[0], marks)

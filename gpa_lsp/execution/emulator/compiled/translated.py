@@ -13,7 +13,7 @@ import numpy.typing as npt
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.execution.emulator.compiled import addresses, lane_operations, pieces, transfers
 from gpa_lsp.execution.emulator.compiled.core_functions import may_translate, read_sources
-from gpa_lsp.execution.emulator.compiled.lane_operations import CODES, OPERATIONS, write_expressions
+from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, write_expressions
 from gpa_lsp.execution.emulator.compiled.lowering import Operation
 from gpa_lsp.execution.emulator.compiled.model import DIVIDE, LOAD, PYTHON, STORE
 from gpa_lsp.execution.emulator.compiled.program import (
@@ -303,7 +303,7 @@ class Translation:
     def _find_pieces(self, kernel: CompiledKernel) -> list[Piece]:
         if len(kernel.operations) > _MOST_OPERATIONS:
             return []
-        return find_pieces(kernel, list(CODES), checks_shared=self._checks_shared)
+        return find_pieces(kernel, checks_shared=self._checks_shared)
 
     def _make(self, pieces: list[Piece], operations: int) -> None:
         if not pieces:
