@@ -19,12 +19,13 @@ from gpa_lsp.document.advice_words import (
     describe_suggestion,
     find_first_suggestion,
 )
-from gpa_lsp.document.comparison_text import render_comparison
+from gpa_lsp.document.blocks import Block
+from gpa_lsp.document.comparison_view import build_comparison
 from gpa_lsp.document.layout import read_plain
 from gpa_lsp.document.places import InstructionPlaces, PlaceNames
 from gpa_lsp.document.prediction_text import render_prediction
 from gpa_lsp.document.sampling_words import describe_time, label_samples
-from gpa_lsp.document.terminal import write_terminal
+from gpa_lsp.document.terminal import write_plain
 from gpa_lsp.execution.compiler.model import CompiledUnit
 from gpa_lsp.execution.prediction.predict import predict_source
 from gpa_lsp.foundation.errors import InputError, ProblemSeverity
@@ -169,13 +170,8 @@ class Answers:
             raise InputError(
                 f"{suggestion!r} is no suggestion for it", remedy=f"there are {names}" if names else "there is none"
             )
-        lines = [*map(read_plain, write_terminal([build_piece(piece, every, one, self._places)]))]
-        return fit(
-            head,
-            [line for line in lines if line.strip()],
-            start,
-            write_call("advise", kernel=found.id, suggestion=suggestion),
-        )
+        ask = write_call("advise", kernel=found.id, suggestion=suggestion)
+        return fit(head, _list_lines([build_piece(piece, every, one, self._places)]), start, ask)
 
     def explain_line(self, file: str, line: int, kernel: str | None = None, start: int = 0) -> str:
         """What a source line waits for, and what waits for it, in every kernel it was compiled into.
@@ -209,8 +205,7 @@ class Answers:
                 f"{file}: {', '.join(every) or 'none'}" for file, every in zip((before, after), names, strict=True)
             )
             raise InputError("no kernel is in both reports", remedy=f"there are {held}")
-        lines = [read_plain(line) for line in render_comparison(comparison, self._places, None)]
-        rows = [line for line in lines if line.strip()]
+        rows = _list_lines(build_comparison(comparison, self._places))
         rows[:0] = [f"{replace(one, path=None)}" for report in reports for one in report.problems[:_MOST_REASONS]]
         origins = [_name_origin(one.kernels) for one in reports]
         return fit(
@@ -364,6 +359,11 @@ def _list_compiler_errors(unit: CompiledUnit) -> list[str]:
 
 
 _LABELS = frozenset({"limit", "cause", "No advice", "small"})
+
+
+def _list_lines(blocks: Sequence[Block]) -> list[str]:
+    """Blocks as lines of text, without empty ones."""
+    return [line for line in write_plain(blocks).splitlines() if line.strip()]
 
 
 def _name_origin(kernels: Iterable[KernelReport]) -> str:

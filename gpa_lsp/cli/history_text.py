@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from gpa_lsp.document.comparison_text import (
+from gpa_lsp.document.comparison_view import (
     LEAST_CHANGE_RATIO,
     VERDICT_WORDS,
     build_part_table,

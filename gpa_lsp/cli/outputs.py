@@ -1,15 +1,22 @@
 """Where commands write: options that name a file to write, what may not be replaced by it, and the writing."""
 
 import argparse
+import json
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import GpaError, InputError, MissingToolError
 from gpa_lsp.foundation.files import atomic_write
+
+if TYPE_CHECKING:
+    from gpa_lsp.document.blocks import Block
+    from gpa_lsp.document.notices import Notice
+    from gpa_lsp.document.places import PlaceNames
+    from gpa_lsp.report.model import Report
 
 # what -o calls standard output
 STANDARD_OUTPUT = Path("-")
@@ -177,6 +184,72 @@ def write_with(path: Path, write: Callable[[Any], Any], *, encoding: str | None)
 def _fail(path: Path, error: Exception) -> InputError:
     reason = getattr(error, "strerror", None) or error
     return InputError(f"cannot be written: {reason}", path=path, remedy=_OTHER_FILE)
+
+
+def write_blocks(
+    blocks: "Sequence[Block]",
+    output: Path | None,
+    terminal: Terminal,
+    *,
+    form: str = "text",
+    max_rows: int | None = None,
+    folds: bool = False,
+) -> None:
+    """Write a document to the file that was asked for, or to standard output.
+
+    Args:
+        blocks: what to write.
+        output: as the option gives it; None where it was not given.
+        form: ``text`` or ``markdown``.
+        max_rows: longest table; None for no limit.
+        folds: of Markdown: fold away what can be, as GitHub does.
+
+    Raises:
+        InputError: as :func:`write_output`.
+    """
+    if form == "markdown":
+        from gpa_lsp.document.markdown import write_markdown
+
+        text = "".join(f"{line}\n" for line in write_markdown(blocks, max_rows=max_rows, folds=folds))
+        write_output(text, output, terminal)
+    elif is_printed(output):
+        terminal.write_blocks(blocks, max_rows=max_rows)
+    else:
+        from gpa_lsp.document.terminal import write_plain
+
+        write_output(write_plain(blocks, max_rows=max_rows), output, terminal)
+
+
+def write_json(value: Any, output: Path | None, terminal: Terminal) -> None:
+    """The same of a value as JSON."""
+    write_output(json.dumps(value, indent=2) + "\n", output, terminal)
+
+
+def write_report_json(report: "Report", output: Path | None, terminal: Terminal, **options: Any) -> None:
+    """The same of a report, with options of :func:`~gpa_lsp.report.saved.store.write_report`."""
+    from gpa_lsp.report.saved.store import write_report
+
+    if is_printed(output):
+        terminal.print_safely(lambda: write_report(report, terminal.out, **options))
+    else:
+        write_with(output or Path(), lambda stream: write_report(report, stream, **options), encoding="ascii")
+
+
+def write_notices(notices: "Sequence[Notice]", places: "PlaceNames", form: str) -> str:
+    """Notices as text for programs.
+
+    Args:
+        notices: what to say.
+        places: how sources are shown.
+        form: ``sarif`` or ``github``.
+    """
+    if form == "github":
+        from gpa_lsp.document.github import write_github
+
+        return write_github(notices, places)
+    from gpa_lsp.document.sarif import build_sarif
+
+    return json.dumps(build_sarif(notices, places, Path.cwd()), indent=2) + "\n"
 
 
 def is_printed(output: Path | None) -> bool:

@@ -1,12 +1,12 @@
 """``gpa-lsp check SOURCE.cu``: what the code of sources says without a profile."""
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, judge_problems, name_places
+from gpa_lsp.cli.outputs import write_json, write_notices, write_output
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import GpaError, InputError, ProblemSeverity
 from gpa_lsp.gpu.arch.sections import parse_architecture_name
@@ -48,7 +48,7 @@ def check_sources(arguments: argparse.Namespace, terminal: Terminal) -> int:
             has_failed = True
     found = [finding for source in sources for kernel in source.kernels for finding in kernel.findings]
     findings = sorted(found, key=lambda one: (one.file or "", one.line or 0, -one.weight))
-    terminal.print_safely(lambda: _print(sources, findings, arguments, terminal))
+    _print(sources, findings, arguments, terminal)
     if arguments.kernel is not None and not has_failed and not any(source.kernels for source in sources):
         raise InputError(
             f"no kernel of the sources is named {arguments.kernel!r}", remedy="leave out --kernel to see all"
@@ -68,21 +68,18 @@ def _print(
     terminal: Terminal,
 ) -> None:
     """Each format's renderer is loaded only when it is asked for."""
-    places = name_places(arguments)
-    if arguments.format in ("json", "sarif"):
-        from gpa_lsp.document.static_json import build_static_sarif, make_static_json
+    if arguments.format == "json":
+        from gpa_lsp.document.static_json import make_static_json
 
-        is_sarif = arguments.format == "sarif"
-        content = build_static_sarif(sources, findings, places, Path.cwd()) if is_sarif else make_static_json(sources)
-        terminal.write_text(json.dumps(content, indent=2) + "\n")
+        write_json(make_static_json(sources), None, terminal)
         return
-    from gpa_lsp.document.static_text import render_static, render_static_github
+    from gpa_lsp.document.static_view import build_static, list_static_notices
 
+    places = name_places(arguments)
     if arguments.format == "text":
-        width = terminal.width if terminal.is_interactive else None
-        terminal.write_lines(render_static(sources, findings, places, width))
+        terminal.write_blocks(build_static(sources, findings, places), is_listing=True)
     else:
-        terminal.write_text("".join(line + "\n" for line in render_static_github(sources, findings, places)))
+        write_output(write_notices(list_static_notices(sources, findings), places, arguments.format), None, terminal)
 
 
 def parse_architecture(text: str) -> tuple[int, int]:

@@ -4,13 +4,16 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from gpa_lsp.document.layout import Line, Style, read_plain
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.visible_text import make_lines_visible, make_visible
+
+if TYPE_CHECKING:
+    from gpa_lsp.document.blocks import Block
 
 _RICH_STYLES = {
     Style.TITLE: "bold",
@@ -127,6 +130,25 @@ class Terminal:
                 for text, style in ((make_visible(text), style) for text, style in line)
             )
             self.out.write("".join(spans).rstrip(" ") + "\n")
+
+    def write_blocks(
+        self, blocks: "Sequence[Block]", *, max_rows: int | None = None, indent: int = 0, is_listing: bool = False
+    ) -> None:
+        """Print blocks on standard output, in lines of the screen's width.
+
+        Args:
+            blocks: what to print.
+            max_rows: longest table; None for no limit.
+            indent: spaces in front of what stands in no part.
+            is_listing: where the output goes elsewhere, each paragraph is one line, for editors and scripts to read.
+
+        Raises:
+            InputError: as of :meth:`print_safely`.
+        """
+        from gpa_lsp.document.terminal import write_terminal  # loads what --help and --version do without
+
+        width = None if is_listing and not self.is_interactive else self.width
+        self.print_safely(lambda: self.write_lines(write_terminal(blocks, width, max_rows=max_rows, indent=indent)))
 
     def write_text(self, text: str) -> None:
         """Print plain text of any number of lines on standard output."""

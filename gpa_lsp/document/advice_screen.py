@@ -18,10 +18,10 @@ from gpa_lsp.document.advice_words import (
     explain_silence,
 )
 from gpa_lsp.document.blocks import Block, Paragraph, Part, Row, Rows
-from gpa_lsp.document.check_text import build_problems
 from gpa_lsp.document.context_words import describe_contexts
 from gpa_lsp.document.findings import name_kernels
 from gpa_lsp.document.layout import Style, cut
+from gpa_lsp.document.notices import build_problems
 from gpa_lsp.document.places import InstructionPlaces, PlaceNames
 from gpa_lsp.document.sampling_words import describe_time
 from gpa_lsp.foundation.locations import write_place

@@ -25,11 +25,12 @@ from gpa_lsp.document.advice_words import (
 )
 from gpa_lsp.document.blame_words import describe_basis, describe_bounds
 from gpa_lsp.document.blocks import NO_SPAN, Block, Item, Items, Paragraph, Part, Spot, Table
-from gpa_lsp.document.check_text import build_problems, describe_code_finding, name_code_place
+from gpa_lsp.document.check_view import describe_code_finding, name_code_place
 from gpa_lsp.document.context_words import build_context_table
 from gpa_lsp.document.findings import name_kernels
 from gpa_lsp.document.kernel_view import build_advice_table
 from gpa_lsp.document.layout import UNBROKEN, Align, Column, Span, Style, cut, join_facts, style_of_share
+from gpa_lsp.document.notices import build_problems
 from gpa_lsp.document.places import InstructionPlaces, PlaceNames
 from gpa_lsp.document.sampling_words import describe_dropped, describe_time
 from gpa_lsp.foundation.numbers import (

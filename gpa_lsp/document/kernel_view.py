@@ -11,11 +11,11 @@ from gpa_lsp.document.advice_words import BY_COUNTERS, NO_SASS, describe_cause, 
 from gpa_lsp.document.answer_view import build_answers
 from gpa_lsp.document.blame_words import NO_CAUSE, measure_causes
 from gpa_lsp.document.blocks import Block, Gauge, Item, Items, Paragraph, Part, Table
-from gpa_lsp.document.check_text import build_problems
 from gpa_lsp.document.context_words import build_context_table, name_shape
 from gpa_lsp.document.findings import choose_reasons, name_kernels
 from gpa_lsp.document.launch_place_words import describe_place_time, describe_stack
 from gpa_lsp.document.layout import Align, Column, Span, Style, join_facts, style_of_share
+from gpa_lsp.document.notices import build_problems
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.sampling_words import OTHER_CODE, describe_device, describe_quiet, list_sampling_facts
 from gpa_lsp.foundation.locations import write_place

@@ -16,7 +16,7 @@ _PADDED_CELLS = 40  # Of a column: cells of wider ones keep their own width
 
 _FENCE_CELLS = 80  # Of a table without headings, which stands in letters of one width
 
-_STRONG = (Style.TITLE, Style.WARNING, Style.HOT)
+_STRONG = (Style.TITLE, Style.ERROR, Style.WARNING, Style.HOT)
 _CODE = (Style.CODE, Style.PATH)
 
 

@@ -8,10 +8,10 @@ from gpa_lsp.document.advice_words import describe_limit_briefly
 from gpa_lsp.document.answer_view import build_bars, describe_movement, list_answers, list_missing, list_suggestions
 from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part, Table, holds_anything
 from gpa_lsp.document.charts.roofline_chart import RooflineView
-from gpa_lsp.document.check_text import build_problems
 from gpa_lsp.document.context_words import count_contexts, list_context_lines, name_contexts
 from gpa_lsp.document.findings import name_kernels
 from gpa_lsp.document.layout import Align, Column, Span, Style
+from gpa_lsp.document.notices import build_problems
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.roofline_text import (
     CLOCK_WORDS,

@@ -1,28 +1,19 @@
-"""What the code of sources says as JSON, and as SARIF 2.1.0 for code scanning services."""
+"""What the code of sources says as JSON."""
 
-import hashlib
-from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 from gpa_lsp.code.symbolic_accesses.model import SymbolicAccess
 from gpa_lsp.diagnosis.advice.find_statics import KernelFindings
 from gpa_lsp.diagnosis.advice.static_model import StaticFinding
 from gpa_lsp.diagnosis.advice.warp_facts import WarpFacts
 from gpa_lsp.diagnosis.analyses.static.model import KernelStatics
-from gpa_lsp.document.places import PlaceNames
-from gpa_lsp.document.sarif import BASE_ID, Json, SarifParts, make_artifact_uri, make_code_rule
-from gpa_lsp.document.static_text import describe_static
+from gpa_lsp.document.sarif import Json
 from gpa_lsp.execution.compiler.model import CompilerMessage
 from gpa_lsp.execution.prediction.static_source import SourceStatics
-from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.prose import Code
 from gpa_lsp.kernel.names import demangle
-from gpa_lsp.report.model import Report
 
 SCHEMA = "gpa-lsp static 1"
-_FINGERPRINT = "gpaLspStatic/v1"
 
 
 def make_static_json(sources: Sequence[SourceStatics]) -> Json:
@@ -142,71 +133,3 @@ def _make_finding(finding: StaticFinding) -> Json:
             {"function": one.function, "pc_offset": one.pc_offset, "text": one.text} for one in finding.instructions
         ],
     }
-
-
-def build_static_sarif(
-    sources: Sequence[SourceStatics], findings: Sequence[StaticFinding], places: PlaceNames, folder: Path
-) -> Json:
-    """A SARIF log with one run; rules are the checks, the compilers' messages become notifications.
-
-    Args:
-        sources: what was looked at.
-        findings: of them; become results.
-        places: where sources are on this machine.
-        folder: sources below it get relative URIs.
-    """
-    rules = list(dict.fromkeys(finding.check for finding in findings))
-    given: Counter[str] = Counter()
-    results = [_make_result(finding, rules.index(finding.check), folder, given) for finding in findings]
-    problems = tuple(problem for source in sources for problem in _list_problems(source))
-    parts = SarifParts(places, folder)
-    return parts.make_log(Report(problems=problems, kernels=()), [make_code_rule(rule) for rule in rules], results)
-
-
-def _list_problems(source: SourceStatics) -> list[Problem]:
-    said = [
-        Problem(
-            severity=message.severity,
-            message=message.text,
-            path=message.path or source.path,
-            place=None if message.line is None else f"line {message.line}",
-        )
-        for message in source.unit.messages
-    ]
-    return [*said, *source.problems]
-
-
-def _make_result(finding: StaticFinding, rule_index: int, folder: Path, given: Counter[str]) -> dict[str, Any]:
-    key = "\0".join((finding.kernel, Path(finding.file or "").name, finding.check))
-    given[key] += 1
-    digest = hashlib.sha256(f"{key}\0{given[key]}".encode("utf-8", errors="surrogatepass")).hexdigest()[:32]
-    location: Json = {
-        "logicalLocations": [
-            {"fullyQualifiedName": demangle(finding.kernel), "decoratedName": finding.kernel, "kind": "function"}
-        ]
-    }
-    if finding.file is not None:
-        physical: Json = {"artifactLocation": _make_artifact(Path(finding.file), folder)}
-        if finding.line:
-            physical["region"] = {"startLine": finding.line}
-        location["physicalLocation"] = physical
-    return {
-        "ruleId": f"static/{finding.check}",
-        "ruleIndex": rule_index,
-        "level": "note",
-        "message": {"text": describe_static(finding)},
-        "locations": [location],
-        "partialFingerprints": {_FINGERPRINT: digest},
-        "properties": {
-            "static": True,
-            "certainty": finding.certainty.value,
-            "loopDepth": finding.loop_depth,
-            "instructions": [f"{one.pc_offset:#x} {one.text}" for one in finding.instructions],
-        },
-    }
-
-
-def _make_artifact(path: Path, folder: Path) -> Json:
-    if path.is_absolute() and path.is_relative_to(folder):
-        return {"uri": make_artifact_uri(str(path.relative_to(folder))), "uriBaseId": BASE_ID}
-    return {"uri": make_artifact_uri(str(path))}

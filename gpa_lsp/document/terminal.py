@@ -14,6 +14,7 @@ from gpa_lsp.document.layout import (
     cut,
     flow,
     hang,
+    join_lines,
     lay_out_table,
     read_plain,
     text_line,
@@ -45,6 +46,11 @@ def write_terminal(
     yield from terminal.write(blocks, indent)
     for words in terminal.said_of_cuts:
         yield from wrap(words, width, indent=indent, style=Style.DIM)
+
+
+def write_plain(blocks: Sequence[Block], width: int | None = None, *, max_rows: int | None = None) -> str:
+    """The same without styles, each line ended by a line break."""
+    return join_lines(write_terminal(blocks, width, max_rows=max_rows, indent=0))
 
 
 class _Terminal:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from gpa_lsp.code.sources.cuda_functions import find_kernels
 from gpa_lsp.code.sources.trees import read_tree
 from gpa_lsp.document.advice_words import summarise_advice
-from gpa_lsp.document.check_text import describe_finding
+from gpa_lsp.document.check_view import describe_finding
 from gpa_lsp.document.findings import DEFAULT_MIN_SHARE_RATIO, Finding, find_findings
 from gpa_lsp.foundation.prose import percent, say
 from gpa_lsp.kernel.names import find_plain_name

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from gpa_lsp.document.check_text import render_check
+from gpa_lsp.document.check_view import build_check
 from gpa_lsp.document.findings import DEFAULT_MIN_SHARE_RATIO, find_findings
-from gpa_lsp.document.layout import join_lines
 from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.terminal import write_plain
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.gpu.device.roofs_file import KeptRoofs
 from gpa_lsp.kernel.names import list_named
@@ -38,4 +38,4 @@ def read_report_file(path: Path, kernel: str | None) -> Report:
 def list_findings(report: Report) -> str:
     """What there is to say where no page is drawn, as ``gpa-lsp check`` does."""
     places = PlaceNames(folder=Path.cwd())
-    return join_lines(render_check(report, find_findings(report), places, DEFAULT_MIN_SHARE_RATIO))
+    return write_plain(build_check(report, find_findings(report), places, DEFAULT_MIN_SHARE_RATIO))

@@ -8,7 +8,7 @@ from gpa_lsp.diagnosis.analyses.static.model import describe_resources
 from gpa_lsp.document.layout import join_lines
 from gpa_lsp.document.prediction_page import render_prediction_page
 from gpa_lsp.document.prediction_text import render_prediction
-from gpa_lsp.document.static_text import describe_static
+from gpa_lsp.document.static_view import describe_static
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.predict import predict_source
 from gpa_lsp.execution.prediction.static_source import SourceStatics, examine_source

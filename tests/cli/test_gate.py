@@ -1,6 +1,7 @@
 """``gpa-lsp gate`` on the fixtures: a slower, a spilling and a more scattered twin fail on the right line, and the improved ones pass."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -141,7 +142,7 @@ def test_nothing_to_judge_is_no_pass(capsys: pytest.CaptureFixture[str]) -> None
     cubin = CUBINS / "register_spill_original.cubin"
     assert main(["gate", str(cubin), "--base", str(cubin)]) == 2
     shown = capsys.readouterr()
-    assert "Gate undecided" in shown.out
+    assert "gate undecided" in shown.out
     assert "nothing could be judged" in shown.err
 
 
@@ -176,9 +177,9 @@ def test_annotations_sarif_and_summary_name_the_same_line(
     place = result["locations"][0]["physicalLocation"]
     assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == ("project/src/relax.cu", line)
     summary = Path("summary.md").read_text(encoding="utf-8")
-    assert summary.startswith("before\n## GPU gate: failed")
+    assert summary.startswith("before\n## GPU gate failed: 1 budget exceeded")
     assert f"`project/src/relax.cu:{line}`" in summary
-    assert "xychart-beta" in summary
+    assert re.search(r"\*\*exceeded\*\*.*`relax`.*\+78 %.*█", summary)
 
 
 def test_the_history_is_a_base(

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.diagnosis.advice.model import LIBRARY_USE
-from gpa_lsp.document.advice_notes import list_notes
-from gpa_lsp.document.advice_sarif import build_advice_sarif
+from gpa_lsp.document.advice_notices import list_advice_notices
 from gpa_lsp.document.advice_view import build_advice
-from gpa_lsp.document.github import render_advice_github
+from gpa_lsp.document.github import write_github
 from gpa_lsp.document.layout import read_plain
 from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.sarif import build_sarif
 from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.pairs import build_pair_index
@@ -81,9 +81,9 @@ def test_shown_in_every_form(name: str, tmp_path: Path) -> None:
             write_markdown(build_advice(report, places, max_kernels=None, max_advice=None, has_table=True), folds=True)
         )
     )
-    notes = list_notes(report, places)
-    log = json.loads(json.dumps(build_advice_sarif(report, notes, places, tmp_path), allow_nan=False))
+    notices = list_advice_notices(report, places)
+    log = json.loads(json.dumps(build_sarif(notices, places, tmp_path), allow_nan=False))
     check_required(log)
     assert len(log["runs"][0]["results"]) == len(advice)
-    commands = list(render_advice_github(report, notes, places))
+    commands = write_github(notices, places).splitlines()
     assert len(commands) == len(report.problems) + len(advice)

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.document.gate_text import describe_row
+from gpa_lsp.document.gate_view import describe_row
 from gpa_lsp.report.gate.budgets import DEFAULT_BUDGETS, parse_limit
 from gpa_lsp.report.gate.judge import describe_kernel, judge_kernels
 from gpa_lsp.report.gate.model import Budget, Budgets, Figure, GateKernel, Metric, Origin, Outcome

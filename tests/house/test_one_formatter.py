@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.document.advice_notes import list_notes
-from gpa_lsp.document.advice_sarif import build_advice_sarif
+from gpa_lsp.document.advice_notices import list_advice_notices
 from gpa_lsp.document.advice_view import build_advice, build_piece, describe_run
+from gpa_lsp.document.check_view import list_notices
 from gpa_lsp.document.findings import find_findings, name_kernels
-from gpa_lsp.document.github import render_advice_github, render_github
+from gpa_lsp.document.github import write_github
 from gpa_lsp.document.html_report.addresses import KernelAddresses
 from gpa_lsp.document.html_report.code_columns import TextPool
 from gpa_lsp.document.html_report.kernel_section import build_sources
@@ -269,20 +269,19 @@ def listen_to_page(said: Said, kernel: KernelReport, name: str) -> None:
 def listen_to_notes(said: Said, kernel: KernelReport, name: str) -> None:
     """SARIF and the annotations of GitHub."""
     report, places = Report(problems=(), kernels=(kernel,)), PlaceNames()
-    findings, notes = find_findings(report), list_notes(report, places)
-    results = build_sarif(report, findings, places, Path("/"))["runs"][0]["results"]
-    commands = list(render_github(report, findings, places))
-    for finding, result, command in zip(findings, results, commands, strict=True):
-        if finding.place is not None and finding.share.part_samples:
-            said.add("sarif", name, str(finding.place), "share", cut_margin(result["message"]["text"]))
-            message = command.split("::", 2)[2].replace("%25", "%")
-            said.add("github", name, str(finding.place), "share", cut_margin(message))
-    results = build_advice_sarif(report, notes, places, Path("/"))["runs"][0]["results"]
-    commands = list(render_advice_github(report, notes, places))
-    for note, result, command in zip(notes, results, commands, strict=True):
-        what = f"estimate of {note.advice.optimizer}"
-        said.add("sarif", name, "", what, result["message"]["text"].split()[0])
-        said.add("github", name, "", what, command.split("::", 2)[2].split()[0])
+    notices = {
+        "share": list_notices(report, find_findings(report)),
+        "estimate": list_advice_notices(report, places),
+    }
+    for what, every in notices.items():
+        results = build_sarif(every, places, Path("/"))["runs"][0]["results"]
+        commands = write_github(every, places).splitlines()
+        for notice, result, command in zip(every, results, commands, strict=True):
+            for view, text in (("sarif", result["message"]["text"]), ("github", command.split("::", 2)[2])):
+                if what == "estimate":
+                    said.add(view, name, "", f"estimate of {result['ruleId']}", text.split()[0])
+                elif notice.frame is not None and not result["ruleId"].startswith("static/"):
+                    said.add(view, name, str(notice.frame.source_line), "share", cut_margin(text.replace("%25", "%")))
 
 
 def listen(report: Report) -> Said:

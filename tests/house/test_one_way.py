@@ -73,7 +73,7 @@ CHOOSING = {
     "execution/programs/loaded_code.py": "the file that a kernel is in: outermost frames",
     "document/html_report/kernel_section.py": "frames of a flame graph",
     "document/allocation_text.py": "frames of the host's call path",
-    "document/sarif.py": "where in a chain the place of a finding stands",
+    "document/check_view.py": "where in a chain the place of a finding stands",
     "document/sass_listing.py": "shows the whole chain, from the inside out",
     "report/kernel_lines.py": "the kernel's own body: outermost frames",
     "report/source_paths.py": "does not guess which file a library's is",

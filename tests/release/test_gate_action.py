@@ -136,7 +136,7 @@ def test_it_annotates_summarises_and_fails(runner: Runner) -> None:
     assert (
         "::error file=/build/gpa_lsp/fixtures/kernels/register_spill/original.cu,line=21,title=GPU gate" in runner.log
     )
-    assert (runner.folder / "github_step_summary").read_text().startswith("## GPU gate: failed")
+    assert (runner.folder / "github_step_summary").read_text().startswith("## GPU gate failed:")
     assert (runner.checkout / runner.outputs["gate"]["sarif"]).is_file()
 
 
@@ -170,9 +170,7 @@ def test_a_worse_twin_fails_on_its_line_and_the_better_one_passes(runner: Runner
     assert run(runner, head=worse, base=better) == 1, runner.log
     assert re.search(rf"^::error file=[^,]*{re.escape(file)},line=\d+,title=GPU gate", runner.log, re.MULTILINE)
     summary = (runner.folder / "github_step_summary").read_text()
-    assert summary.startswith("## GPU gate: failed") and file in summary
-    if name == "scattered":
-        assert 'x-axis ["1", " "]' in summary and "line [100, 100]" in summary, "one bar has a line to be held against"
+    assert summary.startswith("## GPU gate failed:") and file in summary
     runner.log = ""
     assert run(runner, head=better, base=worse) == 0, runner.log
     assert "::error" not in runner.log

@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.model import KernelAdvice
-from gpa_lsp.document.advice_notes import list_notes
-from gpa_lsp.document.advice_sarif import build_advice_sarif
-from gpa_lsp.document.github import render_advice_github
+from gpa_lsp.document.advice_notices import list_advice_notices
+from gpa_lsp.document.github import write_github
 from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.sarif import build_sarif
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.source_paths import SourceLocator
 from tests.render.advice_examples import make_advice_example, make_advised
@@ -41,7 +41,7 @@ ADVICE = """
 
 def make_log(report: Report, folder: Path) -> Any:
     places = PlaceNames(SourceLocator([folder]), folder)
-    log = build_advice_sarif(report, list_notes(report, places), places, folder)
+    log = build_sarif(list_advice_notices(report, places), places, folder)
     return json.loads(json.dumps(log, allow_nan=False))
 
 
@@ -53,15 +53,6 @@ def place(location: Any) -> tuple[str, int]:
 @pytest.mark.parametrize("report", [make_advice_example(), build_report()], ids=["example", "empty"])
 def test_what_the_standard_requires(report: Report, tmp_path: Path) -> None:
     check_required(make_log(report, tmp_path))
-
-
-def test_a_result_per_piece_of_advice(tmp_path: Path) -> None:
-    report = make_advice_example()
-    (run,) = make_log(report, tmp_path)["runs"]
-    advice = [one for kernel in report.kernels if kernel.advice for one in kernel.advice.advice]
-    assert [result["ruleId"] for result in run["results"]] == [one.optimizer for one in advice]
-    assert {rule["id"] for rule in run["tool"]["driver"]["rules"]} == {one.optimizer for one in advice}
-    assert all(rule["help"]["text"] and rule["help"]["markdown"] for rule in run["tool"]["driver"]["rules"])
 
 
 def test_the_causing_line_first_then_those_that_suffer_then_other_causes(tmp_path: Path) -> None:
@@ -104,7 +95,7 @@ def test_code_without_lines_stands_on_its_profile(tmp_path: Path) -> None:
     assert location["physicalLocation"] == {"artifactLocation": {"uri": "profile.ncu-rep", "uriBaseId": "SRCROOT"}}
     assert location["logicalLocations"][0]["decoratedName"] == "kernel"
     places = PlaceNames()
-    (command,) = render_advice_github(report, list_notes(report, places), places)
+    (command,) = write_github(list_advice_notices(report, places), places).splitlines()
     assert command.startswith("::notice file=profile.ncu-rep,title=GPU advice%3A A%2C 1.10×::1.10× ")
 
 
@@ -128,11 +119,3 @@ def test_fingerprints_do_not_know_line_numbers(tmp_path: Path) -> None:
 
     assert prints(5) == prints(77)
     assert len(set(prints(5))) == 2
-
-
-def test_annotations_carry_title_place_and_message(tmp_path: Path) -> None:
-    report = build_report(build_kernel(LISTING, blame=BLAME, advice=ADVICE + "\ncaveat: 5 % more registers"))
-    places = PlaceNames()
-    (command,) = render_advice_github(report, list_notes(report, places), places)
-    assert command.startswith("::notice file=/s/k.cu,line=3,title=GPU advice%3A Loop unrolling%2C 1.25×::1.25× (1.23×")
-    assert command.endswith("Caution: 5 %25 more registers")

@@ -6,9 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, Limit, Limiter, LimiterKind
-from gpa_lsp.document.comparison_text import describe_limiters, make_comparison_document, render_comparison
+from gpa_lsp.document.comparison_view import build_comparison, describe_limiters, make_comparison_document
 from gpa_lsp.document.layout import join_lines
 from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.foundation.prose import say
 from gpa_lsp.report.compare import Comparison, compare_kernels, compare_reports
 from tests.report.test_compare import ADVICE, AFTER, BEFORE, measured, named, without_samples
@@ -22,8 +23,12 @@ def example() -> Comparison:
     return compare_reports(build_report(before, gone), build_report(after))
 
 
+def write(comparison: Comparison, width: int | None = None) -> str:
+    return join_lines(write_terminal(build_comparison(comparison, PlaceNames()), width, indent=0))
+
+
 def test_text() -> None:
-    text = join_lines(render_comparison(example(), PlaceNames()))
+    text = write(example())
     assert text.splitlines()[:2] == [
         "saxpy  8.00 ms → 4.00 ms  2.00×  faster",
         "  between 1.94× and 2.06× (too few launches to see the noise; 3 % and the launch overhead assumed)",
@@ -39,13 +44,13 @@ def test_text() -> None:
 
 
 def test_no_line_is_wider_than_asked_where_words_can_wrap() -> None:
-    text = join_lines(render_comparison(example(), PlaceNames(), 72))
+    text = write(example(), 72)
     assert max(len(line) for line in text.splitlines()) <= 72
 
 
 def test_nothing_in_common() -> None:
     found = compare_reports(build_report(build_kernel(BEFORE)), build_report())
-    assert "no kernel is in both reports" in join_lines(render_comparison(found, PlaceNames()))
+    assert "no kernel is in both reports" in write(found)
 
 
 def test_json_document() -> None:
@@ -100,14 +105,14 @@ def test_what_limits_the_kernel_before_and_after(before: Limiter | None, after: 
     kernels = (replace(build_kernel(BEFORE), limiter=before), replace(build_kernel(AFTER), limiter=after))
     found = compare_kernels(*kernels)
     assert describe_limiters(found) == words
-    text = join_lines(render_comparison(Comparison(kernels=(found,), only_before=(), only_after=()), PlaceNames()))
+    text = write(Comparison(kernels=(found,), only_before=(), only_after=()))
     assert ("limited by" in text) == bool(words)
 
 
 def test_without_samples_no_stall_is_said_to_be_gone() -> None:
     before = measured(build_kernel(BEFORE, advice=ADVICE), 8e6, unit="ns")
     after = measured(without_samples(build_kernel(AFTER)), 4e6, unit="ns")
-    text = join_lines(render_comparison(compare_reports(build_report(before), build_report(after)), PlaceNames()))
+    text = write(compare_reports(build_report(before), build_report(after)))
     assert "  stalls unknown: the report after has no samples" in text
     assert "by stall reason" not in text
     assert "0 %" not in [cell for line in text.splitlines() for cell in line.split("  ")]
@@ -115,7 +120,7 @@ def test_without_samples_no_stall_is_said_to_be_gone() -> None:
 
 def test_kernels_that_look_alike_are_named_and_why() -> None:
     found = compare_reports(build_report(named("conv_base")), build_report(named("conv_tiled", AFTER)))
-    text = join_lines(render_comparison(found, PlaceNames()))
+    text = write(found)
     assert "could be compared: conv_base with conv_tiled (the same number of threads" in text
     assert "add --yes" in text
     assert make_comparison_document(found)["likely_pairs"][0]["after"] == "conv_tiled"
@@ -123,5 +128,5 @@ def test_kernels_that_look_alike_are_named_and_why() -> None:
 
 def test_two_kernels_are_both_named() -> None:
     report = build_report(named("gemm_naive"), named("gemm_tiled", AFTER))
-    text = join_lines(render_comparison(compare_reports(report, report, [("naive", "tiled")]), PlaceNames()))
+    text = write(compare_reports(report, report, [("naive", "tiled")]))
     assert text.startswith("gemm_naive → gemm_tiled")

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT
 from gpa_lsp.document.advice_words import find_best_advice
-from gpa_lsp.document.check_text import describe_finding, list_best_advice
+from gpa_lsp.document.check_view import describe_finding, list_best_advice
 from gpa_lsp.document.findings import choose_reasons, find_findings, name_kernels
 from gpa_lsp.foundation.prose import say
 from gpa_lsp.report.changes import ReasonCount

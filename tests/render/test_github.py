@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpa_lsp.document.check_view import list_notices
 from gpa_lsp.document.findings import find_findings
-from gpa_lsp.document.github import make_command, render_github
+from gpa_lsp.document.github import make_command, write_github
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.foundation.visible_text import make_visible
 from tests.report_builder import build_kernel, build_report
@@ -30,7 +31,7 @@ def test_anything_comes_back_out(message: str, file: str) -> None:
 @pytest.mark.parametrize(("line", "shown"), [(0, 1), (7, 7)])
 def test_findings_have_a_file_and_a_line(line: int, shown: int) -> None:
     report = build_report(build_kernel(f"src/k.cu:{line}  NOP  ; membar=9"))
-    (command,) = render_github(report, find_findings(report), PlaceNames())
+    (command,) = write_github(list_notices(report, find_findings(report)), PlaceNames()).splitlines()
     assert command.startswith(
         f"::notice file=src/k.cu,line={shown},title=GPU stalls%3A membar::100 %25 (±30) of the samples of kernel; "
     )

@@ -9,12 +9,15 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from gpa_lsp.document import prediction_json
+from gpa_lsp.document.github import write_github
 from gpa_lsp.document.layout import join_lines
+from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.prediction_page import render_prediction_page
 from gpa_lsp.document.prediction_text import render_prediction
-from gpa_lsp.document.static_markdown import render_statics_markdown
-from gpa_lsp.document.static_text import render_static, render_static_github
+from gpa_lsp.document.sarif import build_sarif
+from gpa_lsp.document.static_view import build_static, build_static_kernel, list_static_notices
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.editor.protocol.safe_markdown import defuse
 from gpa_lsp.execution.compiler.model import CompiledUnit, CompilerKind, CompilerMessage
 from gpa_lsp.execution.prediction.model import SourcePrediction
@@ -66,10 +69,13 @@ def show(evil: str) -> dict[str, str]:
         "narrow text": join_lines(render_prediction(prediction, 60)),
         "json": json.dumps(prediction_json.make_prediction(prediction)),
         "html": render_prediction_page(prediction),
-        "static text": join_lines(render_static([statics], found, PlaceNames())),
-        "github": "".join(f"{line}\n" for line in render_static_github([statics], found, PlaceNames())),
+        "static text": join_lines(write_terminal(build_static([statics], found, PlaceNames()))),
+        "github": write_github(list_static_notices([statics], found), PlaceNames()),
+        "sarif": json.dumps(build_sarif(list_static_notices([statics], found), PlaceNames(), Path("/"))),
         **{
-            f"markdown {number}": defuse(render_statics_markdown(kernel, statics.unit.compiler or ""))
+            f"markdown {number}": defuse(
+                "\n".join(write_markdown([build_static_kernel(kernel, statics.unit.compiler or "")], level=1))
+            )
             for number, kernel in enumerate(statics.kernels)
         },
     }

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gpa_lsp.document.check_view import list_notices
 from gpa_lsp.document.findings import find_findings
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.sarif import BASE_ID, build_sarif, make_artifact_uri
@@ -17,7 +18,8 @@ from tests.report_builder import build_kernel, build_report
 
 def make_log(report: Report, folder: Path) -> Any:
     places = PlaceNames(SourceLocator([folder]), folder)
-    return json.loads(json.dumps(build_sarif(report, find_findings(report, 0.015), places, folder), allow_nan=False))
+    notices = list_notices(report, find_findings(report, 0.015))
+    return json.loads(json.dumps(build_sarif(notices, places, folder), allow_nan=False))
 
 
 def check_required(log: Any) -> None:

@@ -8,19 +8,19 @@ import pytest
 from lsprotocol import types
 from msgspec.structs import replace
 
-from gpa_lsp.document.advice_notes import list_notes
-from gpa_lsp.document.advice_sarif import build_advice_sarif
+from gpa_lsp.document.advice_notices import list_advice_notices
 from gpa_lsp.document.advice_view import build_advice
 from gpa_lsp.document.advice_words import NO_SASS
 from gpa_lsp.document.blame_words import describe_bounds
-from gpa_lsp.document.check_text import render_check
+from gpa_lsp.document.check_view import build_check
 from gpa_lsp.document.findings import find_findings, name_kernels
-from gpa_lsp.document.github import render_advice_github
+from gpa_lsp.document.github import write_github
 from gpa_lsp.document.html_report.page import build_groups
 from gpa_lsp.document.kernel_view import build_report_page
 from gpa_lsp.document.layout import Line, read_plain
 from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.sarif import build_sarif
 from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly
 from gpa_lsp.editor.protocol.features.text_document_hover import answer_hover
@@ -58,8 +58,8 @@ def render_html_list(report: Report) -> str:
 
 
 def render_sarif(report: Report) -> str:
-    notes = list_notes(report, PlaceNames())
-    results = build_advice_sarif(report, notes, PlaceNames(), Path("/project"))["runs"][0]["results"]
+    notices = list_advice_notices(report, PlaceNames())
+    results = build_sarif(notices, PlaceNames(), Path("/project"))["runs"][0]["results"]
     assert len(results) == 1
     return json.dumps(results)
 
@@ -87,8 +87,10 @@ RENDERERS: dict[str, Callable[[Report], str]] = {
         write_markdown(build_advice(report, PlaceNames(), max_kernels=None, max_advice=None))
     ),
     "sarif": render_sarif,
-    "github": lambda report: "\n".join(render_advice_github(report, list_notes(report, PlaceNames()), PlaceNames())),
-    "check": lambda report: join(render_check(report, find_findings(report), PlaceNames(), 0.05)),
+    "github": lambda report: write_github(list_advice_notices(report, PlaceNames()), PlaceNames()),
+    "check": lambda report: join(
+        write_terminal(build_check(report, find_findings(report), PlaceNames(), 0.05), indent=0)
+    ),
     "report": lambda report: join(write_terminal(build_report_page(report, PlaceNames()), indent=0)),
     "page": render_html_list,
     "lens": render_lens,

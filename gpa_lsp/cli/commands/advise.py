@@ -1,10 +1,8 @@
 """``gpa-lsp advise``: what to change, where, and how much it would gain."""
 
 import argparse
-import json
 import math
-from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import (
@@ -20,17 +18,20 @@ from gpa_lsp.cli.inputs import (
     parse_count,
     tell_problems,
 )
-from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_file, write_with
+from gpa_lsp.cli.outputs import (
+    add_output_argument,
+    is_printed,
+    write_blocks,
+    write_notices,
+    write_output,
+    write_report_json,
+)
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.diagnosis.blame import PAPER
 from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpa_lsp.document.layout import Line
-    from gpa_lsp.document.places import PlaceNames
     from gpa_lsp.report.model import Report
 
 _FORMATS = ("text", "json", "markdown", "sarif", "github")
@@ -85,12 +86,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     report = load_report(arguments, terminal, mode=arguments.mode)
     if arguments.compile:
         report = _try_advice(report, arguments, terminal)
-    if is_printed(arguments.output):
-        terminal.print_safely(lambda: _print(report, arguments, terminal))
-    elif arguments.format == "json":
-        write_with(arguments.output, lambda stream: _write_json(report, stream, arguments), encoding="ascii")
-    else:
-        write_file(_render(report, arguments), arguments.output)
+    _write(report, arguments, terminal)
     if not is_printed(arguments.output):
         tell_problems(terminal, report)
     return choose_exit_code(report) or _judge(report, arguments.fail_on_speedup)
@@ -103,77 +99,29 @@ def _try_advice(report: "Report", arguments: argparse.Namespace, terminal: Termi
         return try_advice(report, locate_sources(arguments), progress)
 
 
-def _print(report: "Report", arguments: argparse.Namespace, terminal: Terminal) -> None:
+def _write(report: "Report", arguments: argparse.Namespace, terminal: Terminal) -> None:
     """Each format's renderer is loaded only when it is asked for."""
-    if arguments.format == "json":
-        _write_json(report, terminal.out, arguments)
-    elif arguments.format == "text":
-        terminal.write_lines(_render_text(report, arguments, terminal.width))
-    else:
-        terminal.write_text(_render(report, arguments))
-
-
-def _render(report: "Report", arguments: argparse.Namespace) -> str:
-    """The whole output as plain text, for every format but JSON."""
-    if arguments.format == "text":
-        from gpa_lsp.document.layout import join_lines
-
-        return join_lines(_render_text(report, arguments, None))
-    places = name_places(arguments)
-    if arguments.format == "markdown":
-        return "".join(line + "\n" for line in _render_markdown(report, places, arguments))
-    return _render_notes(report, places, arguments.format)
-
-
-def _render_text(report: "Report", arguments: argparse.Namespace, width: int | None) -> "Iterator[Line]":
-    from gpa_lsp.document.advice_screen import build_screens
-    from gpa_lsp.document.terminal import write_terminal
-
+    form, output = arguments.format, arguments.output
+    if form == "json":
+        write_report_json(report, output, terminal, is_expanded=arguments.expand)
+        return
     places, most = name_places(arguments), arguments.top or None
-    if _is_long(arguments):
-        from gpa_lsp.document.advice_view import build_advice
+    if form in ("sarif", "github"):
+        from gpa_lsp.document.advice_notices import list_advice_notices
 
-        blocks = build_advice(report, places, max_kernels=most, max_advice=arguments.limit or None)
-        return write_terminal(blocks, width, indent=0)
-    return write_terminal(build_screens(report, places, max_kernels=most), width, indent=0)
-
-
-def _is_long(arguments: argparse.Namespace) -> bool:
-    """Whether pairs of def and use are shown with each piece of advice, as in the paper's report (GPA Figure 8)."""
-    return bool(arguments.details) or arguments.mode == PAPER
-
-
-def _render_markdown(report: "Report", places: "PlaceNames", arguments: argparse.Namespace) -> "Iterator[str]":
-    from gpa_lsp.document.advice_screen import build_screens
-    from gpa_lsp.document.markdown import write_markdown
-
-    most = arguments.top or None
-    if _is_long(arguments):
+        write_output(write_notices(list_advice_notices(report, places), places, form), output, terminal)
+    elif (
+        arguments.details or arguments.mode == PAPER
+    ):  # with pairs of def and use, as in the paper's report (GPA Figure 8)
         from gpa_lsp.document.advice_view import build_advice
 
         limit = arguments.limit or None
-        blocks = build_advice(report, places, max_kernels=most, max_advice=limit, has_table=True)
-        return write_markdown(blocks, folds=True)
-    return write_markdown(build_screens(report, places, max_kernels=most))
+        blocks = build_advice(report, places, max_kernels=most, max_advice=limit, has_table=form == "markdown")
+        write_blocks(blocks, output, terminal, form=form, folds=True)
+    else:
+        from gpa_lsp.document.advice_screen import build_screens
 
-
-def _render_notes(report: "Report", places: "PlaceNames", form: str) -> str:
-    from gpa_lsp.document.advice_notes import list_notes
-
-    notes = list_notes(report, places)
-    if form == "sarif":
-        from gpa_lsp.document.advice_sarif import build_advice_sarif
-
-        return json.dumps(build_advice_sarif(report, notes, places, Path.cwd()), indent=2) + "\n"
-    from gpa_lsp.document.github import render_advice_github
-
-    return "".join(line + "\n" for line in render_advice_github(report, notes, places))
-
-
-def _write_json(report: "Report", target: TextIO, arguments: argparse.Namespace) -> None:
-    from gpa_lsp.report.saved.store import write_report
-
-    write_report(report, target, is_expanded=arguments.expand)
+        write_blocks(build_screens(report, places, max_kernels=most), output, terminal, form=form)
 
 
 def _judge(report: "Report", least: float | None) -> int:

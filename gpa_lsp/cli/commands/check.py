@@ -1,9 +1,7 @@
 """``gpa-lsp check``: the hot places of profiles, or what the code of sources says, one per line."""
 
 import argparse
-import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
@@ -16,6 +14,7 @@ from gpa_lsp.cli.inputs import (
     load_report,
     name_places,
 )
+from gpa_lsp.cli.outputs import write_notices, write_output, write_report_json
 from gpa_lsp.cli.static_check import are_sources, check_sources, parse_architecture
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import ProblemSeverity
@@ -67,7 +66,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     places = name_places(arguments)
     findings = find_findings(report, arguments.min_share)
     code = choose_exit_code(report) or _judge(report, findings, arguments.fail_on)
-    terminal.print_safely(lambda: _print(report, findings, places, arguments, terminal))
+    _print(report, findings, places, arguments, terminal)
     return code
 
 
@@ -79,29 +78,20 @@ def _print(
     terminal: Terminal,
 ) -> None:
     """Each format's renderer is loaded only when it is asked for."""
+    from gpa_lsp.document.check_view import build_check, list_notices
+
     if arguments.format == "text":
-        from gpa_lsp.document.check_text import render_check
-
-        width = terminal.width if terminal.is_interactive else None  # what reads a pipe wants one line per finding
-        terminal.write_lines(render_check(report, findings, places, arguments.min_share, width))
+        terminal.write_blocks(build_check(report, findings, places, arguments.min_share), is_listing=True)
     elif arguments.format == "json":
-        from gpa_lsp.report.saved.store import write_report
-
         rows = _make_rows(findings, places)
-        write_report(report, terminal.out, is_expanded=arguments.expand, findings=rows)
-    elif arguments.format == "sarif":
-        from gpa_lsp.document.sarif import build_sarif
-
-        terminal.write_text(json.dumps(build_sarif(report, findings, places, Path.cwd()), indent=2) + "\n")
+        write_report_json(report, None, terminal, is_expanded=arguments.expand, findings=rows)
     else:
-        from gpa_lsp.document.github import render_github
-
-        terminal.write_text("".join(line + "\n" for line in render_github(report, findings, places)))
+        write_output(write_notices(list_notices(report, findings), places, arguments.format), None, terminal)
 
 
 def _make_rows(findings: "Sequence[Finding]", places: "PlaceNames") -> "Iterator[SavedFinding]":
     """The ``findings`` of a JSON report, in their order."""
-    from gpa_lsp.document.check_text import describe_finding
+    from gpa_lsp.document.check_view import describe_finding
     from gpa_lsp.report.saved.report_records import SavedFinding
 
     for finding in findings:

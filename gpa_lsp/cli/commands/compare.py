@@ -2,7 +2,6 @@
 
 import argparse
 import copy
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from gpa_lsp.cli.inputs import (
     load_report,
     name_places,
 )
+from gpa_lsp.cli.outputs import write_json
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError, ProblemSeverity
 
@@ -72,7 +72,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     after = before if is_one else _load(arguments.after, arguments, terminal)
     comparison = compare_reports(before, after, arguments.pairs, lambda pair: _accept(pair, arguments, terminal))
     _say_errors((before,) if is_one else (before, after), terminal)
-    terminal.print_safely(lambda: _print(comparison, arguments, terminal))
+    _print(comparison, arguments, terminal)
     is_compared = any(found.verdict is not Verdict.OTHER_WORK for found in comparison.kernels)
     code = choose_exit_code(before, after) if is_compared else EXIT_BAD_INPUT
     slower = any(found.verdict is Verdict.SLOWER for found in comparison.kernels)
@@ -81,7 +81,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _accept(pair: "LikelyPair", arguments: argparse.Namespace, terminal: Terminal) -> bool:
     """Whether two kernels that look alike are compared: as the command line says, else as whoever sits before the terminal says."""
-    from gpa_lsp.document.comparison_text import describe_likely_pair
+    from gpa_lsp.document.comparison_view import describe_likely_pair
 
     if arguments.yes:
         return True
@@ -106,12 +106,12 @@ def _say_errors(reports: "tuple[Report, ...]", terminal: Terminal) -> None:
 
 
 def _print(comparison: "Comparison", arguments: argparse.Namespace, terminal: Terminal) -> None:
-    from gpa_lsp.document.comparison_text import make_comparison_document, render_comparison
+    from gpa_lsp.document.comparison_view import build_comparison, make_comparison_document
 
     if arguments.format == "json":
-        terminal.write_text(json.dumps(make_comparison_document(comparison), indent=2) + "\n")
-        return
-    terminal.write_lines(render_comparison(comparison, name_places(arguments), terminal.width))
+        write_json(make_comparison_document(comparison), None, terminal)
+    else:
+        terminal.write_blocks(build_comparison(comparison, name_places(arguments)))
 
 
 COMMAND = Command(

@@ -2,7 +2,6 @@
 
 import argparse
 import copy
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,14 @@ from msgspec import Struct
 
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, add_filter_arguments, load_report, name_places
-from gpa_lsp.cli.outputs import add_output_argument, refuse_standard_output, write_file
+from gpa_lsp.cli.outputs import (
+    add_output_argument,
+    refuse_standard_output,
+    write_file,
+    write_json,
+    write_notices,
+    write_output,
+)
 from gpa_lsp.cli.static_check import SUFFIXES, parse_architecture
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem, ProblemSeverity
@@ -82,7 +88,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             if problem.severity is ProblemSeverity.ERROR:
                 terminal.complain(str(problem))
     _write_files(result, head, places, arguments)
-    terminal.print_safely(lambda: _print(result, places, arguments, terminal))
+    _print(result, head, places, arguments, terminal)
     if not result.is_judged and not result.has_failed:
         terminal.complain("gpa-lsp: nothing could be judged: name budgets whose figures are known before and after")
     if base.has_failed or head.has_failed or not (result.is_judged or result.has_failed):
@@ -113,18 +119,16 @@ def _write_files(result: "GateResult", head: GateSide, places: "PlaceNames", arg
     """Raises:
     InputError: a file cannot be written.
     """
-    if arguments.sarif is not None:
-        from gpa_lsp.document.gate_text import build_gate_sarif
-        from gpa_lsp.report.model import Report
+    from gpa_lsp.document.gate_view import build_gate, list_gate_notices
+    from gpa_lsp.document.markdown import write_markdown
 
-        log = build_gate_sarif(result, Report(problems=head.problems, kernels=()), places, Path.cwd())
-        write_file(json.dumps(log, indent=2) + "\n", arguments.sarif)
+    if arguments.sarif is not None:
+        notices = list_gate_notices(result, head.problems)
+        write_file(write_notices(notices, places, "sarif"), arguments.sarif)
     given = os.environ.get(_SUMMARY_VARIABLE)
     if arguments.summary is None and not given:
         return
-    from gpa_lsp.document.gate_text import render_gate_summary
-
-    summary = render_gate_summary(result, places)
+    summary = "".join(f"{line}\n" for line in write_markdown([build_gate(result, places)]))
     if arguments.summary is not None:
         write_file(summary, arguments.summary)
         return
@@ -136,16 +140,17 @@ def _write_files(result: "GateResult", head: GateSide, places: "PlaceNames", arg
         raise InputError(f"cannot be written: {error.strerror or error}", path=path, remedy="give --summary") from error
 
 
-def _print(result: "GateResult", places: "PlaceNames", arguments: argparse.Namespace, terminal: Terminal) -> None:
-    """Each format's renderer is loaded only when it is asked for."""
-    from gpa_lsp.document.gate_text import make_gate_document, render_gate, render_gate_github
+def _print(
+    result: "GateResult", head: GateSide, places: "PlaceNames", arguments: argparse.Namespace, terminal: Terminal
+) -> None:
+    from gpa_lsp.document.gate_view import build_gate, list_gate_notices, make_gate_document
 
     if arguments.format == "json":
-        terminal.write_text(json.dumps(make_gate_document(result, places), indent=2) + "\n")
+        write_json(make_gate_document(result, places), None, terminal)
     elif arguments.format == "github":
-        terminal.write_text("".join(line + "\n" for line in render_gate_github(result, places)))
+        write_output(write_notices(list_gate_notices(result, head.problems), places, "github"), None, terminal)
     else:
-        terminal.write_lines(render_gate(result, places, terminal.width if terminal.is_interactive else None))
+        terminal.write_blocks([build_gate(result, places)])
 
 
 HISTORY = "history"  # In place of a path: what was measured before, on this computer

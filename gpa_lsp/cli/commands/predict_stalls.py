@@ -199,7 +199,6 @@ def _is_report(path: Path) -> bool:
 def _compare(arguments: argparse.Namespace, simulated: Path, terminal: Terminal) -> bool:
     """Show measured beside simulated, on the screen and as a page; False where nothing could be compared."""
     from gpa_lsp.document.answer_view import build_answer
-    from gpa_lsp.document.terminal import write_terminal
     from gpa_lsp.report.measured_simulation import answer_comparison, answer_overview, compare_simulated
     from gpa_lsp.report.pipeline import analyse
 
@@ -212,8 +211,7 @@ def _compare(arguments: argparse.Namespace, simulated: Path, terminal: Terminal)
     if not answers:
         terminal.complain("no kernel has samples on both sides")
     if arguments.compare:
-        lines = list(write_terminal(list(map(build_answer, answers)), terminal.width, max_rows=_MOST_ROWS))
-        terminal.print_safely(lambda: terminal.write_lines(lines))
+        terminal.write_blocks(list(map(build_answer, answers)), max_rows=_MOST_ROWS)
     if arguments.page is not None:
         from gpa_lsp.document.prediction_page import render_comparison_page
 

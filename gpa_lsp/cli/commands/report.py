@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import (
@@ -19,14 +19,11 @@ from gpa_lsp.cli.inputs import (
     parse_count,
     tell_problems,
 )
-from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_file, write_with
+from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_blocks, write_output, write_report_json
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpa_lsp.document.layout import Line
     from gpa_lsp.report.history.model import TimeCourse
     from gpa_lsp.report.model import Report
 
@@ -79,65 +76,30 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.output is None and arguments.format == "html" and terminal.is_interactive:
         arguments.output = _choose_file(arguments.paths[0])
         terminal.complain(f"writing {arguments.output}")
-    if is_printed(arguments.output):
-        terminal.print_safely(lambda: _print(report, before, arguments, terminal))
-    elif arguments.format == "json":
-        write_with(arguments.output, lambda stream: _write_json(report, stream, arguments), encoding="ascii")
-    else:
-        write_file(_render(report, before, arguments), arguments.output)
+    _write(report, before, arguments, terminal)
     if not is_printed(arguments.output):
         tell_problems(terminal, report, before)
     return choose_exit_code(report, before)
 
 
-def _print(report: "Report", before: "Report | None", arguments: argparse.Namespace, terminal: Terminal) -> None:
+def _write(report: "Report", before: "Report | None", arguments: argparse.Namespace, terminal: Terminal) -> None:
+    """Each format's renderer is loaded only when it is asked for."""
+    has_sources = not arguments.no_sources
     if arguments.format == "json":
-        _write_json(report, terminal.out, arguments)
-        return
-    if arguments.format == "html":
-        terminal.write_page(_render_page(report, before, arguments))
-        return
-    terminal.write_lines(_render_text(report, arguments, terminal.width))
+        options = {"indent": arguments.indent, "with_sources": has_sources, "is_expanded": arguments.expand}
+        write_report_json(report, arguments.output, terminal, **options)
+    elif arguments.format == "html":
+        from gpa_lsp.document.html_report.page import render_html_report
 
+        courses = _find_courses(report) if arguments.history else None
+        locator = locate_sources(arguments)
+        page = render_html_report(report, locator=locator, with_sources=has_sources, before=before, courses=courses)
+        write_output(page, arguments.output, terminal, is_page=True)
+    else:
+        from gpa_lsp.document.kernel_view import build_report_page
 
-def _render(report: "Report", before: "Report | None", arguments: argparse.Namespace) -> str:
-    if arguments.format == "html":
-        return _render_page(report, before, arguments)
-    from gpa_lsp.document.layout import join_lines
-
-    return join_lines(_render_text(report, arguments, None))
-
-
-def _render_text(report: "Report", arguments: argparse.Namespace, width: int | None) -> "Iterator[Line]":
-    from gpa_lsp.document.kernel_view import build_report_page  # each format loads its own renderer
-    from gpa_lsp.document.terminal import write_terminal
-
-    blocks = build_report_page(report, name_places(arguments), has_details=arguments.details)
-    return write_terminal(blocks, width, max_rows=arguments.limit, indent=0)
-
-
-def _write_json(report: "Report", target: TextIO, arguments: argparse.Namespace) -> None:
-    from gpa_lsp.report.saved.store import write_report  # each format loads its own renderer
-
-    write_report(
-        report,
-        target,
-        indent=arguments.indent,
-        with_sources=not arguments.no_sources,
-        is_expanded=arguments.expand,
-    )
-
-
-def _render_page(report: "Report", before: "Report | None", arguments: argparse.Namespace) -> str:
-    from gpa_lsp.document.html_report.page import render_html_report
-
-    return render_html_report(
-        report,
-        locator=locate_sources(arguments),
-        with_sources=not arguments.no_sources,
-        before=before,
-        courses=_find_courses(report) if arguments.history else None,
-    )
+        blocks = build_report_page(report, name_places(arguments), has_details=arguments.details)
+        write_blocks(blocks, arguments.output, terminal, max_rows=arguments.limit)
 
 
 def _find_courses(report: "Report") -> "Mapping[int, TimeCourse]":

@@ -22,13 +22,12 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _print(report: "Report", arguments: argparse.Namespace, terminal: Terminal) -> None:
-    from gpa_lsp.document.check_text import render_problem
-    from gpa_lsp.document.layout import EMPTY_LINE, hang
+    from gpa_lsp.document.layout import EMPTY_LINE
+    from gpa_lsp.document.notices import build_notices, list_problems
     from gpa_lsp.document.sass_listing import render_sass
 
     places = name_places(arguments)
-    for problem in report.problems:
-        terminal.write_lines(hang(render_problem(problem, places), terminal.width))
+    terminal.write_blocks(build_notices(list_problems(report.problems), places))
     for position, kernel in enumerate(report.kernels):
         if position or report.problems:
             terminal.write_lines([EMPTY_LINE])

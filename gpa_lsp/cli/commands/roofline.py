@@ -66,7 +66,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     before = load_before(arguments, terminal)
     before = None if before is None else _put_under(before, choose_machine)
     if is_printed(arguments.output):
-        terminal.print_safely(lambda: _print(report, before, arguments, terminal))
+        _print(report, before, arguments, terminal)
     else:
         write_file(_draw(report, before, arguments), arguments.output)
         tell_problems(terminal, report, before)
@@ -78,7 +78,6 @@ def _print(report: "Report", before: "Report | None", arguments: argparse.Namesp
         RooflineView,  # loads numpy, which --help and --version do without
     )
     from gpa_lsp.document.roofline_view import build_rooflines
-    from gpa_lsp.document.terminal import write_terminal
 
     blocks = build_rooflines(
         report,
@@ -87,7 +86,7 @@ def _print(report: "Report", before: "Report | None", arguments: argparse.Namesp
         view=RooflineView(arguments.view),
         max_kernels=arguments.limit,
     )
-    terminal.write_lines(write_terminal(blocks, terminal.width, indent=0))
+    terminal.write_blocks(blocks)
 
 
 def _draw(report: "Report", before: "Report | None", arguments: argparse.Namespace) -> bytes:

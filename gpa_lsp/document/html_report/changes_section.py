@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from gpa_lsp.document.blocks import Block, Figure, Paragraph, Table
 from gpa_lsp.document.charts.time_course_chart import build_course_chart
-from gpa_lsp.document.comparison_text import (
+from gpa_lsp.document.comparison_view import (
     VERDICT_WORDS,
     build_changes,
     describe_both_times,

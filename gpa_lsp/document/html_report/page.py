@@ -13,13 +13,13 @@ from gpa_lsp.document.advice_words import (
     show_interval,
 )
 from gpa_lsp.document.blocks import Gauge
-from gpa_lsp.document.check_text import describe_problem
 from gpa_lsp.document.findings import name_kernels
 from gpa_lsp.document.html_report.changes_section import ChangeSection, build_change
 from gpa_lsp.document.html_report.code_columns import share_rows
 from gpa_lsp.document.html_report.kernel_section import KernelPlace, build_kernel_data
 from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.document.layout import join_facts
+from gpa_lsp.document.notices import describe_problem
 from gpa_lsp.document.page import embed_compressed, read_asset, render_page
 from gpa_lsp.document.sampling_words import describe_time
 from gpa_lsp.document.time_course_words import format_moment

@@ -12,7 +12,8 @@ from gpa_lsp.diagnosis.advice.find_statics import KernelFindings, list_static_ch
 from gpa_lsp.diagnosis.advice.static_model import StaticFinding
 from gpa_lsp.diagnosis.advice.warp_facts import describe_request
 from gpa_lsp.diagnosis.analyses.static.model import describe_resources
-from gpa_lsp.document.static_markdown import render_statics_markdown
+from gpa_lsp.document.markdown import write_markdown
+from gpa_lsp.document.static_view import build_static_kernel
 from gpa_lsp.editor.static.results import StaticJob, StaticKernel, StaticMark, StaticRequest, StaticResult
 from gpa_lsp.execution.compiler.model import CompilerMessage, CompileSettings
 from gpa_lsp.execution.prediction.static_source import SourceStatics, examine_source
@@ -54,11 +55,7 @@ def do_job(job: StaticJob) -> StaticResult:
 
 
 def make_result(found: SourceStatics, *, text: str, seconds: float) -> StaticResult:
-    """What the server keeps.
-
-    Args:
-        seconds: it took.
-    """
+    """What the server keeps of a text, and how many seconds it took."""
     unit = found.unit
     messages = tuple(_drop_own_path(one, found.path) for one in unit.messages[:_MOST_MESSAGES])
     remarks = [*unit.notes, *(str(problem) for problem in found.problems)]
@@ -93,7 +90,7 @@ def _make_kernel(kernel: KernelFindings, found: SourceStatics) -> StaticKernel:
         name=demangle(statics.mangled_name),
         line=place.line if place is not None and place.file == str(found.path) else None,
         words=describe_resources(statics),
-        page=render_statics_markdown(kernel, found.unit.compiler),
+        page="\n".join(write_markdown([build_static_kernel(kernel, found.unit.compiler)], level=1)),
     )
 
 

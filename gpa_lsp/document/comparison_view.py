@@ -1,6 +1,6 @@
-"""A comparison of two reports, as text and as rows of JSON."""
+"""VIEW: a comparison of two reports, and its rows of JSON."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -8,11 +8,10 @@ import msgspec
 
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
 from gpa_lsp.document.advice_words import show_estimate
-from gpa_lsp.document.blocks import Block, Item, Items, Table
+from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part, Table
 from gpa_lsp.document.findings import name_kernels
-from gpa_lsp.document.layout import EMPTY_LINE, Align, Column, Line, Style, hang, text_line
+from gpa_lsp.document.layout import Align, Column, Line, Span, Style
 from gpa_lsp.document.places import PlaceNames
-from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.foundation.numbers import (
     UNKNOWN,
     Cell,
@@ -23,7 +22,8 @@ from gpa_lsp.foundation.numbers import (
     format_points,
     format_speedup,
 )
-from gpa_lsp.foundation.prose import NOTHING, Amount, Part, Sentence, join, percent, say
+from gpa_lsp.foundation.prose import NOTHING, Amount, Sentence, join, percent, say
+from gpa_lsp.foundation.prose import Part as ProsePart
 from gpa_lsp.report.changes import PartChange, TimeChange, Verdict
 from gpa_lsp.report.compare import AdviceOutcome, Comparison, KernelComparison, LikelyPair
 from gpa_lsp.report.differences import Difference
@@ -43,28 +43,24 @@ _MOST_SIGNS = 2
 _UNIT_WORDS: Mapping[str, str] = {"l2_slice": "one slice of L2"}
 
 
-def render_comparison(comparison: Comparison, places: PlaceNames, width: int | None = None) -> Iterator[Line]:
+def build_comparison(comparison: Comparison, places: PlaceNames) -> list[Block]:
     """Kernel by kernel what changed, then the kernels that are in one report only.
 
     Args:
         comparison: what to show.
         places: how sources are shown.
-        width: characters per line; None for as many as it takes.
     """
     everyone = [kernel for found in comparison.kernels for kernel in (found.before, found.after)]
     names = name_kernels([*everyone, *comparison.only_before, *comparison.only_after])
-    for position, found in enumerate(comparison.kernels):
-        if position:
-            yield EMPTY_LINE
-        yield from _render_kernel(found, names, places, width)
+    blocks: list[Block] = [_build_kernel(found, names, places) for found in comparison.kernels]
     for pair in comparison.likely_pairs:
         text = f"could be compared: {describe_likely_pair(pair)}; add --yes, or name pairs with --pair OLD=NEW"
-        yield from hang(((text, Style.NOTE),), width)
+        blocks.append(Paragraph(text=((text, Style.NOTE),)))
     for title, kernels in (("only before", comparison.only_before), ("only after", comparison.only_after)):
-        for kernel in kernels:
-            yield from hang(((f"{title}: ", Style.DIM), (names[kernel.name], Style.TITLE)), width)
+        blocks += [Paragraph(text=((f"{title}: ", Style.DIM), (names[kernel.name], Style.TITLE))) for kernel in kernels]
     if not comparison.kernels:
-        yield text_line("no kernel is in both reports", Style.WARNING)
+        blocks.append(Paragraph(text="no kernel is in both reports", style=Style.WARNING))
+    return blocks
 
 
 def describe_likely_pair(pair: LikelyPair) -> Sentence:
@@ -108,41 +104,57 @@ def describe_difference(difference: Difference) -> Sentence:
     return say("{trait} {before} → {after}", trait=trait, before=before, after=after)
 
 
-def _write_value(value: Cell, difference: Difference) -> Part:
+def _write_value(value: Cell, difference: Difference) -> ProsePart:
     return value if isinstance(value, str) else Amount(value=value, quantity=difference.quantity)
 
 
-def _render_kernel(
-    found: KernelComparison, names: Mapping[str, str], places: PlaceNames, width: int | None
-) -> Iterator[Line]:
-    words, style = VERDICT_WORDS[found.verdict]
+def _build_kernel(found: KernelComparison, names: Mapping[str, str], places: PlaceNames) -> Part:
     old, new = names[found.before.name], names[found.after.name]
     name = old if _is_alike(found) else f"{old} → {new}"
-    times = describe_both_times(found.verdict, found.time, (found.before.duration_ns, found.after.duration_ns))
-    yield from hang(((name, Style.TITLE), (f"  {times}", Style.PLAIN), (f"  {words}", style)), width)
-    if found.note:
-        yield from hang(((f"  {found.note}", Style.WARNING),), width)
+    title = head_change(name, found.verdict, found.time, (found.before.duration_ns, found.after.duration_ns))
     if found.verdict in (Verdict.SAME_CODE, Verdict.OTHER_WORK):
-        return
-    if found.time is not None:
-        yield from hang(((f"  {describe_range(found.time)}", Style.DIM),), width)
-    if found.instructions_ratio is not None and abs(found.instructions_ratio - 1) >= LEAST_CHANGE_RATIO:
-        yield from hang(
-            ((f"  executes {format_speedup(found.instructions_ratio)} the instructions", Style.PLAIN),), width
-        )
-    if limiters := describe_limiters(found):
-        yield from hang(((f"  {limiters}", Style.PLAIN),), width)
+        return Part(title=title, blocks=say_all((found.note, Style.WARNING)))
 
     def show(change: PartChange, line: int | None) -> str:
         kernel = found.after if change.after_line is not None else found.before
         return places.show_line(kernel, change.name, line or 0)
 
-    if found.no_stalls:
-        yield from hang(((f"  {found.no_stalls}", Style.WARNING),), width)
-    yield from write_terminal(build_changes(found, show), width)
-    for advice in found.new_advice:
-        text = f"  new advice: {advice.title}, {show_estimate(advice.speedup)}"
-        yield from hang(((text, Style.PLAIN),), width)
+    advice = (f"new advice: {one.title}, {show_estimate(one.speedup)}" for one in found.new_advice)
+    return Part(
+        title=title,
+        blocks=[
+            *say_all(
+                (found.note, Style.WARNING),
+                ("" if found.time is None else describe_range(found.time), Style.DIM),
+                (describe_instructions(found.instructions_ratio), Style.PLAIN),
+                (describe_limiters(found), Style.PLAIN),
+                (found.no_stalls, Style.WARNING),
+            ),
+            *build_changes(found, show),
+            *say_all(*((text, Style.PLAIN) for text in advice)),
+        ],
+    )
+
+
+def head_change(
+    name: str, verdict: Verdict, time: TimeChange | None, durations_ns: tuple[float | None, float | None]
+) -> Line:
+    """A kernel's name, its time before and after, and the verdict."""
+    times = describe_both_times(verdict, time, durations_ns)
+    words, style = VERDICT_WORDS[verdict]
+    return ((name, Style.TITLE), (f"  {times}", Style.PLAIN), (f"  {words}", style))
+
+
+def describe_instructions(ratio: float | None) -> str:
+    """How many instructions are executed now; empty where about as many as before, or nobody counted."""
+    if ratio is None or abs(ratio - 1) < LEAST_CHANGE_RATIO:
+        return ""
+    return f"executes {format_speedup(ratio)} the instructions"
+
+
+def say_all(*said: Span) -> list[Paragraph]:
+    """A paragraph for each text that is not empty."""
+    return [Paragraph(text=((text, style),)) for text, style in said if text]
 
 
 def _is_alike(found: KernelComparison) -> bool:
@@ -353,7 +365,7 @@ def build_part_table(title: str, changes: Sequence[PartChange], name: Callable[[
         Column(title="before", align=Align.RIGHT),
         Column(title="after", align=Align.RIGHT),
         Column(title="change", align=Align.RIGHT),
-        Column(title="", can_shrink=True, min_chars=12),
+        Column(title="", can_shrink=True, min_chars=12, keeps_end=True),
     )
     rows = [(*((text, Style.PLAIN) for text in _format_part(change)), (name(change), Style.CODE)) for change in shown]
     return Table(title=title, columns=columns, rows=rows)

@@ -1,15 +1,17 @@
-"""Findings as ``file:line: info: …``, the form that terminals and editors make clickable."""
+"""VIEW: findings of a report: hot lines, and what the code alone says where nothing was measured."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import Any
 
 from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, LIBRARY_USE
 from gpa_lsp.document.advice_words import NO_SASS, find_best_advice, summarise_advice
-from gpa_lsp.document.blocks import Item, Items, Part
+from gpa_lsp.document.blocks import Paragraph
 from gpa_lsp.document.findings import Finding, FindingReason, list_code_findings, name_kernels
-from gpa_lsp.document.layout import Line, Style, hang, style_of_share
+from gpa_lsp.document.layout import Style, style_of_share
+from gpa_lsp.document.notices import Notice, Related, Rule, build_notices, list_problems
 from gpa_lsp.document.places import PlaceNames
-from gpa_lsp.foundation.errors import Problem, ProblemSeverity
-from gpa_lsp.foundation.locations import write_place
+from gpa_lsp.foundation.locations import Frame, write_place
 from gpa_lsp.foundation.numbers import format_count, format_count_of, format_limit, format_percent, format_share
 from gpa_lsp.foundation.prose import Sentence, join, say
 from gpa_lsp.kernel.names import demangle, shorten_name
@@ -17,20 +19,12 @@ from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.report.model import CodeFinding, KernelReport, Report
 from gpa_lsp.report.source_paths import parse_compiled_path
 
-SEVERITY_STYLES = {
-    ProblemSeverity.ERROR: Style.ERROR,
-    ProblemSeverity.WARNING: Style.WARNING,
-    ProblemSeverity.NOTE: Style.NOTE,
-}
+NO_STALL_RULE = "selected"  # Rule of findings whose samples are all issues
 
 
-def render_check(
-    report: Report,
-    findings: Sequence[Finding],
-    places: PlaceNames,
-    min_share_ratio: float,
-    width: int | None = None,
-) -> Iterator[Line]:
+def build_check(
+    report: Report, findings: Sequence[Finding], places: PlaceNames, min_share_ratio: float
+) -> list[Paragraph]:
     """Problems first, then findings, then what code alone says, then one line that counts them, and the best advice for each kernel that has some.
 
     Args:
@@ -38,38 +32,125 @@ def render_check(
         findings: of this report.
         places: how sources are shown.
         min_share_ratio: the limit the findings were chosen by, for the last line.
-        width: characters per line of a screen; None keeps every finding on one line, for editors and scripts to read.
     """
-    for problem in report.problems:
-        yield from hang(render_problem(problem, places), width)
-    for finding in findings:
-        yield from hang(_render_finding(finding, places), width)
-    for kernel, by_code in list_code_findings(report):
-        yield from hang(_render_by_code(kernel, by_code, places), width)
-    yield from hang(((summarise(report, findings, min_share_ratio), Style.DIM),), width)
-    for line in list_best_advice(report):
-        yield from hang(((line, Style.DIM),), width)
+    words = (summarise(report, findings, min_share_ratio), *list_best_advice(report))
+    return [
+        *build_notices(list_notices(report, findings), places),
+        *(Paragraph(text=((text, Style.DIM),)) for text in words),
+    ]
 
 
-def build_problems(problems: Sequence[Problem], places: PlaceNames) -> list[Part]:
-    """All of them at the end of a page, under a heading; nothing where there is none."""
-    items = [Item(text=render_problem(problem, places)) for problem in problems]
-    return [Part(title="Problems", blocks=[Items(items=items)])] if items else []
+def list_notices(report: Report, findings: Sequence[Finding]) -> list[Notice]:
+    """A notice per problem and finding, those by the code alone last.
+
+    Args:
+        report: what was looked at.
+        findings: of this report.
+    """
+    return [
+        *list_problems(report.problems),
+        *map(_make_notice, findings),
+        *(_make_code_notice(kernel, finding) for kernel, finding in list_code_findings(report)),
+    ]
 
 
-def render_problem(problem: Problem, places: PlaceNames) -> Line:
-    """A problem as ``file: severity: …``."""
-    path = problem.path
-    place: Line = () if path is None else ((places.show_path(path), Style.PATH), (": ", Style.PLAIN))
-    style = SEVERITY_STYLES[problem.severity]
-    return (*place, (f"{problem.severity.value}: ", style), (describe_problem(problem), Style.PLAIN))
+def identify(scheme: str, kernel: KernelReport, function: str, file: str, rule: str) -> tuple[str, ...]:
+    """What tells a notice from others whatever its line: kernel, function, file name and rule."""
+    name = (PureWindowsPath(file) if "\\" in file else PurePosixPath(file)).name
+    return (scheme, kernel.mangled_name, function, name, rule)
 
 
-def name_place(finding: Finding, places: PlaceNames) -> str:
-    """Where a finding points: ``file:line``, or the profile for code without lines."""
-    if finding.place is not None:
-        return places.show_line(finding.kernel, finding.place.file, finding.place.line)
-    return places.show_path(finding.profile_path) if finding.profile_path is not None else finding.kernel_name
+def _make_notice(finding: Finding) -> Notice:
+    """A notice under the stall reason that dominates the finding."""
+    place, kernel = finding.place, finding.kernel
+    frame = None if place is None else Frame(file=place.file, line=place.line)
+    reason = finding.reasons[0].name if finding.reasons else NO_STALL_RULE
+    percent = format_share(finding.share)
+    ratio = finding.share.ratio + finding.called_ratio
+    return Notice(
+        text=((percent, style_of_share(ratio)), (describe_finding(finding).removeprefix(percent), Style.PLAIN)),
+        title=f"GPU stalls: {reason}",
+        rule=_make_rule(reason),
+        kernel=kernel,
+        function=finding.function or kernel.mangled_name,
+        frame=frame,
+        path=finding.profile_path,
+        name="" if finding.profile_path is not None else finding.kernel_name,
+        identity=identify("gpaLspFinding/v1", kernel, finding.function, "" if frame is None else frame.file, reason),
+        rank=round(100 * min(1.0, ratio), 4),
+        related=tuple(_list_related(finding)),
+        properties=_list_properties(finding),
+    )
+
+
+def _make_code_notice(kernel: KernelReport, finding: CodeFinding) -> Notice:
+    rule = make_code_rule(finding.check)
+    return Notice(
+        text=describe_code_finding(finding),
+        title=f"GPU code: {finding.check} (static)",
+        rule=rule,
+        kernel=kernel,
+        function=kernel.mangled_name,
+        frame=None if finding.file is None else Frame(file=finding.file, line=finding.line or 0),
+        path=kernel.profile_path,
+        name=shorten_name(kernel.name),
+        identity=identify("gpaLspFinding/v1", kernel, kernel.mangled_name, finding.file or "", rule.name),
+        properties={"static": True, "certainty": finding.certainty, "kernel": kernel.name},
+    )
+
+
+def make_code_rule(check: str) -> Rule:
+    """The rule of a check of code."""
+    from gpa_lsp.diagnosis.advice.find_statics import list_static_checks  # it imports them all
+
+    titles = {one.name: one.title for one in list_static_checks().values()}
+    return Rule(name=f"static/{check}", text=f"{titles.get(check, check)} (by the code alone).")
+
+
+def _make_rule(name: str) -> Rule:
+    reason = describe_stall_reason(name)
+    return Rule(
+        name=name,
+        text=f"{reason.description[0].upper()}{reason.description[1:]}.",
+        more=f"Group: {reason.group}.",
+        help=f"Measured by sampling warps while the kernel ran; {name} is the profiler's name of this warp state.",
+        tags=("performance", "gpu", reason.group),
+    )
+
+
+def _list_related(finding: Finding) -> Iterator[Related]:
+    """The other frames of the hottest instruction's inline chain, innermost first."""
+    if finding.hottest is None or finding.hottest.chain is None or finding.place is None:
+        return
+    frames = finding.hottest.chain
+    own = next((level for level, frame in enumerate(frames) if frame.source_line == finding.place), None)
+    for level, frame in enumerate(frames if own is not None else ()):
+        if frame.source_line != finding.place:
+            word = "sampled code" if level == 0 else "inlined here" if level > (own or 0) else "inlined in between"
+            name = f" ({shorten_name(demangle(frame.function))})" if frame.function else ""
+            yield f"{word}{name}", frame, None
+
+
+def _list_properties(finding: Finding) -> Mapping[str, Any]:
+    share, hottest = finding.share, finding.hottest
+    properties = {
+        "kernel": finding.kernel.name,
+        "samples": share.part_samples,
+        "kernelSamples": share.whole_samples,
+        "selfSamples": finding.self_samples,
+        "latencySamples": finding.latency_samples,
+        "calledSamplesEstimate": finding.called_samples,
+        "share": {"ratio": share.ratio, "lowRatio": share.low_ratio, "highRatio": share.high_ratio},
+        "byReason": {name: count.all_samples for name, count in finding.by_reason.items()},
+    }
+    if hottest is not None:
+        properties["hottestInstruction"] = {
+            "function": hottest.function,
+            "pcOffset": hottest.pc_offset,
+            "text": hottest.text,
+            "samples": hottest.samples,
+        }
+    return properties
 
 
 def summarise(report: Report, findings: Sequence[Finding], min_share_ratio: float) -> str:
@@ -112,27 +193,6 @@ def name_code_place(kernel: KernelReport, finding: CodeFinding, places: PlaceNam
     if finding.file is None:
         return shorten_name(kernel.name)
     return places.show_line(kernel, finding.file, finding.line or 0)
-
-
-def _render_by_code(kernel: KernelReport, finding: CodeFinding, places: PlaceNames) -> Line:
-    return (
-        (name_code_place(kernel, finding, places), Style.PATH),
-        (": ", Style.PLAIN),
-        ("info: ", Style.NOTE),
-        (describe_code_finding(finding), Style.PLAIN),
-    )
-
-
-def _render_finding(finding: Finding, places: PlaceNames) -> Line:
-    percent = format_share(finding.share)
-    heat = style_of_share(finding.share.ratio + finding.called_ratio)
-    return (
-        (name_place(finding, places), Style.PATH),
-        (": ", Style.PLAIN),
-        ("info: ", Style.NOTE),
-        (percent, heat),
-        (describe_finding(finding).removeprefix(percent), Style.PLAIN),
-    )
 
 
 _SELF_SHOWN_BELOW = 0.995  # When nearly all samples are the line's own, nothing is said about inlining
@@ -196,12 +256,3 @@ def describe_reason(reason: FindingReason) -> str:
     '50 % membar (waiting for a memory fence to complete)'
     """
     return f"{format_percent(reason.ratio)} {reason.name} ({describe_stall_reason(reason.name).description})"
-
-
-def describe_problem(problem: Problem) -> str:
-    """A problem without its file: place or kernel, message and remedy."""
-    where = problem.place
-    if problem.kernel is not None and problem.kernel not in (where or problem.message):
-        where = ", ".join(part for part in (where, shorten_name(demangle(problem.kernel))) if part)
-    text = f"{where}: {problem.message}" if where else problem.message
-    return f"{text}; {problem.remedy}" if problem.remedy else text

@@ -1,0 +1,223 @@
+"""VIEW: what the code of sources says without a profile: notices on its lines, and a page for each kernel."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.symbolic_accesses.model import SymbolicAccess
+from gpa_lsp.diagnosis.advice.find_statics import KernelFindings
+from gpa_lsp.diagnosis.advice.static_model import StaticFinding
+from gpa_lsp.diagnosis.advice.warp_facts import WarpFacts, describe_access, describe_cost, describe_pattern
+from gpa_lsp.diagnosis.analyses.static.model import (
+    KernelStatics,
+    describe_block,
+    describe_occupancy,
+    describe_resources,
+)
+from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part, Table
+from gpa_lsp.document.check_view import describe_by_code, make_code_rule
+from gpa_lsp.document.layout import Align, Column, Span, Style
+from gpa_lsp.document.notices import Notice, build_notices, list_problems
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.execution.compiler.model import CompilerMessage
+from gpa_lsp.execution.prediction.static_source import SourceStatics
+from gpa_lsp.foundation.locations import Frame, write_place
+from gpa_lsp.foundation.numbers import UNKNOWN, format_bytes, format_count, format_count_of, format_percent
+from gpa_lsp.foundation.ownership import find_frame_in
+from gpa_lsp.foundation.prose import NOTHING, Sentence, join
+from gpa_lsp.kernel.names import demangle, shorten_name
+
+_MOST_FINDINGS = 50
+_MOST_INSTRUCTIONS = 4
+_MOST_REQUESTS = 200
+_RIGHT = Align.RIGHT
+
+
+def build_static(
+    sources: Sequence[SourceStatics], findings: Sequence[StaticFinding], places: PlaceNames
+) -> list[Paragraph]:
+    """What the compilers and we ran into, then a line of resources per kernel, then findings, then how many there are.
+
+    Args:
+        sources: what was looked at.
+        findings: of them, in the order to be shown.
+        places: how sources are shown.
+    """
+    kernels = [
+        (source, one) for source in sources for one in sorted(source.kernels, key=partial(_find_line, source=source))
+    ]
+    counted = f"{format_count_of(len(findings), 'static finding')} in {format_count_of(len(kernels), 'kernel')}"
+    return [
+        *build_notices(_list_remarks(sources), places),
+        *(_tell_resources(kernel, source, places) for source, kernel in kernels),
+        *build_notices(list(map(_make_notice, findings)), places),
+        Paragraph(text=((f"{counted}; nothing was measured", Style.DIM),)),
+    ]
+
+
+def list_static_notices(sources: Sequence[SourceStatics], findings: Sequence[StaticFinding]) -> list[Notice]:
+    """The compilers' messages, what else hindered, and the findings in the order given."""
+    return [*_list_remarks(sources), *map(_make_notice, findings)]
+
+
+def describe_static(finding: StaticFinding) -> Sentence:
+    """A finding as one sentence or two, marked as not measured."""
+    return describe_by_code(finding.message, finding.remedy, finding.check, finding.certainty.value)
+
+
+def _list_remarks(sources: Sequence[SourceStatics]) -> list[Notice]:
+    found: list[Notice] = []
+    for source in sources:
+        found += [_make_message(message, source) for message in source.unit.messages]
+        found += [Notice(text=note, path=source.path) for note in source.unit.notes]
+        found += list_problems(source.problems)
+    return found
+
+
+def _make_message(message: CompilerMessage, source: SourceStatics) -> Notice:
+    path = message.path or source.path
+    return Notice(
+        text=f"{message.text} [{message.number}]" if message.number else message.text,
+        level=message.severity,
+        title=source.unit.compiler or "compiler",
+        frame=Frame(file=str(path), line=message.line) if message.line else None,
+        column=message.column,
+        path=path,
+    )
+
+
+def _make_notice(finding: StaticFinding) -> Notice:
+    file = Path(finding.file or "").name
+    return Notice(
+        text=describe_static(finding),
+        title=f"GPU code: {finding.check} (static)",
+        rule=make_code_rule(finding.check),
+        function=finding.kernel,
+        frame=None if finding.file is None else Frame(file=finding.file, line=finding.line or 0),
+        name=shorten_name(demangle(finding.kernel)),
+        identity=("gpaLspStatic/v1", finding.kernel, file, finding.check),
+        properties={
+            "static": True,
+            "certainty": finding.certainty.value,
+            "loopDepth": finding.loop_depth,
+            "instructions": [f"{one.pc_offset:#x} {one.text}" for one in finding.instructions],
+        },
+    )
+
+
+def _find_line(kernel: KernelFindings, source: SourceStatics) -> int:
+    """Of its body in the source; 0 where it is elsewhere."""
+    return kernel.place.line if kernel.place is not None and kernel.place.file == str(source.path) else 0
+
+
+def _tell_resources(kernel: KernelFindings, source: SourceStatics, places: PlaceNames) -> Paragraph:
+    place = write_place(places.show_path(source.path), _find_line(kernel, source))
+    words = f"{shorten_name(demangle(kernel.statics.mangled_name))}: {describe_resources(kernel.statics)} [static]"
+    return Paragraph(text=((f"{place}: ", Style.PATH), ("info: ", Style.NOTE), (words, Style.PLAIN)))
+
+
+def build_static_kernel(kernel: KernelFindings, compiler: str) -> Part:
+    """A compiled kernel: its resources, its occupancy over the size of a block, and what its code says line by line.
+
+    Args:
+        kernel: what its code says.
+        compiler: name and version of what compiled it; empty when unknown.
+    """
+    statics = kernel.statics
+    capability = statics.compute_capability
+    target = f" for compute capability {capability[0]}.{capability[1]}" if capability is not None else ""
+    by = f" by {compiler}" if compiler else ""
+    lead: list[Span] = [(f"Compiled{by}{target}. ", Style.PLAIN), ("Static", Style.TITLE)]
+    blocks: list[Block] = [
+        Paragraph(text=(*lead, (": derived from the code alone; nothing was measured.", Style.PLAIN))),
+        _tabulate_resources(statics),
+        *_tabulate_blocks(statics),
+        *_list_findings(kernel.findings),
+        *_tabulate_requests(kernel),
+    ]
+    return Part(title=shorten_name(demangle(statics.mangled_name)), style=Style.TITLE, blocks=blocks)
+
+
+def _tabulate_resources(statics: KernelStatics) -> Table:
+    rows = [
+        ("registers per thread", format_count(statics.registers)),
+        ("register limit of the compiler", format_count(statics.register_cap)),
+        ("static shared memory per block", format_bytes(statics.shared_static_bytes)),
+        ("local memory per thread", UNKNOWN if statics.local_bytes is None else format_bytes(statics.local_bytes)),
+        ("spilled registers per thread", format_bytes(statics.spill_bytes)),
+        ("barriers", format_count(statics.barriers)),
+    ]
+    columns = (Column(title="resource"), Column(title="", align=_RIGHT))
+    return Table(columns=columns, rows=[[(cell, Style.PLAIN) for cell in row] for row in rows])
+
+
+def _tabulate_blocks(statics: KernelStatics) -> list[Block]:
+    if not statics.by_block:
+        return [Paragraph(text="The occupancy is unknown: we have no table of this architecture.")]
+    text = "The block size is unknown; a launch with constant dimensions, launch bounds or a launch description would tell."
+    if statics.block is not None:
+        text = f"{describe_occupancy(statics)} for {describe_block(statics.block)}. {statics.next_step}".strip()
+    columns = (
+        Column(title="threads per block", align=_RIGHT),
+        Column(title="blocks per SM", align=_RIGHT),
+        Column(title="warps per SM", align=_RIGHT),
+        Column(title="occupancy", align=_RIGHT),
+        Column(title="limited by"),
+    )
+    rows = []
+    for threads, found in statics.by_block:
+        limits = ", ".join(limit.value for limit in found.limiters)
+        counts = map(format_count, (threads, found.blocks_per_sm, found.warps_per_sm))
+        rows.append([(cell, Style.PLAIN) for cell in (*counts, format_percent(found.ratio), limits)])
+    own = None if statics.block is None else statics.block.threads
+    current = next((number for number, (threads, _) in enumerate(statics.by_block) if threads == own), None)
+    return [Paragraph(text=text), Table(columns=columns, rows=rows, current_row=current)]
+
+
+def _list_findings(findings: Sequence[StaticFinding]) -> Iterator[Part]:
+    items = []
+    for finding in findings:
+        line = "" if finding.line is None else f"line {finding.line}: "
+        says = ((line, Style.PLAIN), (join((finding.message, finding.remedy)), Style.PLAIN))
+        code = [
+            Item(text=((f"{one.pc_offset:#06x}  {one.text}", Style.CODE),))
+            for one in finding.instructions[:_MOST_INSTRUCTIONS]
+        ]
+        check = (f" ({finding.check}, {finding.certainty.value})", Style.DIM)
+        items.append(Item(text=(*says, check), below=[Items(items=code)]))
+    if items:
+        yield Part(title="Findings in the code", blocks=[Items(items=items, most_items=_MOST_FINDINGS)])
+
+
+def _tabulate_requests(kernel: KernelFindings) -> Iterator[Part]:
+    """Each access of global and shared memory by line, as its addresses tell."""
+    facts, place = kernel.warps, kernel.place
+    if facts is None or place is None:
+        return
+    counts: Counter[tuple[int, tuple[Sentence, ...]]] = Counter()
+    for access in facts.found.accesses:
+        frame = find_frame_in(access.instruction.chain, place.file.__eq__)
+        if frame is not None:
+            counts[frame.line, _describe_request(facts, access)] += 1
+    columns = (
+        Column(title="line", align=_RIGHT),
+        Column(title="access", can_shrink=True),
+        Column(title="threads of a warp", can_shrink=True),
+        Column(title="cost", can_shrink=True),
+        Column(title="instructions", align=_RIGHT),
+    )
+    rows = [
+        [(text, Style.PLAIN) for text in (str(line), *words, format_count(number))]
+        for (line, words), number in sorted(counts.items())
+    ]
+    if rows:
+        table = Table(columns=columns, rows=rows, most_rows=_MOST_REQUESTS)
+        yield Part(title=f"Requests of a warp{facts.assumption}", blocks=[table])
+
+
+def _describe_request(facts: WarpFacts, access: SymbolicAccess) -> tuple[Sentence, ...]:
+    noun = "wavefront" if access.space == Space.SHARED else "sector"
+    cost = NOTHING if access.cost is None else join((describe_cost(access, noun), facts.describe_condition(access)), "")
+    return describe_access(facts, access, begins=""), describe_pattern(facts, access), cost
