@@ -231,7 +231,9 @@ class DocumentView(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, we
     # what was emulated of it, or what is wrong with it as a description of launches; None when it was not emulated
     predicted: PlacedPredictions | None = None
     timed: tuple[TimedAnchor, ...] = ()  # how long its described launches take, by line
-    unsimulated: str = ""  # why it was not simulated as it is now; empty where it was, or nothing is said of that
+    unsimulated: str | None = (
+        None  # why it was not simulated as it is now; None where it was, or nothing is said of that
+    )
 
     @property
     def anchors(self) -> tuple[KernelAnchor, ...]:
@@ -274,17 +276,24 @@ class Knowledge(Struct, frozen=True, kw_only=True):
     places: PlaceFinder  # finds measured places
 
 
-class OpenDocument(Struct, frozen=True, kw_only=True):
+class Findings(Struct, frozen=True, kw_only=True):
+    """What background jobs found of a document."""
+
+    statics: StaticState | None = None  # what its code says; None when it was not compiled
+    predicted: PredictedState | None = None  # what was emulated of it; None when it was not
+    timed: TimedState | None = None  # how long its launches take; None when none was timed
+    unsimulated: str | None = (
+        None  # why it was not simulated as it is now; None where it was, or nothing is said of that
+    )
+
+
+class OpenDocument(Findings, frozen=True, kw_only=True):
     """A document as its client has it, and what is known of it alone."""
 
     uri: str  # as the client writes it
     local_path: str  # its file, links resolved
     text: str  # as the editor holds it now
     saved: Mapping[Stamp | None, str]  # what it held when it was like the file on disk, see :class:`LineFinder`
-    statics: StaticState | None = None  # what its code says; None when it was not compiled
-    predicted: PredictedState | None = None  # what was emulated of it; None when it was not
-    timed: TimedState | None = None  # how long its launches take; None when none was timed
-    unsimulated: str = ""  # why it was not simulated as it is now; empty where it was
 
 
 def build_view(

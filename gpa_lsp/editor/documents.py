@@ -6,28 +6,25 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from gpa_lsp.editor.abilities import Abilities
-from gpa_lsp.editor.document_view import DocumentView, Knowledge, OpenDocument, build_view
+from gpa_lsp.editor.document_view import DocumentView, Findings, Knowledge, OpenDocument, build_view
 from gpa_lsp.editor.lines.finder import may_show_unverified
 from gpa_lsp.editor.lines.index import MeasuredText, index_lines
 from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.lines.positions import UnitCounter
 from gpa_lsp.editor.model import TextChange
-from gpa_lsp.editor.predicted.view import PredictedState
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import Snapshot
-from gpa_lsp.editor.static.results import StaticResult
-from gpa_lsp.editor.static.view import StaticState, take_result
 from gpa_lsp.editor.text_changes import EditedText
-from gpa_lsp.editor.timed.view import TimedState
 from gpa_lsp.foundation.files import Stamp, read_stamp
 from gpa_lsp.report.measured_files import Doubt, MeasuredFile
 
 _KEPT_TEXTS = 4  # Of a document, as it was saved: a measurement is of one of the last ones
 
 _BYTE_ORDER_MARK_BYTES = 3
+_NOTHING = Findings()
 
 
 class _HeldDocument(Struct):
@@ -37,10 +34,6 @@ class _HeldDocument(Struct):
     saved: dict[Stamp | None, str] = field(default_factory=dict)
     view: DocumentView | None = None
     is_view_current: bool = False
-    statics: StaticState | None = None
-    predicted: PredictedState | None = None
-    timed: TimedState | None = None
-    unsimulated: str = ""
 
     @property
     def text(self) -> str:
@@ -94,6 +87,7 @@ class Documents:
     def __init__(self, *, units: UnitCounter, abilities: Abilities, watcher: DocumentWatcher) -> None:
         self._watcher = watcher
         self._open: dict[str, _HeldDocument] = {}
+        self._findings: dict[str, Findings] = {}
         self._indexes: dict[str, tuple[MeasuredText, ...]] = {}
         self._known = Knowledge(
             snapshot=Snapshot(),
@@ -110,15 +104,8 @@ class Documents:
 
     def open(self, uri: str, path: str, text: str, version: int | None) -> None:
         """The client opened a document."""
-        known = self._open.get(uri)
-        self._open[uri] = _HeldDocument(
-            local_path=os.path.realpath(path),
-            edited=EditedText(text, self._known.units),
-            version=version,
-            statics=None if known is None else known.statics,
-            predicted=None if known is None else known.predicted,
-            timed=None if known is None else known.timed,
-        )
+        edited = EditedText(text, self._known.units)
+        self._open[uri] = _HeldDocument(local_path=os.path.realpath(path), edited=edited, version=version)
         self._note_saved(self._open[uri])
         self.tell(uri)
 
@@ -161,45 +148,27 @@ class Documents:
             document.is_view_current = False
             self.tell(uri)
 
-    def take_static(self, result: StaticResult) -> None:
-        """A source was compiled."""
+    def find_findings(self, local_path: str) -> Findings:
+        """What background jobs found of a source, or of the description of its launches."""
+        return self._findings.get(local_path, _NOTHING)
+
+    def note(self, local_path: str, **found: object) -> None:
+        """A background job found something, or takes back what it found: fields of :class:`Findings`."""
+        known = self.find_findings(local_path)
+        if all(getattr(known, name) is value for name, value in found.items()):
+            return
+        self._findings[local_path] = replace(known, **found)
+        if self._findings[local_path] == _NOTHING:
+            del self._findings[local_path]
         for uri, document in self._open.items():
-            if document.local_path == str(result.path):
-                document.statics = take_result(document.statics, result)
+            if document.local_path == local_path:
                 document.is_view_current = False
                 self.tell(uri)
 
-    def forget_statics(self) -> None:
-        """Nothing is said of any source's code any more."""
-        for uri, document in self._open.items():
-            if document.statics is not None:
-                document.statics, document.is_view_current = None, False
-                self.tell(uri)
-
-    def take_predicted(self, local_path: str, state: PredictedState | None) -> None:
-        """A source was emulated, or nothing is said of that any more.
-
-        Args:
-            state: what is known; None for nothing.
-        """
-        for uri, document in self._open.items():
-            if document.local_path == local_path and document.predicted is not state:
-                document.predicted, document.is_view_current = state, False
-                self.tell(uri)
-
-    def take_timed(self, local_path: str, state: TimedState | None) -> None:
-        """Launches of a source were timed, or nothing is said of that any more."""
-        for uri, document in self._open.items():
-            if document.local_path == local_path and document.timed is not state:
-                document.timed, document.is_view_current = state, False
-                self.tell(uri)
-
-    def take_unsimulated(self, local_path: str, words: str) -> None:
-        """Why a source was not simulated as it is now; empty where it was, or nothing is said of that."""
-        for uri, document in self._open.items():
-            if document.local_path == local_path and document.unsimulated != words:
-                document.unsimulated, document.is_view_current = words, False
-                self.tell(uri)
+    def forget(self, *names: str) -> None:
+        """Some fields of :class:`Findings` are not said of any document any more."""
+        for local_path in [*self._findings]:
+            self.note(local_path, **dict.fromkeys(names))
 
     def list_open(self) -> tuple[str, ...]:
         """The files of the open documents."""
@@ -230,10 +199,7 @@ class Documents:
                 local_path=document.local_path,
                 text=document.text,
                 saved=document.saved,
-                statics=document.statics,
-                predicted=document.predicted,
-                timed=document.timed,
-                unsimulated=document.unsimulated,
+                **asdict(self.find_findings(document.local_path)),
             )
             document.view = build_view(opened, self._known, self._index(document.local_path))
             document.is_view_current = True

@@ -8,7 +8,7 @@ from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.sass.library import SassDocument, SassView
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
-from gpa_lsp.editor.verified.results import FixVerifier
+from gpa_lsp.editor.source.fixes import FixVerifier
 
 
 class SassLibrary(Protocol):

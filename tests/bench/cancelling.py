@@ -16,7 +16,8 @@ import time
 import uuid
 from pathlib import Path
 
-from gpa_lsp.editor.protocol.measure_on_save import RUN, Measuring
+from gpa_lsp.editor.permission import RUN
+from gpa_lsp.editor.protocol.measure_on_save import Measuring
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.profile.collect.allowance import Allowance
 from gpa_lsp.profile.collect.command_run import CommandRun

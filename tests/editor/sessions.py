@@ -16,8 +16,7 @@ from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.sass.library import SassDocuments
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
-from gpa_lsp.editor.source.fixes import Fix
-from gpa_lsp.editor.verified.results import FixVerifier, OfferedFix
+from gpa_lsp.editor.source.fixes import Fix, FixVerifier, OfferedFix
 from gpa_lsp.report.fixes.results import UNKNOWN
 from tests.editor.views import SOURCE, make_snapshot
 

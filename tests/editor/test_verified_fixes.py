@@ -7,11 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.rewrites.model import TextEdit, TextPlace
+from gpa_lsp.editor.jobs.fix_worker import do_job
 from gpa_lsp.editor.late_imports import make_fix_jobs
 from gpa_lsp.editor.source.actions import make_fix_action
-from gpa_lsp.editor.source.fixes import find_fixes
-from gpa_lsp.editor.verified.results import OfferedFix
-from gpa_lsp.editor.verified.worker import do_job
+from gpa_lsp.editor.source.fixes import OfferedFix, find_fixes
 from gpa_lsp.report.fixes.jobs import move_line
 from gpa_lsp.report.fixes.results import (
     PENDING,

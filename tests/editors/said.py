@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.conftest import ROOT
 
 HOLE = "…"
-_SERVER = ROOT / "gpa_lsp" / "editor" / "protocol"
+_SERVER = ROOT / "gpa_lsp" / "editor"
 _EXTENSION = ROOT / "editors" / "vscode" / "src"
 _PLUGIN = ROOT / "editors" / "neovim" / "lua"
 

@@ -12,7 +12,7 @@ PASSED_ON = {
     "open_report.py: str(error)": "a sentence in place of the page",
     "loader.py: reason": "PATH, and why it cannot be read",
     "measure_on_save.py: text": '"measuring failed: …"',
-    "measure_on_save.py: question": '"Measuring runs a command from your settings in FOLDER: COMMAND"',
+    "permission.py: question": '"Measuring runs a command from your settings in FOLDER: COMMAND"',
     "measuring_client.py: text": '"Measuring runs a command from your settings in FOLDER: COMMAND"',
     "session.py: str(error)": "why a baseline cannot be pinned",
     "metrics.ts: $(info) ${shown.title}: ${shown.lack}": '"NAME: not in this profile"',

@@ -7,8 +7,8 @@ import pytest
 from lsprotocol import types
 from pygls.workspace import PositionCodec
 
+from gpa_lsp.editor.protocol.append_text import build_append, can_edit, name_beside
 from gpa_lsp.editor.protocol.client import Client
-from gpa_lsp.editor.protocol.predictions import build_append, can_edit, name_beside
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpa_lsp.editor.protocol import late_progress
-from gpa_lsp.editor.protocol.measure_on_save import ALWAYS, NEVER, RUN, Measuring
+from gpa_lsp.editor import progress
+from gpa_lsp.editor.permission import ALWAYS, NEVER, RUN
+from gpa_lsp.editor.protocol.measure_on_save import Measuring
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.profile.collect.allowance import Allowance
 from gpa_lsp.profile.collect.measured_reports import find_measured_folder
@@ -148,7 +149,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 @pytest.fixture
 def no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the clock of progress bars."""
-    monkeypatch.setattr(late_progress, "time", SimpleNamespace(monotonic=lambda: 0.0))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: 0.0))
 
 
 @pytest.mark.usefixtures("no_time_passes")

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.editor.protocol.unmeasured_sources import StaticProcess
-from gpa_lsp.editor.static.results import StaticJob
+from gpa_lsp.editor.jobs.static import StaticFindings
+from gpa_lsp.editor.static.results import StaticJob, StaticResult
+from gpa_lsp.foundation.processes.async_worker import AsyncWorker
 from tests.lsp.raw_client import RawClient
 from tests.patience import LIMIT_S, wait_until
 
@@ -77,7 +78,7 @@ def test_a_source_without_any_profile_from_opening_to_errors(client: RawClient, 
     page = client.request(
         "workspace/executeCommand", {"command": "gpaLsp.showStatics", "arguments": lens["command"]["arguments"]}
     )
-    assert page.startswith("# scale") and "**Static**" in page and "| 256 ◀ |" in page
+    assert page.startswith("# `scale`") and "**Static**" in page and "**256**" in page
 
     client.change(uri, 2, "\n\n" + SOURCE)  # lines follow before anything is saved
     assert [one["range"]["start"]["line"] for one in find_line(client, uri, 6)] == [5]
@@ -173,21 +174,25 @@ def test_a_naive_transpose_is_found_on_save(client: RawClient, source: Path) -> 
 
 
 async def test_the_process_survives_a_bad_source_and_starts_again_when_killed(tmp_path: Path) -> None:
-    def job(text: str) -> StaticJob:
-        return StaticJob(path=tmp_path / "k.cu", text=text, roots=(tmp_path,), architecture=(8, 0), limit_s=LIMIT_S)
+    process = AsyncWorker(StaticFindings.process_kind)
 
-    process = StaticProcess()
+    async def examine(text: str) -> StaticResult:
+        path, roots = tmp_path / "k.cu", (tmp_path,)
+        job = StaticJob(path=path, text=text, roots=roots, architecture=(8, 0), limit_s=LIMIT_S)
+        result: StaticResult = await process.do(job, limit_s=LIMIT_S)
+        return result
+
     try:
-        bad = await process.examine(job("int a;\0"))
+        bad = await examine("int a;\0")
         assert "NUL" in bad.failure
         first = process.process_id
-        good = await process.examine(job(SOURCE))
+        good = await examine(SOURCE)
         assert good.failure == "" and [kernel.name for kernel in good.kernels] == ["scale(float*, int)"]
         assert process.process_id == first
         assert first is not None
         os.kill(first, 9)
         await asyncio.to_thread(wait_until, lambda: process.process_id is None, "it is gone")
-        again = await process.examine(job(SOURCE))
+        again = await examine(SOURCE)
         assert (again.marks, again.kernels) == (good.marks, good.kernels)
     finally:
         await process.leave()

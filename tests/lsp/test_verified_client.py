@@ -31,7 +31,7 @@ RESOLVING["workspace"]["workspaceEdit"] = {
     "changeAnnotationSupport": {"groupsOnLabel": True},
 }
 COMPILING = {"static": {"enable": True}}
-COMPILER = "gpa_lsp.editor.verified"
+COMPILER = "gpa_lsp.editor.jobs.fix_worker"
 """In the command line of processes that compile fixes."""
 
 

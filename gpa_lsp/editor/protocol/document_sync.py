@@ -10,9 +10,9 @@ from lsprotocol import types
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.documents import Documents
+from gpa_lsp.editor.jobs.every_job import Jobs
 from gpa_lsp.editor.protocol.features import PushFeature
 from gpa_lsp.editor.protocol.protocol_types import read_changes, read_path
-from gpa_lsp.editor.protocol.unmeasured_sources import UnmeasuredSources
 from gpa_lsp.editor.sass.library import SassDocuments, SassView, is_sass_uri
 
 _PUSH_DELAY_S = 0.3  # After the last keystroke; the client moves what it has by itself until then
@@ -99,14 +99,14 @@ class DocumentSync:
     Args:
         documents: the open sources.
         sass: the SASS documents.
-        sources: what is said of sources without a profile.
+        jobs: what is done about sources.
         unasked: what the client is sent without asking.
     """
 
-    def __init__(self, documents: Documents, sass: SassDocuments, sources: UnmeasuredSources, unasked: Pushes) -> None:
+    def __init__(self, documents: Documents, sass: SassDocuments, jobs: Jobs, unasked: Pushes) -> None:
         self._documents = documents
         self._sass = sass
-        self._sources = sources
+        self._jobs = jobs
         self._unasked = unasked
         self._pushes: dict[str, asyncio.TimerHandle] = {}
 
@@ -120,7 +120,7 @@ class DocumentSync:
         if path is None:
             return None
         self._documents.open(document.uri, path, document.text, document.version)
-        self._sources.opened(document.uri)
+        self._tell(document.uri, self._jobs.opened)
         return Path(path)
 
     def change(
@@ -134,14 +134,14 @@ class DocumentSync:
             return
         if not self._documents.change(uri, changes, document.version):
             return
-        self._sources.changed(uri)
+        self._tell(uri, self._jobs.changed)
         self._forget_push(uri)
         self._pushes[uri] = asyncio.get_running_loop().call_later(_PUSH_DELAY_S, self._documents.tell, uri)
 
     def save(self, uri: str) -> None:
         """A document was saved."""
         self._documents.save(uri)
-        self._sources.opened(uri)
+        self._tell(uri, self._jobs.saved)
 
     def close(self, uri: str) -> None:
         """A document was closed, or is not understood any more."""
@@ -150,8 +150,10 @@ class DocumentSync:
             self._unasked.closed(uri)
             return
         self._forget_push(uri)
-        self._sources.closed(uri)
+        local_path = self._documents.find_local_path(uri)
         self._documents.close(uri)
+        if local_path is not None:
+            self._jobs.closed(local_path)
 
     def tell_of_sass(self) -> None:
         """There is new knowledge, or there are new settings: it may concern the SASS documents that are open."""
@@ -160,6 +162,11 @@ class DocumentSync:
 
     def _tell_of_sass(self, uri: str, version: int | None, *, is_new_text: bool = False) -> None:
         self._unasked.sass_changed(uri, version, partial(self._sass.view, uri), is_new_text=is_new_text)
+
+    def _tell(self, uri: str, tell: Callable[[str], None]) -> None:
+        local_path = self._documents.find_local_path(uri)
+        if local_path is not None:
+            tell(local_path)
 
     def _forget_push(self, uri: str) -> None:
         if (waiting := self._pushes.pop(uri, None)) is not None:

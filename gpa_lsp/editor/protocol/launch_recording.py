@@ -16,10 +16,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from gpa_lsp.editor.protocol.late_progress import MeasureProgress
-from gpa_lsp.editor.protocol.measure_on_save import LEAVE_LIMIT_S, MeasuringAudience, Permission, find_workspace
-from gpa_lsp.editor.protocol.threads import call_in_thread
+from gpa_lsp.editor.permission import Permission, find_workspace
+from gpa_lsp.editor.progress import WorkProgress
+from gpa_lsp.editor.protocol.measure_on_save import LEAVE_LIMIT_S, MeasuringAudience
 from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.threads import call_in_thread
 from gpa_lsp.foundation.numbers import format_count_of
 from gpa_lsp.foundation.processes.python_children import isolate_module
 from gpa_lsp.foundation.processes.watched_command import TEMPORARY, Ending, describe_signal
@@ -236,8 +237,8 @@ class LaunchRecording:
         self._tell(result, found)
 
     async def _emulate(self, job: _Job, settings: Settings, output: Path) -> CommandResult:
-        progress = MeasureProgress(self._audience.start_progress("Recording launches", self.cancel))
-        progress.tell("running the program" if job.build is None else "building and running the program")
+        words = "running the program" if job.build is None else "building and running the program"
+        progress = WorkProgress(lambda: self._audience.start_progress("Recording launches", self.cancel), words)
 
         def take_lines(lines: Sequence[str]) -> None:
             self._audience.log("\n".join(lines))

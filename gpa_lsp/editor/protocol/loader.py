@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from gpa_lsp.editor.progress import ProgressDisplay
 from gpa_lsp.editor.protocol.analysis import ProfileReaders
 from gpa_lsp.editor.protocol.discovery import ProfileFinder
 from gpa_lsp.editor.protocol.loading_round import LoadingRound, Readers
 from gpa_lsp.editor.protocol.past import compare_again
 from gpa_lsp.editor.protocol.profile_messages import ProfileJob
-from gpa_lsp.editor.protocol.threads import call_in_thread
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import LoadedProfile, MeasuredKernel, Snapshot, hold_kernel
+from gpa_lsp.editor.threads import call_in_thread
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.files import Stamp, read_stamp
 from gpa_lsp.foundation.numbers import format_count
@@ -112,18 +113,6 @@ _PAUSE_FACTOR = 20
 _QUIET_FACTOR = 100
 
 _PART_PAUSE_S = 0.5  # At least so long nothing is shown between two parts of a profile: each has the client ask again
-
-
-class ProgressDisplay(Protocol):
-    """A progress bar of the client's."""
-
-    def report(self, text: str, ratio: float | None) -> None:
-        """Show what is being done, and how much of all is done (0 to 1; None when unknown)."""
-        ...
-
-    def end(self, text: str) -> None:
-        """Take the bar away."""
-        ...
 
 
 class Audience(Protocol):
@@ -219,16 +208,11 @@ class ProfileLoader:
         self._included.add(profile)
         self.expect(profile)
 
-    def exclude(self, profile: Path) -> None:
-        """Forget a profile that was included."""
-        if profile in self._included:
-            self._included.discard(profile)
-            self._wake.set()
-
-    def exclude_all(self) -> None:
-        """Forget the profiles that were included."""
-        if self._included:
-            self._included.clear()
+    def exclude(self, profile: Path | None) -> None:
+        """Forget a profile that was included; None for all of them."""
+        gone = {profile} if profile is not None else {*self._included}
+        if gone & {*self._included}:
+            self._included -= gone
             self._wake.set()
 
     def cancel(self) -> None:

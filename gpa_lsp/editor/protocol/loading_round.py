@@ -20,8 +20,8 @@ from gpa_lsp.editor.protocol.profile_messages import (
     ProfileJob,
     ProfileMessage,
 )
-from gpa_lsp.editor.protocol.threads import call_in_thread
 from gpa_lsp.editor.snapshot import LoadedProfile, MeasuredKernel
+from gpa_lsp.editor.threads import call_in_thread
 from gpa_lsp.foundation.errors import InputError, ToolError
 from gpa_lsp.foundation.files import Stamp, open_regular_file, read_stamp
 from gpa_lsp.foundation.processes.python_children import Step

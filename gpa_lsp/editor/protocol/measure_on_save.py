@@ -13,24 +13,20 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.editor.protocol.late_progress import MeasureProgress
-from gpa_lsp.editor.protocol.loader import ProgressDisplay
-from gpa_lsp.editor.protocol.threads import call_in_thread
+from gpa_lsp.editor.permission import Permission, find_workspace, is_below
+from gpa_lsp.editor.progress import ProgressDisplay, WorkProgress
 from gpa_lsp.editor.settings import Settings
-from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.profile.collect.allowance import Allowance, make_digest
+from gpa_lsp.editor.threads import call_in_thread
+from gpa_lsp.profile.collect.allowance import Allowance
 from gpa_lsp.profile.collect.command_run import MeasurementRun
 from gpa_lsp.profile.collect.explain import (
-    ask_to_run,
     describe_result,
     list_log_lines,
-    name_allow_command,
     show_command,
 )
 from gpa_lsp.profile.collect.measured_reports import choose_output, keep_report
 from gpa_lsp.profile.collect.model import Measurement, Phase, RunResult
 from gpa_lsp.profile.collect.variables import (
-    Command,
     CommandError,
     Values,
     expand_command,
@@ -101,7 +97,7 @@ class Measuring:
         self._timer: asyncio.TimerHandle | None = None
         self._work: asyncio.Task[None] | None = None
         self._run: MeasurementRun | None = None
-        self._progress: MeasureProgress | None = None
+        self._progress: WorkProgress | None = None
         self._told = ""
         self._is_asking = False
         self._has_left = False
@@ -119,7 +115,7 @@ class Measuring:
 
     def contains(self, file: Path) -> bool:
         """Whether a file lies in one of the workspace folders."""
-        return any(_is_below(file, root) for root in self._roots)
+        return any(is_below(file, root) for root in self._roots)
 
     def saved(self, file: Path, kernel: str | None = None) -> None:
         """A file was saved: measure after a pause. What is being measured is out of date, and ends now."""
@@ -239,7 +235,9 @@ class Measuring:
         self._tell(result, request)
 
     async def _measure(self, measurement: Measurement) -> RunResult:
-        progress = self._progress = MeasureProgress(self._audience.start_progress("Measuring", self.cancel))
+        progress = self._progress = WorkProgress(
+            lambda: self._audience.start_progress("Measuring", self.cancel), "starting"
+        )
 
         def take_lines(lines: Sequence[str]) -> None:
             self._audience.log("\n".join(lines))
@@ -273,17 +271,6 @@ class Measuring:
         self._audience.finished(result)
 
 
-def find_workspace(roots: Sequence[Path], file: Path | None) -> Path | None:
-    """The innermost workspace folder a file is in, else the first; None where there is none."""
-    around = [root for root in roots if file is not None and _is_below(file, root)]
-    return max(around, key=lambda root: len(root.parts), default=next(iter(roots), None))
-
-
-def _is_below(file: Path, folder: Path) -> bool:
-    """Links followed: editors name files as they were opened."""
-    return Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder))
-
-
 def _prepare(settings: Settings, workspace: Path, request: _Request) -> Measurement:
     """Fill in the variables.
 
@@ -304,102 +291,3 @@ def _prepare(settings: Settings, workspace: Path, request: _Request) -> Measurem
         output=output,
         needs_output=uses_variable(settings.profile_command, "output"),
     )
-
-
-RUN = "Run once"  # The save or the wish that waits; a later one asks again
-
-ALWAYS = "Always in this workspace"  # Also next time
-
-NEVER = "Never"  # Not on save, for as long as the server lives; an explicit measurement asks again
-
-ANSWERS = {"once": RUN, "always": ALWAYS, "never": NEVER}  # The answers by the words clients send
-
-
-class Asker(Protocol):
-    """What can ask the user."""
-
-    async def confirm(self, text: str, actions: tuple[str, ...], *, is_explicit: bool) -> str | None:
-        """Ask the user, however long the answer takes; the action chosen, None when there was no answer or the client cannot ask."""
-        ...
-
-    def warn(self, text: str) -> None:
-        """Something the user must know."""
-        ...
-
-    def inform(self, text: str) -> None:
-        """Something the user asked for."""
-        ...
-
-
-class Permission:
-    """What the user has allowed and refused.
-
-    Args:
-        asker: asks the user.
-        allowance: what was confirmed before; None for the user's own file.
-        word_question: (workspace, command before, command) → the question; None where it is too long to be read.
-    """
-
-    def __init__(
-        self,
-        asker: Asker,
-        allowance: Allowance | None,
-        word_question: Callable[[Path, Command | None, Command], str | None] = ask_to_run,
-    ) -> None:
-        self._asker = asker
-        self._word_question = word_question
-        self._allowance = allowance
-        self._allowed: set[str] = set()
-        self._allowed_once: set[str] = set()
-        self._refused: set[str] = set()
-
-    async def is_given(self, workspace: Path, build: Command | None, profile: Command, *, is_explicit: bool) -> bool:
-        """Whether commands may run in a workspace; asks when that is unknown.
-
-        Args:
-            build: the command before; None when there is none.
-        """
-        digest = make_digest(os.path.realpath(workspace), build, profile)
-        if digest in self._allowed | self._allowed_once or await call_in_thread(
-            lambda: self._is_remembered(workspace, build, profile)
-        ):
-            return True
-        if digest in self._refused and not is_explicit:
-            return False
-        question = self._word_question(workspace, build, profile)
-        answer = (
-            None
-            if question is None
-            else await self._asker.confirm(question, (RUN, ALWAYS, NEVER), is_explicit=is_explicit)
-        )
-        if answer not in (RUN, ALWAYS):
-            self._refused.add(digest)
-            if answer is None:
-                confirming = name_allow_command(workspace, build, profile)
-                self._asker.inform(f"nothing was run; the command is confirmed with: {confirming}")
-            return False
-        self._refused.discard(digest)
-        if answer == ALWAYS:
-            self._allowed.add(digest)
-            await self._remember(workspace, build, profile)
-        else:
-            self._allowed_once.add(digest)  # a newer save may take the place of the one that asked
-        return True
-
-    def use(self) -> None:
-        """A command runs now: what was allowed once is used up."""
-        self._allowed_once.clear()
-
-    def _find_allowance(self) -> Allowance:
-        if self._allowance is None:
-            self._allowance = Allowance()
-        return self._allowance
-
-    def _is_remembered(self, workspace: Path, build: Command | None, profile: Command) -> bool:
-        return self._find_allowance().is_allowed(workspace, build, profile)
-
-    async def _remember(self, workspace: Path, build: Command | None, profile: Command) -> None:
-        try:
-            await call_in_thread(lambda: self._find_allowance().allow(workspace, build, profile))
-        except InputError as error:
-            self._asker.warn(f"the confirmation holds only until the editor is closed: {error}")

@@ -10,8 +10,8 @@ from lsprotocol import types
 from msgspec.structs import replace
 
 from gpa_lsp.editor.abilities import Abilities
+from gpa_lsp.editor.progress import ProgressDisplay
 from gpa_lsp.editor.protocol.client import Client
-from gpa_lsp.editor.protocol.loader import ProgressDisplay
 from gpa_lsp.editor.protocol.status import MEASURING, Status
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.profile.collect.explain import describe_result

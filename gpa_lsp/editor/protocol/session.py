@@ -13,36 +13,38 @@ from lsprotocol import types
 from gpa_lsp.editor.abilities import Abilities, read_abilities
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.documents import Documents
+from gpa_lsp.editor.jobs.background_job import Site
+from gpa_lsp.editor.jobs.every_job import Jobs
+from gpa_lsp.editor.jobs.predicted import Predictions
+from gpa_lsp.editor.jobs.simulated import Simulations
+from gpa_lsp.editor.jobs.verified import VerifiedFixes
 from gpa_lsp.editor.late_imports import build_sass, warm_up
 from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.lines.positions import UnitCounter
 from gpa_lsp.editor.metrics import USUAL, LineMetric, find_metric
 from gpa_lsp.editor.model import Location
+from gpa_lsp.editor.permission import ANSWERS
+from gpa_lsp.editor.progress import ProgressDisplay
+from gpa_lsp.editor.protocol.append_text import append_text, name_beside
 from gpa_lsp.editor.protocol.client import Client, Wire
 from gpa_lsp.editor.protocol.document_sync import DocumentSync, Pushes
 from gpa_lsp.editor.protocol.features import Feature, PushFeature, RequestFeature
 from gpa_lsp.editor.protocol.kept_choices import KeptChoices
 from gpa_lsp.editor.protocol.launch_recording import LaunchRecording
-from gpa_lsp.editor.protocol.launch_times import LaunchTimes
-from gpa_lsp.editor.protocol.loader import ProfileLoader, ProgressDisplay
-from gpa_lsp.editor.protocol.measure_on_save import ANSWERS, Measuring
+from gpa_lsp.editor.protocol.loader import ProfileLoader
+from gpa_lsp.editor.protocol.measure_on_save import Measuring
 from gpa_lsp.editor.protocol.measuring_client import MeasuringClient, watch_measured
 from gpa_lsp.editor.protocol.pages import Pages
 from gpa_lsp.editor.protocol.past import pin_kernels
-from gpa_lsp.editor.protocol.predictions import Predictions
 from gpa_lsp.editor.protocol.protocol_types import read_path
 from gpa_lsp.editor.protocol.registrations import LateRegistrations, withdraw
-from gpa_lsp.editor.protocol.simulations import Simulations
 from gpa_lsp.editor.protocol.source_doubts import SourceDoubts
 from gpa_lsp.editor.protocol.status import READING, RECORDING, Status
-from gpa_lsp.editor.protocol.threads import call_in_thread
-from gpa_lsp.editor.protocol.unmeasured_sources import UnmeasuredSources
-from gpa_lsp.editor.protocol.verified_fixes import VerifiedFixes
 from gpa_lsp.editor.sass.library import SCHEME, SassDocuments, is_sass_uri
 from gpa_lsp.editor.settings import HeldSettings, Settings, UnverifiedChoice
 from gpa_lsp.editor.snapshot import MeasuredKernel, Snapshot
-from gpa_lsp.editor.source.fixes import list_tried
-from gpa_lsp.editor.verified.results import OfferedFix
+from gpa_lsp.editor.source.fixes import OfferedFix, list_tried
+from gpa_lsp.editor.threads import call_in_thread
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.kernel.names import find_plain_name
 from gpa_lsp.profile.collect.model import RunResult
@@ -109,19 +111,15 @@ class Session:
         push = {name: one for name, one in features.items() if isinstance(one, PushFeature)}
         wanted = {name: one for name, one in push.items() if one.is_wanted(self.abilities)}
         watcher = Pushes(wanted, self._client.notify, guard)
-        self._documents = Documents(units=units, abilities=self.abilities, watcher=watcher)
+        self._units = units
+        self.documents = Documents(units=units, abilities=self.abilities, watcher=watcher)
+        """What is open."""
         self.sass = SassDocuments(build_sass, units)
         """The SASS documents."""
         self.pages = Pages(self._client)
         """The report as a page."""
-        self._sources = UnmeasuredSources(self._documents, self._client, units, self._refresh)
-        self.fixes = VerifiedFixes(
-            self._documents.read_open, may_leave_edits=_may_leave_edits(self._client), tell=self._take_verdict
-        )
-        """What the compiler makes of fixes."""
-        self._document_sync = DocumentSync(self._documents, self.sass, self._sources, watcher)
         self._choices = KeptChoices()
-        self._doubts = SourceDoubts(self._client, self._documents, self._take_choice, is_asked=self.abilities.questions)
+        self._doubts = SourceDoubts(self._client, self.documents, self._take_choice, is_asked=self.abilities.questions)
         self._status = Status(self._client.notify if self.abilities.status else None)
         client = MeasuringClient(self._client, self._status, self.abilities, finished=self._take_measurement)
         self._question = client.question
@@ -131,24 +129,27 @@ class Session:
         )
         self._recording = LaunchRecording(recording, recorded=self._take_descriptions)
         self._loader = ProfileLoader(self)
-        self.simulations = Simulations(
-            self._documents, self._client, self.predictions, self._loader, read_snapshot=lambda: self.snapshot
-        )
-        """What was simulated of open sources."""
-        self._times = self._make_times()
+        self._jobs = self._make_jobs()
+        self._document_sync = DocumentSync(self.documents, self.sass, self._jobs, watcher)
         self._loading: asyncio.Task[None] | None = None
         self._is_configured = asyncio.Event()
         self._settings_sync.begin(params.initialization_options, is_trusted=self.abilities.is_trusted)
 
-    def _make_times(self) -> LaunchTimes:
-        return LaunchTimes(
-            MeasuringClient(self._client, self._status, self.abilities, question=self._question),
-            self._documents,
-            self.predictions,
-            make_folder=self._client.make_folder,
-            include=self._loader.include,
+    def _make_jobs(self) -> Jobs:
+        client = self._client
+        site = Site(
+            documents=self.documents,
+            read_snapshot=lambda: self.snapshot,
             refresh=self._refresh,
+            start_progress=client.start_progress,
+            make_folder=client.make_folder,
+            inform=client.inform,
+            warn=client.warn,
+            include=self._loader.include,
+            exclude=self._loader.exclude,
         )
+        timing = MeasuringClient(client, self._status, self.abilities, question=self._question)
+        return Jobs(site, timing, may_leave_edits=_may_leave_edits(client), tell=self._take_verdict)
 
     # Its life
 
@@ -177,10 +178,7 @@ class Session:
             self._loading.cancel()
         await self._measuring.leave()
         await self._recording.leave()
-        await self._sources.leave()
-        await self.simulations.leave()
-        await self._times.leave()
-        await self.fixes.leave()
+        await self._jobs.leave()
         await self.pages.leave()
         self._client.leave()
 
@@ -208,10 +206,7 @@ class Session:
         self._client.start(self._doubts.configure(roots[0] if roots else None))
         self._measuring.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
         self._recording.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
-        self._sources.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
-        self.simulations.configure(self._held.current, is_trusted=self._held.is_trusted)
-        self._times.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
-        self.fixes.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
+        self._jobs.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
 
     def _tell_doubts(self) -> None:
         is_decided = self._held.current.unverified_lines is not UnverifiedChoice.FITTING
@@ -237,8 +232,6 @@ class Session:
     def save(self, params: types.DidSaveTextDocumentParams) -> None:
         """A document was saved."""
         self._document_sync.save(params.text_document.uri)
-        self.simulations.saved(params.text_document.uri)
-        self._times.saved(params.text_document.uri)
         path = read_path(params.text_document.uri)
         if path is not None:
             self._measuring.saved(Path(path), self._choose_kernel(path))
@@ -254,8 +247,7 @@ class Session:
 
     def _take_descriptions(self, descriptions: Sequence[Path]) -> None:
         for description in descriptions:
-            self.predictions.described(description)
-            self.simulations.described(description)
+            self._jobs.described(description)
 
     def _take_measurement(self, result: RunResult) -> None:
         if result.report is not None:
@@ -269,7 +261,7 @@ class Session:
         if path is None:
             return
         self._tell_doubts()
-        self._loader.put_first(self._documents.list_open()[::-1])
+        self._loader.put_first(self.documents.list_open()[::-1])
         self._look_ahead()
         if self._lone_folder is None:
             self._lone_folder = path.parent
@@ -278,34 +270,25 @@ class Session:
 
     def change(self, params: types.DidChangeTextDocumentParams) -> None:
         """A document was edited."""
-        self._forget_fixes(params.text_document.uri)
         self._document_sync.change(params.text_document, params.content_changes)
 
     def close(self, params: types.DidCloseTextDocumentParams) -> None:
         """A document was closed."""
-        self._forget_fixes(params.text_document.uri)
-        self.simulations.closed(params.text_document.uri)
-        self._times.closed(params.text_document.uri)
         self._document_sync.close(params.text_document.uri)
 
     def _take_verdict(self, offered: OfferedFix) -> None:
         """The compiler has said something of a fix: advice promises no more than that."""
-        view = self._documents.view(offered.uri)
+        view = self.documents.view(offered.uri)
         if view is not None:
             kernel = offered.fix.shown.kernel.report.mangled_name
             self._client.start(self._loader.hold(list_tried(view, kernel, self.fixes.find_verdicts)))
 
     def _look_ahead(self) -> None:
         """Try the edits of what the document promises that was opened last."""
-        uri = self._documents.newest
-        view = None if uri is None else self._documents.view(uri)
+        uri = self.documents.newest
+        view = None if uri is None else self.documents.view(uri)
         if view is not None:
             self.fixes.look_ahead(view)
-
-    def _forget_fixes(self, uri: str) -> None:
-        path = self._documents.find_local_path(uri)
-        if path is not None:
-            self.fixes.changed(path)
 
     def lose(self, uri: str) -> None:
         """The client changed a document in a way we do not understand: nothing is said of it until it is opened again."""
@@ -325,8 +308,8 @@ class Session:
         self.snapshot = snapshot
         self._status.take(snapshot)
         self.predictions.take_gpu(snapshot.find_gpu())
-        self._documents.take(snapshot, self._held.current)
-        for uri in self.sass.take(snapshot.visible, self._held.current, self._documents.places):
+        self.documents.take(snapshot, self._held.current)
+        for uri in self.sass.take(snapshot.visible, self._held.current, self.documents.places):
             self._client.say_changed(uri)
         self._document_sync.tell_of_sass()
         self._tell_doubts()
@@ -372,18 +355,18 @@ class Session:
     @property
     def places(self) -> PlaceFinder:
         """Finds measured places."""
-        return self._documents.places
+        return self.documents.places
 
     def view(self, uri: str) -> DocumentView | None:
         """The view of an open source."""
-        return self._documents.view(uri)
+        return self.documents.view(uri)
 
     def can(self, capability: str) -> bool:
         """Whether the client has a capability, named by its place among them."""
         return self._client.can(capability)
 
     def _is_known(self, uri: str) -> bool:
-        path = self._documents.find_local_path(uri)
+        path = self.documents.find_local_path(uri)
         return path is None or path in self.snapshot.by_file or self._loader.is_settled
 
     async def wait_for_profiles(self, uri: str) -> None:
@@ -395,7 +378,22 @@ class Session:
     @property
     def predictions(self) -> Predictions:
         """What was emulated of open sources."""
-        return self._sources.predictions
+        return self._jobs.predictions
+
+    @property
+    def simulations(self) -> Simulations:
+        """What was simulated of open sources."""
+        return self._jobs.simulations
+
+    @property
+    def fixes(self) -> VerifiedFixes:
+        """What the compiler makes of fixes."""
+        return self._jobs.fixes
+
+    async def append_beside(self, uri: str, path: Path, text: str | None, addition: str, label: str) -> None:
+        """Let the client append to a file beside a document, or make it."""
+        target = name_beside(uri.rpartition("/")[0], path)
+        await append_text(self._client, target, text, addition, label=label, units=self._units)
 
     async def write_page_of(self, profile: Path) -> tuple[Path, tuple[str, ...]]:
         """The page of one profile, and the mangled names of its kernels."""
@@ -447,8 +445,8 @@ class Session:
 
     def cancel_measuring(self) -> bool:
         """End the run that goes on."""
-        was_running = self._measuring.is_measuring or self._recording.is_recording or self._times.is_timing
-        self._times.cancel()
+        was_running = self._measuring.is_measuring or self._recording.is_recording or self._jobs.times.is_process_busy
+        self._jobs.times.cancel()
         self._measuring.cancel()
         self._recording.cancel()
         return was_running

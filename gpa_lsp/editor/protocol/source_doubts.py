@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.editor.documents import Documents, UnmappedSource, UnverifiedSource
-from gpa_lsp.editor.protocol.threads import call_in_thread
 from gpa_lsp.editor.settings import UnverifiedChoice
+from gpa_lsp.editor.threads import call_in_thread
 from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.report.history.model import find_database

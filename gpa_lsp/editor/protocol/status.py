@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpa_lsp.editor.metrics import USUAL, LineMetric
-from gpa_lsp.editor.protocol.loader import ProgressDisplay
+from gpa_lsp.editor.progress import ProgressDisplay
 from gpa_lsp.editor.snapshot import Snapshot
 
 METHOD = "gpaLsp/status"

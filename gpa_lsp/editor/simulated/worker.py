@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Callable
 
 from gpa_lsp.code.binary.linkage_names import find_bare_name
 from gpa_lsp.code.sources.host_launches import find_host_launches
@@ -11,7 +12,7 @@ from gpa_lsp.editor.predicted.trials import choose_machine
 from gpa_lsp.editor.predicted.worker import choose_compile_settings, choose_settings
 from gpa_lsp.editor.simulated.results import ComparisonJob, ComparisonResult, SimulationJob, SimulationResult
 from gpa_lsp.execution.launches.read_launches import read_launches
-from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettings, simulate_source
+from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettings, simulate_report, simulate_source
 from gpa_lsp.execution.prediction.templates import write_templates
 from gpa_lsp.execution.simulator.profile_document import DocumentLaunch, make_document
 from gpa_lsp.foundation.errors import GpaError, InputError, ProblemSeverity
@@ -29,9 +30,7 @@ def _warm_up() -> None:
 def do_job(job: SimulationJob | ComparisonJob, tell: Tell) -> SimulationResult | ComparisonResult:
     """The result of a job: a profile is written where anything could be simulated, or the page of a comparison."""
     if isinstance(job, ComparisonJob):
-        from gpa_lsp.editor.simulated.comparison import do_comparison  # few ask for it, and pages bring much
-
-        return do_comparison(job, tell)
+        return _compare(job, tell)
     return _simulate(job, tell)
 
 
@@ -61,9 +60,6 @@ def simulate(job: SimulationJob, tell: Tell) -> Simulation:
     """
     base = job.base
 
-    def report(words: str, done: int, total: int) -> None:
-        tell(Step(words=words, done=done, total=total))
-
     return simulate_source(
         base.path,
         kernel=job.kernel,
@@ -78,7 +74,7 @@ def simulate(job: SimulationJob, tell: Tell) -> Simulation:
             memory_bytes=base.memory_bytes,
         ),
         compile_settings=choose_compile_settings(base),
-        progress=report,
+        progress=_report_to(tell),
     )
 
 
@@ -129,6 +125,44 @@ def describe_launch(one: DocumentLaunch) -> str:
     return (
         f"{shorten_name(one.name)} on {one.machine.name}: {one.time}{', for guessed sizes' if one.is_guessed else ''}"
     )
+
+
+def _compare(job: ComparisonJob, tell: Tell) -> ComparisonResult:
+    """Simulate a kernel with the code of its report, and write both sides."""
+    try:
+        return ComparisonResult(failure=_write_comparison(job, tell))
+    except (GpaError, OSError) as error:
+        return ComparisonResult(failure=str(error))
+
+
+def _write_comparison(job: ComparisonJob, tell: Tell) -> str:
+    """Why there is no page; empty where it was written."""
+    from gpa_lsp.document.prediction_page import render_comparison_page  # few ask for it, and pages bring much
+    from gpa_lsp.report.measured_simulation import answer_comparison, compare_simulated
+    from gpa_lsp.report.pipeline import analyse
+
+    settings = SimulationSettings(machine=job.machine, seconds=job.seconds, memory_bytes=job.memory_bytes)
+    found = simulate_report(
+        job.profile, kernel=job.kernel, launches=job.launches, settings=settings, progress=_report_to(tell)
+    )
+    if not found.launches:
+        return "; ".join(map(str, found.problems))
+    with atomic_write(job.simulated) as stream:
+        stream.write(json.dumps(make_document(found.launches, found.problems)) + "\n")
+    sides = [analyse([one], kernel_filter=job.kernel, answers=False).kernels for one in (job.profile, job.simulated)]
+    answers = [answer_comparison(one) for one in compare_simulated(*sides)]
+    if not answers:
+        return "the kernel has no samples"
+    with atomic_write(job.page, errors="backslashreplace") as stream:
+        stream.write(render_comparison_page(job.profile.name, answers))
+    return ""
+
+
+def _report_to(tell: Tell) -> Callable[[str, int, int], None]:
+    def report(words: str, done: int, total: int) -> None:
+        tell(Step(words=words, done=done, total=total))
+
+    return report
 
 
 def _explain(job: SimulationJob | ComparisonJob, reason: str) -> SimulationResult | ComparisonResult:

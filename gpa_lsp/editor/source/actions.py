@@ -12,8 +12,7 @@ from gpa_lsp.code.sources.host_launches import find_host_launches
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.model import Action, ActionKind, CommandCall, Verification
 from gpa_lsp.editor.predicted.actions import list_description_actions, list_kernel_heads, list_trial_actions
-from gpa_lsp.editor.source.fixes import find_fixes
-from gpa_lsp.editor.verified.results import FixVerifier, OfferedFix
+from gpa_lsp.editor.source.fixes import FixVerifier, OfferedFix, find_fixes
 from gpa_lsp.kernel.names import shorten_name
 from gpa_lsp.report.fixes.results import PENDING, FixState
 

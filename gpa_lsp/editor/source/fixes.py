@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -35,6 +35,37 @@ class Fix(Struct, frozen=True, kw_only=True):
     def speedup(self) -> "Speedup":
         """What the advice is estimated to gain at this place."""
         return (self.question.region or self.question.advice).speedup
+
+
+class OfferedFix(Struct, frozen=True, kw_only=True):
+    """A fix as it was offered."""
+
+    key: str  # by which the client names it
+    uri: str  # of the document
+    text: str  # of the document then
+    fix: Fix  # itself
+    verdict: "FixVerdict"  # what is known of it by now
+
+
+class FixVerifier(Protocol):
+    """Tries fixes in the background."""
+
+    @property
+    def may_leave_edits(self) -> bool:
+        """The client asks for the edits of a fix when it is looked at, so that they can come with what is said of them."""
+        ...
+
+    def offer(self, view: DocumentView, fixes: Sequence[Fix]) -> tuple[OfferedFix, ...]:
+        """Fixes that somebody is about to see: they are tried from now on, and those before them no more."""
+        ...
+
+    def find(self, key: str) -> OfferedFix | None:
+        """One that was offered; None for one that is forgotten."""
+        ...
+
+    async def wait(self, key: str) -> OfferedFix | None:
+        """The same when something is known of it, or after a moment."""
+        ...
 
 
 def find_fixes(view: DocumentView, first: int, last: int) -> tuple[Fix, ...]:

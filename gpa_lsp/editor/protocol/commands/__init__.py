@@ -10,11 +10,12 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from gpa_lsp.editor.documents import Documents
+from gpa_lsp.editor.jobs.predicted import Predictions
+from gpa_lsp.editor.jobs.simulated import Simulations
 from gpa_lsp.editor.metrics import LineMetric
 from gpa_lsp.editor.model import Location
 from gpa_lsp.editor.protocol.pages import Pages
-from gpa_lsp.editor.protocol.predictions import Predictions
-from gpa_lsp.editor.protocol.simulations import Simulations
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.snapshot import MeasuredKernel
 
@@ -28,6 +29,11 @@ class SessionActions(SessionView, Protocol):
         ...
 
     @property
+    def documents(self) -> Documents:
+        """What is open."""
+        ...
+
+    @property
     def predictions(self) -> Predictions:
         """What was emulated of open sources."""
         ...
@@ -35,6 +41,14 @@ class SessionActions(SessionView, Protocol):
     @property
     def simulations(self) -> Simulations:
         """What was simulated of open sources."""
+        ...
+
+    async def append_beside(self, uri: str, path: Path, text: str | None, addition: str, label: str) -> None:
+        """Let the client append to a file beside a document, or make it, and show it.
+
+        Args:
+            text: what the file holds; None where there is none.
+        """
         ...
 
     async def wait_for_profiles(self, uri: str) -> None:

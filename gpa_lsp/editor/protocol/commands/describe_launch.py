@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gpa_lsp.editor.predicted.results import TemplateJob, TemplateResult
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
 from gpa_lsp.editor.protocol.plain_json import read_text
-from gpa_lsp.foundation.errors import GpaError
+
+_DIED = TemplateResult(failure="the prediction process ended; look at the log")
 
 
 async def describe_launch(session: SessionActions, arguments: Sequence[Any]) -> str | None:
@@ -17,11 +19,21 @@ async def describe_launch(session: SessionActions, arguments: Sequence[Any]) -> 
     uri, kernel = read_text(arguments), read_text(arguments, 1)
     if uri is None or kernel is None:
         return None
-    try:
-        return await session.predictions.describe(uri, kernel)
-    except GpaError as error:
-        session.show_message(str(error))
+    path = session.documents.find_local_path(uri)
+    job = await session.predictions.make(path) if path is not None and session.predictions.may_serve(path) else None
+    if job is None:
+        session.show_message(
+            "nothing is described: the source is not open, or not in a trusted workspace, or gpaLsp.emulation.enable is off"
+        )
         return None
+    found = await session.predictions.do_beside(TemplateJob(base=job, kernel=kernel), limit_s=job.most_s) or _DIED
+    if found.failure:
+        session.show_message(f"nothing is described: {found.failure}")
+        return None
+    text = session.documents.read_open(str(job.launches_path))
+    text = text if text is not None else job.launches_text or None
+    await session.append_beside(uri, job.launches_path, text, found.text, "Describe a launch")
+    return str(found.text)
 
 
 COMMAND = Command(name="gpaLsp.describeLaunch", run=describe_launch)

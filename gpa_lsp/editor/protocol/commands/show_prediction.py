@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gpa_lsp.editor.predicted.results import PageJob, PageResult
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
 from gpa_lsp.editor.protocol.safe_markdown import defuse
-from gpa_lsp.foundation.errors import GpaError
+
+_DIED = PageResult(failure="the prediction process ended; look at the log")
 
 
 async def show_prediction(session: SessionActions, arguments: Sequence[Any]) -> dict[str, str] | str | None:
@@ -16,7 +18,8 @@ async def show_prediction(session: SessionActions, arguments: Sequence[Any]) -> 
         that asked for the page get it in a browser. None when nothing is predicted, which is said.
     """
     uri, number, kind = (*arguments, None, None, None)[:3]
-    state = session.predictions.find(uri) if isinstance(uri, str) else None
+    path = session.documents.find_local_path(uri) if isinstance(uri, str) else None
+    state = None if path is None else session.documents.find_findings(path).predicted
     if state is None or not state.result.job.launches_text:
         from gpa_lsp.editor.predicted.actions import explain_undescribed_kernel
 
@@ -26,16 +29,17 @@ async def show_prediction(session: SessionActions, arguments: Sequence[Any]) -> 
         page = defuse(state.result.page or "Nothing could be emulated.")
         session.show_document(f"predictions for {state.result.job.path.name}", page)
         return page
-    try:
-        path = await session.predictions.write_page(state)
-    except (GpaError, OSError) as error:
-        session.show_message(f"the page cannot be written: {error}")
+    base, predictions = state.result.job, session.predictions
+    target = predictions.name_file(base.path, "prediction.html")
+    result = await predictions.do_beside(PageJob(base=base, target=target), limit_s=2 * base.most_s) or _DIED
+    if result.failure:
+        session.show_message(f"the page cannot be written: {result.failure}")
         return None
     is_number = isinstance(number, int) and not isinstance(number, bool) and 0 <= number < len(state.result.launches)
     place = f"#k{number}" if is_number else ""
     if not session.abilities.pages:
-        session.pages.show(path, place)
-    return {"uri": path.as_uri(), "place": place}
+        session.pages.show(target, place)
+    return {"uri": target.as_uri(), "place": place}
 
 
 COMMAND = Command(name="gpaLsp.showPrediction", run=show_prediction)

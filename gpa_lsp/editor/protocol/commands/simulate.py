@@ -10,7 +10,8 @@ from gpa_lsp.editor.protocol.plain_json import read_text
 async def simulate(session: SessionActions, arguments: Sequence[Any]) -> bool:
     """Simulate; arguments are the ``uri`` of a source or of its description, and the mangled name of a kernel or none for all that are described."""
     uri = read_text(arguments)
-    if uri is not None and await session.simulations.simulate(uri, read_text(arguments, 1)):
+    path = None if uri is None else session.documents.find_local_path(uri)
+    if path is not None and await session.simulations.simulate(path, read_text(arguments, 1)):
         return True
     session.show_message(
         "nothing is simulated: the source is not open, or not in a trusted workspace, or gpaLsp.emulation.enable is off"

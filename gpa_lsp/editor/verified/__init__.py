@@ -1,1 +1,0 @@
-"""What the compiler makes of fixes, before anybody applies them."""
