@@ -20,7 +20,6 @@ from gpa_lsp.execution.programs.library import list_headers
 from gpa_lsp.foundation.catalogue import OutsidePackage, list_outside_packages
 from gpa_lsp.foundation.errors import MissingToolError
 from gpa_lsp.foundation.kept_files import KeptFiles, find_cache_folder
-from gpa_lsp.foundation.machine_code import VARIABLE, is_wanted
 from gpa_lsp.foundation.native.c_compiler import find_c_compiler, open_failures, open_libraries
 from gpa_lsp.foundation.numbers import format_bytes, format_count
 from gpa_lsp.foundation.processes.python_children import isolate_code
@@ -278,8 +277,6 @@ def _inspect_collector() -> Component:
 def _inspect_core() -> Component:
     """What executes kernels without a GPU."""
     name, adds = "emulator", "executing kernels without a GPU"
-    if not is_wanted():
-        return _found(name, f"by numpy, which is slower: {VARIABLE}=0", adds)
     return _found(name, f"by machine code of llvmlite {importlib.metadata.version('llvmlite')}", adds)
 
 

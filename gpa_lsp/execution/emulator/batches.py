@@ -7,21 +7,21 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.execution.emulator.compiled.calls import Calls
 from gpa_lsp.execution.emulator.compiled.program import CompiledKernel, compile_kernel
 from gpa_lsp.execution.emulator.compiled.scheduler import CompiledScheduler, CoreColumns, count_core_bytes
 from gpa_lsp.execution.emulator.compiled.translated import TRANSLATIONS, Translation
-from gpa_lsp.execution.emulator.engine.fragments import Batch, Frame
+from gpa_lsp.execution.emulator.engine.fragments import Batch
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.engine.memory_steps import find_space
 from gpa_lsp.execution.emulator.engine.meter import BudgetReached
 from gpa_lsp.execution.emulator.engine.private_memory import BatchMemory
-from gpa_lsp.execution.emulator.engine.scheduler import Scheduler
 from gpa_lsp.execution.emulator.engine.shared_checks import SharedChecks
 from gpa_lsp.execution.emulator.model import Blocks, FaultKind
 
-# Lanes of a batch: enough that numpy's fixed costs vanish, few enough that arrays stay in the cache
+# Lanes of a batch where what blocks find in memory depends on each other, or a trace is recorded
 _BEST_LANES = 32768
-# The same in the core, whose fixed costs are small: what the registers of so many lanes take stays in a cache of the second level
+# Of others: what the registers of so many lanes take stays in a cache of the second level
 _BEST_CORE_LANES = 8192
 _MOST_REPEATED = 4096  # Batches that the core is given at once; grids may be larger than memory
 _FIRST_TRACED_LANES = 4096
@@ -44,7 +44,7 @@ class Runner:
 
     Attributes:
         trace_bytes: as above; it may change from batch to batch.
-        compiled: the kernel as the compiled core has it; None before the first run, and where numpy executes it.
+        compiled: the kernel as the core has it; None before the first run.
         finished: blocks of the run at work, or of the last one, that ran to their end.
     """
 
@@ -53,9 +53,9 @@ class Runner:
         self._unit_bytes = find_unit_bytes(machine) if checks_races else None
         self.trace_bytes = trace_bytes
         self._traced_per_block: float | None = None
-        self._has_looked = False
         self._columns: CoreColumns | None = None
         self.compiled: CompiledKernel | None = None
+        self._calls: Calls | None = None
         self._translation: Translation | None = None
         self.finished = 0
 
@@ -66,12 +66,11 @@ class Runner:
         self.finished = 0
         self._columns = None
         try:
-            self._look_for_core()
-            kernel = Frame(machine.get_function(machine.kernel.name))
+            self._compile()
             while self.finished < len(blocks):
                 if self.finished:
                     machine.meter.check_time()  # taking the trace may have used it up
-                self._run_batches(kernel, blocks, self._choose_count(kernel), done)
+                self._run_batches(blocks, self._choose_count(), done)
         except BudgetReached as reached:
             machine.faults.add(
                 reached.kind,
@@ -86,17 +85,18 @@ class Runner:
         self._columns = None
         return self.finished
 
-    def _look_for_core(self) -> None:
+    def _compile(self) -> tuple[CompiledKernel, Calls]:
         """Have the kernel compiled for the core, once."""
-        if self._has_looked:
-            return
         machine = self._machine
-        self._has_looked, self.compiled = True, compile_kernel(machine)
-        if self.compiled is not None and machine.tracer is None:
-            checks_shared = self._unit_bytes is not None and machine.geometry.shared_bytes > 0
-            self._translation = TRANSLATIONS.find(self.compiled, checks_shared=checks_shared)
+        if self.compiled is None or self._calls is None:
+            self.compiled = compile_kernel(machine)
+            self._calls = Calls(self.compiled, machine)
+            if machine.tracer is None:
+                checks_shared = self._unit_bytes is not None and machine.geometry.shared_bytes > 0
+                self._translation = TRANSLATIONS.find(self.compiled, checks_shared=checks_shared)
+        return self.compiled, self._calls
 
-    def _choose_count(self, kernel: Frame) -> int:
+    def _choose_count(self) -> int:
         """Blocks of the next batch."""
         geometry, meter = self._machine.geometry, self._machine.meter
         if geometry.workspace:
@@ -109,40 +109,42 @@ class Runner:
                 count = max(1, _FIRST_TRACED_LANES // lanes)
             else:
                 count = min(count, max(1, int(self.trace_bytes / 2 / max(self._traced_per_block, 1.0))))
-        size = self._estimate_bytes(kernel)
+        size = self._estimate_bytes()
         return max(1, min(count, int(meter.left_bytes * 0.8 / size)))
 
-    def _estimate_bytes(self, kernel: Frame) -> int:
+    def _estimate_bytes(self) -> int:
         """What a block needs: registers, shared and local memory."""
         geometry = self._machine.geometry
-        registers = (2 * kernel.function.most_live + _SCRATCH) * _BYTES_PER_SLOT * geometry.lanes_per_block
+        kernel, calls = self._compile()
+        registers = (2 * kernel.root.bound.most_live + _SCRATCH) * _BYTES_PER_SLOT * geometry.lanes_per_block
         shadow = 0 if self._unit_bytes is None else _SHADOW_BYTES * geometry.shared_stride_bytes // self._unit_bytes
-        local = kernel.function.local_bytes * geometry.lanes_per_block
+        local = calls.local_bytes * geometry.lanes_per_block
         return max(1, registers + geometry.shared_stride_bytes + shadow + local)
 
-    def _run_batches(self, kernel: Frame, chosen: Blocks, count: int, done: BatchDone) -> None:
+    def _run_batches(self, chosen: Blocks, count: int, done: BatchDone) -> None:
         """Run so many blocks, or those that are left; and behind them as many others as often as that can be repeated."""
         machine = self._machine
         meter, geometry, tracer = machine.meter, machine.geometry, machine.tracer
         blocks = self._take(chosen, count)
-        held = self._estimate_bytes(kernel) * len(blocks) - geometry.shared_stride_bytes * len(blocks)
+        held = self._estimate_bytes() * len(blocks) - geometry.shared_stride_bytes * len(blocks)
         meter.hold(held, f"registers of {len(blocks)} blocks")
         memory = BatchMemory(geometry, len(blocks), meter, machine.faults)
         batch = Batch(geometry, blocks, memory)
         batch.clock = meter.warp_instructions
         if self._unit_bytes is not None and geometry.shared_bytes:
             batch.checks = SharedChecks(batch, self._unit_bytes, machine.faults)
-        if tracer is not None:
-            tracer.begin(batch)
-        if kernel.function.local_bytes:
-            memory.reserve_local(kernel.function.local_bytes)
-        scheduler, more = self._choose_scheduler(batch, held)
+        _, calls = self._compile()
+        warps = len(batch.root.ids)
+        more = max(0, count_core_bytes(calls, warps) - held)
         meter.hold(more, f"registers of {len(blocks)} blocks")
+        if self._columns is None or self._columns.warps != warps:
+            self._columns = CoreColumns(calls, warps)
         try:
             with np.errstate(all="ignore"):
-                scheduler.run(kernel)
+                scheduler = CompiledScheduler(calls, batch, self._columns, self._translation)
+                scheduler.run()
                 self.finished += len(blocks)
-                if isinstance(scheduler, CompiledScheduler) and scheduler.is_repeatable:
+                if scheduler.is_repeatable:
                     self._repeat(scheduler, chosen, len(blocks))
         finally:
             if tracer is not None:
@@ -164,19 +166,6 @@ class Runner:
     def _take(self, chosen: Blocks, count: int) -> npt.NDArray[np.uint32]:
         """The next blocks."""
         return np.asarray(chosen[self.finished : self.finished + count], dtype=np.uint32)
-
-    def _choose_scheduler(self, batch: Batch, held_bytes: int) -> tuple[Scheduler | CompiledScheduler, int]:
-        """The core where it knows the kernel and has room for it; and what it holds beside what is held for registers."""
-        machine = self._machine
-        compiled = self.compiled
-        if compiled is not None:
-            warps = len(batch.root.ids)
-            more = max(0, count_core_bytes(compiled, machine, warps) - held_bytes)
-            if more <= machine.meter.left_bytes:
-                if self._columns is None or self._columns.warps != warps:
-                    self._columns = CoreColumns(compiled, machine, warps)
-                return CompiledScheduler(compiled, machine, batch, self._columns, self._translation), more
-        return Scheduler(batch, machine.meter, machine.faults, machine.tracer, machine.instructions), 0
 
 
 @cache

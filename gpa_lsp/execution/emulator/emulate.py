@@ -257,7 +257,6 @@ class _Emulation:
         machine = self._machine
         counts = count_executions(len(self._instructions), machine)
         is_complete = machine is not None and self._finished == len(self._chosen)
-        compiled = None if self._runner is None else self._runner.compiled
         trace = None
         if self._tracer is not None and self._sink is None and self._pieces:
             trace = join_pieces(self._pieces)
@@ -277,7 +276,6 @@ class _Emulation:
             peak_bytes=self._meter.peak_bytes,
             printed="" if machine is None else machine.printed,
             sink_seconds=self._meter.sink_seconds,
-            is_compiled=compiled is not None,
         )
 
 

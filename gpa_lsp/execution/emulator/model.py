@@ -150,7 +150,6 @@ class Emulation(ColumnRecord, frozen=True, kw_only=True):
     peak_bytes: int  # most memory held at once by the emulator's own account
     printed: str = ""  # what the kernel printed with ``printf``, at most 64 KiB; empty when nothing
     sink_seconds: float = 0.0  # what the sink took
-    is_compiled: bool = False  # whether the compiled core executed it, but for what it does not know; else numpy did
 
 
 _MOST_SPREAD = 1 << 24

@@ -2,7 +2,7 @@
 
 import os
 
-# ``0`` in this variable of the environment leaves all to numpy; ``interpreter`` leaves kernels that run for long to operations one by one
+# ``0`` in this variable of the environment leaves steps of SASS to numpy; ``interpreter`` leaves kernels that run for long to operations one by one
 VARIABLE = "GPA_LSP_COMPILED_CORE"
 
 

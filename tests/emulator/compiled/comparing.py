@@ -1,32 +1,34 @@
-"""One emulation by each engine, side by side."""
+"""One emulation by operations of the core, and one by steps of numpy, side by side."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 from gpa_lsp.code.ptx.model import PtxModule
-from gpa_lsp.execution.emulator.compiled.core_functions import find_core
+from gpa_lsp.execution.emulator.compiled import program
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Budget, Emulation, TraceSettings
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.foundation.machine_code import VARIABLE
 
 
-def require_core() -> None:
-    """Skip where numpy is all there is."""
-    if find_core() is None:
-        pytest.skip("there is no compiled core")
+@contextmanager
+def by_numpy() -> Iterator[None]:
+    """Every instruction is a step of numpy; the core only sends lanes from one to the next."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, "interpreter")
+        patch.setattr(program, "lower_instruction", lambda _lowering, _instruction: None)
+        yield
 
 
-def list_different(
-    module: PtxModule, launch: LaunchDescription, budget: Budget, monkeypatch: pytest.MonkeyPatch
-) -> tuple[list[str], Emulation]:
-    """What the engines do not agree on, with everything recorded; and what the core gave."""
-    monkeypatch.setenv(VARIABLE, "0")
+def list_different(module: PtxModule, launch: LaunchDescription, budget: Budget) -> tuple[list[str], Emulation]:
+    """What both do not agree on, with everything recorded; and what the core gave."""
     settings = TraceSettings(entries=True)
-    expected = emulate(module, launch, budget=budget, trace=settings)
-    monkeypatch.delenv(VARIABLE)
+    with by_numpy():
+        expected = emulate(module, launch, budget=budget, trace=settings)
     found = emulate(module, launch, budget=budget, trace=settings)
-    assert not expected.is_compiled
     pairs = {
         "faults": (expected.faults, found.faults),
         "printed": (expected.printed, found.printed),

@@ -1,4 +1,4 @@
-"""The compiled core and the numpy engine agree on every bit of memory, every row of a trace and every finding."""
+"""The core's operations and steps of numpy agree on every bit of memory, every row of a trace and every finding."""
 
 import msgspec.structs
 import numpy as np
@@ -8,8 +8,7 @@ from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.launches.launch import ArrayArgument, Generator, LaunchDescription
-from gpa_lsp.foundation.machine_code import VARIABLE
-from tests.emulator.compiled.comparing import list_different, require_core
+from tests.emulator.compiled.comparing import by_numpy, list_different
 from tests.emulator.engine.running import GLOBAL_THREAD, SMALL, Array, build_module, run_text, zeros
 from tests.emulator.kernels.running import BUDGET, Case, load_module
 from tests.emulator.kernels.test_faults import CASES as FAULTY
@@ -19,17 +18,11 @@ _CASES = [case for case in (*OWN, *UNOPTIMISED, *FAULTY) if case.architecture ==
 _FEW = 50_000
 
 
-@pytest.fixture(autouse=True)
-def core() -> None:
-    """Where there is one."""
-    require_core()
-
-
 @pytest.mark.parametrize("case", _CASES, ids=str)
-def test_kernels_do_the_same(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_do_the_same(case: Case) -> None:
     module = load_module(case.source, case.architecture, *case.flags)
     budget = msgspec.structs.replace(BUDGET, warp_instructions=_FEW) if case in FAULTY else BUDGET
-    different, found = list_different(module, case.launch, budget, monkeypatch)
+    different, found = list_different(module, case.launch, budget)
     if not any(fault.kind in (FaultKind.MEMORY_BUDGET, FaultKind.TRACE_BUDGET) for fault in found.faults):
         assert different == []
 
@@ -119,11 +112,10 @@ def _run(text: str, number: int) -> Array:
 
 
 @pytest.mark.parametrize("text", INSTRUCTIONS)
-def test_instructions_give_the_same_bits(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_instructions_give_the_same_bits(text: str) -> None:
     for number in range(4):
-        monkeypatch.setenv(VARIABLE, "0")
-        expected = _run(text, number)
-        monkeypatch.delenv(VARIABLE)
+        with by_numpy():
+            expected = _run(text, number)
         assert _run(text, number).tolist() == expected.tolist()
 
 
@@ -158,19 +150,18 @@ def build_access(text: str) -> tuple[PtxModule, LaunchDescription]:
 
 
 @pytest.mark.parametrize("text", ACCESSES)
-def test_accesses_and_their_findings_are_the_same(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accesses_and_their_findings_are_the_same(text: str) -> None:
     module, launch = build_access(text)
-    different, found = list_different(module, launch, SMALL, monkeypatch)
+    different, _ = list_different(module, launch, SMALL)
     assert different == []
-    assert found.is_compiled
 
 
 @pytest.mark.parametrize("opcode", ["mma.sp.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", "frobnicate.u32"])
-def test_what_is_not_emulated_ends_the_lanes_that_come_to_it(opcode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_emulated_ends_the_lanes_that_come_to_it(opcode: str) -> None:
     body = f"{GLOBAL_THREAD} st.global.u32 [%d32], %r59; {opcode} {{%r1, %r2}}, %r3, %r4, {{%r1, %r2}}; st.global.u32 [%d32], %r50;"
     arrays = tuple(ArrayArgument(name=name, type=ScalarType.U32, count=64) for name in ("in", "out"))
     launch = LaunchDescription(kernel="k", block=(64, 1, 1), grid=(1, 1, 1), arguments=arrays)
-    different, found = list_different(build_module(body, ("d", "d")), launch, SMALL, monkeypatch)
+    different, found = list_different(build_module(body, ("d", "d")), launch, SMALL)
     assert different == []
     assert [fault.kind for fault in found.faults] == [FaultKind.UNSUPPORTED]
     assert found.arrays["out"].tolist() == list(range(64))

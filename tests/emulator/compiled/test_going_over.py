@@ -13,7 +13,7 @@ from gpa_lsp.execution.emulator.compiled.scheduler import CompiledScheduler
 from gpa_lsp.execution.emulator.compiled.translated import Translations
 from gpa_lsp.execution.emulator.model import Budget, Emulation
 from gpa_lsp.foundation.machine_code import VARIABLE
-from tests.emulator.compiled.comparing import require_core
+from tests.emulator.compiled.comparing import by_numpy
 from tests.emulator.compiled.test_translation import list_facts
 from tests.emulator.engine.running import GLOBAL_THREAD, SMALL, Array, run_text, zeros
 from tests.emulator.engine.test_random_control_flow import ProgramMaker
@@ -41,7 +41,6 @@ _BODIES = {
 @pytest.fixture(autouse=True)
 def translations(monkeypatch: pytest.MonkeyPatch) -> Translations:
     """None yet."""
-    require_core()
     translations = Translations()
     monkeypatch.setattr(batches, "TRANSLATIONS", translations)
     monkeypatch.setattr(translated, "_OPERATIONS_A_SECOND", 1 << 30)
@@ -57,9 +56,8 @@ def run_loop(body: str, *, budget: Budget = SMALL) -> Emulation:
 
 def translate(run: Callable[[], Emulation], translations: Translations, monkeypatch: pytest.MonkeyPatch) -> Emulation:
     """What numpy gives, where a translation is there then."""
-    monkeypatch.setenv(VARIABLE, "0")
-    expected = run()
-    monkeypatch.delenv(VARIABLE)
+    with by_numpy():
+        expected = run()
     monkeypatch.setattr(translated, "HOT_WARP_INSTRUCTIONS", expected.warp_instructions)
     run()
     assert translations.wait() == 1
@@ -166,7 +164,6 @@ def test_what_cannot_be_translated_goes_on_operation_by_operation(
     )
     for _ in range(2):
         found = run_loop("")
-        assert found.is_compiled
         assert list_facts(found) == expected
         assert translations.wait() == 0
     assert [one for one in caplog.messages if "nothing is unknown" in one]
@@ -177,5 +174,5 @@ def test_a_variable_leaves_kernels_to_the_interpreter(
 ) -> None:
     monkeypatch.setattr(translated, "HOT_WARP_INSTRUCTIONS", 1)
     monkeypatch.setenv(VARIABLE, "interpreter")
-    assert run_loop("").is_compiled
+    assert run_loop("").is_complete
     assert translations.wait() == 0

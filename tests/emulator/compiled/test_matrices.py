@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from gpa_lsp.execution.emulator.operations.families import matrix_multiply
-from gpa_lsp.foundation.machine_code import VARIABLE
-from tests.emulator.compiled.comparing import require_core
+from tests.emulator.compiled.comparing import by_numpy
 from tests.emulator.engine.running import GLOBAL_THREAD, Array, run_text, zeros
 
 _THREADS = 64
@@ -71,10 +70,8 @@ def _refuse(*_: object, **__: object) -> None:
 def _compare(
     monkeypatch: pytest.MonkeyPatch, name: str, counts: tuple[int, int, int], guard: str = "", in_place: bool = False
 ) -> None:
-    require_core()
-    monkeypatch.setenv(VARIABLE, "0")
-    expected = _run(name, counts, guard=guard, in_place=in_place)
-    monkeypatch.delenv(VARIABLE)
+    with by_numpy():
+        expected = _run(name, counts, guard=guard, in_place=in_place)
     monkeypatch.setattr(matrix_multiply, "multiply_integers", _refuse)
     monkeypatch.setattr(matrix_multiply, "multiply_bits", _refuse)
     assert _run(name, counts, guard=guard, in_place=in_place).tolist() == expected.tolist()

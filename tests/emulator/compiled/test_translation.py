@@ -12,8 +12,7 @@ from gpa_lsp.execution.emulator.compiled import translated
 from gpa_lsp.execution.emulator.compiled.translated import Translations
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Emulation
-from gpa_lsp.foundation.machine_code import VARIABLE
-from tests.emulator.compiled.comparing import require_core
+from tests.emulator.compiled.comparing import by_numpy
 from tests.emulator.compiled.test_equality import ACCESSES, INSTRUCTIONS, build_access, list_values
 from tests.emulator.engine.running import GLOBAL_THREAD, SMALL, Array, run_text, zeros
 from tests.emulator.engine.test_random_control_flow import ProgramMaker
@@ -32,7 +31,6 @@ _FEW_LANES = 32
 @pytest.fixture(autouse=True)
 def translations(monkeypatch: pytest.MonkeyPatch) -> Translations:
     """None yet; launches are many batches."""
-    require_core()
     monkeypatch.setattr(batches, "_BEST_LANES", _FEW_LANES)
     monkeypatch.setattr(batches, "_BEST_CORE_LANES", _FEW_LANES)
     monkeypatch.setattr(batches, "_MOST_REPEATED", 3)
@@ -58,17 +56,16 @@ def list_different(
     run: Callable[[], Emulation], translations: Translations, monkeypatch: pytest.MonkeyPatch
 ) -> list[str]:
     """What is not the same in numpy, in the interpreter, and in what is translated behind it."""
-    monkeypatch.setenv(VARIABLE, "0")
-    executed = run()
-    expected = list_facts(executed)
-    monkeypatch.delenv(VARIABLE)
+    with by_numpy():
+        executed = run()
+        expected = list_facts(executed)
     # Where accesses go is known behind the last one.
     monkeypatch.setattr(translated, "HOT_WARP_INSTRUCTIONS", max(executed.warp_instructions, 1))
     found = []
     for name in ("interpreted", "translated"):
         emulation = run()
         found += [f"{name}: {fact}" for fact, value in list_facts(emulation).items() if value != expected[fact]]
-        assert translations.wait() == (emulation.is_compiled and emulation.warp_instructions > 0)
+        assert translations.wait() == (emulation.warp_instructions > 0)
     return found
 
 

@@ -5,7 +5,6 @@ import random
 import numpy as np
 import pytest
 
-from gpa_lsp.execution.emulator.engine import fragments, scheduler
 from gpa_lsp.execution.emulator.model import TraceSettings
 from gpa_lsp.execution.emulator.trace import Trace
 from tests.emulator.engine.one_lane import Lane
@@ -78,13 +77,6 @@ class ProgramMaker:
             self._tables.append(f"T{number}: .branchtargets {', '.join(self._label() for _ in range(4))};")
             lines.append(f"and.b32 %r22, {self._register()}, 3; @%p8 brx.idx %r22, T{number};")
         return "\n".join(lines)
-
-
-@pytest.fixture(autouse=True)
-def _compact_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few warps are compacted as many are, and few waiting fragments merged."""
-    monkeypatch.setattr(fragments, "_FEWEST_WARPS", 2)
-    monkeypatch.setattr(scheduler, "_MOST_WAITERS", 3)
 
 
 @pytest.mark.parametrize("seed", range(120))

@@ -1,13 +1,11 @@
 """What is recorded of accesses, branches and entries, row by row."""
 
 import numpy as np
-import pytest
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.execution.emulator import batches
 from gpa_lsp.execution.emulator.model import Budget, FaultKind, Sampling, SamplingKind, TraceSettings
 from gpa_lsp.execution.emulator.trace import ACCESS_DTYPES, Trace
-from gpa_lsp.foundation.machine_code import VARIABLE
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros
 
 _BODY = f"""{GLOBAL_THREAD} mov.u32 %r1, 0;
@@ -125,11 +123,7 @@ def test_a_trace_beyond_its_budget_is_cut_and_says_so() -> None:
     assert emulation.counts.lane_executions.max() == 200 * 1024
 
 
-@pytest.mark.parametrize("core", ["0", ""])
-def test_only_the_first_executions_are_recorded_where_no_more_are_asked_for(
-    core: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(VARIABLE, core)
+def test_only_the_first_executions_are_recorded_where_no_more_are_asked_for() -> None:
     whole, cut = _run().trace, _run(trace=TraceSettings(entries=True, most_executions=2))
     found = cut.trace
     assert whole is not None and found is not None

@@ -40,8 +40,8 @@ def operand(frame: Pointer[u8], constants: Pointer[u8], place: s32) -> Pointer[u
 
 
 def frame_of(machine: CoreMachine, warp: s64) -> Pointer[u8]:
-    """The registers of a warp."""
-    return machine.frames + warp * machine.frame_bytes
+    """The registers of a warp, in the call that it is in."""
+    return machine.frames + warp * machine.frame_bytes + machine.base
 
 
 def pack(values: Pointer[u8]) -> u32:

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpa_lsp.execution.emulator.compiled import lane_operations, rows, schedule
 from gpa_lsp.execution.emulator.compiled.lane_operations import FIRST_EXCHANGE, OPERATIONS, write_operations
-from gpa_lsp.foundation.machine_code import VARIABLE, is_wanted, types
+from gpa_lsp.foundation.machine_code import VARIABLE, types
 from gpa_lsp.foundation.machine_code.build import Code, load_module
 from gpa_lsp.foundation.machine_code.translate import Written, read_functions, translate
 
@@ -35,18 +35,14 @@ class Core:
         return self.call(name, *arguments) != -1
 
 
-def find_core() -> Core | None:
-    """The core; None where it is not wanted."""
-    return _load() if is_wanted() else None
-
-
 def may_translate() -> bool:
     """Whether kernels that run for long may be translated, too."""
     return os.environ.get(VARIABLE) != "interpreter"
 
 
 @cache
-def _load() -> Core:
+def find_core() -> Core:
+    """The core."""
     return Core(
         load_module(
             lambda: translate((*_ROOTS, *read_lane_functions()), name="core"),

@@ -35,7 +35,7 @@ _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
 
 
 def lower_instruction(lowering: Lowering, instruction: PtxInstruction) -> list[Operation] | None:
-    """The operations of an instruction that ends no segment; None where the numpy engine does it."""
+    """The operations of an instruction that ends no segment; None where numpy does it."""
     lower = _LOWERERS.get(instruction.opcode)
     if lower is None or S.B128 in instruction.types:
         return None
@@ -255,11 +255,9 @@ def _lower_move(lowering: Lowering) -> None:
         if halves is None or len(result.elements) != 2:
             raise NotLowered
         whole = lowering.read(source, as_unsigned(kind))
-        for number, (part, element) in enumerate(zip(("low", "high"), result.elements, strict=True)):
+        for part, element in zip(("low", "high"), result.elements, strict=True):
             place = -1 if element is None else lowering.place_exactly(element, kind.bytes // 2)
-            lowering.emit(
-                f"{part}_u{8 * kind.bytes}", a=whole, result=place, result_bytes=kind.bytes // 2, counts=number
-            )
+            lowering.emit(f"{part}_u{8 * kind.bytes}", a=whole, result=place, result_bytes=kind.bytes // 2)
     else:
         name = "move_pred" if kind is S.PRED else f"move_u{8 * kind.bytes}"
         _compute(lowering, name, (kind,), kind)
@@ -359,8 +357,8 @@ def _describe(lowering: Lowering, operand: Operand, kind: ScalarType, elements: 
     elif isinstance(operand.base, Symbol):
         if lowering.machine.texture_references.get(operand.base.name) is not None:
             raise NotLowered
-        address = lowering.find_address(Symbol(operand.base.name, operand.base.offset_bytes + operand.offset_bytes))
-        place = lowering.read(Immediate(address), ScalarType.U64)
+        symbol = Symbol(operand.base.name, operand.base.offset_bytes + operand.offset_bytes)
+        place = lowering.read(symbol, ScalarType.U64)
     else:
         place = lowering.read(Immediate(operand.offset_bytes % (1 << 64)), ScalarType.U64)
     return {
@@ -375,20 +373,21 @@ def _describe(lowering: Lowering, operand: Operand, kind: ScalarType, elements: 
 
 
 def lower_load(lowering: Lowering) -> None:
-    """``ld``, but of what calls return.
+    """``ld``. Parameters of functions, and what they return, are registers.
 
     Raises:
         NotLowered: the core does not know its form.
     """
     instruction = lowering.instruction
     kind, operand = instruction.types[-1], instruction.sources[0]
-    if find_space(instruction.suffixes) is Space.PARAM and not (
-        isinstance(operand, Address)
-        and isinstance(operand.base, Symbol)
-        and lowering.machine.is_kernel_parameter(operand.base.name)
-    ):
-        raise NotLowered
     results = flatten(instruction.destinations)
+    parameter = _find_parameter(lowering, operand)
+    if parameter is not None:
+        size, name = kind.natural_dtype.itemsize, "move_pred" if kind.bytes == 1 else f"move_u{8 * kind.bytes}"
+        for number, result in enumerate(results):
+            place = lowering.find_piece(parameter, number * size, size)
+            lowering.compute(name, (result,), (kind,), a=place)
+        return
     widths = {lowering.width(one) for one in results if isinstance(one, Register)}
     size = kind.natural_dtype.itemsize
     if len(widths) != 1 or kind is ScalarType.PRED or min(widths) < size:
@@ -406,8 +405,18 @@ def lower_load(lowering: Lowering) -> None:
     )
 
 
+def _find_parameter(lowering: Lowering, operand: Operand) -> Symbol | None:
+    """What an instruction of parameters accesses, where it is none of the kernel's own."""
+    if find_space(lowering.instruction.suffixes) is not Space.PARAM or not isinstance(operand, Address):
+        return None
+    base = operand.base
+    if not isinstance(base, Symbol) or (lowering.is_kernel and lowering.machine.is_kernel_parameter(base.name)):
+        return None
+    return Symbol(base.name, base.offset_bytes + operand.offset_bytes)
+
+
 def lower_store(lowering: Lowering) -> None:
-    """``st``, but to what is handed over to calls.
+    """``st``. What is handed over to functions, or returned by them, are registers.
 
     Raises:
         NotLowered: the core does not know its form.
@@ -415,9 +424,14 @@ def lower_store(lowering: Lowering) -> None:
     instruction = lowering.instruction
     kind = instruction.types[-1]
     values = flatten(instruction.sources[1:2])
-    if find_space(instruction.suffixes) is Space.PARAM or "async" in instruction.suffixes or kind is ScalarType.PRED:
+    if "async" in instruction.suffixes or kind is ScalarType.PRED:
         raise NotLowered
     size = kind.natural_dtype.itemsize
+    parameter = _find_parameter(lowering, instruction.sources[0])
+    if parameter is not None:
+        for number, value in enumerate(values):
+            lowering.move(lowering.read(value, kind), lowering.find_piece(parameter, number * size, size), size)
+        return
     widths = {lowering.width(one) for one in values if isinstance(one, Register)}
     if len(widths) > 1 or (widths and min(widths) < size):
         raise NotLowered

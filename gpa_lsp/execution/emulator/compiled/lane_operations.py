@@ -126,6 +126,8 @@ EXCHANGES = (
     "vote_all",
     "activemask",
     "multiply_matrices",
+    "column",
+    "local",
 )
 CODES = {name: code for code, name in enumerate((*OPERATIONS, *EXCHANGES))}
 FIRST_EXCHANGE = len(OPERATIONS)

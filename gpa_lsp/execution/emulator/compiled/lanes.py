@@ -1,6 +1,7 @@
-"""What the core gives back: lanes as the numpy engine sees them (:class:`LaneFragment`), rows of a trace (:class:`CoreRows`)."""
+"""What the core gives back: registers of lanes (:class:`LaneRegisters`), rows of a trace (:class:`CoreRows`)."""
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from gpa_lsp.execution.emulator.compiled.model import (
     BRANCHES,
     BYTES,
     COLUMNS,
-    ENTRIES,
     EXECUTION,
     INSTRUCTION,
     LANES,
@@ -22,31 +22,37 @@ from gpa_lsp.execution.emulator.compiled.model import (
     SPACE,
     WARP,
 )
-from gpa_lsp.execution.emulator.engine.fragments import Batch, Fragment, Frame, Link, Segment
-from gpa_lsp.execution.emulator.engine.geometry import WarpSet
+from gpa_lsp.execution.emulator.engine.fragments import Batch
 from gpa_lsp.execution.emulator.engine.tracing import split_ids
-from gpa_lsp.execution.emulator.engine.values import Value, pack_lanes
+from gpa_lsp.execution.emulator.engine.values import Value
 from gpa_lsp.execution.emulator.trace import Accesses, Branches, Entries
-
-Masks = npt.NDArray[np.uint32]
 
 
 class LaneRegisters:
-    """The registers of some warps: read from their frames, and written back when the lanes go on.
+    """The registers of some warps in one call: read from their frames, and written back when the lanes go on.
 
     Args:
-        layout: of the frames.
+        frames: gives uint8[warps of the batch, bytes]; they move when they grow.
+        layout: of the function's own.
         template: what a register holds that has no place.
-        frames: uint8[warps, bytes], of the whole batch.
+        base: where those of the call begin.
         rows: the warps.
     """
 
-    __slots__ = ("_changed", "_frames", "_layout", "_rows", "_template", "_values")
+    __slots__ = ("_base", "_changed", "_frames", "_layout", "_rows", "_template", "_values")
 
-    def __init__(self, layout: FrameLayout, template: list[Value], frames: npt.NDArray[np.uint8], rows: Any) -> None:
+    def __init__(
+        self,
+        frames: Callable[[], npt.NDArray[np.uint8]],
+        layout: FrameLayout,
+        template: list[Value],
+        base: int,
+        rows: Value,
+    ) -> None:
+        self._frames = frames
         self._layout = layout
         self._template = template
-        self._frames = frames
+        self._base = base
         self._rows = rows
         self._values: dict[int, Value] = {}
         self._changed: set[int] = set()
@@ -63,9 +69,9 @@ class LaneRegisters:
         self._values[slot] = value
         self._changed.add(slot)
 
-    def turn_to(self, rows: Any) -> "LaneRegisters":
+    def turn_to(self, rows: Value) -> "LaneRegisters":
         """Those of other warps."""
-        return LaneRegisters(self._layout, self._template, self._frames, rows)
+        return LaneRegisters(self._frames, self._layout, self._template, self._base, rows)
 
     def copy(self) -> "LaneRegisters":
         """The same, with what was changed."""
@@ -91,7 +97,8 @@ class LaneRegisters:
             spread = np.ascontiguousarray(np.broadcast_to(value, (lanes,)))
             if mask is not None:
                 spread = np.where(mask, spread.view(dtype), self._read(slot))
-            self._frames[self._rows, place : place + size] = spread.view(np.uint8).reshape(-1, size)
+            begin = self._base + place
+            self._frames()[self._rows, begin : begin + size] = spread.view(np.uint8).reshape(-1, size)
         self._changed.clear()
 
     def _read(self, slot: int) -> Value:
@@ -99,93 +106,14 @@ class LaneRegisters:
         if place is None or place < 0:
             return self._template[slot]
         dtype = self._layout.dtype(slot)
-        rows = self._frames[self._rows, place : place + dtype.itemsize * LANES]
+        begin = self._base + place
+        rows = self._frames()[self._rows, begin : begin + dtype.itemsize * LANES]
         return np.ascontiguousarray(rows).view(dtype).reshape(-1)
-
-
-class LaneFragment(Fragment):
-    """Lanes that stand at one place, whose registers lie in frames. Its warp set has the warps with a lane of it, and no others."""
-
-    __slots__ = ()
-
-    def narrow(self, mask: Value, count: int, segment: Segment | None = None) -> "LaneFragment":
-        """A fragment of some of its lanes, over the same warps."""
-        whole = count == self.warps.lanes
-        child = LaneFragment(
-            batch=self.batch,
-            warps=self.warps,
-            mask=None if whole else np.ascontiguousarray(mask),
-            count=count,
-            registers=self.registers.copy(),
-            callers=(),
-            frame=self.frame,
-            link=None,
-        )
-        child.segment = self.segment if segment is None else segment
-        return child
-
-    def merge_all(self, fragments: list[Fragment]) -> Fragment:
-        """Their lanes together; their registers are written back first."""
-        if len(fragments) == 1:
-            return self
-        masks = np.zeros(len(self.batch.root.ids), np.uint32)
-        for one in fragments:
-            write_back(one)
-            masks[one.warps.ids] |= pack_lanes(one.active())
-        registers: Any = self.registers
-        merged = build_fragment(self.batch, self.frame, masks, registers)
-        merged.segment = self.segment
-        return merged
-
-
-def write_back(fragment: Fragment) -> None:
-    """Put what a fragment's lanes changed into their frames."""
-    registers: Any = fragment.registers
-    registers.write_back(fragment.mask)
-
-
-def build_fragment(batch: Batch, frame: Frame, masks: Masks, known: LaneRegisters) -> LaneFragment:
-    """The fragment of some lanes.
-
-    Args:
-        masks: uint32[warps of the batch], at least one lane.
-    """
-    rows = np.flatnonzero(masks)
-    whole = len(rows) == len(masks)
-    warps = batch.root if whole else WarpSet(batch, batch.root.ids[rows])
-    chosen = masks[rows]
-    count = int(np.bitwise_count(chosen).sum())
-    mask = None
-    if count != len(rows) * LANES:
-        mask = np.unpackbits(chosen.astype("<u4").view(np.uint8), bitorder="little").view(np.bool_)
-    registers: Any = known.turn_to(rows)
-    return LaneFragment(
-        batch=batch, warps=warps, mask=mask, count=count, registers=registers, callers=(), frame=frame, link=None
-    )
-
-
-def detach(fragment: LaneFragment) -> Fragment:
-    """The same lanes, of which frames of the core know no more: their registers are those of a function that they have entered."""
-    warps, root = fragment.warps, fragment.batch.root
-    link = None if warps is root else Link(root, warps.ids, [], [[] for _ in fragment.levels], None)
-    apart = Fragment(
-        batch=fragment.batch,
-        warps=warps,
-        mask=fragment.mask,
-        count=fragment.count,
-        registers=fragment.registers,
-        callers=fragment.callers,
-        frame=fragment.frame,
-        link=link,
-    )
-    apart.segment = fragment.segment
-    return apart
 
 
 _WORD = np.dtype("<u4")
 _BYTE = np.dtype("u1")
 _ADDRESS = np.dtype("<u8")
-_NOT_COUNTED = -1  # By no number: the executions are given, or there are none
 _ADDRESSES = COLUMNS  # beside the columns of rows
 
 
@@ -255,37 +183,23 @@ class CoreRows:
         masks: Value,
         number: int,
         *,
-        executions: Value = None,
         taken: Value = None,
         size_bytes: int = 0,
         space: int = 0,
         addresses: Value = None,
     ) -> None:
-        """Add accesses; or branches, where lanes that jumped are given. The core counts their executions where these are not given.
+        """Add accesses; or branches, where lanes that jumped are given.
 
         Raises:
             MemoryError: there is no memory for them.
         """
-        given = np.zeros(0) if addresses is None else addresses
-        counted = number if executions is None else _NOT_COUNTED
         kind = ACCESSES if taken is None else BRANCHES
-        self._append(kind, (ids, masks, taken, executions), (number, counted, size_bytes, space), given)
-
-    def append_entries(self, ids: Value, masks: Value, basic_block: int) -> None:
-        """Add entries of a basic block.
-
-        Raises:
-            MemoryError: there is no memory for them.
-        """
-        none = np.zeros(len(ids), np.uint32)
-        self._append(ENTRIES, (ids, masks, none, none), (basic_block, _NOT_COUNTED, 0, 0), np.zeros(0))
-
-    def _append(self, kind: int, columns: tuple[Value, ...], numbers: tuple[int, ...], addresses: Value) -> None:
-        warps = np.ascontiguousarray(columns[0], np.int64)
-        others = [np.ascontiguousarray(columns[1] if one is None else one, np.uint32) for one in columns[1:]]
-        given = np.ascontiguousarray(addresses, np.uint64)
+        warps = np.ascontiguousarray(ids, np.int64)
+        columns = [np.ascontiguousarray(masks if one is None else one, np.uint32) for one in (masks, taken)]
+        given = np.ascontiguousarray(np.zeros(0) if addresses is None else addresses, np.uint64)
+        numbers = (number, size_bytes, space)
         if not self._core.has_done(
-            "append_rows", self._place, kind, warps, *others, len(warps), *numbers, given, len(given)
+            "append_rows", self._place, kind, warps, *columns, len(warps), *numbers, given, len(given)
         ):
             raise MemoryError
 

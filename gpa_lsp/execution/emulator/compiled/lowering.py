@@ -1,5 +1,6 @@
 """PTX instructions → operations of the core: :class:`Lowering`."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -8,10 +9,12 @@ import numpy.typing as npt
 from gpa_lsp.code.ptx.blocks import PtxBlocks
 from gpa_lsp.code.ptx.model import Immediate, Operand, PtxFunction, PtxInstruction, Register, SpecialRegister, Symbol
 from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.compiled.lane_operations import CODES
 from gpa_lsp.execution.emulator.compiled.model import LANES
-from gpa_lsp.execution.emulator.engine.binder import find_special
+from gpa_lsp.execution.emulator.engine.binder import find_special, flatten
 from gpa_lsp.execution.emulator.engine.fragments import BoundFunction
-from gpa_lsp.execution.emulator.engine.layout import Lives, make_constant
+from gpa_lsp.execution.emulator.engine.geometry import Geometry
+from gpa_lsp.execution.emulator.engine.layout import Lives, Piece, make_constant
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.engine.values import Value
 
@@ -21,33 +24,59 @@ _CLOCKS = frozenset({"clock", "clock64", "globaltimer", "clock_hi", "globaltimer
 Operation = dict[str, Any]
 
 
-class NotLowered(Exception):  # noqa: N818  (the numpy engine does it)
+class NotLowered(Exception):  # noqa: N818  (a step of numpy does it)
     """The core has no such operation."""
 
 
+class Constants:
+    """Values that all warps share, of the kernel and of all functions."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._places: dict[bytes, int] = {}
+        self._bytes = 0
+
+    def keep(self, raw: bytes) -> int:
+        """The place of some bytes, complemented."""
+        found = self._places.get(raw)
+        if found is None:
+            found = self._places[raw] = ~self._bytes
+            padded = raw.ljust(-(-len(raw) // _ALIGNMENT) * _ALIGNMENT, b"\0")
+            self._parts.append(padded)
+            self._bytes += len(padded)
+        return found
+
+    def build(self) -> npt.NDArray[np.uint8]:
+        """All of them, as the core reads them."""
+        return np.frombuffer(b"".join(self._parts).ljust(_SCRATCH_BYTES, b"\0"), np.uint8)
+
+
 class FrameLayout:
-    """Places of values in a frame, and constants, which all warps share.
+    """Places of values in a frame.
 
     Registers that live within one basic block share their places with others; those that may be read before they are written hold zeros.
 
     Args:
-        function: the kernel.
-        bound: the kernel, bound.
+        function: the kernel, or a function that it calls.
+        bound: the same, bound.
         blocks: of the function.
         lives: how long its registers live.
+        constants: where values go that never change.
 
     Attributes:
         columns: special registers that stay the same for each lane, name and axis → place.
         frame_bytes: of a frame.
+        pieces: slots of parts of parameters, by variable.
         zeroed: bytes of it that are zeros before a warp begins; what is behind them is written before it is read.
     """
 
-    def __init__(self, function: PtxFunction, bound: BoundFunction, blocks: PtxBlocks, lives: Lives) -> None:
+    def __init__(
+        self, function: PtxFunction, bound: BoundFunction, blocks: PtxBlocks, lives: Lives, constants: Constants
+    ) -> None:
         self._bound = bound
+        self._constants = constants
+        self.pieces = bound.pieces
         self._places: dict[int, int] = {}
-        self._constants: list[bytes] = []
-        self._constant_places: dict[bytes, int] = {}
-        self._constant_bytes = 0
         self.columns: dict[tuple[str, str], int] = {}
         self._scratch = 0
         self.frame_bytes = _SCRATCH * _SCRATCH_BYTES
@@ -91,20 +120,11 @@ class FrameLayout:
 
     def constant(self, value: Value) -> int:
         """The place of a constant, complemented."""
-        return self._keep(value.tobytes() * LANES)
+        return self._constants.keep(value.tobytes() * LANES)
 
     def table(self, numbers: list[int]) -> int:
         """The place of numbers of 32 bits among the constants, complemented."""
-        return self._keep(np.array(numbers, np.int32).tobytes())
-
-    def _keep(self, raw: bytes) -> int:
-        found = self._constant_places.get(raw)
-        if found is None:
-            found = self._constant_places[raw] = ~self._constant_bytes
-            padded = raw.ljust(-(-len(raw) // _ALIGNMENT) * _ALIGNMENT, b"\0")
-            self._constants.append(padded)
-            self._constant_bytes += len(padded)
-        return found
+        return self._constants.keep(np.array(numbers, np.int32).tobytes())
 
     def column(self, name: str, axis: str) -> int:
         """The place of a special register that stays the same for each lane: uint32."""
@@ -124,10 +144,6 @@ class FrameLayout:
         self._scratch += 1
         return (self._scratch - 1) * _SCRATCH_BYTES
 
-    def build_constants(self) -> npt.NDArray[np.uint8]:
-        """All constants, as the core reads them."""
-        return np.frombuffer(b"".join(self._constants).ljust(_SCRATCH_BYTES, b"\0"), np.uint8)
-
     def dtype(self, slot: int) -> "np.dtype[Any]":
         """Type of the values in a slot."""
         return self._bound.dtypes[slot]
@@ -138,35 +154,50 @@ class Lowering:
 
     Args:
         machine: the launch.
-        function: the kernel.
+        function: the kernel, or a function that it calls.
         frames: where values lie.
-        codes: of operations, by name.
+        root: where those of the kernel lie, among them special registers.
     """
 
-    def __init__(self, machine: Machine, function: PtxFunction, frames: FrameLayout, codes: dict[str, int]) -> None:
+    def __init__(self, machine: Machine, function: PtxFunction, frames: FrameLayout, root: FrameLayout) -> None:
         self.machine = machine
         self.frames = frames
+        self._root = root
         self._function = function
-        self._codes = codes
-        self._first_static = machine.first_statics[function.name]
+        self.first_static = machine.first_statics[function.name]
         self._operations: list[Operation] = []
         self._after: list[Operation] = []
         self.instruction = function.instructions[0]
+        self._guard = self.instruction.guard
 
     def begin(self, instruction: PtxInstruction) -> None:
         """Turn to an instruction."""
         self.instruction = instruction
+        self._guard = instruction.guard
         self._operations, self._after = [], []
         self.frames.begin_scratch()
 
+    def begin_call(self, static: int) -> None:
+        """Turn to what only those do that a call, by its static number, is made by: without its guard."""
+        self.begin(self._function.instructions[static - self.first_static])
+        self._guard = None
+
     def finish(self) -> list[Operation]:
-        """The operations of the instruction; its guard is that of the last ones, which write registers."""
-        return [*self._operations, *self._after]
+        """The operations of the instruction; its guard is that of the last ones, which write registers: one of them counts who holds it."""
+        operations = [*self._operations, *self._after]
+        for one in [one for one in operations if "guard" in one][:-1]:
+            one["counts"] = 0
+        return operations
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether the instructions are the kernel's own."""
+        return self._function.is_entry
 
     @property
     def static(self) -> int:
         """Static number of the instruction."""
-        return self._first_static + self.instruction.index
+        return self.first_static + self.instruction.index
 
     def emit(self, code: int | str, *, is_guarded: bool = True, **fields: Any) -> None:
         """Add an operation.
@@ -177,11 +208,11 @@ class Lowering:
         self._operations.append(self._build(code, is_guarded=is_guarded, **fields))
 
     def _build(self, code: int | str, *, is_guarded: bool, **fields: Any) -> Operation:
-        number = self._codes.get(code) if isinstance(code, str) else code
+        number = CODES.get(code) if isinstance(code, str) else code
         if number is None:
             raise NotLowered
-        operation = {"code": number, "instruction": self.static, "number_of_execution": self.static}
-        guard = self.instruction.guard
+        operation = {"code": number, "instruction": self.static}
+        guard = self._guard
         if guard is not None and is_guarded:
             operation |= {"guard": self._place(guard.slot), "is_negated": guard.is_negated, "counts": 1}
         return operation | fields
@@ -245,22 +276,59 @@ class Lowering:
             case SpecialRegister():
                 return self._read_special(operand, kind)
             case Symbol():
-                return self._fit_constant(np.uint64(self.find_address(operand)), kind)
+                return self._read_address(operand, kind)
         raise NotLowered
 
-    def find_address(self, symbol: Symbol) -> int:
-        """The address of a symbol in its own space.
-
-        Raises:
-            NotLowered: nobody knows it.
-        """
+    def _read_address(self, symbol: Symbol, kind: ScalarType) -> int:
+        """The place of the address of a symbol in its own space."""
         for variable in self._function.locals:
-            if variable.name == symbol.name:
-                return variable.offset_bytes + symbol.offset_bytes
+            if variable.name != symbol.name:
+                continue
+            offset = variable.offset_bytes + symbol.offset_bytes
+            if self._function.is_entry:
+                return self._fit_constant(np.uint64(offset), kind)
+            place = self._scratch()
+            self.emit("local", is_guarded=False, literal=offset, result=place, result_bytes=8)
+            return self._fit(place, 8, kind)
         address = self.machine.find_symbol(symbol.name, self._function)
         if address is None:
             raise NotLowered
-        return (address + symbol.offset_bytes) % (1 << 64)
+        return self._fit_constant(np.uint64((address + symbol.offset_bytes) % (1 << 64)), kind)
+
+    def find_piece(self, symbol: Symbol, offset_bytes: int, size_bytes: int) -> int:
+        """The place of a part of a parameter of a function."""
+        return self._place(self.frames.pieces[symbol.name][symbol.offset_bytes + offset_bytes, size_bytes])
+
+    def move(self, source: int, result: int, size_bytes: int) -> None:
+        """Copy a value."""
+        name = "move_pred" if size_bytes == 1 else f"move_u{8 * size_bytes}"
+        self.emit(name, a=source, result=result, result_bytes=size_bytes)
+
+    def assemble(self, parts: dict[Piece, int], piece: Piece) -> int:
+        """The place of a part of a parameter, of the parts that were written, whatever their sizes; what was not written is zero.
+
+        Args:
+            parts: their places.
+        """
+        offset, size = piece
+        if piece in parts:
+            return parts[piece]
+        whole, moved = self._scratch(), self._scratch()
+        self.move(self.frames.constant(np.uint64(0)), whole, 8)
+        for (start, length), place in parts.items():
+            if start + length <= offset or start >= offset + size:
+                continue
+            if length < 8:
+                self.emit(f"cvt_u{8 * length}_64", a=place, result=moved, result_bytes=8)
+            distance = 8 * (start - offset)
+            by = self.frames.constant(np.uint32(abs(distance)))
+            shift = "shl_u64" if distance >= 0 else "shr_u64"
+            self.emit(shift, a=moved if length < 8 else place, b=by, result=moved, result_bytes=8)
+            self.emit("or_u64", a=whole, b=moved, result=whole, result_bytes=8)
+        if size == 8:
+            return whole
+        self.emit(f"cvt_u64_{8 * size}", a=whole, result=moved, result_bytes=size)
+        return moved
 
     def width(self, register: Register) -> int:
         """Bytes of a register."""
@@ -284,7 +352,12 @@ class Lowering:
             raise NotLowered
         if not callable(found):
             return self._fit_constant(found, kind)
-        return self._fit(self.frames.column(operand.name, operand.component), 4, kind)
+        column = self._root.column(operand.name, operand.component)
+        if self.frames is self._root:
+            return self._fit(column, 4, kind)
+        place = self._scratch()
+        self.emit("column", is_guarded=False, literal=column, result=place, result_bytes=4)
+        return self._fit(place, 4, kind)
 
     def _fit_constant(self, value: Any, kind: ScalarType) -> int:
         want = np.dtype(f"u{kind.storage_dtype.itemsize}")
@@ -309,6 +382,19 @@ class Lowering:
         if place is None:
             raise NotLowered
         return place
+
+
+def reserve_columns(root: FrameLayout, functions: Iterable[PtxFunction], geometry: Geometry) -> None:
+    """Give places to the special registers that functions read."""
+    for function in functions:
+        for instruction in function.instructions:
+            for operand in flatten(instruction.sources):
+                if (
+                    isinstance(operand, SpecialRegister)
+                    and operand.name not in _CLOCKS
+                    and callable(find_special(operand, geometry))
+                ):
+                    root.column(operand.name, operand.component)
 
 
 _SCRATCH = 8

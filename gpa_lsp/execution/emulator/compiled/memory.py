@@ -1,6 +1,6 @@
 """An access or a quotient of all lanes that stand at an instruction: typed Python, which the core consists of.
 
-What is wrong with an access, or not known here, is left to the numpy engine before anything has changed.
+What is wrong with an access, or not known here, is left to numpy before anything has changed.
 """
 
 from gpa_lsp.execution.emulator.compiled.addresses import (
@@ -118,7 +118,7 @@ def divide_one(operation: Operation, of: u64, by: u64) -> u64:
 
 
 def divide(machine: CoreMachine, operation: Operation) -> s32:
-    """Quotients and remainders of integers; a divisor of 0 is left to the numpy engine."""
+    """Quotients and remainders of integers; a divisor of 0 is left to numpy."""
     find_masks(machine, operation)
     size = operation.element_bytes
     for warp in range(machine.warps):

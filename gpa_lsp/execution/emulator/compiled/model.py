@@ -39,7 +39,6 @@ class Operation(Struct):
     is_known: s32  # reads of what nobody wrote were reported
     places: Array[s32, Literal[8]]  # of values, then of what else an atomic operation takes
     register_bytes: s32
-    number_of_execution: s32
 
 
 class SegmentRow(Struct):
@@ -56,8 +55,10 @@ class SegmentRow(Struct):
     fallen: s32
     is_polling: s32
     enters_block: s32  # number of the block; -1 for none
-    number_of_execution: s32
     counts: s32
+    base: s64  # where the registers of its call begin in the frames
+    local_base: s64  # and the memory of its own in the local memory of threads
+    numbers: s64  # of its instructions in traces: what :attr:`CoreMachine.reached` has from there on; -1 for their own
 
 
 class Rows(Struct):
@@ -78,6 +79,8 @@ class CoreMachine(Struct):
     operations: Pointer[Operation]
     segments: Pointer[SegmentRow]
     segment_count: s64
+    order: Pointer[s32]  # of segments: those first that are run first
+    reached: Pointer[s32]  # numbers of instructions as calls reach them
     constants: Pointer[u8]
     frames: Pointer[u8]
     frame_bytes: s64
@@ -96,6 +99,7 @@ class CoreMachine(Struct):
     arrived: s64
     current: Pointer[u32]
     segment: s64
+    base: s64  # of the segment at work, as its row has it
     operation: s64
     phase: s64
     polled: s64
@@ -195,6 +199,7 @@ class End(IntEnum):
     GUARDED_EXIT = 4
     BARRIER = 5
     GATE = 6
+    PARTING = 7  # as a branch, which no trace notes: calls and returns under a guard
 
 
 class Stop(IntEnum):

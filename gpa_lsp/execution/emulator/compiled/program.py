@@ -1,4 +1,4 @@
-"""A kernel as the core executes it: :class:`CompiledKernel`, built once per launch by :func:`compile_kernel`, and its pieces for C."""
+"""A kernel as the core executes it: :class:`CompiledKernel`, built once per launch by :func:`compile_kernel`, and its pieces."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,14 +9,14 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.blocks import find_blocks
 from gpa_lsp.code.ptx.model import PtxInstruction, Space
+from gpa_lsp.execution.emulator.compiled.arguments import lower_entry, lower_landing
 from gpa_lsp.execution.emulator.compiled.core_functions import Core, find_core
 from gpa_lsp.execution.emulator.compiled.instructions import lower_instruction
 from gpa_lsp.execution.emulator.compiled.lane_operations import CODES, EXCHANGES
-from gpa_lsp.execution.emulator.compiled.lowering import FrameLayout, Lowering, Operation
+from gpa_lsp.execution.emulator.compiled.lowering import Constants, FrameLayout, Lowering, Operation, reserve_columns
 from gpa_lsp.execution.emulator.compiled.model import (
     ATOMIC,
     DIVIDE,
-    LANES,
     LOAD,
     MOST_ELEMENTS,
     OPERATION,
@@ -25,54 +25,76 @@ from gpa_lsp.execution.emulator.compiled.model import (
     STORE,
     End,
 )
-from gpa_lsp.execution.emulator.engine.fragments import BoundFunction, Closing, ClosingKind, Segment, Step
-from gpa_lsp.execution.emulator.engine.layout import find_lives
+from gpa_lsp.execution.emulator.engine.fragments import BoundFunction, CallEdge, ClosingKind, Segment, Step
+from gpa_lsp.execution.emulator.engine.layout import ENDING, find_lives
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.foundation.records import ColumnRecord
 
-_MOST_LANE_BYTES = 1 << 14  # A frame of more is left to the numpy engine, which forgets what is dead
-# Of the operations of a kernel that calls functions: where more are the numpy engine's, it is faster at all of them
-_MOST_STEPS = 0.15
 # Fields of operations that say -1 where there is none
 _NONE = frozenset({"guard", "result", "other_result", "combination", "region"})
 PRODUCT = "multiply_matrices"  # The operation whose registers stand in a table of constants
 _ENDS = {
     ClosingKind.JUMP: End.JUMP,
-    ClosingKind.BRANCH: End.BRANCH,
+    ClosingKind.EXIT: End.EXIT,
     ClosingKind.BARRIER: End.BARRIER,
     ClosingKind.GATE: End.GATE,
+    ClosingKind.CALL: End.JUMP,
+    ClosingKind.RETURN: End.JUMP,
+}
+_GUARDED_ENDS = {
+    ClosingKind.BRANCH: End.BRANCH,
+    ClosingKind.EXIT: End.GUARDED_EXIT,
+    ClosingKind.CALL: End.PARTING,
+    ClosingKind.RETURN: End.PARTING,
 }
 
 
+class CompiledFunction(ColumnRecord, frozen=True, kw_only=True):
+    """The kernel, or a function that it may call: its segments are some of those of a :class:`CompiledKernel`, one after the other."""
+
+    bound: BoundFunction  # as it was bound
+    frames: FrameLayout  # where its registers lie
+    segments: range  # its own among those of the kernel
+    first: int  # the one that it begins with
+
+
 class CompiledKernel(ColumnRecord, frozen=True, kw_only=True):
-    """A kernel's operations and segments."""
+    """A kernel's operations and segments, and those of the functions that it may call."""
 
     core: Core  # executes them
-    bound: BoundFunction  # the kernel as the numpy engine has it
-    frames: FrameLayout  # where its registers lie
+    functions: dict[str, CompiledFunction]  # by name, the kernel first
+    constants: npt.NDArray[np.uint8]  # of all functions, as the core reads them
     operations: npt.NDArray[Any]  # of all segments, one after the other; the core notes in them where lanes went last
-    steps: dict[int, tuple[Step, ...]]  # what the numpy engine does in place of an operation, by its number
-    segments: tuple[Segment, ...]  # in the order in which they are run
-    table: npt.NDArray[Any]  # the same, for the core
-    calls: bool  # the numpy engine executes functions for it
+    steps: dict[int, tuple[Step, ...]]  # what numpy does in place of an operation, by its number
+    segments: tuple[Segment, ...]  # of each function those that are run first first
+    places: tuple[tuple[float, ...], ...]  # of each segment, in the order in which those of its function are run
+    table: npt.NDArray[Any]  # the same for the core; calls and returns lead nowhere: see :mod:`.calls`
+    edges: dict[int, CallEdge]  # by the segment that is its entry
+    numbers: dict[int, int]  # of segments, by the id of each
+    calls: bool  # it calls functions
     is_written_first: bool  # no lane reads a register that it has not written, its own or another's
     is_ordered: bool  # what threads find in memory may depend on which others run beside them, as what atomic operations return does
 
+    @property
+    def root(self) -> CompiledFunction:
+        """The kernel itself."""
+        return next(iter(self.functions.values()))
 
-def compile_kernel(machine: Machine) -> CompiledKernel | None:
-    """The kernel of a launch; None where the numpy engine executes all of it: there is no core, or little for it to do, or frames are too large."""
-    core = find_core()
-    function = machine.kernel
-    if core is None:
-        return None
-    bound = machine.get_function(function.name)
-    frames = FrameLayout(function, bound, find_blocks(function), find_lives(function))
-    if frames.frame_bytes > _MOST_LANE_BYTES * LANES:
-        return None
-    lowering = Lowering(machine, function, frames, CODES)
-    kernel = _Compiler(core, bound, lowering).compile()
-    steps = np.count_nonzero(kernel.operations["code"] == PYTHON)
-    return None if kernel.calls and steps > _MOST_STEPS * len(kernel.operations) else kernel
+    def find_frames(self, segment: Segment) -> FrameLayout:
+        """Where the registers lie that a segment works on."""
+        return self.functions[segment.function].frames
+
+
+def compile_kernel(machine: Machine) -> CompiledKernel:
+    """The kernel of a launch, with all that it may call."""
+    functions = [machine.module.functions[name] for name in (machine.kernel.name, *machine.list_called())]
+    bound = {one.name: machine.get_function(one.name) for one in functions}
+    constants = Constants()
+    frames = {
+        one.name: FrameLayout(one, bound[one.name], find_blocks(one), find_lives(one), constants) for one in functions
+    }
+    reserve_columns(frames[machine.kernel.name], functions, machine.geometry)
+    return _Compiler(machine, bound, frames).compile(constants)
 
 
 def _tabulate(operations: list[Operation]) -> npt.NDArray[Any]:
@@ -85,89 +107,134 @@ def _tabulate(operations: list[Operation]) -> npt.NDArray[Any]:
 
 
 class _Compiler:
-    def __init__(self, core: Core, bound: BoundFunction, lowering: Lowering) -> None:
-        self._core = core
+    def __init__(self, machine: Machine, bound: dict[str, BoundFunction], frames: dict[str, FrameLayout]) -> None:
+        self._machine = machine
         self._bound = bound
-        self._lowering = lowering
-        self._segments = sorted(bound.segments, key=lambda one: one.order)
-        self._numbers = {id(segment): number for number, segment in enumerate(self._segments)}
+        self._frames = frames
+        self._segments: list[Segment] = []
+        self._places: list[tuple[float, ...]] = []
         self._operations: list[Operation] = []
         self._steps: dict[int, tuple[Step, ...]] = {}
+        self._functions: dict[str, CompiledFunction] = {}
+        self._edges: dict[int, CallEdge] = {}
+        for one in bound.values():
+            self._list_segments(one)
+        self._numbers = {id(segment): number for number, segment in enumerate(self._segments)}
+        self._lowering = self._begin(machine.kernel.name)
 
-    def compile(self) -> CompiledKernel:
+    def _list_segments(self, bound: BoundFunction) -> None:
+        first = len(self._segments)
+        own = sorted(bound.segments, key=lambda one: one.order)
+        self._segments += own
+        self._places += [(one.order,) for one in own]
+        for edge in bound.edges:  # Lanes that come back join those behind the call.
+            self._edges[len(self._segments)] = edge
+            self._segments += [edge.entry, edge.landing]
+            self._places += [(edge.site.order, -1), (edge.following.order - 0.5,)]
+        self._functions[bound.name] = CompiledFunction(
+            bound=bound,
+            frames=self._frames[bound.name],
+            segments=range(first, len(self._segments)),
+            first=first + own.index(bound.segments[0]),
+        )
+
+    def _begin(self, name: str) -> Lowering:
+        root = self._frames[self._machine.kernel.name]
+        return Lowering(self._machine, self._machine.module.functions[name], self._frames[name], root)
+
+    def compile(self, constants: Constants) -> CompiledKernel:
         """All segments."""
         table = np.zeros(len(self._segments), SEGMENT)
-        for row, segment in zip(table, self._segments, strict=True):
-            self._compile_segment(row, segment)
-        calls = any(one.call is not None for one in self._lowering.machine.kernel.instructions)
+        table["numbers"] = -1
+        for one in self._functions.values():
+            self._lowering = self._begin(one.bound.name)
+            for number in one.segments:
+                self._compile_segment(table[number], number)
+        calls = len(self._functions) > 1
         return CompiledKernel(
-            core=self._core,
-            bound=self._bound,
-            frames=self._lowering.frames,
+            core=find_core(),
+            functions=self._functions,
+            constants=constants.build(),
             operations=_tabulate(self._operations),
             steps=self._steps,
             segments=tuple(self._segments),
+            places=tuple(self._places),
             table=table,
+            edges=self._edges,
+            numbers=self._numbers,
             calls=calls,
             is_written_first=not calls and self._is_written_first(),
-            is_ordered=calls
-            or any(one["code"] in (PYTHON, ATOMIC) or one.get("is_strong") for one in self._operations),
+            is_ordered=any(one["code"] in (PYTHON, ATOMIC) or one.get("is_strong") for one in self._operations),
         )
 
     def _is_written_first(self) -> bool:
         """Whether the core does all of it, no register is read before it is written, and no lane reads those of others."""
         exchanges = {CODES[name] for name in EXCHANGES}
         codes = {one["code"] for one in self._operations}
-        return not self._bound.segments[0].live_in and PYTHON not in codes and codes.isdisjoint(exchanges)
+        live_in = self._bound[self._machine.kernel.name].segments[0].live_in
+        return not live_in and PYTHON not in codes and codes.isdisjoint(exchanges)
 
-    def _compile_segment(self, row: Any, segment: Segment) -> None:
+    def _compile_segment(self, row: Any, number: int) -> None:
+        segment = self._segments[number]
         row["first"] = len(self._operations)
         row["size"], row["is_polling"] = segment.size, segment.is_polling
         row["enters_block"] = -1 if segment.enters_block is None else segment.enters_block
-        is_known = self._close(row, segment.closing)
+        edge = self._edges.get(number)
+        if edge is not None:
+            row["end"], row["taken"] = End.JUMP, -1
+            self._operations += lower_entry(self._lowering, edge, *self._find_callee(edge))
+        elif number - 1 in self._edges:
+            edge = self._edges[number - 1]
+            self._close(row, segment)
+            self._operations += lower_landing(self._lowering, edge, *self._find_callee(edge))
+        else:
+            self._lower_parts(segment, ends_with_last=self._close(row, segment))
+        row["last"] = len(self._operations)
+
+    def _find_callee(self, edge: CallEdge) -> tuple[BoundFunction, FrameLayout]:
+        return self._bound[edge.callee], self._frames[edge.callee]
+
+    def _lower_parts(self, segment: Segment, *, ends_with_last: bool) -> None:
+        """The operations of a segment.
+
+        Args:
+            ends_with_last: what its last instruction does says its end.
+        """
         for place, (instruction, steps) in enumerate(segment.parts):
-            if (
-                is_known
-                and place == len(segment.parts) - 1
-                and instruction is not None
-                and self._ends(segment, instruction)
-            ):
+            if instruction is None:
+                if steps:
+                    self._add_steps(steps, instruction)
+                continue
+            if ends_with_last and place == len(segment.parts) - 1 and instruction.opcode in ENDING:
                 break
-            operations = None if instruction is None else lower_instruction(self._lowering, instruction)
+            operations = lower_instruction(self._lowering, instruction)
             if operations is not None:
                 for number, operation in enumerate(operations, len(self._operations)):
-                    if operation["code"] >= PYTHON:  # what may be left to the numpy engine after all
+                    if operation["code"] >= PYTHON:  # what may be left to numpy after all
                         self._steps[number] = steps
                 self._operations.extend(operations)
             elif steps:
                 self._add_steps(steps, instruction)
-        row["last"] = len(self._operations)
-
-    def _ends(self, segment: Segment, instruction: PtxInstruction) -> bool:
-        """Whether an instruction is the one that ends the segment: then its end says all."""
-        closing = segment.closing
-        return closing is not None and instruction.opcode in ("bra", "exit", "ret", "bar", "barrier")
 
     def _add_steps(self, steps: tuple[Step, ...], instruction: PtxInstruction | None) -> None:
         number = len(self._operations)
         operation: Operation = {"code": PYTHON}
         if instruction is not None:
-            operation["instruction"] = self._lowering.machine.first_statics[self._bound.name] + instruction.index
+            operation["instruction"] = self._lowering.first_static + instruction.index
         self._operations.append(operation)
         self._steps[number] = steps
 
-    def _close(self, row: Any, closing: Closing | None) -> bool:
+    def _close(self, row: Any, segment: Segment) -> bool:
         """Whether the core knows how the segment ends."""
+        closing = segment.closing
         if closing is None:
             return False
-        row["instruction"] = row["number_of_execution"] = max(closing.static, 0)
+        row["instruction"] = max(closing.static, 0)
         row["taken"], row["fallen"] = self._number(closing.taken), self._number(closing.fallen)
         if closing.guard is not None:
-            place = self._lowering.frames.find(closing.guard)
-            if place is None or place < 0:
-                return False
-            row["predicate"], row["is_negated"], row["counts"] = place, closing.is_negated, 1
-        row["end"] = _ENDS.get(closing.kind, End.EXIT if closing.guard is None else End.GUARDED_EXIT)
+            row["predicate"] = self._lowering.frames.find(closing.guard)
+            row["is_negated"], row["counts"] = closing.is_negated, 1
+        row["end"] = (_ENDS if closing.guard is None else _GUARDED_ENDS)[closing.kind]
         return True
 
     def _number(self, segment: Segment | None) -> int:
@@ -326,12 +393,13 @@ class _Cutter:
 
 def _list_read_behind(kernel: CompiledKernel, segment: Segment, row: Operation) -> set[int] | None:
     closing = segment.closing
-    if closing is None or row["end"] == End.PYTHON:
+    if closing is None or closing.kind is ClosingKind.RETURN:
         return None
     places = {row["predicate"]} if closing.guard is not None else set()
+    frames = kernel.find_frames(segment)
     for following in (closing.taken, closing.fallen):
         if following is not None:
-            found = (kernel.frames.find(slot) for slot in following.live_in)
+            found = (frames.find(slot) for slot in following.live_in)
             places.update(place for place in found if place is not None and place >= 0)
     return places
 

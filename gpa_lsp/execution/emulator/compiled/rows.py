@@ -110,6 +110,12 @@ def next_execution(machine: CoreMachine, number: s64, warp: s64) -> u32:
     return found
 
 
+def number_of(machine: CoreMachine, instruction: s32) -> s32:
+    """The number of an instruction in traces, as the calls have reached it that the lanes are in."""
+    first = machine.segments[machine.segment].numbers
+    return instruction if first < 0 else machine.reached[first + s64(instruction)]
+
+
 def append(rows: Rows, warp: s64, instruction: s32, execution: u32, mask: u32, other: u32) -> s64:
     """Add a row, for which there is room."""
     row = rows.count
@@ -135,17 +141,18 @@ def note_access(machine: CoreMachine, operation: Operation, space: s32) -> s32:
         addresses += s64(popcount(machine.masks[warp]))
     if reserve(rows, more, addresses) == 0:
         return Stop.MEMORY
+    number = number_of(machine, operation.instruction)
     for warp in range(machine.warps):
         mask = machine.masks[warp]
         if mask == 0:
             continue
-        execution = next_execution(machine, s64(operation.number_of_execution), warp)
+        execution = next_execution(machine, s64(number), warp)
         if s64(execution) >= machine.most_executions:
             machine.is_cut = 1
             more -= 1
             addresses -= s64(popcount(mask))
             continue
-        row = append(rows, warp, operation.instruction, execution, mask, 0)
+        row = append(rows, warp, number, execution, mask, 0)
         rows.columns[BYTES][row], rows.columns[SPACE][row] = u8(measure(operation)), u8(space)
         address = machine.addresses + warp * LANES
         if mask == ALL_LANES:
@@ -164,11 +171,11 @@ def note_branch(machine: CoreMachine, segment: SegmentRow, taken: Pointer[u32]) 
     rows = machine.rows[BRANCHES]
     if reserve(rows, machine.warps, 0) == 0:
         return Stop.MEMORY
-    before = rows.count
+    before, number = rows.count, number_of(machine, segment.instruction)
     for warp in range(machine.warps):
         if machine.current[warp] != 0:
-            execution = next_execution(machine, s64(segment.number_of_execution), warp)
-            append(rows, warp, segment.instruction, execution, machine.current[warp], taken[warp])
+            execution = next_execution(machine, s64(number), warp)
+            append(rows, warp, number, execution, machine.current[warp], taken[warp])
     machine.held_bytes += (rows.count - before) * _BRANCH_ROW_BYTES
     return Stop.IDLE
 
@@ -187,11 +194,11 @@ def note_entry(machine: CoreMachine, segment: SegmentRow) -> s32:
 
 
 def append_rows(
-    machine: CoreMachine, kind: s64, warps: Pointer[s64], masks: Pointer[u32], taken: Pointer[u32], executions: Pointer[u32], count: s64,
-    instruction: s64, number: s64, size: s64, space: s64, addresses: Pointer[u64], address_count: s64,
+    machine: CoreMachine, kind: s64, warps: Pointer[s64], masks: Pointer[u32], taken: Pointer[u32], count: s64, number: s64, size: s64,
+    space: s64, addresses: Pointer[u64], address_count: s64,
 ) -> s64:  # fmt: skip
-    """Add what the numpy engine executed: rows of one instruction, with the addresses of their lanes; or branches, with the lanes that jumped; or
-    entries of a block. Their numbers of execution are given where the number to count by is negative; FAILED where they cannot be added.
+    """Add what numpy executed: rows of one instruction, by its number, with the addresses of their lanes; or branches, with the lanes that
+    jumped. FAILED where they cannot be added.
     """
     rows = machine.rows[kind]
     if reserve(rows, count, address_count) == 0:
@@ -202,15 +209,15 @@ def append_rows(
         warp = warps[place]
         if warp < 0 or warp >= machine.warps or following + among > address_count:
             return FAILED
-        execution = executions[place] if number < 0 else next_execution(machine, number, warp)
+        execution = next_execution(machine, number, warp)
         following += among
         if kind == ACCESSES and s64(execution) >= machine.most_executions:
             machine.is_cut = 1
             continue
         copy(rows.addresses + rows.address_count, addresses + (following - among), 8 * among)
         rows.address_count += among
-        row = append(rows, warp, s32(instruction), execution, masks[place], taken[place] if kind == BRANCHES else 0)
+        row = append(rows, warp, s32(number), execution, masks[place], taken[place] if kind == BRANCHES else 0)
         rows.columns[BYTES][row], rows.columns[SPACE][row] = u8(size), u8(space)
-    row_bytes = _ROW_BYTES if kind == ACCESSES else _BRANCH_ROW_BYTES if kind == BRANCHES else _ENTRY_ROW_BYTES
+    row_bytes = _ROW_BYTES if kind == ACCESSES else _BRANCH_ROW_BYTES
     machine.held_bytes += (rows.count - before) * row_bytes + 8 * (rows.address_count - kept)
     return 0

@@ -1,6 +1,6 @@
 """Which lanes run next, and what they do: typed Python, which the core consists of.
 
-The order is that of :mod:`~gpa_lsp.execution.emulator.engine.scheduler`.
+The order is told by :class:`~gpa_lsp.execution.emulator.compiled.scheduler.CompiledScheduler`.
 """
 
 from gpa_lsp.execution.emulator.compiled.addresses import (
@@ -66,6 +66,7 @@ _SHUFFLE_UP, _SHUFFLE_DOWN, _SHUFFLE_ACROSS = CODES["shfl_up"], CODES["shfl_down
 _LAST_SHUFFLE = CODES["shfl_idx"]
 _BALLOT, _ANY, _ALL = CODES["vote_ballot"], CODES["vote_any"], CODES["vote_all"]
 _ACTIVE, _PRODUCT = CODES["activemask"], CODES["multiply_matrices"]
+_COLUMN, _LOCAL = CODES["column"], CODES["local"]
 _MOST_REFUSALS = 1 << 14  # Pieces that leave more warps to single operations than this are no longer asked
 _A_TURN = 8  # What a segment costs beside its instructions, in warp instructions
 
@@ -122,6 +123,24 @@ def combine(combination: s32, with_: Pointer[u8], holds: Pointer[u8], opposite: 
     put(opposite, other)
 
 
+def ask(
+    machine: CoreMachine, operation: Operation, frame: Pointer[u8], holds: u32, out: Pointer[u8], mask: u32, standing: u32
+) -> None:  # fmt: skip
+    """What lanes learn of all lanes of their warp, or of the call that they are in; holds are those whose first operand is true."""
+    if operation.code == _BALLOT:
+        put(view(out, u32), all_lanes(holds & mask))
+    elif operation.code == _ANY:
+        fill(out, holds & mask != 0, LANES)
+    elif operation.code == _ALL:
+        fill(out, ~holds & mask == 0, LANES)
+    elif operation.code == _COLUMN:
+        copy(out, frame - machine.base + operation.literal, 4 * LANES)
+    elif operation.code == _LOCAL:
+        put(view(out, u64), all_lanes(u64(machine.segments[machine.segment].local_base + operation.literal)))
+    else:
+        put(view(out, u32), all_lanes(standing))
+
+
 def execute(
     machine: CoreMachine, operation: Operation, frame: Pointer[u8], mask: u32, exists: u32, standing: u32
 ) -> None:
@@ -147,14 +166,8 @@ def execute(
         call(machine.functions[code], out, a, b, c, operation.literal)
     elif code <= _LAST_SHUFFLE:
         shuffle(code, a, b, c, out, also)
-    elif code == _BALLOT:
-        put(view(out, u32), all_lanes(pack(a) & mask))
-    elif code == _ANY:
-        fill(out, pack(a) & mask != 0, LANES)
-    elif code == _ALL:
-        fill(out, ~pack(a) & mask == 0, LANES)
     else:
-        put(view(out, u32), all_lanes(standing))
+        ask(machine, operation, frame, pack(a), out, mask, standing)
     if operation.combination >= 0:
         combine(operation.combination, c, out, also)
     if operation.result >= 0:
@@ -179,7 +192,7 @@ def send(machine: CoreMachine, segment: s32, masks: Pointer[u32]) -> None:
 
 
 def send_lanes(machine: CoreMachine, segment: s64, warps: Pointer[s64], masks: Pointer[u32], count: s64) -> s64:
-    """From the numpy engine: lanes of some warps go on; FAILED where they cannot."""
+    """Lanes of some warps, which numpy has looked at, go on; FAILED where they cannot."""
     if segment < 0 or segment >= machine.segment_count:
         return FAILED
     waiting = machine.waiting + segment * machine.warps
@@ -197,7 +210,8 @@ def send_lanes(machine: CoreMachine, segment: s64, warps: Pointer[s64], masks: P
 def choose_segment(machine: CoreMachine) -> u32:
     """Turn to the first segment that lanes wait for or, where others have polled for long, to the one that they wait for longest."""
     first, longest, count = -1, -1, 0
-    for segment in range(machine.segment_count):
+    for place in range(machine.segment_count):
+        segment = s64(machine.order[place])
         arrival = machine.arrivals[segment]
         if arrival == 0:
             continue
@@ -214,6 +228,7 @@ def choose_segment(machine: CoreMachine) -> u32:
         half = machine.patience // 2
         machine.patience = half if half > machine.least_patience else machine.least_patience
     machine.segment = first
+    machine.base = machine.segments[first].base
     machine.arrivals[first] = 0
     copy(machine.current, machine.waiting + first * machine.warps, 4 * machine.warps)
     machine.operation = machine.segments[first].first
@@ -361,7 +376,8 @@ def leave_out(machine: CoreMachine) -> None:
 
 def end_with_branch(machine: CoreMachine, segment: SegmentRow, standing: s64) -> s32:
     """Part the lanes by a predicate."""
-    if machine.traces_branches != 0 and find_room(machine) == Stop.METER:
+    traces = machine.traces_branches != 0 and segment.end == End.BRANCH
+    if traces and find_room(machine) == Stop.METER:
         return Stop.METER
     count = find_holding(machine, segment)
     if segment.end == End.GUARDED_EXIT:
@@ -370,7 +386,7 @@ def end_with_branch(machine: CoreMachine, segment: SegmentRow, standing: s64) ->
         if count < standing:
             send(machine, segment.fallen, machine.current)
         return Stop.IDLE
-    if machine.traces_branches != 0 and find_room(machine) != FAILED:
+    if traces and find_room(machine) != FAILED:
         found = note_branch(machine, segment, machine.masks)
         if found != Stop.IDLE:
             return found
@@ -418,10 +434,12 @@ def end_with_gate(machine: CoreMachine, segment: SegmentRow) -> s32:
 def end_segment(machine: CoreMachine, segment: SegmentRow) -> s32:
     """Send the lanes of a segment on."""
     standing = count_lanes(machine.current, machine.warps)
+    if segment.end in (End.JUMP, End.PARTING) and segment.taken < 0:
+        return Stop.END  # a call that is seen for the first time
     if segment.end == End.JUMP:
         send(machine, segment.taken, machine.current)
         return Stop.IDLE
-    if segment.end in (End.BRANCH, End.GUARDED_EXIT):
+    if segment.end in (End.BRANCH, End.GUARDED_EXIT, End.PARTING):
         return end_with_branch(machine, segment, standing)
     if segment.end == End.EXIT:
         retire(machine, machine.current)
@@ -519,6 +537,7 @@ def fill_block_index(machine: CoreMachine, axis: s64) -> None:
 def begin_batch(machine: CoreMachine) -> None:
     """All threads of the next blocks stand at the kernel's first instruction."""
     machine.batch += 1
+    machine.base = 0
     copy(machine.live, machine.exists, 4 * machine.warps)
     for warp in range(machine.warps):
         for lane in range(LANES):
@@ -552,7 +571,7 @@ def run_batches(machine: CoreMachine) -> s64:
 
 
 def begin_next_batch(machine: CoreMachine) -> s64:
-    """What the numpy engine saw to the end of a batch for; FAILED where there is none."""
+    """Turn to the next batch, where numpy has looked at the last lanes of one; FAILED where there is none."""
     if machine.batch >= machine.last_batch:
         return FAILED
     begin_batch(machine)

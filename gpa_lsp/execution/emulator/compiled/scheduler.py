@@ -7,32 +7,27 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.ptx.model import SpecialRegister
-from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
 from gpa_lsp.execution.emulator.compiled import translated
-from gpa_lsp.execution.emulator.compiled.lanes import (
-    CoreRows,
-    LaneFragment,
-    LaneRegisters,
-    build_fragment,
-    detach,
-    write_back,
-)
-from gpa_lsp.execution.emulator.compiled.model import LANES, MOST_ELEMENTS, CoreMachine, Phase, Stop
-from gpa_lsp.execution.emulator.compiled.program import CompiledKernel
+from gpa_lsp.execution.emulator.compiled.calls import Calls
+from gpa_lsp.execution.emulator.compiled.lanes import CoreRows, LaneRegisters
+from gpa_lsp.execution.emulator.compiled.model import LANES, MOST_ELEMENTS, CoreMachine, End, Phase, Stop
 from gpa_lsp.execution.emulator.compiled.translated import PieceTable, Translation
 from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE
 from gpa_lsp.execution.emulator.engine.barriers import Barriers
 from gpa_lsp.execution.emulator.engine.binder import find_special
+from gpa_lsp.execution.emulator.engine.control import end_lanes
 from gpa_lsp.execution.emulator.engine.faults import find_thread
-from gpa_lsp.execution.emulator.engine.fragments import Barrier, Batch, Dispatcher, Fragment, Frame, Segment
-from gpa_lsp.execution.emulator.engine.machine import Machine
+from gpa_lsp.execution.emulator.engine.fragments import Barrier, Batch, Fragment, Segment, build_fragment
 from gpa_lsp.execution.emulator.engine.meter import BudgetReached
-from gpa_lsp.execution.emulator.engine.scheduler import LEAST_PATIENCE, PATIENCE, Scheduler, find_place
 from gpa_lsp.execution.emulator.engine.shared_checks import SharedChecks
 from gpa_lsp.execution.emulator.engine.values import pack_lanes
 from gpa_lsp.execution.emulator.model import FaultKind
 
+PATIENCE = 256  # Segments with polling loads that may run before lanes that wait for longest get their turn
+LEAST_PATIENCE = 8
 _QUANTUM = 1 << 18  # Warp instructions after which time and cancellation are looked at: some milliseconds
+_ALIGNMENT = 32  # Of frames, in bytes
 _OF_BLOCKS = frozenset({"ctaid", "clusterid", "smid"})  # Special registers that differ from batch to batch
 _CHECKED = ("time", "unwritten", "warps_met", "oldest", "in_step", "has_writes", "has_reads", "has_losers")
 
@@ -41,8 +36,7 @@ class CoreColumns:
     """What one batch leaves to the next of as many warps: to make it for each batch would take longer than short kernels run.
 
     Args:
-        kernel: they execute.
-        machine: the launch.
+        calls: of the launch.
         warps: of a batch.
 
     Attributes:
@@ -52,27 +46,29 @@ class CoreColumns:
         filled: columns of the frames that are the same in every batch, and are there.
     """
 
-    def __init__(self, kernel: CompiledKernel, machine: Machine, warps: int) -> None:
+    def __init__(self, calls: Calls, warps: int) -> None:
+        kernel, machine = calls.kernel, calls.machine
         self.warps = warps
         self._is_whole = machine.geometry.threads % LANES == 0
         self._is_written_first = kernel.is_written_first
-        self._zeroed = kernel.frames.zeroed
-        segments = len(kernel.segments)
-        self.frames = np.zeros((warps, kernel.frames.frame_bytes), np.uint8)
+        self._zeroed = kernel.root.frames.zeroed
+        self.frames = np.zeros((warps, calls.frame_bytes), np.uint8)
         slots, ranks = np.divmod(np.arange(warps, dtype=np.int32), np.int32(machine.geometry.warps_per_block))
         self.handed: dict[str, npt.NDArray[Any]] = {
             "operations": kernel.operations,
-            "segments": kernel.table,
-            "constants": kernel.frames.build_constants(),
-            "frames": self.frames,
-            "waiting": np.zeros((segments, warps), np.uint32),
-            "arrivals": np.zeros(segments, np.int64),
+            "constants": kernel.constants,
             "addresses": np.zeros(warps * LANES, np.uint64),
             "masks": np.zeros(warps, np.uint32),
             "held": np.zeros(warps, np.uint32),
             "before": np.zeros(MOST_ELEMENTS * warps * LANES, np.uint64),
             "slots": slots,
             "ranks": ranks,
+        }
+        self._segments: dict[str, npt.NDArray[Any]] = {
+            "waiting": np.zeros((0, warps), np.uint32),
+            "arrivals": np.zeros(0, np.int64),
+            "warp_executions": np.zeros(0, np.int64),
+            "lane_executions": np.zeros(0, np.int64),
         }
         self.filled: set[str] = set()
 
@@ -84,11 +80,43 @@ class CoreColumns:
         else:  # what lanes without a thread hold may be asked for by others
             self.frames.fill(0)
             self.filled.clear()
-        self.handed["arrivals"].fill(0)
+        for array in self._segments.values():
+            array.fill(0)
+
+    def fit(self, calls: Calls, hold: Callable[[int, str], None]) -> dict[str, npt.NDArray[Any]]:
+        """Make room for all calls.
+
+        Args:
+            hold: told of bytes that are needed for it.
+
+        Returns:
+            Arrays for the core, by the name of its field.
+        """
+        more = calls.frame_bytes - self.frames.shape[1]
+        if more > 0:
+            more = -(-max(more, self.frames.shape[1] // 2) // _ALIGNMENT) * _ALIGNMENT
+            hold(more * self.warps, "registers of calls")
+            self.frames = np.pad(self.frames, ((0, 0), (0, more)))
+        for name, array in self._segments.items():
+            missing = len(calls.table) - len(array)
+            if missing > 0:
+                hold(missing * array.strides[0], "lanes that wait in calls")
+                self._segments[name] = np.concatenate([array, np.zeros((missing, *array.shape[1:]), array.dtype)])
+        return {
+            "frames": self.frames,
+            "segments": calls.table,
+            "order": calls.order,
+            "reached": calls.numbers,
+            **self._segments,
+        }
 
 
 class CompiledScheduler:
-    """Runs one batch; the order is that of :class:`~gpa_lsp.execution.emulator.engine.scheduler.Scheduler`.
+    """Runs one batch.
+
+    The segment that comes first in its function's order is run first, callees before what follows the call, so lanes that parted wait for each
+    other where their ways join. Lanes that spin on memory would keep others from running: after some segments with polling loads those that
+    wait for longest run, so whatever another lane of the batch has to do will be done.
 
     Attributes:
         batch: what it runs.
@@ -97,13 +125,9 @@ class CompiledScheduler:
     """
 
     def __init__(
-        self,
-        kernel: CompiledKernel,
-        machine: Machine,
-        batch: Batch,
-        columns: CoreColumns,
-        translation: Translation | None = None,
+        self, calls: Calls, batch: Batch, columns: CoreColumns, translation: Translation | None = None
     ) -> None:
+        kernel, machine = calls.kernel, calls.machine
         self._translation = translation
         self._table: PieceTable | None = None
         self._at_work = 0
@@ -116,24 +140,19 @@ class CompiledScheduler:
         self.faults = machine.faults
         self.barriers = Barriers(batch, machine.faults)
         self._meter = machine.meter
-        self._numbers = {id(segment): number for number, segment in enumerate(kernel.segments)}
+        self._calls = calls
         self._checks = batch.checks if isinstance(batch.checks, SharedChecks) else None
         self._kept: list[Any] = []
-        self._called: Called | None = None
+        self._executions: npt.NDArray[np.uint32] = np.zeros((0, len(batch.root.ids)), np.uint32)
         self._core: Any = CoreMachine.c_type()
         self._place = np.frombuffer(memoryview(self._core).cast("B"), np.uint8)
         warps = len(batch.root.ids)
         columns.begin()
         self._columns = columns
-        self._frames = columns.frames
         self._current = self._array(np.zeros(warps, np.uint32), "current")
         self._live = self._array(pack_lanes(batch.live).astype(np.uint32), "live")
-        segments = len(kernel.segments)
-        self._warp_executions = self._array(np.zeros(segments, np.int64), "warp_executions")
-        self._lane_executions = self._array(np.zeros(segments, np.int64), "lane_executions")
         self._guarded = self._array(np.zeros(len(machine.instructions), np.int64), "guarded")
-        self._registers = LaneRegisters(kernel.frames, kernel.bound.template, self._frames, np.arange(warps))
-        self._prepare(warps, segments)
+        self._prepare(warps)
         self._take_pieces()
 
     def _array(self, array: "npt.NDArray[Any]", name: str) -> "npt.NDArray[Any]":
@@ -143,21 +162,22 @@ class CompiledScheduler:
         setattr(self._core, name, array.ctypes.data)
         return array
 
-    def _prepare(self, warps: int, segments: int) -> None:
+    def _prepare(self, warps: int) -> None:
         core, kernel, batch, geometry = self._core, self._kernel, self.batch, self.batch.geometry
         for name, array in self._columns.handed.items():
             self._array(array, name)
         self._array(kernel.core.functions, "functions")
         self._exists = self._array(self._live.copy(), "exists")
         self._array(batch.live, "live_lanes")
-        core.segment_count, core.frame_bytes, core.warps = segments, kernel.frames.frame_bytes, warps
+        core.warps = warps
         core.blocks, core.threads = len(batch.numbers), geometry.threads
         core.live_count, core.patience, core.least_patience = batch.live_count, PATIENCE, LEAST_PATIENCE
         core.executed, core.most_executed = self._meter.warp_instructions, self._meter.budget.warp_instructions
         core.clock = batch.clock
         self._began = self._counted = core.executed
         self._prepare_memory()
-        self._prepare_trace(warps)
+        self._prepare_trace()
+        self._refresh_calls()
         self._prepare_checks()
         self._fill_columns()
 
@@ -188,7 +208,25 @@ class CompiledScheduler:
         self._local = self.batch.memory.local
         self._core.local, self._core.local_stride = self._local.ctypes.data, self.batch.memory.local_stride_bytes
 
-    def _prepare_trace(self, warps: int) -> None:
+    def _refresh_calls(self) -> None:
+        """Make room for all calls there are."""
+        calls, core, tracer = self._calls, self._core, self._machine.tracer
+        self._seen_calls = calls.version
+        self.batch.memory.reserve_local(calls.local_bytes)
+        self._refresh_local()
+        self._of_calls = self._columns.fit(calls, self.batch.memory.hold)
+        if tracer is not None:
+            missing = tracer.number_count - len(self._executions)
+            if missing > 0:
+                more = np.zeros((missing, core.warps), np.uint32)
+                self.batch.memory.hold(more.nbytes, "the trace")
+                self._executions = np.concatenate([self._executions, more])
+            self._of_calls["executions"] = self._executions
+        for name, array in self._of_calls.items():
+            setattr(core, name, array.ctypes.data)
+        core.segment_count, core.frame_bytes = len(calls.table), self._columns.frames.shape[1]
+
+    def _prepare_trace(self) -> None:
         tracer, core = self._machine.tracer, self._core
         if tracer is None:
             return
@@ -198,7 +236,6 @@ class CompiledScheduler:
         core.limit_bytes = tracer.limit_bytes
         most = tracer.settings.most_executions
         core.most_executions = np.iinfo(np.int64).max if most is None else most
-        self._array(np.zeros((len(self._machine.instructions), warps), np.uint32), "executions")
         tracer.gather_in(CoreRows(self._kernel.core, core))
 
     def _prepare_checks(self) -> None:
@@ -240,7 +277,7 @@ class CompiledScheduler:
         """Special registers that stay the same for each lane; of those of threads, what the batch before has left."""
         root: Any = _Root(self.batch)
         columns = self._columns
-        for (name, axis), place in self._kernel.frames.columns.items():
+        for (name, axis), place in self._kernel.root.frames.columns.items():
             if f"{name}.{axis}" in columns.filled:
                 continue
             if name not in _OF_BLOCKS:
@@ -248,32 +285,27 @@ class CompiledScheduler:
             read = find_special(SpecialRegister(name, axis), self.batch.geometry)
             value: Any = read(root) if callable(read) else read
             lanes = np.broadcast_to(value, (self.batch.root.lanes,)).reshape(-1, LANES)
-            self._frames[:, place : place + 4 * LANES].view(np.uint32)[:] = lanes
+            columns.frames[:, place : place + 4 * LANES].view(np.uint32)[:] = lanes
 
-    def run(self, kernel: Frame) -> None:
+    def run(self) -> None:
         """Run the kernel with all threads of the batch.
 
         Raises:
             BudgetReached: time, instructions or memory ran out.
             MemoryError: this computer has no more.
         """
-        self._frame = kernel
-        if self._kernel.calls:
-            self._called = Called(self.batch, self._machine, kernel, self)
-        first = self._numbers[id(kernel.function.segments[0])]
-        self._send(first, self.batch.root.ids, self._live)
+        self._send(self._kernel.root.first, self.batch.root.ids, self._live)
         try:
             while self._go_on():
                 pass
         finally:
-            self._called = None  # it holds this, and both the batch
             self._take_counts()
 
     @property
     def is_repeatable(self) -> bool:
         """Whether other blocks can run in the memory of those that have: nothing is kept of those, and the core can set up all they begin with."""
         batch = self.batch
-        columns = {name for name, _ in self._kernel.frames.columns}
+        columns = {name for name, _ in self._kernel.root.frames.columns}
         return (
             self._machine.tracer is None
             and self._checks is None
@@ -293,14 +325,14 @@ class CompiledScheduler:
             BudgetReached: time, instructions or memory ran out.
             MemoryError: this computer has no more.
         """
-        core, frames = self._core, self._kernel.frames
+        core, frames = self._core, self._kernel.root.frames
         if self._repeated is not None and self._repeated.shape == numbers.shape:
             self._repeated[:] = numbers
         else:
             self._repeated = self._array(numbers, "numbers")
         self._batches = self._repeated
         core.batch, core.last_batch, core.most_patience = -1, len(numbers) - 1, PATIENCE
-        core.first_segment = self._numbers[id(self._frame.function.segments[0])]
+        core.first_segment = self._kernel.root.first
         core.grid[:] = self.batch.geometry.grid[:2]
         core.block_places[:] = [frames.columns.get(("ctaid", axis), -1) for axis in "xyz"]
         if not self._kernel.is_written_first:
@@ -367,40 +399,51 @@ class CompiledScheduler:
         if stop in (Stop.STEP, Stop.END) and not self._meter.left_seconds:
             self._check_budget()  # the core looks at the time by what it executes, and this may be most of it
         if stop is Stop.IDLE:
-            return self._run_called() or self.barriers.release(self)
+            return self.barriers.release(self)
         if stop is Stop.POLLED:
-            self._run_called()
             self.barriers.release(self, force=False)
             core.phase = Phase.ASKED
         elif stop is Stop.STEP:
             fragment = self._build_fragment()
             for step in self._kernel.steps[core.operation]:
                 step(fragment)
-            write_back(fragment)
+            fragment.registers.write_back(fragment.mask)
             self._note_known(core.operation)
             core.clock = self.batch.clock  # reading it may have advanced it
             core.operation += 1
-        else:
+        elif not self._enter():
             fragment = self._build_fragment()
             core.phase = Phase.NOBODY
-            self._kernel.segments[core.segment].end(self, fragment)
-            self._run_called()
+            fragment.segment.end(self, fragment)
         return True
 
-    def _run_called(self) -> bool:
-        """Run lanes that are within functions; False when there are none."""
-        if self._called is None:
+    def _enter(self) -> bool:
+        """Where the core has come to a call for the first time, let it enter; lanes that are too deep in calls end."""
+        core, calls = self._core, self._calls
+        row = calls.table[core.segment]
+        if row["end"] != End.JUMP or row["taken"] >= 0:
             return False
-        try:
-            return self._called.run_some()
-        finally:
-            self._core.executed, self._core.clock = self._meter.warp_instructions, self.batch.clock
+        if calls.has_many:
+            arrivals = self._of_calls["arrivals"] > 0
+            arrivals[core.segment] = True
+            calls.forget(arrivals, self.barriers.list_frames())
+        if calls.enter(core.segment) is None:
+            fragment, most = self._build_fragment(), self._meter.budget.call_depth
+            core.phase = Phase.NOBODY
+            edge = calls.find_edge(core.segment)
+            message = f"calls of {edge.callee} nested more than {most} deep"
+            end_lanes(self, fragment, FaultKind.CALL_DEPTH, message, edge.static)
+        return True
 
-    def _build_fragment(self) -> LaneFragment:
-        kernel = self._kernel
-        fragment = build_fragment(self.batch, self._frame, self._current, self._registers)
-        fragment.segment = kernel.segments[self._core.segment]
-        return fragment
+    def _build_fragment(self) -> Fragment:
+        number = self._core.segment
+        call = self._calls.find(number)
+        compiled, columns = call.compiled, self._columns
+        registers = LaneRegisters(
+            lambda: columns.frames, compiled.frames, compiled.bound.template, call.base, np.zeros(0)
+        )
+        segment = self._calls.find_segment(number)
+        return build_fragment(self.batch, call, segment, self._current, registers)
 
     def _note_known(self, operation: int) -> None:
         """Reads of what nobody wrote are reported once per instruction."""
@@ -418,6 +461,8 @@ class CompiledScheduler:
         core.has_parked, core.has_arrivals = self.barriers.is_waited_at, self.barriers.has_arrivals
         if batch.memory.local is not self._local:
             self._refresh_local()
+        if self._calls.version != self._seen_calls:
+            self._refresh_calls()
         if self._machine.arena.version != self._seen_version:
             self._refresh_regions()
 
@@ -426,9 +471,8 @@ class CompiledScheduler:
         try:
             self._meter.count_instructions(0)
         except BudgetReached as reached:
-            segment = self._kernel.segments[self._core.segment]
-            reached.instruction = find_place(segment, self._machine.instructions)
             fragment = self._build_fragment()
+            reached.instruction = find_place(fragment.segment, self._machine.instructions)
             lane = 0 if fragment.mask is None else int(fragment.mask.argmax())
             reached.block, reached.thread = find_thread(fragment.warps, lane)
             raise
@@ -438,32 +482,21 @@ class CompiledScheduler:
         self._take_pieces(is_at_end=True)
         if self._machine.tracer is not None:
             self._machine.tracer.follow(self._core.held_bytes, self._core.metered_bytes)
-        for number, segment in enumerate(self._kernel.segments):
-            segment.warp_executions += int(self._warp_executions[number])
-            segment.lane_executions += int(self._lane_executions[number])
+        for name in ("warp_executions", "lane_executions"):
+            counts = self._of_calls[name]
+            for number in np.flatnonzero(counts).tolist():
+                segment = self._calls.find_segment(number)
+                setattr(segment, name, getattr(segment, name) + int(counts[number]))
+            counts.fill(0)
         for static in np.flatnonzero(self._guarded).tolist():
             self._machine.guarded[static] += int(self._guarded[static])
-        for counts in (self._warp_executions, self._lane_executions, self._guarded):
-            counts.fill(0)
+        self._guarded.fill(0)
 
     def go(self, fragment: Fragment, segment: Segment) -> None:
         """Send a fragment on."""
-        fragment.segment = segment
-        if self._called is not None and fragment.frame is not self._frame:
-            self._called.go(detach(fragment) if isinstance(fragment, LaneFragment) else fragment, segment)
-            return
-        if isinstance(fragment, LaneFragment):
-            write_back(fragment)
-        else:
-            self._take_returned(fragment, segment)
-        self._send(self._numbers[id(segment)], fragment.warps.ids, pack_lanes(fragment.active()))
-
-    def _take_returned(self, fragment: Fragment, segment: Segment) -> None:
-        """Put what a function has returned into the frames; all else of its caller is still there."""
-        registers = self._registers.turn_to(fragment.warps.ids)
-        for slot in {slot for parts in segment.returned for slot in parts.values()}:
-            registers[slot] = fragment.registers[slot]
-        registers.write_back(fragment.mask)
+        fragment.registers.write_back(fragment.mask)
+        number = self._calls.find_row(fragment.frame, segment)
+        self._send(number, fragment.warps.ids, pack_lanes(fragment.active()))
 
     def meet(self, barrier: Barrier, fragment: Fragment) -> None:
         """A fragment has come to a barrier."""
@@ -486,54 +519,15 @@ class _Root:
         self.batch = batch
 
 
-def count_core_bytes(kernel: CompiledKernel, machine: Machine, warps: int) -> int:
+def find_place(segment: Segment, instructions: tuple[StaticInstruction, ...]) -> int | None:
+    """The instruction that tells best where lanes stand: the segment's first access to memory, or its first instruction."""
+    accesses = (number for number in segment.instructions if instructions[number].kind is not None)
+    return next(accesses, next(iter(segment.instructions), None))
+
+
+def count_core_bytes(calls: Calls, warps: int) -> int:
     """What the frames, masks, counts and scratch of a batch hold."""
-    traced = 0 if machine.tracer is None else len(machine.instructions)
-    per_warp = kernel.frames.frame_bytes + 4 * (len(kernel.segments) + traced) + (MOST_ELEMENTS + 1) * 8 * LANES
+    tracer = calls.machine.tracer
+    traced = 0 if tracer is None else tracer.number_count
+    per_warp = calls.frame_bytes + 4 * (len(calls.table) + traced) + (MOST_ELEMENTS + 1) * 8 * LANES
     return warps * per_warp
-
-
-class Called(Scheduler):
-    """Runs lanes within functions; those that return go back to the core.
-
-    Args:
-        batch: that is run.
-        machine: the launch.
-        kernel: frame of the kernel.
-        core: takes lanes that are in the kernel, that exit, or that come to a barrier.
-    """
-
-    def __init__(self, batch: Batch, machine: Machine, kernel: Frame, core: Dispatcher) -> None:
-        super().__init__(batch, machine.meter, machine.faults, machine.tracer, machine.instructions)
-        self._kernel = kernel
-        self._core = core
-
-    def go(self, fragment: Fragment, segment: Segment) -> None:
-        """Send a fragment on."""
-        if fragment.frame is self._kernel:
-            self._core.go(fragment, segment)
-        else:
-            super().go(fragment, segment)
-
-    def meet(self, barrier: Barrier, fragment: Fragment) -> None:
-        """A fragment has come to a barrier."""
-        self._core.meet(barrier, fragment)
-
-    def retire(self, fragment: Fragment) -> None:
-        """The lanes of a fragment have exited."""
-        self._core.retire(fragment)
-
-    def run_some(self) -> bool:
-        """Run those that can run, until all have left or it is time to look whether others can; False when there were none.
-
-        Raises:
-            BudgetReached: time, instructions or memory ran out.
-        """
-        fragment = self._pick()
-        if fragment is None:
-            return False
-        while fragment is not None:
-            self._run_segment(fragment)
-            # The next turn is of those that wait for longest.
-            fragment = None if self._polled >= self._patience else self._pick()
-        return True

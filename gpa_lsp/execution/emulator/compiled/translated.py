@@ -102,7 +102,7 @@ class _Writer:
                 "        if standing == 0:",
                 "            continue",
                 "        exists = machine.exists[warp]",
-                "        frame = machine.frames + warp * machine.frame_bytes",
+                "        frame = machine.frames + warp * machine.frame_bytes + machine.base",
                 *(f"        {line}" for line in self._lines),
                 *(f"        {line}" for line in self._counted),
                 "        written = find_written(standing, exists)",
@@ -334,10 +334,13 @@ class Translations:
         """The one of a kernel; None where it stays as it is."""
         if not may_translate():
             return None
-        operations = kernel.operations.copy()
-        operations["region"] = operations["is_known"] = 0
-        digest = hashlib.sha256(operations.tobytes() + kernel.table.tobytes())
-        digest.update(f"{kernel.frames.frame_bytes} {checks_shared} {list_read_by_python(kernel)}".encode())
+        noted = ("region", "is_known")  # while it ran; of the fields alone, for bytes between them may be anything
+        fields = [
+            kernel.operations[name].tobytes() for name in kernel.operations.dtype.names or () if name not in noted
+        ]
+        fields += [kernel.table[name].tobytes() for name in kernel.table.dtype.names or ()]
+        digest = hashlib.sha256(b"".join(fields))
+        digest.update(f"{checks_shared} {list_read_by_python(kernel)}".encode())
         with self._lock:
             if len(self._known) >= _MOST_TRANSLATIONS:
                 self._known.clear()

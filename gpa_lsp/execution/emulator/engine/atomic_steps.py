@@ -11,7 +11,7 @@ from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.engine.accesses import Place
 from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, flatten, read_as
-from gpa_lsp.execution.emulator.engine.fragments import Fragment
+from gpa_lsp.execution.emulator.engine.fragments import Fragment, Registers
 from gpa_lsp.execution.emulator.engine.lane_steps import narrow_mask
 from gpa_lsp.execution.emulator.engine.memory_steps import bind_address, make_access, make_resolver
 from gpa_lsp.execution.emulator.engine.values import U64, Value
@@ -279,7 +279,7 @@ def _bind_function(
     binder.finish()
 
 
-def _put(registers: list[Value], slot: int, old: Value, lanes: Value, count: int) -> None:
+def _put(registers: Registers, slot: int, old: Value, lanes: Value, count: int) -> None:
     if len(lanes) == count:
         registers[slot] = old
         return

@@ -8,8 +8,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.execution.emulator.engine.faults import FaultLog
-from gpa_lsp.execution.emulator.engine.fragments import Barrier, Batch, Dispatcher, End, Fragment, Segment
-from gpa_lsp.execution.emulator.engine.merging import merge_fragments
+from gpa_lsp.execution.emulator.engine.fragments import Barrier, Batch, Dispatcher, End, Fragment, Frame, Segment
 from gpa_lsp.execution.emulator.engine.values import U32, Value, find_active_rows, pack_lanes
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.operations.warp_group_products import GROUP_WARPS
@@ -182,6 +181,10 @@ class Barriers:
         """Whether anybody waits."""
         return bool(self._parked or self._gates)
 
+    def list_frames(self) -> set[Frame]:
+        """Chains of calls that somebody waits in."""
+        return {one.fragment.frame for one in self._parked} | {fragment.frame for _, fragment in self._gates}
+
     @property
     def has_arrivals(self) -> bool:
         """Whether anybody came to any barrier without waiting."""
@@ -236,7 +239,7 @@ class Barriers:
         waiting: dict[tuple[int, int], tuple[WarpBarrier, list[Fragment]]] = {}
         for gate, fragment in self._gates:
             waiting.setdefault((id(gate), id(fragment.frame)), (gate, []))[1].append(fragment)
-        merged = [(gate, merge_fragments(fragments)) for gate, fragments in waiting.values()]
+        merged = [(gate, fragments[0].merge(fragments[1:])) for gate, fragments in waiting.values()]
         present = np.zeros(len(self._batch.root.ids), np.uint32)
         for gate, fragment in merged:
             if gate.is_sync:

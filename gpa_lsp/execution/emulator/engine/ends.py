@@ -11,20 +11,27 @@ from msgspec import Struct
 from gpa_lsp.code.ptx.blocks import PtxBlocks
 from gpa_lsp.code.ptx.model import Immediate, Symbol
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.engine import control
 from gpa_lsp.execution.emulator.engine.barriers import BlockBarrier, WarpBarrier, end_with_barrier
 from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, flatten
 from gpa_lsp.execution.emulator.engine.control import (
     Builtin,
     end_guarded,
-    end_with_branch,
-    end_with_exit,
+    end_with_builtin,
     end_with_fault,
-    end_with_jump,
+    end_with_indirect_call,
     end_with_table,
 )
 from gpa_lsp.execution.emulator.engine.device_runtime import PREFIXES
-from gpa_lsp.execution.emulator.engine.fragments import Closing, ClosingKind, End, Fragment, Segment
+from gpa_lsp.execution.emulator.engine.fragments import (
+    BoundFunction,
+    CallEdge,
+    Closing,
+    ClosingKind,
+    End,
+    Fragment,
+    Parts,
+    Segment,
+)
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.engine.private_memory import LOCAL_WINDOW, WINDOW_BYTES
 from gpa_lsp.execution.emulator.engine.values import Value
@@ -169,6 +176,7 @@ class Ending(Struct, frozen=True, kw_only=True):
 
     binder: Binder  # stands at the instruction
     machine: Machine  # what all functions share
+    bound: BoundFunction  # that is being bound
     segment: Segment  # that the instruction ends
     following: Segment | None  # what is behind it; None at the end of the function
     starts: list[Segment]  # of each block its first segment
@@ -195,69 +203,53 @@ def bind_end(ending: Ending) -> None:
     binder, segment = ending.binder, ending.segment
     match binder.instruction.opcode:
         case "bra" | "brx":
-            segment.end = _bind_branch(ending)
+            _bind_branch(ending)
         case "exit":
-            segment.end = end_with_exit(binder.guard, ending.following)
-            segment.closing = _close_with_exit(ending)
+            segment.closing = _close(ending, ClosingKind.EXIT)
         case "ret":
-            leaves = end_with_exit(None, None) if binder.function.is_entry else control.leave
-            segment.closing = _close_with_exit(ending) if binder.function.is_entry else None
-            segment.end = end_guarded(binder.guard, ending.following, leaves)
+            segment.closing = _close(ending, ClosingKind.EXIT if binder.function.is_entry else ClosingKind.RETURN)
         case "trap":
             message = "trap: the kernel aborted"
             segment.end = end_with_fault(
                 binder.guard, ending.following, kind=FaultKind.TRAP, message=message, static=binder.static
             )
         case "call":
-            segment.end = end_guarded(binder.guard, ending.following, _bind_call(ending))
+            _bind_call(ending)
         case _:
             segment.end = end_guarded(binder.guard, ending.following, _bind_barrier(ending))
 
 
-def _close_with_exit(ending: Ending) -> Closing | None:
+def _close(ending: Ending, kind: ClosingKind, taken: Segment | None = None) -> Closing:
+    """The end of a segment where all lanes, or those whose guard holds, do one thing."""
     guard = ending.binder.instruction.guard
-    if guard is None or ending.following is None:
-        return Closing(kind=ClosingKind.EXIT) if guard is None else None
+    leaves = kind in (ClosingKind.EXIT, ClosingKind.RETURN)
+    if guard is None or (leaves and ending.following is None):  # nothing is behind it for others either
+        return Closing(kind=kind, taken=taken, static=ending.binder.static)
     return Closing(
-        kind=ClosingKind.EXIT,
-        fallen=ending.following,
+        kind=kind,
+        taken=taken,
+        fallen=ending.next_segment,
         guard=guard.slot,
         is_negated=guard.is_negated,
         static=ending.binder.static,
     )
 
 
-def _bind_branch(ending: Ending) -> End:
+def _bind_branch(ending: Ending) -> None:
     binder, machine = ending.binder, ending.machine
     instruction = binder.instruction
     if instruction.opcode == "brx":
         targets = [ending.starts[ending.blocks.block_of[index]] for index in instruction.targets]
         index = binder.read(instruction.sources[0], ScalarType.U32)
-        following = ending.following
-        return end_with_table(targets, index, following, guard=binder.guard, static=binder.static, machine=machine)
+        ending.segment.end = end_with_table(
+            targets, index, ending.following, guard=binder.guard, static=binder.static, machine=machine
+        )
+        return
     if instruction.target is None:
         raise UnsupportedInstruction("bra without a target")
     target = ending.starts[ending.blocks.block_of[instruction.target]]
-    guard = instruction.guard
-    if guard is None:
-        ending.segment.closing = Closing(kind=ClosingKind.JUMP, taken=target)
-        return end_with_jump(target)
-    ending.segment.closing = Closing(
-        kind=ClosingKind.BRANCH,
-        taken=target,
-        fallen=ending.next_segment,
-        guard=guard.slot,
-        is_negated=guard.is_negated,
-        static=binder.static,
-    )
-    return end_with_branch(
-        target,
-        ending.next_segment,
-        guard.slot,
-        static=binder.static,
-        tracer=machine.tracer,
-        is_negated=guard.is_negated,
-    )
+    kind = ClosingKind.JUMP if instruction.guard is None else ClosingKind.BRANCH
+    ending.segment.closing = _close(ending, kind, target)
 
 
 def _bind_barrier(ending: Ending) -> End:
@@ -326,25 +318,46 @@ def _find_reached(blocks: PtxBlocks, starts: list[int], left_out: int | None) ->
     return reached
 
 
-def _bind_call(ending: Ending) -> End:
+def _bind_call(ending: Ending) -> None:
     binder, machine, following = ending.binder, ending.machine, ending.next_segment
-    call = binder.instruction.call
+    call, segment = binder.instruction.call, ending.segment
     if call is None:
         raise UnsupportedInstruction("call without a callee")
     arguments = [binder.take_stored(_name(operand)) for operand in call.arguments]
     following.returned = [binder.expect_returned(_name(operand)) for operand in call.results]
-    site = control.CallSite(machine=machine, arguments=arguments, return_to=following, static=binder.static)
     if call.callee is None:
         if call.pointer is None:
             raise UnsupportedInstruction("call without a callee")
-        return control.end_with_indirect_call(call.pointer.slot, site)
+        entries = {name: _add_edge(ending, name, arguments).entry for name in machine.list_called()}
+        to_one = end_with_indirect_call(call.pointer.slot, entries, machine=machine, static=binder.static)
+        segment.end = end_guarded(binder.guard, following, to_one)
+        return
     function = machine.module.functions.get(call.callee)
     if function is not None and function.instructions:
-        return control.end_with_call(call.callee, site)
+        entry = _add_edge(ending, call.callee, arguments).entry
+        segment.closing = _close(ending, ClosingKind.CALL, entry)
+        return
     builtin = find_builtin(machine, call.callee)
     if builtin is None:
         raise UnsupportedInstruction(f"{call.callee} has no body")
-    return control.end_with_builtin(builtin, site)
+    to_system = end_with_builtin(builtin, arguments, following, binder.static)
+    segment.end = end_guarded(binder.guard, following, to_system)
+
+
+def _add_edge(ending: Ending, callee: str, arguments: list[Parts]) -> CallEdge:
+    name, following = ending.segment.function, ending.next_segment
+    edge = CallEdge(
+        callee=callee,
+        arguments=arguments,
+        site=ending.segment,
+        entry=Segment(name, ()),
+        landing=Segment(name, ()),
+        following=following,
+        static=ending.binder.static,
+    )
+    edge.landing.closing = Closing(kind=ClosingKind.JUMP, taken=following)
+    ending.bound.edges.append(edge)
+    return edge
 
 
 def _name(operand: object) -> str:

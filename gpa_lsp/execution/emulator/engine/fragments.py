@@ -1,7 +1,4 @@
-"""Lanes that stand at the same place, :class:`Fragment`, and what they execute: :class:`Segment`, :class:`BoundFunction`, :class:`Frame`.
-
-Fragments are split, compacted, and put back onto more warps.
-"""
+"""Lanes that stand at the same place, :class:`Fragment`, and what they execute: :class:`Segment`, :class:`BoundFunction`, :class:`Frame`."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -17,9 +14,9 @@ from gpa_lsp.execution.emulator.engine.faults import FaultLog
 from gpa_lsp.execution.emulator.engine.geometry import Blocks, Geometry, WarpSet
 from gpa_lsp.execution.emulator.engine.layout import Piece
 from gpa_lsp.execution.emulator.engine.private_memory import BatchMemory
-from gpa_lsp.execution.emulator.engine.values import Value, find_active_rows, scatter_rows, take_rows
+from gpa_lsp.execution.emulator.engine.values import WARP_LANES, Value, find_active_rows, pack_lanes
 
-Registers = list[Value]
+Parts = dict[Piece, int]  # Of a parameter, those that are written or read: (offset, bytes) → slot
 
 
 class ClosingKind(Enum):
@@ -30,9 +27,10 @@ class ClosingKind(Enum):
     EXIT = 3  # All exit, or those whose guard holds
     BARRIER = 4  # All wait for all threads of their block
     GATE = 5  # All wait for the others of their warp
+    CALL = 6  # All, or those whose guard holds, enter a function: they go to the entry of a :class:`CallEdge`
+    RETURN = 7  # All, or those whose guard holds, go back to the caller
 
 
-_FEWEST_WARPS = 16  # Smaller warp sets are not compacted: their arrays cost nothing
 # Of the clock by each warp, before it runs faster: what measures, rather than waits, reads it less often
 _PATIENT_READS = 1024
 _HASTE = 64  # Each read of it then takes it on by this part of the time since the first
@@ -115,7 +113,7 @@ class Barrier:
 
 
 class Dispatcher(Protocol):
-    """Takes fragments at the ends of segments; see :class:`.scheduler.Scheduler`."""
+    """Takes fragments at the ends of segments."""
 
     @property
     def faults(self) -> FaultLog:
@@ -153,17 +151,17 @@ class Segment:
         function: name of its function.
         order: its place in the order in which segments are run; lower first.
         steps: what it does.
-        end: what comes then.
+        end: what comes then, where :attr:`closing` does not tell.
         live_in: slots that are read here or later before they are written.
         instructions: static numbers of its instructions.
         size: how many.
-        returned: of a segment behind a call: for each result the parts that are read: (offset, bytes) → slot.
+        returned: of a segment behind a call: for each result the parts that are read.
         is_polling: it reads memory in a way that is meant to see what others write: lanes may spin here.
         enters_block: number of the basic block that begins here; None for a later part of one.
         warp_executions: by warps, so far.
         lane_executions: by lanes, so far.
         parts: the steps by instruction, without those that only forget values; the instruction is None where the steps are of none.
-        closing: what its end is; None where only that tells.
+        closing: how it ends; None where only :attr:`end` tells.
     """
 
     __slots__ = (
@@ -179,7 +177,7 @@ class Segment:
         self.live_in = live_in
         self.steps: list[Step] = []
         self.end: End = _nowhere
-        self.returned: list[dict[Piece, int]] = []
+        self.returned: list[Parts] = []
         self.is_polling = False
         self.enters_block: int | None = None
         self.warp_executions = 0
@@ -201,8 +199,10 @@ class BoundFunction:
         template: what its register file begins with.
         dtypes: storage dtype of each slot.
         constants: slots of values that never change.
-        parameters: for each parameter its parts: (offset, bytes) → slot.
-        returns: for each returned value its parts: (offset, bytes) → slot.
+        parameters: for each parameter its parts.
+        returns: for each returned value its parts.
+        edges: calls in it, one for each function that a call may be of.
+        pieces: parts of its own parameters and of those it hands over, by variable.
         local_bytes: of its frame in local memory.
         most_live: registers that are live at once.
     """
@@ -210,10 +210,12 @@ class BoundFunction:
     __slots__ = (
         "constants",
         "dtypes",
+        "edges",
         "local_bytes",
         "most_live",
         "name",
         "parameters",
+        "pieces",
         "returns",
         "segments",
         "template",
@@ -227,99 +229,85 @@ class BoundFunction:
         self.template: list[Value] = []
         self.dtypes: list[np.dtype[Any]] = []
         self.constants: frozenset[int] = frozenset()
-        self.parameters: list[dict[Piece, int]] = []
-        self.returns: list[dict[Piece, int]] = []
+        self.parameters: list[Parts] = []
+        self.returns: list[Parts] = []
+        self.edges: list[CallEdge] = []
+        self.pieces: dict[str, Parts] = {}
+
+
+class CallEdge(Struct, frozen=True, kw_only=True):
+    """A call of a function at one place: what lanes run on the way into it, and on the way back."""
+
+    callee: str  # name of the function
+    arguments: list[Parts]  # of each argument what was stored of it, in order
+    site: Segment  # that the call ends
+    entry: Segment  # hands the arguments over; the function follows
+    landing: Segment  # takes what the function returns; what is behind the call follows
+    following: Segment  # behind the call
+    static: int  # number of the call
 
 
 class Frame:
     """A chain of calls. Lanes that came the same way share the very object.
 
-    Attributes:
+    Args:
         function: the function that runs.
         parent: of the caller; None for the kernel.
-        return_to: where the caller goes on; None for the kernel.
         call_instruction: static number of the call; -1 for the kernel.
-        depth: 0 for the kernel.
-        local_base: where the function's frame begins in each thread's local memory.
-        prefix: of its place in the order of running: the orders of the callers' segments, outermost first.
-    """
-
-    __slots__ = ("_callees", "call_instruction", "depth", "function", "local_base", "parent", "prefix", "return_to")
-
-    def __init__(
-        self,
-        function: BoundFunction,
-        parent: "Frame | None" = None,
-        return_to: Segment | None = None,
-        *,
-        order: int = 0,
-        call_instruction: int = -1,
-    ) -> None:
-        self.function = function
-        self.parent = parent
-        self.return_to = return_to
-        self.call_instruction = call_instruction
-        self.depth: int = 0 if parent is None else parent.depth + 1
-        self.local_base = 0
-        self.prefix: tuple[int, ...] = ()
-        if parent is not None:
-            self.local_base = parent.local_base + -(-parent.function.local_bytes // 16) * 16
-            self.prefix = (*parent.prefix, order)
-        self._callees: dict[tuple[int, str], Frame] = {}
-
-    def call(self, function: BoundFunction, segment: Segment, return_to: Segment, instruction: int) -> "Frame":
-        """The frame of a function called from the end of a segment, by an instruction."""
-        key = (segment.order, function.name)
-        found = self._callees.get(key)
-        if found is None:
-            found = self._callees[key] = Frame(
-                function, self, return_to, order=segment.order, call_instruction=instruction
-            )
-        return found
-
-
-class Link:
-    """How a compacted fragment hangs on the warp set it came from.
-
-    A register that is still the very object it was at the compaction need not be put back: the larger set has it already.
 
     Attributes:
-        warps: the larger warp set.
-        rows: int64[w], positions of the compacted warps in it.
-        levels: register lists of the fragment that was compacted, outermost caller first.
-        gathered: what the compacted fragment began with, outermost caller first.
-        link: of the fragment that was compacted.
+        depth: 0 for the kernel.
+        local_base: where the function's own variables begin in each thread's local memory.
     """
 
-    __slots__ = ("gathered", "levels", "link", "rows", "warps")
+    __slots__ = ("call_instruction", "depth", "function", "local_base", "parent")
 
-    def __init__(
-        self, warps: WarpSet, rows: Any, levels: list[Registers], gathered: list[Registers], link: "Link | None"
-    ) -> None:
-        self.warps = warps
-        self.rows = rows
-        self.levels = levels
-        self.gathered = gathered
-        self.link = link
+    def __init__(self, function: "BoundFunction", parent: "Frame | None" = None, *, call_instruction: int = -1) -> None:
+        self.function = function
+        self.parent = parent
+        self.call_instruction = call_instruction
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.local_base: int = 0 if parent is None else parent.local_base + -(-parent.function.local_bytes // 16) * 16
+
+
+class Registers(Protocol):
+    """The registers of some warps, by slot: read where they lie, written back when the lanes go on."""
+
+    def __getitem__(self, slot: int) -> Value:
+        """The value of a register over the warps."""
+        ...
+
+    def __setitem__(self, slot: int, value: Value) -> None:
+        """Give a register another value."""
+        ...
+
+    def copy(self) -> "Registers":
+        """The same, with what was changed."""
+        ...
+
+    def turn_to(self, rows: Value) -> "Registers":
+        """Those of other warps of the batch, by number."""
+        ...
+
+    def write_back(self, mask: Value) -> None:
+        """Put what was changed where registers lie: of the lanes bool[n], or of all (None)."""
+        ...
 
 
 class Fragment:
-    """Lanes of a warp set at the same place of the same chain of calls.
+    """Lanes that stand at the same place of the same chain of calls.
 
     Attributes:
         batch: the batch they are of.
-        warps: the warp set its arrays lie over.
+        warps: those with a lane of it, and no others but where it was narrowed.
         mask: bool[n], contiguous: which lanes are its own; None for all.
         count: how many lanes are its own; at least 1.
-        warp_count: warps with at least one of them.
         registers: of the function it is in, by slot.
-        callers: registers of the callers, outermost first; never written into.
         frame: the chain of calls.
-        link: None while it lies over all warps of its batch.
-        segment: what it executes next.
+        segment: what it executes, or executes next.
     """
 
-    __slots__ = ("batch", "callers", "count", "frame", "link", "mask", "registers", "segment", "warp_count", "warps")
+    __slots__ = ("batch", "count", "frame", "mask", "registers", "segment", "warps")
 
     def __init__(
         self,
@@ -329,127 +317,77 @@ class Fragment:
         mask: Value,
         count: int,
         registers: Registers,
-        callers: tuple[Registers, ...],
         frame: Frame,
-        link: Link | None,
+        segment: "Segment",
     ) -> None:
         self.batch = batch
         self.warps = warps
         self.mask = mask
         self.count = count
-        self.warp_count = len(warps.ids) if mask is None else int(np.count_nonzero(find_active_rows(mask)))
         self.registers = registers
-        self.callers = callers
         self.frame = frame
-        self.link = link
-        self.segment: Segment = frame.function.segments[0]
+        self.segment = segment
 
     @property
-    def levels(self) -> list[Registers]:
-        """Its register lists, outermost caller first, its own last."""
-        return [*self.callers, self.registers]
+    def warp_count(self) -> int:
+        """Warps with at least one of its lanes."""
+        return len(self.warps.ids) if self.mask is None else int(np.count_nonzero(find_active_rows(self.mask)))
 
     def active(self) -> Value:
         """Its mask, as an array in any case."""
         return np.ones(self.warps.lanes, np.bool_) if self.mask is None else self.mask
 
-    def merge_all(self, fragments: "list[Fragment]") -> "Fragment | None":
-        """One fragment of the lanes of all of them, by a way of its own; None for the usual one."""
-        return None
-
-    def narrow(self, mask: Value, count: int, segment: Segment | None = None) -> "Fragment":
-        """A fragment of some of its lanes.
+    def narrow(self, mask: Value, count: int) -> "Fragment":
+        """A fragment of some of its lanes, over the same warps.
 
         Args:
             mask: bool[n], a subset of its own lanes.
             count: how many; at least 1.
-            segment: where they go: only what is live there need be kept. None keeps all registers, and all warps.
         """
         whole = count == self.warps.lanes
-        child = Fragment(
+        return Fragment(
             batch=self.batch,
             warps=self.warps,
             mask=None if whole else np.ascontiguousarray(mask),
             count=count,
             registers=self.registers.copy(),
-            callers=self.callers,
             frame=self.frame,
-            link=self.link,
+            segment=self.segment,
         )
-        child.segment = self.segment if segment is None else segment
-        if segment is not None:
-            compact(child)
-        return child
+
+    def merge(self, others: "list[Fragment]") -> "Fragment":
+        """Its lanes and those of others at the same place, which have none in common; what registers they changed is written back."""
+        if not others:
+            return self
+        masks = np.zeros(len(self.batch.root.ids), np.uint32)
+        for one in (self, *others):
+            one.registers.write_back(one.mask)
+            masks[one.warps.ids] |= pack_lanes(one.active())
+        return build_fragment(self.batch, self.frame, self.segment, masks, self.registers)
 
 
-def list_live_slots(fragment: Fragment) -> list[tuple[int, ...]]:
-    """Slots that are still needed, of each level of the fragment's calls."""
-    lives = [fragment.segment.live_in]
-    frame = fragment.frame
-    while frame.parent is not None and frame.return_to is not None:
-        lives.append(frame.return_to.live_in)
-        frame = frame.parent
-    lives.reverse()
-    return lives
+def build_fragment(
+    batch: Batch, frame: Frame, segment: Segment, masks: npt.NDArray[np.uint32], registers: Registers
+) -> Fragment:
+    """The fragment of some lanes.
 
-
-def compact(fragment: Fragment) -> None:
-    """Drop warps without a lane, if they are more than half. Registers that are not live at its segment are not kept."""
-    total = len(fragment.warps.ids)
-    if total < _FEWEST_WARPS or fragment.warp_count * 2 >= total or fragment.mask is None:
-        return
-    rows = np.flatnonzero(find_active_rows(fragment.mask))
-    levels = fragment.levels
-    gathered = [
-        gather_live(registers, live, rows) for registers, live in zip(levels, list_live_slots(fragment), strict=True)
-    ]
-    fragment.link = Link(fragment.warps, rows, levels, gathered, fragment.link)
-    fragment.warps = WarpSet(fragment.batch, fragment.warps.ids[rows])
-    mask = take_rows(fragment.mask, rows)
-    fragment.mask = None if fragment.count == fragment.warps.lanes else mask
-    fragment.callers = tuple(registers.copy() for registers in gathered[:-1])
-    fragment.registers = gathered[-1].copy()
-
-
-def gather_live(registers: Registers, live: tuple[int, ...], rows: Any) -> Registers:
-    """The live registers over some warps; the others hold a uniform value (constants) or zero."""
-    out = [value if not value.ndim else value.dtype.type(0) for value in registers]
-    for slot in live:
-        out[slot] = take_rows(registers[slot], rows)
-    return out
-
-
-def lift(fragment: Fragment) -> Fragment:
-    """The same lanes over the warp set the fragment was compacted from.
-
-    Raises:
-        AssertionError: it was never compacted.
+    Args:
+        masks: uint32[warps of the batch], at least one lane.
+        registers: of any warps in the frame.
     """
-    link = fragment.link
-    assert link is not None
-    lanes = link.warps.lanes
-    mask = np.zeros(lanes, np.bool_)
-    mask.reshape(-1, 32)[link.rows] = True if fragment.mask is None else fragment.mask.reshape(-1, 32)
-    levels: list[Registers] = []
-    for depth, (registers, live) in enumerate(zip(fragment.levels, list_live_slots(fragment), strict=True)):
-        known = depth < len(link.levels)
-        lifted = [value if not value.ndim else value.dtype.type(0) for value in registers]
-        for slot in live:
-            value = registers[slot]
-            if known and slot < len(link.gathered[depth]) and value is link.gathered[depth][slot]:
-                lifted[slot] = link.levels[depth][slot]
-            elif value.ndim:
-                lifted[slot] = scatter_rows(value, link.rows, fragment.mask, value.dtype.type(0), lanes)
-        levels.append(lifted)
-    out = Fragment(
-        batch=fragment.batch,
-        warps=link.warps,
-        mask=None if fragment.count == lanes else mask,
-        count=fragment.count,
-        registers=levels[-1],
-        callers=tuple(levels[:-1]),
-        frame=fragment.frame,
-        link=link.link,
+    rows = np.flatnonzero(masks)
+    warps = batch.root if len(rows) == len(masks) else WarpSet(batch, batch.root.ids[rows])
+    chosen = masks[rows]
+    count = int(np.bitwise_count(chosen).sum())
+    mask = None
+    if count != len(rows) * WARP_LANES:
+        mask = np.unpackbits(chosen.astype("<u4").view(np.uint8), bitorder="little").view(np.bool_)
+    return Fragment(
+        batch=batch,
+        warps=warps,
+        mask=mask,
+        count=count,
+        registers=registers.turn_to(rows),
+        frame=frame,
+        segment=segment,
     )
-    out.segment = fragment.segment
-    return out

@@ -6,7 +6,7 @@ from gpa_lsp.code.ptx.blocks import find_blocks
 from gpa_lsp.code.ptx.model import Address, PtxFunction, PtxInstruction, Register, Symbol
 from gpa_lsp.execution.emulator.engine.barriers import WarpBarrier, end_with_barrier
 from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction
-from gpa_lsp.execution.emulator.engine.control import end_with_exit, end_with_fault, end_with_jump
+from gpa_lsp.execution.emulator.engine.control import end_with_fault
 from gpa_lsp.execution.emulator.engine.ends import Ending, bind_end
 from gpa_lsp.execution.emulator.engine.fragments import BoundFunction, Closing, ClosingKind, Fragment, Segment
 from gpa_lsp.execution.emulator.engine.instructions import bind_instruction, find_gate
@@ -17,7 +17,6 @@ from gpa_lsp.execution.emulator.model import FaultKind
 
 # What comes of instructions with operands that nobody writes
 _MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
-_DROPPED_AT_ONCE = 6
 _POLLING_OPCODES = frozenset({"atom", "red", "nanosleep"})
 _POLLING_SUFFIXES = frozenset({"volatile", "acquire", "relaxed", "mmio"})
 # Loads that go past L1 see what other blocks write; with other instructions, ``cp.async`` above all, these words mean something else
@@ -25,10 +24,9 @@ _POLLING_LOADS = frozenset({"cg", "cv"})
 
 
 def bind_function(machine: Machine, name: str) -> BoundFunction:
-    """Bind a function, and note it with the machine."""
+    """Bind a function."""
     function = machine.module.functions[name]
     bound = BoundFunction(name, function.local_bytes)
-    machine.enter_function(bound)
     _FunctionBinder(machine, function, bound).bind()
     return bound
 
@@ -53,7 +51,6 @@ class _FunctionBinder:
         self._binder = Binder(machine, function, machine.first_statics[function.name])
         self._blocks = find_blocks(function)
         self._life = find_lives(function)
-        self._dead: list[int] = []
         self._together: set[int] = set()
         self._mark = 0
         self._segments: list[tuple[int, int, Segment]] = []
@@ -71,8 +68,11 @@ class _FunctionBinder:
             segment.order = order
             segment.live_in = tuple(dict.fromkeys((*segment.live_in, *always)))
             segment.size = len(segment.instructions)
+        for edge in self._bound.edges:
+            edge.entry.live_in = edge.landing.live_in = edge.following.live_in
         first = self._starts[0]
         self._bound.segments = [first, *(segment for _, _, segment in self._segments if segment is not first)]
+        self._bound.pieces = layout.pieces
         self._bound.most_live = self._life.most_live
         self._bound.template = layout.template
         self._bound.dtypes = layout.dtypes
@@ -108,7 +108,6 @@ class _FunctionBinder:
                 return
             segment = following
         following = self._start_after(block, last)
-        segment.end = end_with_exit(None, None) if following is None else end_with_jump(following)
         kind = ClosingKind.EXIT if following is None else ClosingKind.JUMP
         segment.closing = Closing(kind=kind, taken=following)
 
@@ -121,12 +120,12 @@ class _FunctionBinder:
             segment.instructions.append(binder.static)
             self._count_guarded()
             before = tuple(binder.steps[self._mark :])
-            self._drop_dead(1)
             self._mark = len(binder.steps)
             bind_end(
                 Ending(
                     binder=binder,
                     machine=self._machine,
+                    bound=self._bound,
                     segment=segment,
                     following=following,
                     starts=self._starts,
@@ -134,7 +133,6 @@ class _FunctionBinder:
                 )
             )
             segment.parts.append((instruction, (*before, *binder.steps[self._mark :])))
-            binder.layout.take_temporaries()
             self._together.clear()
             if following is not None:
                 binder.steps = following.steps
@@ -143,7 +141,6 @@ class _FunctionBinder:
             return None if index == self._blocks.last[block] else following
         if instruction.opcode in MEETING:
             before = tuple(binder.steps[self._mark :])
-            self._drop_dead(1)
             gated = self._put_gate(block, segment, index)
             if gated is not segment:
                 segment.parts.append((None, before))
@@ -157,31 +154,11 @@ class _FunctionBinder:
         self._count_guarded()
         bind_instruction(binder)
         segment.parts.append((instruction, (*prelude, *binder.steps[self._mark :])))
-        temporaries = binder.layout.take_temporaries()
         written = self._life.written[index]
         self._together.difference_update(written)
         if instruction.opcode == "activemask" and instruction.guard is None:
             self._together.update(written)
-        self._dead = [slot for slot in self._dead if slot not in written]
-        if instruction.opcode not in MEETING:
-            self._dead.extend((*self._life.dead_after[index], *temporaries))
-            self._drop_dead(_DROPPED_AT_ONCE)
         return segment
-
-    def _drop_dead(self, least: int) -> None:
-        """Forget values nobody reads any more, so that their memory is used again while it is in the cache."""
-        if len(self._dead) < least:
-            return
-        template = self._binder.layout.template
-        pairs = [(slot, template[slot]) for slot in dict.fromkeys(self._dead)]
-        self._dead.clear()
-
-        def step(fragment: Fragment) -> None:
-            registers = fragment.registers
-            for slot, nothing in pairs:
-                registers[slot] = nothing
-
-        self._binder.steps.append(step)
 
     def _note_polling(self, segment: Segment, instruction: PtxInstruction) -> None:
         words = _POLLING_SUFFIXES | _POLLING_LOADS if instruction.opcode == "ld" else _POLLING_SUFFIXES
@@ -249,7 +226,6 @@ class _FunctionBinder:
         segment.parts.append((None, tuple(self._binder.steps[self._mark :])))
         reason = f" ({error})" if isinstance(error, UnsupportedInstruction) and str(error) else ""
         self._binder.discard()
-        self._dead.clear()
         segment.closing = None  # nobody meets for it
         segment.end = end_with_fault(
             None,

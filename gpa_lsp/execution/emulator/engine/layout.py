@@ -29,21 +29,13 @@ class Layout:
         self.dtypes: list[np.dtype[Any]] = []
         self.pieces: dict[str, dict[Piece, int]] = {}
         self._constants: dict[tuple[bytes, str], int] = {}
-        self._temporaries: list[int] = []
         for kind in function.registers:
             self._add(U64 if kind is ScalarType.B128 else kind.storage_dtype)
         self.carry = self._add(BOOL)
 
     def temporary(self, dtype: "np.dtype[Any]") -> int:
         """A new slot, for a value that is needed for one instruction."""
-        self._temporaries.append(self._add(dtype))
-        return self._temporaries[-1]
-
-    def take_temporaries(self) -> tuple[int, ...]:
-        """Slots of temporaries made since this was last asked."""
-        found = tuple(self._temporaries)
-        self._temporaries.clear()
-        return found
+        return self._add(dtype)
 
     def _add(self, dtype: "np.dtype[Any]") -> int:
         self.template.append(dtype.type(0))

@@ -113,32 +113,32 @@ class Machine:
             self.arena.exclude(self.heap.region, self.heap.list_free(), self.heap.freed)
 
     def use_binder(self, bind: "Callable[[Machine, str], BoundFunction]") -> None:
-        """Say what binds functions when they are first called."""
+        """Say what binds functions."""
         self._bind = bind
 
     def get_function(self, name: str) -> BoundFunction:
-        """A function, bound once. One that is being bound is given as it is: recursion."""
+        """A function, bound once."""
         found = self._bound.get(name)
         if found is None:
             assert self._bind is not None
-            found = self._bind(self, name)
+            found = self._bound[name] = self._bind(self, name)
         return found
-
-    def enter_function(self, function: BoundFunction) -> None:
-        """Note a function that is about to be bound."""
-        self._bound[function.name] = function
 
     @property
     def bound_functions(self) -> tuple[BoundFunction, ...]:
         """All functions bound so far."""
         return tuple(self._bound.values())
 
-    def find_function(self, address: int) -> BoundFunction | None:
-        """The function at an address; None when there is none with a body."""
-        name = self._functions_by_address.get(address)
-        if name is None or not self.module.functions[name].instructions or name not in self.first_statics:
-            return None
-        return self.get_function(name)
+    def list_called(self) -> tuple[str, ...]:
+        """Functions with a body that the kernel may call, by name."""
+        functions = self.module.functions
+        return tuple(
+            name for name in self.first_statics if functions[name].instructions and not functions[name].is_entry
+        )
+
+    def find_function(self, address: int) -> str | None:
+        """The name of the function at an address; None when there is none."""
+        return self._functions_by_address.get(address)
 
     def print_text(self, text: str) -> bool:
         """Keep what the kernel printed; False when no more is kept."""

@@ -52,7 +52,6 @@ class BatchMemory:
         self._shared: npt.NDArray[np.uint8] = np.zeros(max(self._held_bytes, 16), np.uint8)
         self._local: npt.NDArray[np.uint8] = np.zeros(16, np.uint8)
         self._local_stride_bytes = 0
-        self._deepest = 0
         self._views: dict[tuple[Space, Any, int], tuple[Value, ...]] = {}
 
     @property
@@ -100,17 +99,14 @@ class BatchMemory:
         index = (slots[:, None] * np.int64(self.geometry.shared_stride_bytes) + address) >> 4
         return units.take(index, axis=0).view(np.uint32)
 
-    def reserve_frames(self, depth: int, register_count: int) -> None:
-        """Account for what callers keep while a call lasts, at the first call so deep.
+    def hold(self, size_bytes: int, what: str) -> None:
+        """Account for more that the batch holds.
 
         Raises:
             BudgetReached: it is more than allowed.
         """
-        if depth > self._deepest:
-            size = register_count * self._lanes * _REGISTER_BYTES
-            self._meter.hold(size, f"registers of calls {depth} deep")
-            self._held_bytes += size
-            self._deepest = depth
+        self._meter.hold(size_bytes, what)
+        self._held_bytes += size_bytes
 
     def reserve_local(self, size_bytes: int) -> None:
         """Make sure that each thread has so much local memory.
@@ -122,8 +118,7 @@ class BatchMemory:
             return
         stride = max(size_bytes, 2 * self._local_stride_bytes if self._local_stride_bytes else size_bytes)
         stride = min(-(-stride // 16) * 16, max(_LARGEST_LOCAL_BYTES, -(-size_bytes // 16) * 16))
-        self._meter.hold(self._lanes * (stride - self._local_stride_bytes), "local memory")
-        self._held_bytes += self._lanes * (stride - self._local_stride_bytes)
+        self.hold(self._lanes * (stride - self._local_stride_bytes), "local memory")
         grown = np.zeros(self._lanes * stride, np.uint8)
         if self._local_stride_bytes:
             old = self._local.reshape(self._lanes, -1)

@@ -1,5 +1,6 @@
 """Recording what warps access and how they branch: :class:`Tracer`."""
 
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,16 +15,7 @@ from gpa_lsp.execution.emulator.engine.meter import Meter
 from gpa_lsp.execution.emulator.engine.private_memory import LOCAL_WINDOW, SHARED_WINDOW
 from gpa_lsp.execution.emulator.engine.values import U64, Value, find_active_rows, pack_lanes
 from gpa_lsp.execution.emulator.model import TraceSettings
-from gpa_lsp.execution.emulator.trace import (
-    ACCESS_DTYPES,
-    BRANCH_DTYPES,
-    ENTRY_DTYPES,
-    Accesses,
-    Branches,
-    Buffer,
-    Entries,
-    Trace,
-)
+from gpa_lsp.execution.emulator.trace import Accesses, Branches, Buffer, Entries, Trace
 
 _MOST_PATHS = 1 << 12
 # What is reached in further ways keeps the number it has without regard to its callers: that the way is not known then shows
@@ -105,9 +97,6 @@ _FULL = np.uint32(0xFFFFFFFF)
 WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}  # Where generic addresses of a space begin
 _NARROW = np.uint64(0xFFFF_FFFF)
 _METERED_AT_ONCE = 1 << 20
-_ROW_BYTES = 28
-_BRANCH_ROW_BYTES = 22
-_ENTRY_ROW_BYTES = 14
 
 
 class GatheredRows(Protocol):
@@ -124,17 +113,12 @@ class GatheredRows(Protocol):
         masks: Value,
         number: int,
         *,
-        executions: Value = None,
         taken: Value = None,
         size_bytes: int = 0,
         space: int = 0,
         addresses: Value = None,
     ) -> None:
-        """Add accesses; or branches, where lanes that jumped are given. Executions are counted where they are not given."""
-        ...
-
-    def append_entries(self, ids: Value, masks: Value, basic_block: int) -> None:
-        """Add entries of a basic block."""
+        """Add accesses; or branches, where lanes that jumped are given."""
         ...
 
     def take(self, batch: Batch) -> tuple[Accesses, Branches, Entries]:
@@ -162,23 +146,24 @@ class Tracer:
         self._meter = meter
         self._paths = CallPaths(instructions, meter)
         self._metered_bytes = 0
-        self._accesses: list[tuple[Any, ...]] = []
-        self._branches: list[tuple[Any, ...]] = []
-        self._entries: list[tuple[Any, ...]] = []
-        self._counting_bytes = 0
-        self._executions: dict[int, npt.NDArray[np.uint32]] = {}
-
-    def begin(self, batch: Batch) -> None:
-        """Turn to another batch."""
-        self._meter.release(self._counting_bytes)
-        self._counting_bytes = 0
-        self._executions = {}
-        self._batch = batch
         self._rows: GatheredRows | None = None
 
     def gather_in(self, rows: "GatheredRows") -> None:
-        """Let another gather the rows of this batch; what is recorded here is added to them."""
+        """Let another gather the rows of the next batch; what is recorded here is added to them."""
         self._rows = rows
+
+    def number_instructions(self, frame: Frame, statics: Iterable[int]) -> tuple[int, ...]:
+        """The numbers of instructions as a frame reaches them.
+
+        Raises:
+            BudgetReached: there is no memory for them.
+        """
+        return tuple(self._paths.number(frame, static) for static in statics)
+
+    @property
+    def number_count(self) -> int:
+        """How many numbers there are."""
+        return len(self._paths.list_instructions())
 
     def follow(self, held_bytes: int, metered_bytes: int) -> None:
         """Take over what the other holds."""
@@ -221,40 +206,18 @@ class Tracer:
             return
         warps = fragment.warps
         if mask is None:
-            ids, masks, counts = warps.ids, np.full(len(warps.ids), _FULL, np.uint32), None
+            ids, masks = warps.ids, np.full(len(warps.ids), _FULL, np.uint32)
         else:
             masks = pack_lanes(np.ascontiguousarray(mask))
             rows = np.flatnonzero(masks)
             if len(rows) == 0:
                 return
             ids, masks = warps.ids[rows], masks[rows]
-            counts = np.bitwise_count(masks)
             addresses = addresses[mask]
         number = self._paths.number(fragment.frame, static)
-        if self._rows is not None:
-            execution = self._count_called(fragment, number, ids)
-            self._rows.append(
-                ids, masks, number, executions=execution, size_bytes=size_bytes, space=int(space), addresses=addresses
-            )
-            self.held_bytes = self._rows.held_bytes
-            return
-        execution = self._count_execution(number, ids)
-        most = self.settings.most_executions
-        if most is not None and bool(np.any(execution >= most)):
-            self.is_cut = True
-            kept = execution < most
-            lanes = np.full(len(ids), 32, np.int64) if counts is None else counts
-            addresses = addresses[np.repeat(kept, lanes)]
-            ids, execution, masks, counts = ids[kept], execution[kept], masks[kept], lanes[kept].astype(np.uint8)
-        self._accesses.append((ids, number, execution, masks, size_bytes, int(space), counts, addresses))
-        self.held_bytes += len(ids) * _ROW_BYTES + len(addresses) * 8
-
-    def record_uniform_branch(self, fragment: Fragment, static: int, *, is_taken: bool) -> None:
-        """Record a branch that all lanes take, or none."""
-        if not self.settings.branches or not self._has_room():
-            return
-        ids, masks = self._list_active(fragment)
-        self._add_branch(fragment, static, ids, masks, masks if is_taken else np.zeros_like(masks))
+        assert self._rows is not None
+        self._rows.append(ids, masks, number, size_bytes=size_bytes, space=int(space), addresses=addresses)
+        self.held_bytes = self._rows.held_bytes
 
     def record_branch(self, fragment: Fragment, static: int, jumped: Value) -> None:
         """Record a conditional branch.
@@ -268,19 +231,9 @@ class Tracer:
         taken = pack_lanes(np.ascontiguousarray(jumped))
         if fragment.mask is not None:
             taken = taken[find_active_rows(fragment.mask)]
-        self._add_branch(fragment, static, ids, masks, taken)
-
-    def record_entry(self, fragment: Fragment, basic_block: int) -> None:
-        """Record that a fragment enters a basic block."""
-        if not self.settings.entries or not self._has_room():
-            return
-        ids, masks = self._list_active(fragment)
-        if self._rows is not None:
-            self._rows.append_entries(ids, masks, basic_block)
-            self.held_bytes = self._rows.held_bytes
-            return
-        self._entries.append((ids, basic_block, masks))
-        self.held_bytes += len(ids) * _ENTRY_ROW_BYTES
+        assert self._rows is not None
+        self._rows.append(ids, masks, self._paths.number(fragment.frame, static), taken=taken)
+        self.held_bytes = self._rows.held_bytes
 
     def take(
         self,
@@ -290,7 +243,9 @@ class Tracer:
         buffers: tuple[Buffer, ...],
     ) -> Trace:
         """Everything gathered of one batch so far as a piece of a trace, and forget it."""
-        accesses, branches, entries = self._take_all(batch)
+        rows, self._rows = self._rows, None
+        assert rows is not None
+        accesses, branches, entries = rows.take(batch)
         piece = Trace(
             kernel=kernel,
             grid=batch.geometry.grid,
@@ -329,90 +284,6 @@ class Tracer:
         masks = pack_lanes(fragment.mask)
         rows = np.flatnonzero(masks)
         return fragment.warps.ids[rows], masks[rows]
-
-    def _count_execution(self, number: int, ids: Value) -> Value:
-        counts = self._executions.get(number)
-        if counts is None:
-            size_bytes = len(self._batch.root.ids) * np.dtype(np.uint32).itemsize
-            self._meter.hold(size_bytes, "the trace")
-            self._counting_bytes += size_bytes
-            counts = self._executions[number] = np.zeros(len(self._batch.root.ids), np.uint32)
-        execution = counts[ids]
-        counts[ids] = execution + np.uint32(1)
-        return execution
-
-    def _count_called(self, fragment: Fragment, number: int, ids: Value) -> Value:
-        """The executions of an instruction of a called function; None of the kernel's own, which the other one counts."""
-        return None if fragment.frame.parent is None else self._count_execution(number, ids)
-
-    def _add_branch(self, fragment: Fragment, static: int, ids: Value, active: Value, taken: Value) -> None:
-        number = self._paths.number(fragment.frame, static)
-        if self._rows is not None:
-            self._rows.append(ids, active, number, executions=self._count_called(fragment, number, ids), taken=taken)
-            self.held_bytes = self._rows.held_bytes
-            return
-        self._branches.append((ids, number, self._count_execution(number, ids), active, taken))
-        self.held_bytes += len(ids) * _BRANCH_ROW_BYTES
-
-    def _take_all(self, batch: Batch) -> tuple[Accesses, Branches, Entries]:
-        rows, self._rows = self._rows, None
-        if rows is None:
-            return self._take_accesses(batch), self._take_branches(batch), self._take_entries(batch)
-        return rows.take(batch)
-
-    def _take_accesses(self, batch: Batch) -> Accesses:
-        rows, self._accesses = self._accesses, []
-        lengths = np.array([len(row[0]) for row in rows], np.int64)
-        ids = _join([row[0] for row in rows], np.dtype(np.int64))
-        counts = _join(
-            [np.full(len(row[0]), 32, np.uint8) if row[6] is None else row[6] for row in rows], np.dtype(np.uint8)
-        )
-        first = np.zeros(len(ids), np.uint64)
-        if len(ids):
-            first[1:] = np.cumsum(counts[:-1], dtype=np.uint64)
-        block, warp = split_ids(batch, ids)
-        columns = {
-            "instruction": _repeat([row[1] for row in rows], lengths),
-            "execution": _join([row[2] for row in rows], np.dtype(np.uint32)),
-            "lane_mask": _join([row[3] for row in rows], np.dtype(np.uint32)),
-            "bytes": _repeat([row[4] for row in rows], lengths),
-            "space": _repeat([row[5] for row in rows], lengths),
-        }
-        typed = {name: column.astype(ACCESS_DTYPES[name], copy=False) for name, column in columns.items()}
-        addresses = _join([row[7] for row in rows], np.dtype(np.uint64))
-        return Accesses(block=block, warp=warp, first_address=first, addresses=addresses, **typed)
-
-    def _take_branches(self, batch: Batch) -> Branches:
-        rows, self._branches = self._branches, []
-        lengths = np.array([len(row[0]) for row in rows], np.int64)
-        block, warp = split_ids(batch, _join([row[0] for row in rows], np.dtype(np.int64)))
-        columns = {
-            "instruction": _repeat([row[1] for row in rows], lengths),
-            "execution": _join([row[2] for row in rows], np.dtype(np.uint32)),
-            "active_mask": _join([row[3] for row in rows], np.dtype(np.uint32)),
-            "taken_mask": _join([row[4] for row in rows], np.dtype(np.uint32)),
-        }
-        typed = {name: column.astype(BRANCH_DTYPES[name], copy=False) for name, column in columns.items()}
-        return Branches(block=block, warp=warp, **typed)
-
-    def _take_entries(self, batch: Batch) -> Entries:
-        rows, self._entries = self._entries, []
-        lengths = np.array([len(row[0]) for row in rows], np.int64)
-        block, warp = split_ids(batch, _join([row[0] for row in rows], np.dtype(np.int64)))
-        return Entries(
-            block=block,
-            warp=warp,
-            basic_block=_repeat([row[1] for row in rows], lengths).astype(ENTRY_DTYPES["basic_block"]),
-            lane_mask=_join([row[2] for row in rows], np.dtype(np.uint32)),
-        )
-
-
-def _join(parts: list[Any], dtype: "np.dtype[Any]") -> Any:
-    return np.concatenate(parts).astype(dtype, copy=False) if parts else np.zeros(0, dtype)
-
-
-def _repeat(values: list[int], lengths: Any) -> Any:
-    return np.repeat(np.array(values, np.int64), lengths)
 
 
 def split_ids(batch: Batch, ids: Any) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint16]]:

@@ -15,15 +15,6 @@ BOOL = np.dtype(np.bool_)
 WARP_LANES = 32
 
 
-def is_same(first: Value, second: Value) -> bool:
-    """The same object, or two uniform values of the same bits (so that a NaN equals itself)."""
-    if first is second:
-        return True
-    if first.ndim or second.ndim:
-        return False
-    return bool(first.tobytes() == second.tobytes())
-
-
 def select(mask: Value, first: Value, second: Value, dtype: "np.dtype[Any]") -> Value:
     """``first`` where the mask is set, else ``second``; in ``dtype``, which has their width.
 
@@ -49,24 +40,6 @@ def take_rows(value: Value, rows: Value) -> Value:
     if not value.ndim:
         return value
     return value.reshape(-1, WARP_LANES)[rows].reshape(-1)
-
-
-def scatter_rows(value: Value, rows: Value, mask: Value, into: Value, lanes: int) -> Value:
-    """The value over more warps again.
-
-    Args:
-        rows: int[w], positions of its warps in the larger one.
-        mask: bool[32w], lanes that matter; None for all of them.
-    """
-    out = np.empty(lanes, value.dtype)
-    out[:] = into if into.dtype == value.dtype else into.view(value.dtype)
-    grid = out.reshape(-1, WARP_LANES)
-    if mask is None:
-        grid[rows] = value.reshape(-1, WARP_LANES) if value.ndim else value
-        return out
-    mine = value.reshape(-1, WARP_LANES) if value.ndim else value
-    grid[rows] = np.where(mask.reshape(-1, WARP_LANES), mine, grid[rows])
-    return out
 
 
 def find_active_rows(mask: Value) -> Value:
