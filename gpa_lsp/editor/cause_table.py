@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gpa_lsp.document.markdown_text import begin_paragraph, escape_markdown, mark_code
-from gpa_lsp.editor.document_view import HotLine
-from gpa_lsp.editor.lines.index import CauseLine, RemedyAnchor
+from gpa_lsp.editor.lines.index import CauseLine, HotLine, RemedyAnchor
 from gpa_lsp.foundation.numbers import format_count, format_count_of, format_percent
 from gpa_lsp.foundation.prose import join
 from gpa_lsp.foundation.visible_text import make_one_line, make_visible

@@ -1,27 +1,26 @@
 """One open document with the measurements that belong to its lines as they are now. Features answer from it and from nothing else."""
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.lines.anchors import choose_anchor, find_definitions
 from gpa_lsp.editor.lines.finder import LineFinder
 from gpa_lsp.editor.lines.index import (
-    CauseEntry,
     CauseLine,
-    HotEntry,
+    HotLine,
+    KernelLine,
     LineTable,
     MeasuredText,
     RemedyAnchor,
-    ValueEntry,
+    ValueLine,
     index_lines,
-    make_cause_line,
     order_entry,
     place_remedies,
 )
-from gpa_lsp.editor.lines.metric_values import MetricValue
 from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.lines.positions import Positions, UnitCounter
 from gpa_lsp.editor.predicted.view import PlacedPredictions, PredictedState, place_predictions
@@ -35,50 +34,6 @@ from gpa_lsp.foundation.records import SharedFacts
 from gpa_lsp.report.line_map import LineMap, split_lines
 from gpa_lsp.report.measured_files import MeasuredFile
 
-if TYPE_CHECKING:
-    from gpa_lsp.report.model import LineRow
-
-
-class HotLine(Struct, frozen=True, kw_only=True):
-    """What one kernel says of one line of the document."""
-
-    shown: VisibleKernel  # the kernel and its profile
-    row: "LineRow"  # samples of the line
-    file: MeasuredFile  # the measured file the line stands in
-    # of the kernel's samples, those with this line anywhere in their inline chain, and the estimate of those in functions called from it
-    share_ratio: float
-    is_edited: bool  # other lines of the document changed since the measurement
-
-    @property
-    def is_mostly_called(self) -> bool:
-        """More of the line's cost lies in functions it calls than in itself."""
-        return self.row.called_samples > self.row.inclusive_samples
-
-    @property
-    def unexplained_ratio(self) -> float:
-        """Of the kernel's samples, those taken on this line that have no known cause; all of the line's where nothing was blamed."""
-        kernel = self.shown.kernel
-        if not kernel.causes:
-            return self.share_ratio
-        causes = kernel.causes.get((self.row.file or "", self.row.line or 0))
-        total = kernel.report.total_samples
-        return causes.blame.unattributed_samples / total if causes is not None and total else 0.0
-
-    @property
-    def hottest(self) -> tuple[int, ...]:
-        """Indices of the line's hottest instructions in the kernel's columns."""
-        return self.shown.kernel.hottest.get((self.row.file or "", self.row.line or 0), ())
-
-
-class ValueLine(Struct, frozen=True, kw_only=True):
-    """What a line of the document is in the metric that is shown, in one kernel."""
-
-    shown: VisibleKernel  # the kernel and its profile
-    file: MeasuredFile  # the measured file the line stands in
-    place: tuple[str, int]  # the line as measured
-    value: MetricValue  # with its number
-    is_edited: bool  # other lines of the document changed since the measurement
-
 
 class KernelAnchor(Struct, frozen=True, kw_only=True):
     """A kernel and the line its lens stands on."""
@@ -90,32 +45,28 @@ class KernelAnchor(Struct, frozen=True, kw_only=True):
     is_unverified: bool = False  # it may not be, and what is shown on its lines is marked
 
 
-_Entry = TypeVar("_Entry", HotEntry, CauseEntry, ValueEntry)
-_Line = TypeVar("_Line")
+_Line = TypeVar("_Line", bound=KernelLine)
 
 
-class PlacedLines(Mapping[int, tuple[_Line, ...]], Generic[_Entry, _Line]):
+class PlacedLines(Mapping[int, tuple[_Line, ...]], Generic[_Line]):
     """Current line → what kernels say of it, largest share first; lines in ascending order.
 
     Args:
         texts: what was measured.
         pick: of a text, what is wanted.
         finder: maps measured lines to the document's.
-        make: (entry, whether other lines were edited since) → what is said of the line.
     """
 
     def __init__(
         self,
         texts: Sequence[MeasuredText],
-        pick: Callable[[MeasuredText], LineTable[_Entry]],
+        pick: Callable[[MeasuredText], LineTable[_Line]],
         finder: LineFinder,
-        make: Callable[[_Entry, bool], _Line],
     ) -> None:
         self._finder = finder
-        self._make: Callable[[_Entry, bool], _Line] = make
         self._made: dict[int, tuple[_Line, ...]] = {}
         self._lines: tuple[int, ...] | None = None
-        self._parts: list[tuple[MeasuredFile, LineTable[_Entry], Mapping[int, int]]] = [
+        self._parts: list[tuple[MeasuredFile, LineTable[_Line], Mapping[int, int]]] = [
             (text.file, pick(text), finder.map_back(text.file)) for text in texts
         ]
 
@@ -146,7 +97,11 @@ class PlacedLines(Mapping[int, tuple[_Line, ...]], Generic[_Entry, _Line]):
             if (entries := table.by_line.get(measured_of.get(line, 0), ()))
         ]
         top = min(tops, key=lambda one: order_entry(one[0]), default=None)
-        return None if top is None else self._make(top[0], self._finder.is_edited(top[1]))
+        return None if top is None else self._date(*top)
+
+    def _date(self, line: _Line, file: MeasuredFile) -> _Line:
+        """With whether other lines were edited since."""
+        return replace(line, is_edited=True) if self._finder.is_edited(file) else line
 
     def list_above(self, least_ratio: float) -> list[int]:
         """Lines of which some kernel has at least a share, ascending; nothing is made for the others."""
@@ -197,14 +152,12 @@ class PlacedLines(Mapping[int, tuple[_Line, ...]], Generic[_Entry, _Line]):
 
     def _build(self, line: int) -> Iterator[_Line]:
         """One text's entries are in order; those of several have to be put in order first."""
-        found: list[tuple[_Entry, bool]] = []
-        for file, table, measured_of in self._parts:
-            entries = table.by_line.get(measured_of.get(line, 0), ())
-            is_edited = bool(entries) and self._finder.is_edited(file)
-            found.extend((entry, is_edited) for entry in entries)
-        if len(self._parts) > 1:
-            found.sort(key=lambda one: order_entry(one[0]))
-        return (self._make(entry, is_edited) for entry, is_edited in found)
+        found = [
+            self._date(entry, file)
+            for file, table, measured_of in self._parts
+            for entry in table.by_line.get(measured_of.get(line, 0), ())
+        ]
+        return iter(sorted(found, key=order_entry) if len(self._parts) > 1 else found)
 
 
 class DocumentView(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, weakref=True):
@@ -215,11 +168,11 @@ class DocumentView(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, we
     text: str  # as the editor holds it now
     positions: Positions  # translates lines for the client
     # current line → what the kernels say of it, hottest first; every line with samples
-    hot_lines: PlacedLines[HotEntry, HotLine]
+    hot_lines: PlacedLines[HotLine]
     # current line → what the kernels' stalls have to do with it, costliest first; every line that waits or is waited for
-    cause_lines: PlacedLines[CauseEntry, CauseLine]
+    cause_lines: PlacedLines[CauseLine]
     # current line → what it is in the metric that is shown; empty where that is samples or causes, or emulated
-    value_lines: PlacedLines[ValueEntry, ValueLine]
+    value_lines: PlacedLines[ValueLine]
     texts: Sequence[MeasuredText]  # what was measured on its file, by the text it had then
     finder: LineFinder  # maps measured lines to the document's
     settings: Settings  # the options
@@ -311,8 +264,8 @@ def build_view(
     lines = split_lines(document.text)
     finder = LineFinder(lines, saved=document.saved, unverified=settings.unverified_lines)
     texts = index_lines(kernels, local_path, settings.metric) if texts is None else texts
-    hot_lines = PlacedLines(texts, lambda text: text.hot, finder, _make_hot_line)
-    cause_lines = PlacedLines(texts, lambda text: text.causes, finder, make_cause_line)
+    hot_lines = PlacedLines(texts, lambda text: text.hot, finder)
+    cause_lines = PlacedLines(texts, lambda text: text.causes, finder)
     return DocumentView(
         uri=document.uri,
         local_path=local_path,
@@ -320,7 +273,7 @@ def build_view(
         positions=Positions(lines=lines, units=known.units),
         hot_lines=hot_lines,
         cause_lines=cause_lines,
-        value_lines=PlacedLines(texts, lambda text: text.values, finder, _make_value_line),
+        value_lines=PlacedLines(texts, lambda text: text.values, finder),
         texts=texts,
         finder=finder,
         settings=settings,
@@ -338,16 +291,6 @@ def _list_measured(kernels: Sequence[VisibleKernel]) -> frozenset[str]:
     """Mangled names of the kernels whose advice replaces static findings: a simulation ranks no arithmetic by what it costs."""
     reports = (shown.kernel.report for shown in kernels)
     return frozenset(report.mangled_name for report in reports if not report.is_simulated)
-
-
-def _make_hot_line(entry: HotEntry, is_edited: bool) -> HotLine:
-    return HotLine(
-        shown=entry.shown, row=entry.row, file=entry.file, share_ratio=entry.share_ratio, is_edited=is_edited
-    )
-
-
-def _make_value_line(entry: ValueEntry, is_edited: bool) -> ValueLine:
-    return ValueLine(shown=entry.shown, file=entry.file, place=entry.place, value=entry.value, is_edited=is_edited)
 
 
 def _place_remedies(view: DocumentView) -> tuple[RemedyAnchor, ...]:

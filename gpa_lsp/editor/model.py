@@ -223,3 +223,38 @@ class Jump(Struct, frozen=True, kw_only=True):
     samples: float  # of the pair
     # the causing (suffering) instruction in the kernel's SASS document; None when it is not known
     sass: Location | None = None
+
+
+class MarkKind(Enum):
+    """What a line's share means."""
+
+    SUFFERS = "suffers"  # The samples were taken here; or it is no samples that are shown
+    CAUSES = "causes"  # They were taken elsewhere and are blamed on this line
+
+
+class Origin(Enum):
+    """Where a number comes from."""
+
+    MEASURED = "measured"
+    SIMULATED = "simulated"
+    EMULATED = "emulated"  # or predicted from what was emulated
+
+
+class Freshness(Enum):
+    """How far a number belongs to the line as it is now."""
+
+    CURRENT = "current"
+    UNVERIFIED = "unverified"  # Nobody can tell whether the source is what was measured
+    STALE = "stale"  # The line was edited since, and carries no number
+
+
+class Mark(Struct, frozen=True, kw_only=True):
+    """The one mark of a line: hints, lists, heat and SASS documents show it; hovers and diagnostics say more of the same line."""
+
+    line: int  # 1-based, as the document is now
+    kind: MarkKind = MarkKind.SUFFERS  # what its share means
+    share_ratio: float = 0.0  # of the samples of the kernel it is hottest in, or of what else is shown
+    text: str = ""  # the share with its noun, and what it is mostly, in a few words
+    kernel: str = ""  # short name of that kernel
+    origin: Origin = Origin.MEASURED
+    freshness: Freshness = Freshness.CURRENT

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from gpa_lsp.document.markdown_text import escape_markdown, mark_code
-from gpa_lsp.editor.document_view import HotLine
 from gpa_lsp.editor.history import describe_line_change
 from gpa_lsp.editor.identity_cache import IdentityCache
+from gpa_lsp.editor.lines.index import CauseLine, HotLine
 from gpa_lsp.editor.lines.places import name_file
 from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.foundation.numbers import format_count, format_count_of, format_percent, format_share
@@ -19,7 +19,6 @@ from gpa_lsp.foundation.visible_text import make_one_line, make_visible
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 
 if TYPE_CHECKING:
-    from gpa_lsp.editor.lines.index import CauseLine
     from gpa_lsp.report.changes import ReasonCounts
     from gpa_lsp.report.model import InstructionColumns
 
@@ -76,7 +75,7 @@ def describe_taken(line: HotLine) -> str:
 
 def label_called_from(line: HotLine) -> str:
     """What lies in functions called from a line, and where most of that is, where that is known; empty where it is hardly anything."""
-    total, place = line.shown.kernel.report.total_samples, (line.row.file or "", line.row.line or 0)
+    total, place = line.shown.kernel.report.total_samples, line.place
     callee = line.shown.kernel.callees.get(place)
     return label_called(
         line.row.called_samples, total, None if callee is None else f"{name_file(callee[0])}:{callee[1]}"
@@ -139,7 +138,7 @@ def _describe_one(line: HotLine) -> str:
         f"**{format_share(report.share_of(row.inclusive_samples))}** of the samples of {mark_code(line.shown.name)}: {_count_samples(line)}"
     ]
     parts.append(describe_doubts(line))
-    parts.append(describe_line_change(line.shown.kernel.history, (row.file or "", row.line or 0)))
+    parts.append(describe_line_change(line.shown.kernel.history, line.place))
     if reason is not None:
         of_kernel = format_percent(report.share_of(row.inclusive_by_reason[reason].all_samples).ratio)
         meaning = describe_stall_reason(reason).description
@@ -166,7 +165,7 @@ def _count_samples(line: HotLine) -> str:
     return "; ".join(parts)
 
 
-def describe_doubts(line: "HotLine | CauseLine") -> str:
+def describe_doubts(line: HotLine | CauseLine) -> str:
     """How far the numbers can be trusted on this line; empty when there is nothing to say."""
     from gpa_lsp.document.sampling_words import describe_dropped, describe_simulation
 

@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.editor.lines.anchors import judge_fit
-from gpa_lsp.editor.model import Hint
-from gpa_lsp.editor.protocol.features.gpa_heat import HeatMark, list_heat
+from gpa_lsp.editor.model import Freshness, Hint
+from gpa_lsp.editor.protocol.features.gpa_heat import list_heat
 from gpa_lsp.editor.settings import Settings, UnverifiedChoice
 from gpa_lsp.editor.snapshot import LoadedProfile
 from gpa_lsp.editor.source.diagnostics import list_diagnostics
@@ -72,8 +72,8 @@ def test_numbers_of_an_unverified_source_stand_on_its_lines_and_are_marked() -> 
     ]
     assert all(len(words(hint)) <= MOST_CHARS for hint in hints)
     assert "unverified: was saved after it was measured" in str(hints[0].tooltip)
-    heat = [mark for mark in list_heat(view) if isinstance(mark, HeatMark)]
-    assert heat and all(mark.is_unverified for mark in heat)
+    heat = list_heat(view)
+    assert heat and {mark.freshness for mark in heat} == {Freshness.UNVERIFIED}
     assert any("source unverified" in lens.command.title for lens in list_lenses(view))
     assert all(
         "(unverified: the source was saved after it was measured)" in one.message for one in list_diagnostics(view)
@@ -83,8 +83,8 @@ def test_numbers_of_an_unverified_source_stand_on_its_lines_and_are_marked() -> 
 def test_heat_of_what_was_measured_is_not_marked() -> None:
     view = make_view(make_profile(KERNEL, texts={"saxpy.cu": SOURCE, "scale.h": "a\nb\n"}))
     assert view is not None
-    heat = [mark for mark in list_heat(view) if isinstance(mark, HeatMark)]
-    assert heat and not any(mark.is_unverified for mark in heat)
+    heat = list_heat(view)
+    assert heat and {mark.freshness for mark in heat} == {Freshness.CURRENT}
 
 
 @pytest.mark.parametrize(

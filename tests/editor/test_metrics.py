@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.hot_spots import list_hot_spots
-from gpa_lsp.editor.lines.heat import HeatKind, measure_heat
+from gpa_lsp.editor.lines.marks import list_marks
 from gpa_lsp.editor.metric_offers import list_offers
 from gpa_lsp.editor.metrics import find_metric
-from gpa_lsp.editor.model import Hint
+from gpa_lsp.editor.model import Hint, MarkKind
 from gpa_lsp.editor.protocol.commands.choose_metric import choose_metric
 from gpa_lsp.editor.protocol.commands.list_metrics import list_metrics
 from gpa_lsp.editor.settings import Settings
@@ -135,16 +135,16 @@ def test_lenses_on_loops_follow_the_choice(name: str, value: str) -> None:
 @pytest.mark.parametrize("name", MEASURED)
 def test_heat_follows_the_same_choice(name: str) -> None:
     document = view(name)
-    heat = {one.line: one for one in measure_heat(document, 0.05)}
+    heat = {one.line: one for one in list_marks(document, 0.05)}
     assert heat and set(heat) <= set(hints(document))
-    assert {one.kind for one in heat.values()} == {HeatKind.CAUSES if name == "cause" else HeatKind.SUFFERS}
+    assert {one.kind for one in heat.values()} == {MarkKind.CAUSES if name == "cause" else MarkKind.SUFFERS}
     assert all(0 < one.share_ratio <= 1 for one in heat.values())
 
 
 @pytest.mark.parametrize("name", ["executions", "divergence", "sectors", "emulated", "predicted"])
 def test_what_a_profile_lacks_is_said_and_is_not_0(name: str) -> None:
     document = view(name, has_counts=False)
-    assert hints(document) == {} and measure_heat(document, 0.0) == ()
+    assert hints(document) == {} and list_marks(document, 0.0) == ()
     assert lens(document).startswith(f"saxpy · {name}: no")
 
 
@@ -156,7 +156,7 @@ def test_a_sampled_kernel_without_a_reason_was_never_stalled_by_it() -> None:
 def test_lists_of_hot_lines_follow_the_choice() -> None:
     session = Session(make_profile(make_kernel(), texts={"saxpy.cu": SOURCE}))
     session.choose_metric(find_metric("sectors"))
-    spots = [(spot.location.range.start.line + 1, spot.text) for spot in list_hot_spots(session)]
+    spots = [(mark.line, mark.text) for _, mark in list_hot_spots(session)]
     assert spots == [
         (5, "800 sectors, 200 at best · y[i] = 2 * x[i] + y[i];"),
         (7, "200 sectors, 200 at best · }"),
@@ -191,11 +191,11 @@ def test_what_is_emulated_or_predicted_is_marked_so() -> None:
         5: "16 sectors/req · 50 % diverge · emulated",
         6: "4 sectors/req · 4 wavefronts/req · emulated",
     }
-    assert {one.line: one.text for one in measure_heat(emulated, 0.0)} == {
+    assert {one.line: one.text for one in list_marks(emulated, 0.0)} == {
         5: "16 sectors/req · emulated",
         6: "4 wavefronts/req · emulated",
     }
     predicted = predictions.view(metric=find_metric("predicted"))
     assert hints(predicted) == {5: "L1 hits 50 % · predicted", 6: "L1 hits 50 % · predicted"}
-    assert [one.share_ratio for one in measure_heat(predicted, 0.0)] == [0.5, 0.5]
+    assert [one.share_ratio for one in list_marks(predicted, 0.0)] == [0.5, 0.5]
     assert hints(predictions.view(metric=find_metric("sectors"))) == {}, "nothing emulated stands for what is measured"

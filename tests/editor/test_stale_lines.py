@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gpa_lsp.editor.document_view import DocumentView, list_gaps
-from gpa_lsp.editor.protocol.features.gpa_heat import HeatMark, list_heat
+from gpa_lsp.editor.model import Freshness
+from gpa_lsp.editor.protocol.features.gpa_heat import list_heat
 from gpa_lsp.editor.settings import Settings, UnverifiedChoice
 from gpa_lsp.report.line_map import map_lines
 from tests.editor.views import make_profile, make_view
@@ -111,7 +112,7 @@ def test_no_number_stands_on_a_line_it_was_not_measured_on(
     listing = "\n".join(f"saxpy.cu:{line}  X ; wait={10 * line}" for line in sorted(hot | {1}))
     found = view("\n".join(current), "\n".join(measured), listing, None)
     heat = list_heat(found)
-    marked = {mark.line for mark in heat if isinstance(mark, HeatMark)}
+    marked = {mark.line for mark in heat if mark.freshness is not Freshness.STALE}
     for line in marked:
         for entry in found.hot_lines[line]:
             assert entry.row.line is not None and entry.row.line <= len(measured)

@@ -226,7 +226,7 @@ def listen_to_text(said: Said, kernel: KernelReport, name: str) -> None:
 
 def listen_to_markdown(said: Said, kernel: KernelReport, name: str) -> None:
     """The comment for a pull request, and the hover and the hint of each line."""
-    from gpa_lsp.editor.document_view import HotLine
+    from gpa_lsp.editor.lines.index import HotLine
     from gpa_lsp.editor.snapshot import VisibleKernel
     from gpa_lsp.editor.stall_table import describe_line, describe_taken
 
@@ -240,7 +240,8 @@ def listen_to_markdown(said: Said, kernel: KernelReport, name: str) -> None:
     shown = VisibleKernel(name=name, profile=profile, kernel=profile.kernels[0])
     for row in rows:
         assert row.file is not None
-        hot = HotLine(shown=shown, row=row, file=profile.files[row.file], share_ratio=1.0, is_edited=False)
+        file, place = profile.files[row.file], (row.file, row.line or 0)
+        hot = HotLine(shown=shown, row=row, file=file, place=place, share_ratio=1.0)
         hover = describe_line([hot])
         said.add(
             "hover", name, f"{row.file}:{row.line}", "share", cut_margin(hover.removeprefix("**").replace("\\", ""))

@@ -35,8 +35,8 @@ OPENED = {"/project/saxpy.cu": SOURCE, "/project/scale.h": "a\nreturn 2 * x;\n"}
 
 def spots(session: Session, uri: str | None = None) -> list[tuple[str, int, str, str]]:
     return [
-        (spot.location.uri.rpartition("/")[2], spot.location.range.start.line + 1, spot.kind.value, spot.text)
-        for spot in list_hot_spots(session, uri)
+        (location.uri.rpartition("/")[2], mark.line, mark.kind.value, mark.text)
+        for location, mark in list_hot_spots(session, uri)
     ]
 
 
@@ -88,12 +88,12 @@ def test_in_a_sass_document_they_are_its_instructions() -> None:
     assert document is not None
     session.sass.open(uri, document.text)
     found = list_hot_spots(session, uri)
-    assert [(document.find_row(spot.location.range.start.line + 1), spot.kind.value) for spot in found] == [
+    assert [(document.find_row(mark.line), mark.kind.value) for _, mark in found] == [
         (1, "causes"), (2, "suffers"), (0, "suffers"), (3, "suffers"),
     ]  # fmt: skip
-    assert found[1].text.startswith("60 % long_scoreboard · /*") and found[1].text.endswith("*/ FMUL")
-    assert found[0].text.startswith("causes 60 % · /*")
-    span = found[0].location.range
+    assert found[1][1].text.startswith("60 % long_scoreboard · /*") and found[1][1].text.endswith("*/ FMUL")
+    assert found[0][1].text.startswith("causes 60 % · /*")
+    span = found[0][0].range
     text = document.lines[span.start.line][span.start.character : span.end.character]
     assert text == "LDG.E R2, [R4.64]"
 
@@ -101,9 +101,7 @@ def test_in_a_sass_document_they_are_its_instructions() -> None:
 def test_a_line_of_several_kernels_is_listed_once_by_the_one_it_is_hottest_in() -> None:
     cold = build_kernel("saxpy.cu:5  X  ; barrier=3\nsaxpy.cu:4  X  ; wait=97", name="cold", mangled_name="cold")
     session = Session(make_profile(make_kernel(), cold), {"/project/saxpy.cu": SOURCE})
-    found = {
-        line: kernel for kernel, line in ((s.kernel, s.location.range.start.line + 1) for s in list_hot_spots(session))
-    }
+    found = {mark.line: mark.kernel for _, mark in list_hot_spots(session)}
     assert found == {4: "cold", 5: "saxpy", 6: "saxpy", 7: "saxpy"}
 
 

@@ -3,11 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.metrics import LineMetric, MetricKind
-from gpa_lsp.editor.model import Hint
+from gpa_lsp.editor.model import Hint, Mark, Origin
 from gpa_lsp.editor.predicted.hover import count_cost, name_access, quote_code
 from gpa_lsp.editor.predicted.results import LaunchFact
 from gpa_lsp.editor.predicted.view import PlacedPredictions
@@ -20,28 +18,20 @@ if TYPE_CHECKING:
     Access = LaunchFact[AccessLineFact]
 
 
-class EmulatedValue(Struct, frozen=True, kw_only=True):
-    """A line."""
-
-    kernel: str  # short name of the one it is hottest in
-    ratio: float  # of the launch's sectors or wavefronts, of its sectors that miss the caches, or of a line's branches that diverge
-    words: str  # for a hint
-
-
-def measure_emulation(view: "DocumentView", metric: LineMetric) -> Mapping[int, EmulatedValue]:
+def measure_emulation(view: "DocumentView", metric: LineMetric) -> Mapping[int, Mark]:
     """Current line → what was emulated or predicted of it, of several launches the one in which it is hottest."""
     predicted = view.predicted
     if predicted is None or not predicted.is_source:
         return {}
     measure = _list_emulated if metric.kind is MetricKind.EMULATED else _list_predicted
-    found: dict[int, EmulatedValue] = {}
+    found: dict[int, Mark] = {}
     for line, value in measure(predicted):
-        if line not in found or value.ratio > found[line].ratio:
+        if line not in found or value.share_ratio > found[line].share_ratio:
             found[line] = value
     return found
 
 
-def _list_emulated(predicted: PlacedPredictions) -> Iterator[tuple[int, EmulatedValue]]:
+def _list_emulated(predicted: PlacedPredictions) -> Iterator[tuple[int, Mark]]:
     own = list(_list_own(predicted))
     totals = _sum_up((one, one.fact.requests * one.fact.cost) for _, one in own)
     for line, one in own:
@@ -49,15 +39,15 @@ def _list_emulated(predicted: PlacedPredictions) -> Iterator[tuple[int, Emulated
         if cost > 0:
             unit = "wavefronts" if one.fact.is_shared else "sectors"
             words = f"{format_number(one.fact.cost)} {unit}/req · emulated"
-            yield line, _make(predicted, one.launch, cost / totals[_key(one)], words)
+            yield _make(predicted, line, one.launch, cost / totals[_key(one)], words)
     for line, branches in predicted.branches.items():
         for branch in branches:
             if not branch.fact.is_nested and branch.fact.divergent_ratio > 0:
                 words = f"{format_percent(branch.fact.divergent_ratio)} diverge · emulated"
-                yield line, _make(predicted, branch.launch, branch.fact.divergent_ratio, words)
+                yield _make(predicted, line, branch.launch, branch.fact.divergent_ratio, words)
 
 
-def _list_predicted(predicted: PlacedPredictions) -> Iterator[tuple[int, EmulatedValue]]:
+def _list_predicted(predicted: PlacedPredictions) -> Iterator[tuple[int, Mark]]:
     """Accesses whose hits are predicted: what misses is what a line costs the next level."""
     own = [(line, one) for line, one in _list_own(predicted) if one.fact.l1_hit_ratio is not None]
     totals = _sum_up((one, _count_misses(one.fact)) for _, one in own)
@@ -66,7 +56,7 @@ def _list_predicted(predicted: PlacedPredictions) -> Iterator[tuple[int, Emulate
         words = " · ".join(f"{level} hits {format_percent(ratio)}" for level, ratio in hits if ratio is not None)
         total = totals[_key(one)]
         ratio = _count_misses(one.fact) / total if total else 0.0
-        yield line, _make(predicted, one.launch, ratio, f"{words} · predicted")
+        yield _make(predicted, line, one.launch, ratio, f"{words} · predicted")
 
 
 def _count_misses(access: "AccessLineFact") -> float:
@@ -92,8 +82,9 @@ def _sum_up(costs: "Iterator[tuple[Access, float]]") -> dict[tuple[int, bool], f
     return totals
 
 
-def _make(predicted: PlacedPredictions, launch: int, ratio: float, words: str) -> EmulatedValue:
-    return EmulatedValue(kernel=shorten_name(predicted.find_launch(launch).name), ratio=min(1.0, ratio), words=words)
+def _make(predicted: PlacedPredictions, line: int, launch: int, ratio: float, words: str) -> tuple[int, Mark]:
+    kernel = shorten_name(predicted.find_launch(launch).name)
+    return line, Mark(line=line, share_ratio=min(1.0, ratio), text=words, kernel=kernel, origin=Origin.EMULATED)
 
 
 LEAST_EXCESS_RATIO = 0.25  # Of sectors or wavefronts: below, a line is as good as lines are
@@ -120,8 +111,8 @@ def _list_hits(view: DocumentView, first: int, last: int) -> list[Hint]:
     return [
         Hint(
             position=view.positions.find_end(line),
-            label=one.words,
-            tooltip=f"not measured: {format_percent(one.ratio)} of the sectors of {one.kernel} that miss the caches are asked for here",
+            label=one.text,
+            tooltip=f"not measured: {format_percent(one.share_ratio)} of the sectors of {one.kernel} that miss the caches are asked for here",
         )
         for line, one in sorted(measure_emulation(view, view.settings.metric).items())
         if first <= line <= last

@@ -77,12 +77,13 @@ def encode_item(item: ChainItem) -> dict[str, Any]:
 
 def encode_spot(spot: "HotSpot") -> dict[str, Any]:
     """A hot spot as plain JSON."""
+    location, mark = spot
     return {
-        **encode_location(spot.location),
-        "ratio": spot.ratio,
-        "kernel": spot.kernel,
-        "kind": spot.kind.value,
-        "text": spot.text,
+        **encode_location(location),
+        "ratio": mark.share_ratio,
+        "kernel": mark.kernel,
+        "kind": mark.kind.value,
+        "text": mark.text,
     }
 
 

@@ -2,18 +2,14 @@
 
 from msgspec import Struct
 
-from gpa_lsp.editor.lines.heat import HeatKind
 from gpa_lsp.editor.lines.metric_values import label_value, measure_rows
 from gpa_lsp.editor.metrics import USUAL, LineMetric, MetricKind
-from gpa_lsp.editor.model import Location
+from gpa_lsp.editor.model import Location, Mark, MarkKind, Origin
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.jumps import locate_row
 from gpa_lsp.editor.sass.library import SassDocument, SassView
 from gpa_lsp.foundation.numbers import format_percent
 from gpa_lsp.foundation.visible_text import make_one_line
-
-# Place, share of the kernel's samples, whether they were taken there or are blamed on it, a few words
-HotRow = tuple[Location, float, HeatKind, str]
 
 _MOST_ROWS = 50
 
@@ -21,37 +17,30 @@ _MOST_ROWS = 50
 _LEAST_RATIO = 0.01
 
 
-class RowHeat(Struct, frozen=True, kw_only=True):
-    """How hot an instruction is."""
-
-    row: int  # the instruction
-    share_ratio: float  # of the kernel's samples: those taken there or those blamed on it, whichever are more; or of what else is shown
-    kind: HeatKind  # which
-    words: str = ""  # what else is shown; empty where it is samples
-
-
-def measure_row_heat(document: SassDocument, least_ratio: float, metric: LineMetric = USUAL) -> list[RowHeat]:
+def mark_rows(document: SassDocument, least_ratio: float, metric: LineMetric = USUAL) -> list[tuple[int, Mark]]:
     """The instructions with at least some share of the kernel's samples, or of what is shown, hottest first; what is emulated is no SASS."""
     if metric.is_from_emulation:
         return []
     if metric.kind in (MetricKind.USUAL, MetricKind.TIME, MetricKind.CAUSE):
-        return _measure_samples(document, least_ratio, metric.kind)
+        return _mark_samples(document, least_ratio, metric.kind)
     values = measure_rows(document.shown.kernel.report, metric)
     hot = [(row, value) for row, value in enumerate(values) if value.ratio >= least_ratio and value.ratio > 0]
     return [
-        RowHeat(row=row, share_ratio=value.ratio, kind=HeatKind.SUFFERS, words=label_value(metric, value))
+        _mark(document, row, value.ratio, MarkKind.SUFFERS, label_value(metric, value))
         for row, value in sorted(hot, key=lambda one: -one[1].ratio)
     ]
 
 
-def _measure_samples(document: SassDocument, least_ratio: float, kind: MetricKind) -> list[RowHeat]:
+def _mark_samples(document: SassDocument, least_ratio: float, kind: MetricKind) -> list[tuple[int, Mark]]:
     import numpy as np  # not before the client has its answer to initialize
 
+    from gpa_lsp.document.sampling_words import label_samples
+
     report = document.shown.kernel.report
-    total = report.total_samples
-    if not total or not len(report.instructions):
+    total, columns = report.total_samples, report.instructions
+    if not total or not len(columns):
         return []
-    taken = report.instructions.all_samples.sum(axis=1).astype(np.float64)
+    taken = columns.all_samples.sum(axis=1).astype(np.float64)
     caused = np.zeros(len(taken))
     if report.blame is not None and kind is not MetricKind.TIME:
         edges = report.blame.edges
@@ -60,34 +49,34 @@ def _measure_samples(document: SassDocument, least_ratio: float, kind: MetricKin
         taken[:] = 0
     hottest = np.maximum(taken, caused)
     order = np.argsort(-hottest, kind="stable")
-    return [
-        RowHeat(
-            row=row,
-            share_ratio=min(1.0, float(hottest[row]) / total),
-            kind=HeatKind.CAUSES if caused[row] > taken[row] else HeatKind.SUFFERS,
-        )
-        for row in order[hottest[order] >= max(least_ratio * total, 1)].tolist()
-    ]
+    marks = []
+    for row in order[hottest[order] >= max(least_ratio * total, 1)].tolist():
+        ratio = min(1.0, float(hottest[row]) / total)
+        if caused[row] > taken[row]:
+            marks.append(_mark(document, row, ratio, MarkKind.CAUSES, f"causes {format_percent(ratio)}"))
+        else:
+            words = label_samples(columns.reasons, columns.all_samples[row], total)
+            marks.append(_mark(document, row, ratio, MarkKind.SUFFERS, words))
+    return marks
 
 
-def list_hot_rows(view: SassView) -> list[HotRow]:
-    """The instructions that take or cause most samples, hottest first."""
-    hottest = measure_row_heat(view.document, _LEAST_RATIO, view.settings.metric)[:_MOST_ROWS]
-    return [(locate_row(view, heat.row), heat.share_ratio, heat.kind, label_row(view, heat)) for heat in hottest]
-
-
-def label_row(view: SassView, heat: RowHeat) -> str:
+def _mark(document: SassDocument, row: int, ratio: float, kind: MarkKind, words: str) -> tuple[int, Mark]:
     """``84 % long_scoreboard · /*0030*/ FFMA`` or ``causes 67 % · /*0020*/ LDG``."""
-    from gpa_lsp.document.sampling_words import label_samples  # it needs numpy
+    shown = document.shown
+    return row, Mark(
+        line=int(document.line_of_row[row]),
+        kind=kind,
+        share_ratio=ratio,
+        text=f"{words} · {name_instruction(document, row)}",
+        kernel=shown.name,
+        origin=Origin.SIMULATED if shown.kernel.report.is_simulated else Origin.MEASURED,
+    )
 
-    name = name_instruction(view.document, heat.row)
-    if heat.words:
-        return f"{heat.words} · {name}"
-    if heat.kind is HeatKind.CAUSES:
-        return f"causes {format_percent(heat.share_ratio)} · {name}"
-    report = view.document.shown.kernel.report
-    columns = report.instructions
-    return f"{label_samples(columns.reasons, columns.all_samples[heat.row], report.total_samples)} · {name}"
+
+def list_hot_rows(view: SassView) -> list[tuple[Location, Mark]]:
+    """The instructions that take or cause most samples, hottest first."""
+    hottest = mark_rows(view.document, _LEAST_RATIO, view.settings.metric)[:_MOST_ROWS]
+    return [(locate_row(view, row), mark) for row, mark in hottest]
 
 
 _MOST_SORTED_ROWS = 200

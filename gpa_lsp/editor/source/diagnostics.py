@@ -7,8 +7,8 @@ Information by default, because nothing is wrong with the code.
 from functools import partial
 
 from gpa_lsp.editor.cause_table import find_caused_reason, summarise_cause
-from gpa_lsp.editor.document_view import DocumentView, HotLine
-from gpa_lsp.editor.lines.index import CauseLine
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.lines.index import CauseLine, HotLine
 from gpa_lsp.editor.lines.names import locate_from, name_place
 from gpa_lsp.editor.model import Diagnostic, DiagnosticSeverity, RelatedPlace
 from gpa_lsp.editor.predicted.diagnostics import list_predicted_diagnostics

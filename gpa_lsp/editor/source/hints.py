@@ -11,8 +11,8 @@ from itertools import groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.editor.document_view import DocumentView, HotLine, ValueLine
-from gpa_lsp.editor.lines.index import CauseLine
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.lines.index import CauseLine, HotLine, ValueLine
 from gpa_lsp.editor.lines.metric_values import describe_value, label_value
 from gpa_lsp.editor.lines.names import locate_from, name_briefly
 from gpa_lsp.editor.lines.places import Counterpart, Place, describe_counterpart, gather_counterparts, gather_for_reason
@@ -199,7 +199,7 @@ def _say_suffering(view: DocumentView, hot: HotLine | None, *, is_leading: bool)
     if hot is None or not (hot.share_ratio >= view.settings.min_share_ratio or is_leading):
         return None
     called = label_called_from(hot)
-    place = (hot.row.file or "", hot.row.line or 0)
+    place = hot.place
     causes = hot.shown.kernel.causes.get(place)
     link = None
     if causes is not None and not hot.is_mostly_called:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.document.markdown_text import begin_paragraph, write_links
 from gpa_lsp.editor.cause_table import describe_causes, describe_stalls, summarise_cause, summarise_remedy
-from gpa_lsp.editor.document_view import DocumentView, HotLine
+from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.history import describe_course_of, describe_line_change
 from gpa_lsp.editor.kernel_page import describe_first_of, describe_limit_of, describe_places, describe_verdict
-from gpa_lsp.editor.lines.index import CauseLine
+from gpa_lsp.editor.lines.index import CauseLine, HotLine
 from gpa_lsp.editor.lines.names import name_place
 from gpa_lsp.editor.predicted.hover import describe_predictions, summarise_predictions
 from gpa_lsp.editor.roofline import describe_known_roofs_of, describe_roof_briefly, draw_roofline_of
@@ -66,7 +66,7 @@ def _list_rows(
     remedies = () if cause is None else cause.remedies
     rows += [summarise_remedy(remedies) if remedies else describe_first_of(shown), describe_roof_briefly(shown)]
     if lines:
-        rows.append(describe_line_change(shown.kernel.history, (lines[0].row.file or "", lines[0].row.line or 0)))
+        rows.append(describe_line_change(shown.kernel.history, lines[0].place))
     times = list_times(view.timed, line)
     rows += [
         f"**timed** {times[0]}" if times else "",
