@@ -33,7 +33,7 @@ def simulate(course: OpcodeCourse, *, lanes: int, is_one: bool, **changes: float
     for number in range(BLOCKS):
         block = make_block(program, warps=WARPS, sectors=1, first=number << 10)
         passes = np.where(block.passes > 0, lanes, 0).astype(np.int32)
-        sectors = np.zeros_like(block.sectors) if is_one else block.sectors
+        sectors = np.zeros_like(block.sectors) if is_one else 4 * block.sectors
         blocks.append(replace(block, passes=passes, sectors=sectors))
     return simulate_sm(program, make_model(**changes), blocks, 4, 100_000)
 
@@ -57,6 +57,15 @@ def test_one_address_is_served_one_after_the_other(course: OpcodeCourse) -> None
 def test_addresses_that_nothing_meets_at_do_not_wait(course: OpcodeCourse) -> None:
     apart = [simulate(course, lanes=1, is_one=False, atomic_cycles=one) for one in (1.0, 1000.0)]
     assert apart[0].moments[-1].time == apart[1].moments[-1].time < 10_000
+
+
+@pytest.mark.parametrize("course", [REDUCTION, ATOMIC])
+def test_sectors_of_one_line_are_served_by_one_slice(course: OpcodeCourse) -> None:
+    program = make_program((replace(course, interval=1.0), {"write": 0}), (ALU, {"wait": 1}), (EXIT, {"stall": 5}))
+    blocks = [make_block(program, warps=WARPS, sectors=4) for _ in range(BLOCKS)]
+    one_line = [replace(block, sectors=block.sectors % 4) for block in blocks]
+    run = simulate_sm(program, make_model(atomic_cycles=10.0), one_line, 4, 100_000)
+    assert run.moments[-1].time == pytest.approx(10.0 * 4 * BLOCKS * WARPS, rel=0.05)
 
 
 def test_reductions_wait_as_stores_do_and_what_returns_something_as_loads_do() -> None:

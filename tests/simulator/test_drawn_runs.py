@@ -1,4 +1,4 @@
-"""The SM executes whatever is drawn, to the last bit as two implementations in Python and in C did that were held against each other."""
+"""The SM executes whatever is drawn in the same time as before, to the last bit."""
 
 import hashlib
 import json
@@ -93,6 +93,7 @@ def draw_block(random: np.random.Generator, program: SassProgram, warps: int) ->
         rows=np.array(rows, np.int32),
         passes=random.integers(0, 5, len(rows)).astype(np.int32),
         lines=random.integers(0, 5, len(rows)).astype(np.int32),
+        masked=random.integers(0, 3, len(rows)).astype(np.int32),
         first_sector=ends - counts,
         last_sector=ends,
         sectors=random.integers(0, 2000, int(ends[-1])).astype(np.int64),

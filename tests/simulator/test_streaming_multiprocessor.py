@@ -106,7 +106,10 @@ def test_a_barrier_is_waited_for_at_the_instruction_behind_it() -> None:
 def test_a_barrier_opens_for_those_that_are_left() -> None:
     program = make_program((BARRIER, {"stall": 6}), (EXIT, {"stall": 5}))
     whole = make_block(program, warps=2)
-    columns = {name: getattr(whole, name)[1:] for name in ("passes", "lines", "first_sector", "last_sector", "weights")}
+    columns = {
+        name: getattr(whole, name)[1:]
+        for name in ("passes", "lines", "masked", "first_sector", "last_sector", "weights")
+    }
     block = replace(whole, rows=np.array([0, 1, 1], np.int32), starts=np.array([0, 2, 3]), **columns)
     alone = make_block(make_program((EXIT, {"stall": 5})), warps=1)
     run = simulate_sm(program, make_model(), [block, alone], 2, MOST)

@@ -42,7 +42,7 @@ def test_what_no_mate_reads_is_read_by_one_block() -> None:
     walk = make_walk((100, 1, 1), walk_block((5, 0, 0), [0, 1, 2, 3], [8]), walk_block((99, 0, 0), [4, 5, 6, 7], [9]))
     found = find_traffic(walk, PROGRAM, WIDTHS, (5, 0, 0), None)
     assert found.l2_hit_ratio == 0
-    assert (found.stored_bytes, found.written_bytes, found.filled_bytes) == (100 * 32, 100 * 32, 0)
+    assert (found.stored_bytes, found.written_bytes, found.parted_bytes) == (100 * 32, 100 * 32, 0)
 
 
 def test_what_is_stored_again_is_written_once_and_parts_of_sectors_are_filled() -> None:
@@ -57,7 +57,17 @@ def test_what_is_stored_again_is_written_once_and_parts_of_sectors_are_filled() 
     # a word of each of 32 sectors, twice, and four whole sectors: half the blocks do this, half that
     assert found.stored_bytes == (2 * 32 + 4) * 32 * 5
     assert found.written_bytes == (32 + 4) * 32 * 5
-    assert found.filled_bytes == 32 * 32 * 5
+    assert (found.parted_bytes, found.filled_bytes) == (32 * 32 * 5, 32 * 32 * 5)
+
+
+def test_parts_that_several_stores_complete_are_not_filled() -> None:
+    scattered = list(range(32))
+    warps = [walk_block((0, 0, 0), [], scattered)] * 8  # a word each
+    found = find_traffic(make_walk((1, 1, 1), *warps), PROGRAM, WIDTHS, (0, 0, 0), None)
+    assert (found.parted_bytes, found.filled_bytes) == (32 * 32, 0)
+    blocks = [walk_block((number, 0, 0), [], scattered) for number in (0, 7)]  # two of eight that store there
+    found = find_traffic(make_walk((8, 1, 1), *blocks), PROGRAM, WIDTHS, (0, 0, 0), None)
+    assert (found.parted_bytes, found.filled_bytes) == (8 * 32 * 32, 0)
 
 
 def test_what_a_far_mate_reads_is_read_by_all_along_that_axis() -> None:
@@ -92,5 +102,10 @@ def test_waves_of_blocks_fetch_again_what_all_waves_read() -> None:
     )
     whole = find_traffic(walk, PROGRAM, WIDTHS, (0, 0, 0), None)
     assert (whole.read_bytes, whole.refetched_ratio) == (16 * 32, 1.0)
-    half = find_traffic(walk, PROGRAM, WIDTHS, (0, 0, 0), None, resident_blocks=32)
-    assert half.refetched_ratio == pytest.approx((8 + 2 * 8) / 16), "columns are read by each half, rows by one"
+    half = find_traffic(walk, PROGRAM, WIDTHS, (0, 0, 0), None, resident_blocks=32, l2_bytes=128, l2_ways=16)
+    assert half.refetched_ratio == pytest.approx((8 + 2 * 8) / 16, rel=0.01), (
+        "columns are read by each half, rows by one"
+    )
+    assert half.l2_hit_ratio == pytest.approx(1 - 24 / 128, rel=0.01)
+    kept = find_traffic(walk, PROGRAM, WIDTHS, (0, 0, 0), None, resident_blocks=32, l2_bytes=4096, l2_ways=16)
+    assert kept.refetched_ratio == pytest.approx(1.0)

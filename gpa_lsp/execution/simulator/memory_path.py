@@ -11,6 +11,10 @@ on its way to DRAM; only then does DRAM push back, by letting stores leave later
 * ``lg_throttle``: the queue is full, and with it those of the sub-cores in front of it. The more stores a warp has, the more time moves here.
 * A scoreboard, long for stores: the registers of a store that has not been read are overwritten; ``short_scoreboard`` is of what addresses come from.
 
+An SM has one port to L2. A sector that is stored takes it for two cycles on most GPUs, as Nsight Compute shows: L1 is twice as busy as it sends
+(``l1tex__m_l1tex2xbar_req_cycles_active``). Stores of parts of sectors send a mask with each line, so that a warp that stores down a column takes the
+port for 32 sectors and 32 masks.
+
 Atomic operations that name one address are done one after the other, in L2, for all SMs: where they meet, each waits until the others' turn is over.
 Those that return nothing are stores that leave when they are done, so that the SM waits like one whose stores do not get away.
 
@@ -30,6 +34,9 @@ from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES
 Passage = tuple[float, float, float]
 
 _MIX = -7046029254386353131  # Odd, with bits as if drawn by lot
+# Bandwidth of DRAM that an SM has not used is used by others, which leave it as much when it asks for more than its part: up to so many cycles of it,
+# longer than what blocks do between two bursts, once its first one has brought the SMs out of step. Assumed
+_LENT_CYCLES = 1000.0
 _PAGE_BITS = 3  # Lines that follow each other have heads that do
 
 
@@ -70,19 +77,19 @@ def enter_memory(sm: Sm, row: Row, execution: Row, warp: Row, time: float) -> Pa
     core = sm.cores[sub_core]
     kind, unit, passes = row.kind, row.unit, execution.passes
     begin = max(time + model.queue_cycles, core.entered[unit] + 1.0)
-    if kind == Kind.SPECIAL or passes == 0:  # or no lane is active
-        again = 0.0
-        if kind == Kind.SPECIAL:
-            free = state.shared_free if row.is_shared_unit else core.unit_free
-            begin = max(begin, free[unit])
-            again = max(passes - 1, 0) * row.interval
-            free[unit] = begin + row.interval + again
+    if kind == Kind.SPECIAL:
+        free = state.shared_free if row.is_shared_unit else core.unit_free
+        begin = max(begin, free[unit])
+        again = max(passes - 1, 0) * row.interval
+        free[unit] = begin + row.interval + again
         core.entered[unit] = begin
         _enter_queue(sm, sub_core, unit, begin)
         return begin + row.latency + again, begin + model.read_cycles, 0.0
     begin = max(begin, state.accept_free, core.unit_free[LSU])
-    if kind == Kind.SHARED:
-        return _access_shared(sm, row, passes, sub_core, begin)
+    if (
+        kind == Kind.SHARED or passes == 0
+    ):  # the LSU takes an instruction without active lanes, and gives it a wavefront of the data stage
+        return _access_shared(sm, row, max(passes, 1), sub_core, begin)
     if kind in (Kind.STORE, Kind.REDUCTION):
         return _store(sm, row, execution, warp, begin)
     return _load(sm, row, execution, warp, begin)
@@ -126,10 +133,8 @@ def _store(sm: Sm, row: Row, execution: Row, warp: Row, begin: float) -> Passage
     _leave_queue(sm, warp.sub_core, begin, True)
     if not is_reduction and len(sm.l1) > 0:
         _keep_stored(sm, execution, warp.shift, start + busy)
-    written = (execution.last_sector - execution.first_sector) * SECTOR_BYTES
-    sent = written * _count_repeats(execution) if is_reduction else float(written)
-    state.l2_bytes += sent
-    departs = max(state.store_free, start + passes) + sent / model.store_bytes_per_cycle
+    written = float((execution.last_sector - execution.first_sector) * SECTOR_BYTES)
+    departs = max(state.store_free, _send(sm, row, execution, warp, start + passes))
     back = written * model.written_back_ratio
     if back != 0.0:
         departs = _write_back(sm, back, departs)
@@ -143,6 +148,38 @@ def _store(sm: Sm, row: Row, execution: Row, warp: Row, begin: float) -> Passage
 
 
 @part
+def _send(sm: Sm, row: Row, execution: Row, warp: Row, time: float) -> float:
+    """When L2 has a store. The port of the SM takes each sector, and a mask for each line whose sectors are stored in part. L1 sends a store together
+    with the one just before it, of the same warp, that goes to the same sectors. Lanes whose atomic operations name one address are sent one by one.
+    """
+    model, state = sm.model, sm.state
+    sectors = execution.last_sector - execution.first_sector
+    sent = float(sectors)
+    if row.kind == Kind.REDUCTION:
+        sent *= _count_repeats(execution)
+    elif state.merged_warp == warp.number and _is_merged(sm, execution):
+        return time
+    state.merged_first, state.merged_last = execution.first_sector, execution.last_sector
+    state.merged_warp = warp.number
+    state.l2_bytes += sent * SECTOR_BYTES
+    state.l2_free = max(state.l2_free, time) + sent * SECTOR_BYTES / model.l2_bytes_per_cycle
+    state.port_free = (
+        max(state.port_free, time) + (sent + execution.masked) * SECTOR_BYTES / model.store_bytes_per_cycle
+    )
+    return max(state.port_free, state.l2_free)
+
+
+@part
+def _is_merged(sm: Sm, execution: Row) -> bool:
+    count, first, same = execution.last_sector - execution.first_sector, sm.state.merged_first, 0
+    if count != sm.state.merged_last - first:
+        return False
+    for place in range(count):
+        same += sm.sectors[execution.first_sector + place] == sm.sectors[first + place]
+    return same == count
+
+
+@part
 def _count_repeats(execution: Row) -> float:
     """Lanes that name the same address, of each line."""
     return execution.passes / max(execution.lines, 1)
@@ -150,16 +187,21 @@ def _count_repeats(execution: Row) -> float:
 
 @part
 def _meet(sm: Sm, row: Row, execution: Row, shift: int, time: float) -> float:
-    """When L2 has done the last of a warp's atomic operations that come at a time. The first waits only for what came before it."""
-    repeats = _count_repeats(execution)
-    cycles = row.interval * sm.model.atomic_cycles
-    latest = time
+    """When L2 has done the last of a warp's atomic operations that come at a time. The first waits only for what came before it. A slice takes one
+    sector of a line in a cycle of L2 (lts__d_atomic_input_cycles_active), and holds an address for as long as its operation takes.
+    """
+    repeats, scale = _count_repeats(execution), sm.model.atomic_cycles
+    latest, line, begin = time, -1, time
     for place in range(execution.first_sector, execution.last_sector):
         sector = _find_sector(sm, place, shift)
         held = sm.atomics[_find_line(sm, sector // LINE_SECTORS)]
-        start = max(time, held[sector % LINE_SECTORS])
-        held[sector % LINE_SECTORS] = start + repeats * cycles
-        latest = max(latest, start + (repeats - 1.0) * cycles)
+        if sector // LINE_SECTORS != line:
+            line, begin = sector // LINE_SECTORS, max(time, held[LINE_SECTORS])
+        start = max(begin, held[sector % LINE_SECTORS])
+        held[sector % LINE_SECTORS] = start + repeats * row.interval * scale
+        begin += repeats * scale
+        held[LINE_SECTORS] = begin
+        latest = max(latest, begin - scale, start + (repeats - 1.0) * row.interval * scale)
     return latest
 
 
@@ -256,7 +298,7 @@ def _write_back(sm: Sm, written: float, departs: float) -> float:
     if state.reads_until > departs + model.read_backlog_cycles:
         state.write_back_free += cost  # reads want the other half
     state.write_back_free = max(state.write_back_free, departs) + cost
-    state.dram_free = max(state.dram_free, departs) + cost
+    state.dram_free = max(state.dram_free, departs - _LENT_CYCLES) + cost
     return max(departs, state.write_back_free - model.write_buffer_cycles)
 
 
@@ -295,21 +337,27 @@ def _count_passes(at_once: float, passes: int, lines: int) -> float:
 
 @part
 def _look_up(sm: Sm, execution: Row, shift: int, time: float, uses_l1: bool) -> float:
-    """When the last sector that L1 had not is there; 0 where it had all. Those under way are waited for."""
-    latest = 0.0
+    """When the last sector that L1 had not is there; 0 where it had all. Those under way are waited for. Asking for a line takes the port as long as
+    a sector that is stored, and little more than half as long where all of it is asked for.
+    """
+    state, latest, asked = sm.state, 0.0, -1
+    wanted = (0.5 + 0.5 * execution.lines / max(1, execution.last_sector - execution.first_sector)) * SECTOR_BYTES
     for place in range(execution.first_sector, execution.last_sector):
         sector = _find_sector(sm, place, shift)
         line, part = _find_line(sm, sector // LINE_SECTORS), sector % LINE_SECTORS
+        slot = _take_line(sm, line) if uses_l1 else -1
+        if uses_l1 and sm.l1[slot].known >> part & 1:
+            ready = sm.l1[slot].ready[part]
+            latest = max(latest, ready) if ready > time else latest
+            continue
+        if line != asked:
+            asked = line
+            state.port_free = max(state.port_free, time) + wanted / sm.model.store_bytes_per_cycle
+        arrives = _fetch(sm, line, part, state.port_free)
         if uses_l1:
-            entry = sm.l1[_take_line(sm, line)]
-            if not entry.known >> part & 1:
-                entry.known |= 1 << part
-                entry.ready[part] = _fetch(sm, line, part, time)
-            elif entry.ready[part] <= time:
-                continue
-            latest = max(latest, entry.ready[part])
-        else:
-            latest = max(latest, _fetch(sm, line, part, time))
+            sm.l1[slot].known |= 1 << part
+            sm.l1[slot].ready[part] = arrives
+        latest = max(latest, arrives)
     return latest
 
 
@@ -328,9 +376,10 @@ def _fetch(sm: Sm, line: int, part: int, time: float) -> float:
         state.hits_due -= 1.0
         return arrives
     state.dram_bytes += model.fetched_bytes
-    state.dram_free = max(state.dram_free, state.l2_free) + model.fetched_bytes / model.dram_bytes_per_cycle
+    lent = _LENT_CYCLES if state.dram_free > 0.0 else 0.0
+    state.dram_free = max(state.dram_free, state.l2_free - lent) + model.fetched_bytes / model.dram_bytes_per_cycle
     state.reads_until = state.dram_free
-    return max(arrives, state.dram_free + model.dram_cycles)
+    return max(arrives, max(state.dram_free, state.l2_free) + model.dram_cycles)
 
 
 @part

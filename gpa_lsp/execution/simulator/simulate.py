@@ -342,7 +342,7 @@ def simulate_kernel(
         issued=run.issued,
         left_out=scene.streams.reduction.left_out,
         model=model,
-        unchecked=find_unchecked(scene.traffic, memory.l2_bytes),
+        unchecked=find_unchecked(scene.traffic),
         throughputs=measure_throughputs(
             program, walk, run, shape, architecture=architecture, machine=machine, facts=memory, cycles=cycles
         ),
@@ -390,11 +390,13 @@ def _set_up(
         own[0],
         array_bytes,
         resident_blocks=concurrent,
+        l2_bytes=memory.l2_bytes,
+        l2_ways=architecture.caches.l2_ways.value,
         fetch_bytes=architecture.caches.dram_fetch_bytes.value or SECTOR_BYTES,
     )
     return _Scene(
         program=program,
-        streams=build_streams(walks, max(1, most_issues // count)),
+        streams=build_streams(walks, max(1, most_issues // count), widths),
         traffic=traffic,
         model=build_model(
             architecture,

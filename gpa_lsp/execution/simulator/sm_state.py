@@ -41,18 +41,20 @@ ROW = np.dtype(
 
 # An execution of :class:`~gpa_lsp.execution.simulator.streams.BlockStream`
 EXECUTION = np.dtype(
-    [("row", np.int64), ("passes", np.int64), ("lines", np.int64), ("weight", np.float64),
+    [("row", np.int64), ("passes", np.int64), ("lines", np.int64), ("masked", np.int64),
+     ("weight", np.float64),
      ("first_sector", np.int64), ("last_sector", np.int64)],
     align=True,
 )  # fmt: skip
 
 BLOCK = np.dtype([("first_warp", np.int64), ("warps", np.int64), ("shift", np.int64)])
 
-_TIMES = ("weighted", "plain", "last_start", "latest_end", "last", "accept_free", "data_free", "tag_free", "store_free",
+_TIMES = ("weighted", "plain", "last_start", "latest_end", "last", "accept_free", "data_free", "tag_free", "port_free", "store_free",
           "write_back_free", "l2_free", "dram_free", "reads_until", "hits_due", "l2_bytes", "dram_bytes", "tag_cycles",
           "data_cycles")  # fmt: skip
 _COUNTS = ("begun", "done", "issued", "warps", "next_sub_core", "steps", "starts", "free_places", "moments", "has_code",
-           "leaving_first", "leaving_end", "misses_first", "misses_end", "l1_lines", "lines")  # fmt: skip
+           "leaving_first", "leaving_end", "misses_first", "misses_end", "l1_lines", "lines", "merged_first",
+           "merged_last", "merged_warp")  # fmt: skip
 STATE = np.dtype(
     [
         *((name, np.float64) for name in _TIMES),
@@ -129,7 +131,8 @@ class Sm(NamedTuple):
     l1_links: Array  # int64[2, lines that it holds + 1]
     heads: Array  # int64[power of 2], places in ``lines`` by hash; -1 for none
     lines: Array  # LINE[room], lines of memory by first appearance
-    atomics: Array  # float64[room, sectors], until when an atomic operation holds a sector; no rows without atomic operations
+    # float64[room, sectors + 1], until when atomic operations hold a sector, and the slice of the line; no rows without atomic operations
+    atomics: Array
     most_new: int  # lines of memory that all sub-cores can come to at once
     cycles: Array  # float64[2, (rows + 1) x reasons], all and idle ones
     sums: Array  # float64[moments, 2 + MOVED]
@@ -176,7 +179,7 @@ def open_sm(program: SassProgram, model: SmModel, blocks: Sequence[BlockStream],
         l1_links=np.full((2, l1 + 1), l1, np.int64),
         heads=np.full(_double(room), -1),
         lines=np.zeros(room, LINE),
-        atomics=np.zeros((room if np.isin(rows["kind"], (Kind.ATOMIC, Kind.REDUCTION)).any() else 0, LINE_SECTORS)),
+        atomics=np.zeros((room if np.isin(rows["kind"], (Kind.ATOMIC, Kind.REDUCTION)).any() else 0, LINE_SECTORS + 1)),
         most_new=most_new,
         cycles=np.zeros((2, (count + 1) * REASON_COUNT)),
         sums=np.zeros((MOST_MOMENTS, 2 + MOVED)),
@@ -192,7 +195,7 @@ def _double(room: int) -> int:
 def widen(sm: Sm) -> Sm:
     """The same SM with room for twice as many lines of memory; their heads are to be filled again."""
     room = 2 * len(sm.lines)
-    lines, atomics = np.zeros(room, LINE), np.zeros((room if len(sm.atomics) else 0, LINE_SECTORS))
+    lines, atomics = np.zeros(room, LINE), np.zeros((room if len(sm.atomics) else 0, LINE_SECTORS + 1))
     lines[: len(sm.lines)] = sm.lines
     atomics[: len(sm.atomics)] = sm.atomics
     return sm._replace(lines=lines, atomics=atomics, heads=np.full(_double(room), -1))
@@ -237,6 +240,7 @@ def _join_streams(blocks: Sequence[BlockStream]) -> tuple[Array, Array, Array, A
                 ("row", one.rows),
                 ("passes", one.passes),
                 ("lines", one.lines),
+                ("masked", one.masked),
                 ("weight", one.weights),
             ):
                 part[name] = column

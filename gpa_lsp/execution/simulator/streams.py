@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from gpa_lsp.execution.simulator.warp_walk import LINE_SECTORS, WarpWalk
 from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES
 
 _FIRST_TURNS, _LAST_TURNS = 2, 1  # Of a loop, turns that stand for themselves alone
 _FEWEST_TURNS = 4  # Of a loop, turns that are kept beside them
@@ -106,6 +107,7 @@ class BlockStream(ColumnRecord, frozen=True, kw_only=True):
     # int32[n], through the data stage; 0 where no lane is active, or for what accesses no memory
     passes: npt.NDArray[np.int32]
     lines: npt.NDArray[np.int32]  # int32[n], distinct 128-byte lines
+    masked: npt.NDArray[np.int32]  # int32[n], of them, those of which less than whole sectors is accessed
     first_sector: npt.NDArray[np.int64]  # int64[n], where an execution's sectors begin in ``sectors``
     last_sector: npt.NDArray[np.int64]  # int64[n], where they end
     sectors: npt.NDArray[np.int64]  # int64[m], 32-byte sectors
@@ -126,26 +128,31 @@ class Streams(Struct, frozen=True, kw_only=True):
     reduction: Reduction  # what of loops was left out
 
 
-def build_streams(walks: Sequence[WarpWalk], most_per_block: int) -> Streams:
-    """Blocks that were walked, with at most about so many executions each."""
+def build_streams(walks: Sequence[WarpWalk], most_per_block: int, widths: npt.NDArray[np.int64]) -> Streams:
+    """Blocks that were walked, with at most about so many executions each.
+
+    Args:
+        widths: bytes that each instruction accesses for a lane.
+    """
     by_block: dict[tuple[int, int, int], list[WarpWalk]] = defaultdict(list)
     for one in walks:
         by_block[one.block].append(one)
     private_rows = _find_private_rows(by_block)
     blocks, reductions = [], []
     for warps in by_block.values():
-        stream, reduction = _build_block(sorted(warps, key=lambda one: one.warp), most_per_block, private_rows)
+        stream, reduction = _build_block(sorted(warps, key=lambda one: one.warp), most_per_block, private_rows, widths)
         blocks.append(stream)
         reductions.append(reduction)
     return Streams(blocks=tuple(blocks), reduction=max(reductions, key=lambda one: one.left_out))
 
 
 def _build_block(
-    warps: Sequence[WarpWalk], most: int, private_rows: npt.NDArray[np.int32]
+    warps: Sequence[WarpWalk], most: int, private_rows: npt.NDArray[np.int32], widths: npt.NDArray[np.int64]
 ) -> tuple[BlockStream, Reduction]:
     whole = sum(map(len, warps))
     kept = [keep_turns(one.instruction, most / whole if whole > most else 1.0) for one in warps]
-    starts, weights, rows, passes, lines, first, last, sectors, sector_rows = [0], [], [], [], [], [], [], [], []
+    starts, weights, rows, passes, lines, masked = [0], [], [], [], [], []
+    first, last, sectors, sector_rows = [], [], [], []
     offset = 0
     for one, (indexes, weight) in zip(warps, kept, strict=True):
         begin, end = one.first_sector[indexes], one.first_sector[indexes + 1]
@@ -159,6 +166,8 @@ def _build_block(
         rows.append(one.instruction[indexes])
         passes.append(np.where(one.active[indexes] == 0, 0, np.maximum(one.wavefronts[indexes], 1)))
         lines.append(np.bincount(owner[is_new], minlength=len(indexes)))
+        given = np.bitwise_count(one.active[indexes]) * widths[one.instruction[indexes]]
+        masked.append(np.where(given < counts * SECTOR_BYTES, lines[-1], 0))
         first.append(np.cumsum(counts) - counts + offset)
         last.append(np.cumsum(counts) + offset)
         sectors.append(own)
@@ -175,6 +184,7 @@ def _build_block(
         rows=join(rows, np.int32),
         passes=join(passes, np.int32),
         lines=join(lines, np.int32),
+        masked=join(masked, np.int32),
         first_sector=join(first, np.int64),
         last_sector=join(last, np.int64),
         sectors=join(sectors, np.int64),
