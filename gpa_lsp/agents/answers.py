@@ -21,9 +21,8 @@ from gpa_lsp.document.advice_words import (
 )
 from gpa_lsp.document.blocks import Block
 from gpa_lsp.document.comparison_view import build_comparison
-from gpa_lsp.document.layout import read_plain
 from gpa_lsp.document.places import InstructionPlaces, PlaceNames
-from gpa_lsp.document.prediction_text import render_prediction
+from gpa_lsp.document.prediction_view import build_prediction
 from gpa_lsp.document.sampling_words import describe_time, label_samples
 from gpa_lsp.document.terminal import write_plain
 from gpa_lsp.execution.compiler.model import CompiledUnit
@@ -223,12 +222,12 @@ class Answers:
         """
         prediction = predict_source(self._shelf.find_file(source), kernel=kernel)
         lost = [replace(one, path=None) for one in prediction.problems if one.severity is ProblemSeverity.ERROR]
-        lines = [read_plain(line) for line in render_prediction(prediction, folder=self._shelf.folder)]
+        lines = _list_lines(build_prediction(prediction, self._shelf.folder))
         if not prediction.kernels:
             reasons = [*_list_compiler_errors(prediction.statics.unit), *map(str, lost), *lines]
             why = "; ".join(reasons[:_MOST_REASONS]) or "no kernel is in it"
             raise InputError(f"nothing is predicted of {source}: {why}")
-        rows = [*(f"error: {one}" for one in lost), *(line for line in lines if line.strip())]
+        rows = [*(f"error: {one}" for one in lost), *lines]
         return fit([f"{source}, {EMULATED}"], rows, start, write_call("predict", source=source, kernel=kernel))
 
     def sass(self, kernel: str | None = None, file: str | None = None, line: int | None = None, start: int = 0) -> str:

@@ -62,10 +62,10 @@ if sys.version_info < (3, 14):
 # packages of extras: name, extra, what each is used for
 _OPTIONAL_PACKAGES = (
     ("cuda-bindings", "cuda", "measuring on a GPU of this machine"),
-    ("nvidia-cuda-nvrtc", "cuda", "compiling on save; gpa-lsp roofline calibrate"),
-    ("vl-convert-python", "charts", "roofline -o chart.svg or .png; predict explore"),
+    ("nvidia-cuda-nvrtc", "cuda", "compiling on save; roofline calibrate"),
+    ("vl-convert-python", "charts", "roofline -o .svg or .png; predict explore"),
     ("pyarrow", "traces", "traces in files (gpa-lsp predict trace)"),
-    ("distributed", "dask", "predict explore --scheduler, on a Dask cluster"),
+    ("distributed", "dask", "predict explore --scheduler, on Dask"),
     ("ipykernel", "jupyter", "gpa-lsp in notebooks"),
 )
 

@@ -1,6 +1,6 @@
 """VIEW: advice in full: kernels by time; per kernel what bounds it, what to change, where, and on what basis."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -28,7 +28,7 @@ from gpa_lsp.document.blocks import NO_SPAN, Block, Item, Items, Paragraph, Part
 from gpa_lsp.document.check_view import describe_code_finding, name_code_place
 from gpa_lsp.document.context_words import build_context_table
 from gpa_lsp.document.findings import name_kernels
-from gpa_lsp.document.kernel_view import build_advice_table
+from gpa_lsp.document.kernel_view import build_advice_table, build_overview
 from gpa_lsp.document.layout import UNBROKEN, Align, Column, Span, Style, cut, join_facts, style_of_share
 from gpa_lsp.document.notices import build_problems
 from gpa_lsp.document.places import InstructionPlaces, PlaceNames
@@ -37,7 +37,6 @@ from gpa_lsp.foundation.numbers import (
     UNKNOWN,
     format_count,
     format_count_of,
-    format_duration_ns,
     format_launches,
     format_percent,
     format_speedup,
@@ -75,10 +74,7 @@ def build_advice(
     """
     names = name_kernels(report.kernels)
     shown = report.kernels[:max_kernels]
-    blocks: list[Block] = []
-    if len(shown) > 1:
-        whole = sum(kernel.total_duration_ns for kernel in report.kernels)
-        blocks.append(Part(title="Kernels", blocks=[_build_overview(shown, names, whole)]))
+    blocks: list[Block] = [*build_overview(shown, _OVERVIEW, _describe_best, every=report.kernels)]
     blocks += [_build_kernel(kernel, names[kernel.name], places, max_advice, has_table) for kernel in shown]
     rest = len(report.kernels) - len(shown)
     if rest:
@@ -88,28 +84,13 @@ def build_advice(
     return [*blocks, *build_problems(report.problems, places)]
 
 
-def _build_overview(kernels: Sequence[KernelReport], names: Mapping[str, str], whole_ns: float) -> Table:
-    columns = (
-        Column(title="time", align=Align.RIGHT),
-        Column(title="share", align=Align.RIGHT),
-        Column(title="best", align=Align.RIGHT),
-        Column(title="advice", can_shrink=True, min_chars=16),
-        Column(title="kernel", can_shrink=True, min_chars=16),
-    )
-    rows = []
-    for kernel in kernels:
-        total, best = kernel.total_duration_ns, find_best_advice(kernel)
-        ratio = total / whole_ns if whole_ns else 0.0
-        rows.append(
-            (
-                (format_duration_ns(total or None), Style.PLAIN),
-                (format_percent(ratio) if total else "", style_of_share(ratio)),
-                ("" if best is None else show_estimate(best.speedup), Style.PLAIN),
-                (name_best_advice(kernel), Style.DIM if best is None else Style.PLAIN),
-                (names[kernel.name], Style.TITLE),
-            )
-        )
-    return Table(columns=columns, rows=rows)
+_OVERVIEW = (Column(title="best", align=Align.RIGHT), Column(title="advice", can_shrink=True, min_chars=16))
+
+
+def _describe_best(kernel: KernelReport) -> Sequence[Span]:
+    best = find_best_advice(kernel)
+    estimate = "" if best is None else show_estimate(best.speedup)
+    return [(estimate, Style.PLAIN), (name_best_advice(kernel), Style.DIM if best is None else Style.PLAIN)]
 
 
 def _build_kernel(kernel: KernelReport, name: str, places: PlaceNames, max_advice: int | None, has_table: bool) -> Part:

@@ -95,11 +95,12 @@ class Table(Struct, frozen=True, kw_only=True):
     note: str = ""  # a sentence below it; may be empty
     most_rows: int | None = None  # shown where the reader sets no limit; None for all
     is_whole: bool = False  # never cut, whatever the reader asks for
+    is_listing: bool = False  # the lines of a text: never cut either, and in a box of its own on a page
 
     def choose_rows(self, max_rows: int | None) -> Sequence[int]:
         """The rows that are shown: the first, or where the kernel's own lies beyond them, those around it."""
         count = len(self.rows)
-        limits = (count,) if self.is_whole else (max_rows, self.most_rows, count)
+        limits = (count,) if self.is_whole or self.is_listing else (max_rows, self.most_rows, count)
         most = next(limit for limit in limits if limit is not None)
         if count <= most or self.current_row is None or self.current_row < most:
             return range(min(count, most))

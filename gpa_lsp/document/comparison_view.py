@@ -12,6 +12,7 @@ from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part, Table
 from gpa_lsp.document.findings import name_kernels
 from gpa_lsp.document.layout import Align, Column, Line, Span, Style
 from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.foundation.json_records import pick
 from gpa_lsp.foundation.numbers import (
     UNKNOWN,
     Cell,
@@ -113,7 +114,7 @@ def _build_kernel(found: KernelComparison, names: Mapping[str, str], places: Pla
     name = old if _is_alike(found) else f"{old} → {new}"
     title = head_change(name, found.verdict, found.time, (found.before.duration_ns, found.after.duration_ns))
     if found.verdict in (Verdict.SAME_CODE, Verdict.OTHER_WORK):
-        return Part(title=title, blocks=say_all((found.note, Style.WARNING)))
+        return Part(title=title, blocks=say_all(*list_remarks(found)))
 
     def show(change: PartChange, line: int | None) -> str:
         kernel = found.after if change.after_line is not None else found.before
@@ -123,17 +124,25 @@ def _build_kernel(found: KernelComparison, names: Mapping[str, str], places: Pla
     return Part(
         title=title,
         blocks=[
-            *say_all(
-                (found.note, Style.WARNING),
-                ("" if found.time is None else describe_range(found.time), Style.DIM),
-                (describe_instructions(found.instructions_ratio), Style.PLAIN),
-                (describe_limiters(found), Style.PLAIN),
-                (found.no_stalls, Style.WARNING),
-            ),
+            *say_all(*list_remarks(found)),
             *build_changes(found, show),
             *say_all(*((text, Style.PLAIN) for text in advice)),
         ],
     )
+
+
+def list_remarks(found: KernelComparison) -> list[Span]:
+    """What may differ besides the code, what the speedup lies between, what limits the kernel, and what is unknown; texts may be empty."""
+    note = (found.note, Style.WARNING)
+    if found.verdict in (Verdict.SAME_CODE, Verdict.OTHER_WORK):
+        return [note]
+    return [
+        note,
+        ("" if found.time is None else describe_range(found.time), Style.DIM),
+        (describe_instructions(found.instructions_ratio), Style.PLAIN),
+        (describe_limiters(found), Style.PLAIN),
+        (found.no_stalls, Style.WARNING),
+    ]
 
 
 def head_change(
@@ -249,12 +258,7 @@ def make_comparison_document(comparison: Comparison) -> dict[str, Any]:
         "only_before": [kernel.mangled_name for kernel in comparison.only_before],
         "only_after": [kernel.mangled_name for kernel in comparison.only_after],
         "likely_pairs": [
-            {
-                "before": pair.before.mangled_name,
-                "after": pair.after.mangled_name,
-                "likeness": pair.likeness,
-                "why": pair.why,
-            }
+            {"before": pair.before.mangled_name, "after": pair.after.mangled_name, **pick(pair, "likeness why")}
             for pair in comparison.likely_pairs
         ],
     }
@@ -264,8 +268,7 @@ def _make_kernel(found: KernelComparison) -> dict[str, Any]:
     return {
         "before": found.before.mangled_name,
         "after": found.after.mangled_name,
-        "verdict": found.verdict.value,
-        "note": found.note,
+        **pick(found, "verdict note"),
         "time": make_time(found.time),
         "instructions_ratio": found.instructions_ratio,
         "limiters": [_make_limiter(kernel.limiter) for kernel in (found.before, found.after)],
@@ -276,11 +279,7 @@ def _make_kernel(found: KernelComparison) -> dict[str, Any]:
         "advice": [
             {
                 "optimizer": outcome.advice.optimizer,
-                "fate": outcome.fate.value,
-                "estimate": outcome.estimate,
-                "achieved": outcome.achieved,
-                "before_ratio": outcome.before_ratio,
-                "after_ratio": outcome.after_ratio,
+                **pick(outcome, "fate estimate achieved before_ratio after_ratio"),
                 "signs": [_make_difference(sign) for sign in outcome.signs],
             }
             for outcome in found.outcomes
@@ -290,18 +289,11 @@ def _make_kernel(found: KernelComparison) -> dict[str, Any]:
 
 
 def _make_difference(difference: Difference) -> dict[str, Any]:
-    return {
-        "trait": difference.trait.name.lower(),
-        "before": difference.before,
-        "after": difference.after,
-        "is_static": difference.is_static,
-    }
+    return {"trait": difference.trait.name.lower(), **pick(difference, "before after is_static")}
 
 
 def _make_limiter(limiter: Limiter | None) -> dict[str, Any] | None:
-    if limiter is None:
-        return None
-    return {"kind": limiter.kind.value, "unit": limiter.unit, "busy_ratio": limiter.busy_ratio}
+    return None if limiter is None else pick(limiter, "kind unit busy_ratio")
 
 
 LEAST_CHANGE_RATIO = 0.01  # Parts that moved by less than this share of the kernel's old time are not shown
@@ -399,13 +391,5 @@ def make_time(time: TimeChange | None) -> dict[str, Any] | None:
 
 def make_part(change: PartChange, key: str) -> dict[str, Any]:
     """A part's change as JSON, its name under ``key``."""
-    row: dict[str, Any] = {key: change.name}
-    if key == "file":
-        row.update(before_line=change.before_line, after_line=change.after_line)
-    return {
-        **row,
-        "before_ns": change.before_ns,
-        "after_ns": change.after_ns,
-        "before_ratio": change.before_ratio,
-        "after_ratio": change.after_ratio,
-    }
+    lines = "before_line after_line " if key == "file" else ""
+    return {key: change.name, **pick(change, f"{lines}before_ns after_ns before_ratio after_ratio")}

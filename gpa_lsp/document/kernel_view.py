@@ -1,7 +1,7 @@
 """VIEW: a report, and each kernel in numbers: what it is, its advice, stalls, functions, lines, loops and launches, and what the analyses answer."""
 
 import datetime
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -419,9 +419,7 @@ def build_report_page(report: Report, places: PlaceNames, *, has_details: bool =
         has_details: show everything about each kernel instead of at most two screens.
     """
     names = name_kernels(report.kernels)
-    blocks: list[Block] = []
-    if len(report.kernels) > 1:
-        blocks.append(Part(title="Kernels", blocks=[_build_overview(report.kernels, names)]))
+    blocks: list[Block] = [*build_overview(report.kernels, _OVERVIEW, _describe_briefly, every=report.kernels)]
     for kernel in report.kernels:
         heading = build_heading(kernel, names[kernel.name], places)
         parts = build_parts(kernel, places)
@@ -432,29 +430,45 @@ def build_report_page(report: Report, places: PlaceNames, *, has_details: bool =
     return [*blocks, *build_problems(report.problems, places)]
 
 
-def _build_overview(kernels: Sequence[KernelReport], names: Mapping[str, str]) -> Table:
-    totals = [kernel.total_duration_ns for kernel in kernels]
-    whole = sum(totals) or 1.0
-    columns = (
-        Column(title="time", align=_RIGHT),
-        Column(title="share", align=_RIGHT),
-        Column(title="launches", align=_RIGHT),
-        Column(title="samples", align=_RIGHT),
-        Column(title="mostly", can_shrink=True),
-        Column(title="kernel", can_shrink=True, min_chars=16),
-    )
-    rows = [
-        (
-            (format_duration_ns(total or None), Style.PLAIN),
-            (format_percent(total / whole) if total else "", style_of_share(total / whole)),
-            (format_count(kernel.launch_count), Style.PLAIN),
-            (format_count(kernel.total_samples), Style.PLAIN),
-            (name_reasons(kernel.by_reason, 1), Style.PLAIN),
-            (names[kernel.name], Style.TITLE),
-        )
-        for kernel, total in zip(kernels, totals, strict=True)
-    ]
-    return Table(columns=columns, rows=rows, is_whole=True)
+def build_overview(
+    kernels: Sequence[KernelReport],
+    columns: Sequence[Column],
+    describe: Callable[[KernelReport], Sequence[Span]],
+    *,
+    every: Sequence[KernelReport],
+) -> list[Part]:
+    """A table of kernels where there are several: time and its share, what is described, and the name.
+
+    Args:
+        kernels: to show.
+        columns: of what is described.
+        describe: the cells of a kernel in these columns.
+        every: kernels of the report, whose time is the whole.
+    """
+    if len(kernels) < 2:
+        return []
+    names, whole = name_kernels(every), sum(kernel.total_duration_ns for kernel in every) or 1.0
+    rows = []
+    for kernel in kernels:
+        total = kernel.total_duration_ns
+        time: Span = (format_duration_ns(total or None), Style.PLAIN)
+        share: Span = (format_percent(total / whole) if total else "", style_of_share(total / whole))
+        rows.append([time, share, *describe(kernel), (names[kernel.name], Style.TITLE)])
+    first = (Column(title="time", align=_RIGHT), Column(title="share", align=_RIGHT))
+    last = Column(title="kernel", can_shrink=True, min_chars=16)
+    return [Part(title="Kernels", blocks=[Table(columns=(*first, *columns, last), rows=rows, is_whole=True)])]
+
+
+_OVERVIEW = (
+    Column(title="launches", align=_RIGHT),
+    Column(title="samples", align=_RIGHT),
+    Column(title="mostly", can_shrink=True),
+)
+
+
+def _describe_briefly(kernel: KernelReport) -> Sequence[Span]:
+    counts = (format_count(kernel.launch_count), format_count(kernel.total_samples))
+    return [(text, Style.PLAIN) for text in (*counts, name_reasons(kernel.by_reason, 1))]
 
 
 def _choose_briefly(kernel: KernelReport, places: PlaceNames, parts: Sequence[Part]) -> Iterator[Block]:

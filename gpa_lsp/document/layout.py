@@ -336,31 +336,6 @@ def _count_line(line: Line) -> int:
     return sum(count_cells(text) for text, _ in line)
 
 
-def hang(line: Line, width: int | None, *, indent: int = 4) -> Iterator[Line]:
-    """A long line in several, broken between the words of its last span; all but the first are indented.
-
-    Args:
-        line: not empty.
-        width: characters per line; None leaves it as it is.
-        indent: spaces before the second line and those that follow.
-    """
-    head: Line = tuple((make_visible(text), style) for text, style in line[:-1])
-    text, style = line[-1]
-    if width is None and not isinstance(text, Sentence):
-        yield (*head, (make_visible(text), style))
-        return
-    used = _count_line(head)
-    words: list[Line] = []
-    for word in _split_words(text, style, _SPACE):
-        needed = _count_line(word) + (1 if words else 0)
-        if words and width is not None and used + needed > width:
-            yield (*head, *_join_words(words, style))
-            head, words, used, needed = ((" " * indent, Style.PLAIN),), [], indent, _count_line(word)
-        words.append(word)
-        used += needed
-    yield (*head, *_join_words(words, style))
-
-
 def flow(line: Line, width: int | None, *, indent: int = 2, hanging: int = 4) -> Iterator[Line]:
     """Spans in lines of at most *width* characters, broken between words but not within code and paths.
 

@@ -10,7 +10,7 @@ from gpa_lsp.execution.programs.examine import ExaminedKernel
 from gpa_lsp.execution.programs.model import ProgramRun
 from gpa_lsp.execution.traces.line_facts import AccessLineFact
 from gpa_lsp.execution.volumes.model import VolumePrediction
-from gpa_lsp.foundation.json_records import make_record
+from gpa_lsp.foundation.json_records import make_record, pick
 
 if TYPE_CHECKING:
     from gpa_lsp.execution.prediction.exploration.explore import Exploration
@@ -34,15 +34,7 @@ def make_prediction(prediction: SourcePrediction) -> dict[str, Any]:
         "compute_capability": ".".join(str(part) for part in unit.compute_capability),
         "messages": make_record(unit.messages),
         "kernels": [make_kernel_prediction(kernel) for kernel in prediction.kernels],
-        "comparisons": [
-            {
-                "kernel": one.name,
-                "mangled_name": one.mangled_name,
-                "launches": one.launches,
-                "answer": make_record(one.answer),
-            }
-            for one in prediction.comparisons
-        ],
+        "comparisons": [pick(one, "name=kernel mangled_name launches answer") for one in prediction.comparisons],
         "undescribed": list(prediction.undescribed),
         "problems": make_record(prediction.problems),
     }
@@ -52,48 +44,26 @@ def make_saved_trace(saved: "SavedTrace") -> dict[str, Any]:
     """What a kept trace shows: ``gpa-lsp/saved-trace/1``."""
     return {
         "format": SAVED_TRACE_FORMAT,
-        "folder": str(saved.folder),
-        "kernel": saved.name,
-        "mangled_name": saved.mangled_name,
-        "grid": list(saved.grid),
-        "block": list(saved.block),
-        "traced_blocks": saved.traced_blocks,
-        "origin": saved.origin,
-        "is_complete": saved.is_complete,
-        "machine": saved.machine,
+        **pick(saved, "folder name=kernel mangled_name grid block traced_blocks origin is_complete machine"),
         "accesses": [_make_access(fact) for fact in saved.accesses],
-        "branches": make_record(saved.branches),
-        "answers": make_record(saved.answers),
-        "problems": make_record(saved.problems),
+        **pick(saved, "branches answers problems"),
     }
 
 
 def make_kernel_prediction(kernel: KernelPrediction) -> dict[str, Any]:
     """One launch."""
-    launch, volumes = kernel.launch, kernel.volumes
+    volumes = kernel.volumes
     return {
-        "kernel": kernel.name,
-        "mangled_name": kernel.mangled_name,
-        "machine": kernel.machine,
-        "launch": {
-            "title": launch.title,
-            "grid": list(launch.grid),
-            "block": list(launch.block),
-            "shared_bytes": launch.shared_bytes,
-        },
-        "registers": kernel.registers,
-        "shared_bytes": kernel.shared_bytes,
-        "warps_per_sm": kernel.warps_per_sm,
-        "execution": make_record(kernel.execution),
+        **pick(kernel, "name=kernel mangled_name machine"),
+        "launch": pick(kernel.launch, "title grid block shared_bytes"),
+        **pick(kernel, "registers shared_bytes warps_per_sm execution"),
         "faults": [make_fault(fault) for fault in kernel.faults],
         "accesses": [_make_access(fact) for fact in kernel.accesses],
         "branches": make_record(kernel.branches),
         "volumes": None if volumes is None else _make_volumes(volumes),
-        "contradictions": make_record(kernel.contradictions),
+        **pick(kernel, "contradictions"),
         "measured": None if kernel.measured is None else _make_measured(kernel.measured),
-        "measured_volumes": make_record(kernel.measured_volumes),
-        "answers": make_record(kernel.answers),
-        "problems": make_record(kernel.problems),
+        **pick(kernel, "measured_volumes answers problems"),
     }
 
 
@@ -105,9 +75,8 @@ def make_expression_prediction(prediction: "ExpressionPrediction", source: str) 
         "source": source,
         "kernel": volumes.kernel,
         "machine": volumes.device.name,
-        "launch": {name: list(getattr(written.launch, name)) for name in ("grid", "block", "updates", "fold")},
-        "registers": written.registers,
-        "shared_bytes": written.shared_bytes,
+        "launch": pick(written.launch, "grid block updates fold"),
+        **pick(written, "registers shared_bytes"),
         "blocks_per_sm": volumes.blocks_per_sm,
         "volumes": _make_volumes(volumes),
         "answers": make_record((prediction.answer,)),
@@ -134,25 +103,17 @@ def _make_measured(compared: CountComparison) -> dict[str, Any]:
     return {
         "launch": compared.launch,
         "why_not": compared.why or None,
-        "counted_blocks": compared.counted_blocks,
-        "grid_blocks": compared.grid_blocks,
-        "added_instructions": compared.added,
-        "merged_accesses": compared.merged,
-        "unmapped_instructions": compared.unmapped,
+        **pick(
+            compared,
+            "counted_blocks grid_blocks added=added_instructions merged=merged_accesses unmapped=unmapped_instructions",
+        ),
         "accesses": [
             {
-                "ptx": one.ptx,
-                "ptx_line": one.ptx_line,
-                "file": one.file,
-                "line": one.line,
-                "kind": one.kind.value,
+                **pick(one, "ptx ptx_line file line kind"),
                 "space": one.space.name.lower(),
                 "instructions": [{"function": name, "pc_offset": offset} for name, offset in one.instructions],
                 "agrees": one.agrees,
-                **{
-                    name: None if pair is None else {"measured": pair.measured, "emulated": pair.emulated}
-                    for name, pair in one.pairs.items()
-                },
+                **{name: None if pair is None else pick(pair, "measured emulated") for name, pair in one.pairs.items()},
             }
             for one in compared.accesses
         ],
@@ -162,30 +123,14 @@ def _make_measured(compared: CountComparison) -> dict[str, Any]:
 def _make_access(fact: AccessLineFact) -> dict[str, Any]:
     reuse = fact.reuse
     return {
-        "file": fact.file,
-        "line": fact.line,
-        "columns": list(fact.columns),
-        "is_nested": fact.is_nested,
-        "kind": fact.kind.value,
+        **pick(fact, "file line columns is_nested kind"),
         "space": fact.space.name.lower(),
-        "origin": fact.origin,
-        "arrays": list(fact.arrays),
-        "requests": fact.requests,
-        "lanes_per_request": fact.lanes_per_request,
-        "lines_per_request": fact.lines_per_request,
-        "sectors_per_request": fact.sectors_per_request,
-        "ideal_sectors_per_request": fact.ideal_sectors_per_request,
-        "sectors": fact.sectors,
-        "share_ratio": fact.share_ratio,
-        "pattern": fact.pattern_words,
-        "strides_bytes": list(fact.strides_bytes),
-        "wavefronts_per_request": fact.wavefronts_per_request,
-        "ideal_wavefronts_per_request": fact.ideal_wavefronts_per_request,
+        **pick(fact, "origin arrays requests lanes_per_request lines_per_request sectors_per_request"),
+        **pick(fact, "ideal_sectors_per_request sectors share_ratio pattern_words=pattern strides_bytes"),
+        **pick(fact, "wavefronts_per_request ideal_wavefronts_per_request"),
         "reuse_bins": None if reuse is None else [int(count) for count in reuse.bins],
         "streaming": None if reuse is None else reuse.streaming,
-        "l1_hit_ratio": fact.l1_hit_ratio,
-        "l2_hit_ratio": fact.l2_hit_ratio,
-        "repeated_ratio": fact.repeated_ratio,
+        **pick(fact, "l1_hit_ratio l2_hit_ratio repeated_ratio"),
         "callers": [{"path": path, "requests_ratio": ratio} for path, ratio in fact.callers],
     }
 
@@ -199,11 +144,7 @@ def make_exploration(exploration: "Exploration") -> dict[str, Any]:
     """All configurations, fastest first; times in seconds, volumes in bytes of the launch."""
     return {
         "format": EXPLORATION_FORMAT,
-        "kernel": exploration.kernel,
-        "device": exploration.device,
-        "mode": exploration.mode,
-        "current": make_record(exploration.current),
-        "notes": list(exploration.notes),
+        **pick(exploration, "kernel device mode current notes"),
         "configurations": make_record(exploration.ranked),
     }
 
@@ -217,14 +158,7 @@ def make_program(
     """A run, its kernels in the order of their first launches, and what was written beside sources, where it was asked for."""
     return {
         "format": PROGRAM_FORMAT,
-        "machine": run.machine,
-        "end": make_record(run.end),
-        "seconds": run.seconds,
-        "peak_bytes": run.peak_bytes,
-        "notes": list(run.notes),
-        "refused": list(run.refused),
-        "crash": run.crash,
-        "memory": make_record(run.memory),
+        **pick(run, "machine end seconds peak_bytes notes refused crash memory"),
         "kernels": [_make_kernel(one) for one in kernels],
         "described": make_record(described),
     }
@@ -233,19 +167,9 @@ def make_program(
 def _make_kernel(kernel: ExaminedKernel) -> dict[str, Any]:
     runs, prediction = kernel.runs, kernel.prediction
     return {
-        "kernel": runs.name,
-        "mangled_name": runs.mangled_name,
-        "launches": runs.launches,
-        "emulated": runs.emulated,
-        "skipped": runs.skipped,
-        "warp_instructions": runs.warp_instructions,
-        "seconds": runs.seconds,
-        "shapes": make_record(runs.shapes),
-        "paths": make_record(runs.paths),
+        **pick(runs, "name=kernel mangled_name launches emulated skipped warp_instructions seconds shapes paths"),
         "faults": [make_fault(fault) for fault in runs.faults],
-        "unfinished": list(runs.unfinished),
-        "recorded": make_record(runs.recorded),
-        "unrecorded": runs.unrecorded,
+        **pick(runs, "unfinished recorded unrecorded"),
         "prediction": None if prediction is None else make_kernel_prediction(prediction),
         "problems": make_record(kernel.problems),
     }

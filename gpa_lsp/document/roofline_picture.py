@@ -12,7 +12,7 @@ from gpa_lsp.document.charts.chart_frame import RING_PIXELS, ChartFrame, choose_
 from gpa_lsp.document.charts.roofline_rows import Row, build_point, build_roofs, find_ridges, is_drawable
 from gpa_lsp.document.charts.themes import COMPUTE_ZONE, LEVEL_COLOURS, MEMORY_ZONE, ZONE_OPACITY
 from gpa_lsp.document.roofline_text import choose_roofline, describe_roofline
-from gpa_lsp.document.stall_picture import TEXT_COLOUR
+from gpa_lsp.document.stall_picture import TEXT_COLOUR, draw_text, frame_picture
 from gpa_lsp.foundation.numbers import format_decade
 from gpa_lsp.foundation.visible_text import make_visible
 from gpa_lsp.gpu.device.model import MemoryLevel
@@ -52,10 +52,7 @@ def draw_roofline_picture(roofline: KernelRoofline, contexts: Sequence[Roofline]
         *_draw_roofs(plane, drawn),
         *(plane.draw_point(row, kinds) for row in rows),
     ]
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}" font-family="sans-serif" '
-        f'font-size="10" fill="{TEXT_COLOUR}">{"".join(parts)}</svg>'
-    )
+    return frame_picture(parts, _WIDTH, _HEIGHT)
 
 
 def describe_roofline_picture(roofline: KernelRoofline) -> str:
@@ -94,13 +91,11 @@ class _Plane:
         for decade in _list_decades(self.frame.left, self.frame.right, self.width / 40):
             x = self.x(decade)
             parts.append(f'<path d="M{x:.1f} {bottom}v4" stroke="{TEXT_COLOUR}"/>')
-            parts.append(
-                _draw_text(x, _HEIGHT - 4, format_decade(decade), anchor="end" if x > _WIDTH - 20 else "middle")
-            )
+            parts.append(draw_text(x, _HEIGHT - 4, format_decade(decade), "end" if x > _WIDTH - 20 else "middle"))
         for decade in _list_decades(self.frame.bottom, self.frame.top, self.height / 24):
             y = self.y(decade)
             parts.append(f'<path d="M{_LEFT} {y:.1f}h-4" stroke="{TEXT_COLOUR}"/>')
-            parts.append(_draw_text(_LEFT - 6, y + 3.5, format_decade(decade), anchor="end"))
+            parts.append(draw_text(_LEFT - 6, y + 3.5, format_decade(decade), "end"))
         return parts
 
     def draw_line(self, start: tuple[float, float], end: tuple[float, float], colour: str, dash: str = "") -> str:
@@ -191,7 +186,7 @@ def _draw_peaks(plane: _Plane, slopes: Sequence[Row], limits: Sequence[Row]) -> 
         words, y = _shorten(roof["words"]), plane.y(limit)
         if lowest - y > 11:
             shift = 0.0
-        parts.append(_draw_text(_WIDTH - _RIGHT - shift, y - 3, words, anchor="end"))
+        parts.append(draw_text(_WIDTH - _RIGHT - shift, y - 3, words, "end"))
         shift, lowest = shift + _LETTER * len(words) + 8, y
     return parts
 
@@ -200,10 +195,6 @@ def _list_decades(low: float, high: float, most: float) -> list[float]:
     exponents = range(math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9) + 1)
     every = max(1, math.ceil(len(exponents) / max(1.0, most)))
     return [10.0**exponent for exponent in exponents[::every]]
-
-
-def _draw_text(x: float, y: float, text: str, *, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(make_visible(text))}</text>'
 
 
 def _shorten(words: str) -> str:

@@ -1,6 +1,6 @@
 """VIEW: rooflines of a report: what each kernel comes closest to, its points, the ceilings and where they come from."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from gpa_lsp.diagnosis.analyses.answers import Movement
 from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline, Roofline
@@ -10,6 +10,7 @@ from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part, Table, 
 from gpa_lsp.document.charts.roofline_chart import RooflineView
 from gpa_lsp.document.context_words import count_contexts, list_context_lines, name_contexts
 from gpa_lsp.document.findings import name_kernels
+from gpa_lsp.document.kernel_view import build_overview
 from gpa_lsp.document.layout import Align, Column, Span, Style
 from gpa_lsp.document.notices import build_problems
 from gpa_lsp.document.places import PlaceNames
@@ -67,9 +68,7 @@ def build_rooflines(
     names = name_kernels(report.kernels)
     earlier = {} if before is None else {kernel.mangled_name: kernel for kernel in before.kernels}
     shown = report.kernels[:max_kernels]
-    blocks: list[Block] = []
-    if len(report.kernels) > 1:
-        blocks.append(Part(title="Kernels", blocks=[_build_overview(report.kernels, names)]))
+    blocks: list[Block] = [*build_overview(report.kernels, _OVERVIEW, _describe_nearest, every=report.kernels)]
     for kernel in shown:
         parts = _list_parts(kernel, earlier.get(kernel.mangled_name), view)
         blocks.append(Part(title=names[kernel.name], style=Style.TITLE, blocks=parts))
@@ -81,27 +80,17 @@ def build_rooflines(
     return [*blocks, *build_problems((*report.problems, *(before.problems if before is not None else ())), places)]
 
 
-def _build_overview(kernels: Sequence[KernelReport], names: Mapping[str, str]) -> Table:
-    columns = (
-        Column(title="time", align=Align.RIGHT),
-        Column(title="nearest ceiling", can_shrink=True),
-        Column(title="used", align=Align.RIGHT),
-        Column(title="headroom", align=Align.RIGHT),
-        Column(title="", drop_order=1),
-        Column(title="kernel", can_shrink=True, min_chars=16),
-    )
-    rows = []
-    for kernel in kernels:
-        line = _find_line(kernel)
-        rows.append(
-            (
-                (format_duration_ns(kernel.total_duration_ns or None), Style.PLAIN),
-                *_name_nearest(line),
-                (describe_limit_briefly(kernel) if line is not None else "", Style.DIM),
-                (names[kernel.name], Style.TITLE),
-            )
-        )
-    return Table(columns=columns, rows=rows)
+_OVERVIEW = (
+    Column(title="nearest ceiling", can_shrink=True),
+    Column(title="used", align=Align.RIGHT),
+    Column(title="headroom", align=Align.RIGHT),
+    Column(title="", drop_order=1),
+)
+
+
+def _describe_nearest(kernel: KernelReport) -> Sequence[Span]:
+    line = _find_line(kernel)
+    return (*_name_nearest(line), (describe_limit_briefly(kernel) if line is not None else "", Style.DIM))
 
 
 def _name_nearest(line: Roofline | None) -> Sequence[Span]:

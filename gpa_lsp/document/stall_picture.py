@@ -69,10 +69,20 @@ def draw_stall_picture(parts: Sequence[StallPart], roofs: Sequence[UnitUse]) -> 
     for position, roof in enumerate(roofs[:_MOST_ROOFS]):
         rows.extend(_draw_roof(roof, top + position * _ROW_HEIGHT))
     height = top + _ROW_HEIGHT * len(roofs[:_MOST_ROOFS]) + _MARGIN
+    return frame_picture(rows, _WIDTH, height, letters=11)
+
+
+def frame_picture(parts: Sequence[str], width: int, height: int, *, letters: int = 10) -> str:
+    """Elements as one SVG, its letters of so many pixels."""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
-        f'font-family="sans-serif" font-size="11" fill="{TEXT_COLOUR}">{"".join(rows)}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
+        f'font-size="{letters}" fill="{TEXT_COLOUR}">{"".join(parts)}</svg>'
     )
+
+
+def draw_text(left: float, base: float, text: str, anchor: str = "start") -> str:
+    """A text as an element; names in it come from profiles."""
+    return f'<text x="{left:.1f}" y="{base:.1f}" text-anchor="{anchor}">{escape(make_visible(text))}</text>'
 
 
 def describe_picture(parts: Sequence[StallPart], roofs: Sequence[UnitUse]) -> str:
@@ -119,7 +129,7 @@ def _draw_legend(parts: Sequence[StallPart], top: int) -> list[str]:
         left = (position % 2) * _WIDTH // 2
         base = top + _ROW_HEIGHT * (position // 2)
         rows.append(f'<rect x="{left}" y="{base + 5}" width="8" height="8" fill="{_find_colour(part.reason)}"/>')
-        rows.append(_draw_text(left + 13, base + 13, f"{_shorten(part.reason)} {format_percent(part.ratio)}"))
+        rows.append(draw_text(left + 13, base + 13, f"{_shorten(part.reason)} {format_percent(part.ratio)}"))
     return rows
 
 
@@ -130,20 +140,16 @@ def _draw_roof(roof: UnitUse, top: int) -> list[str]:
     tick = _LABEL_WIDTH + width * min(max(roof.ceiling_ratio, 0.0), 1.0)
     is_at_roof = roof.achieved_ratio >= roof.ceiling_ratio * _AT_ROOF_RATIO
     return [
-        _draw_text(0, top + 10, _shorten(roof.name)),
+        draw_text(0, top + 10, _shorten(roof.name)),
         f'<rect x="{_LABEL_WIDTH}" y="{top}" width="{width}" height="{_BAR_HEIGHT}" fill="none" stroke="{TEXT_COLOUR}"/>',
         _draw_box(_LABEL_WIDTH, top, achieved, COLOURS[THROTTLE if is_at_roof else MEMORY]),
         f'<path d="M{tick:.1f} {top - 1}v{_BAR_HEIGHT + 2}" stroke="{TEXT_COLOUR}" stroke-width="2"/>',
-        _draw_text(_WIDTH - _FIGURE_WIDTH + 6, top + 10, format_percent(roof.achieved_ratio)),
+        draw_text(_WIDTH - _FIGURE_WIDTH + 6, top + 10, format_percent(roof.achieved_ratio)),
     ]
 
 
 def _draw_box(left: float, top: int, width: float, colour: str) -> str:
     return f'<rect x="{left:.1f}" y="{top}" width="{width:.1f}" height="{_BAR_HEIGHT}" fill="{colour}"/>'
-
-
-def _draw_text(left: float, base: int, text: str) -> str:
-    return f'<text x="{left}" y="{base}">{escape(make_visible(text))}</text>'
 
 
 def _find_colour(reason: str) -> str:
@@ -177,10 +183,7 @@ def draw_course_picture(course: TimeCourse) -> str | None:
     plane = _Plane(course)
     parts = [*plane.draw_axes(), *plane.draw_ticks(), plane.draw_line()]
     parts.extend(plane.draw_run(position, run) for position, run in plane.runs)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_COURSE_WIDTH}" height="{_HEIGHT}" font-family="sans-serif" '
-        f'font-size="10" fill="{TEXT_COLOUR}">{"".join(parts)}</svg>'
-    )
+    return frame_picture(parts, _COURSE_WIDTH, _HEIGHT)
 
 
 class _Plane:
@@ -206,7 +209,7 @@ class _Plane:
         for value in (self._high, self._low):
             y = self._y(value)
             yield f'<path d="M{_LEFT - 4} {y:.1f}H{_COURSE_WIDTH - 4}" stroke="{TEXT_COLOUR}" stroke-opacity="0.35"/>'
-            yield _write(_LEFT - 8, y + 3.5, write_time(self._course, value), "end")
+            yield draw_text(_LEFT - 8, y + 3.5, write_time(self._course, value), "end")
 
     def draw_ticks(self) -> Iterator[str]:
         """Where a commit begins, with its name as far as there is room."""
@@ -218,7 +221,9 @@ class _Plane:
             yield f'<path d="M{x:.1f} {base}v6" stroke="{TEXT_COLOUR}" stroke-width="1.5"/>'
             if position in named:
                 is_last = x > _COURSE_WIDTH - _LABEL_PIXELS
-                yield _write(x + 3 if is_last else x - 2, _HEIGHT - 2, run.commit.short, "end" if is_last else "start")
+                yield draw_text(
+                    x + 3 if is_last else x - 2, _HEIGHT - 2, run.commit.short, "end" if is_last else "start"
+                )
 
     def draw_line(self) -> str:
         """Draw a line from one time to the next."""
@@ -240,7 +245,3 @@ class _Plane:
         if run.is_gain:
             return f'{bar}<path d="M{x:.1f} {y + 6:.1f}l5 -9h-10z" fill="{_FASTER}"/>'
         return f'{bar}<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{_LINE}"/>'
-
-
-def _write(left: float, base: float, text: str, anchor: str = "start") -> str:
-    return f'<text x="{left:.1f}" y="{base:.1f}" text-anchor="{anchor}">{escape(make_visible(text))}</text>'

@@ -13,7 +13,6 @@ from gpa_lsp.document.layout import (
     count_cells,
     cut,
     flow,
-    hang,
     join_lines,
     lay_out_table,
     read_plain,
@@ -150,7 +149,7 @@ class _Terminal:
         room = count_cells(row.code) if self._width is None else self._width - used - _LEAST_TEXT_CELLS
         if row.code and room >= _LEAST_CODE_CELLS:
             spans.append((f"{cut(row.code, room)}  ", Style.CODE))
-        yield from hang((*spans, (row.text, Style.PLAIN)), self._width, indent=2 + _LABEL_CELLS)
+        yield from flow((*spans, (row.text, Style.PLAIN)), self._width, indent=0, hanging=2 + _LABEL_CELLS)
 
     def _end_early(self, line: Line) -> Line:
         """A line with an ellipsis where more would follow."""

@@ -377,7 +377,21 @@ def make_record(value: Any) -> Any:
     """
     if isinstance(value, tuple):
         return [make_record(item) for item in value]
-    return None if value is None else _PLAIN.find(type(value), is_laid_out=False).write(value, Writing())
+    if isinstance(value, Path):
+        return str(value)
+    kind = float if isinstance(value, float) else type(value)  # numbers of numpy are floats, too
+    return None if value is None else _PLAIN.find(kind, is_laid_out=False).write(value, Writing())
+
+
+def pick(record: Any, fields: str) -> dict[str, Any]:
+    """Some fields of an object as JSON values, by their names; one with another name in JSON as ``field=name``.
+
+    >>> from gpa_lsp.diagnosis.analyses.answers import Bar
+    >>> pick(Bar(label="L2", ratio=0.5), "label ratio=share")
+    {'label': 'L2', 'share': 0.5}
+    """
+    named = (one.partition("=") for one in fields.split())
+    return {key or name: make_record(getattr(record, name)) for name, _, key in named}
 
 
 def read_record(value: Any, kind: type[Record], *, path: Path, remedy: str) -> Record:

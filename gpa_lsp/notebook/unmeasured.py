@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gpa_lsp.diagnosis.analyses.static.model import describe_resources
-from gpa_lsp.document.layout import join_lines
-from gpa_lsp.document.prediction_page import render_prediction_page
-from gpa_lsp.document.prediction_text import render_prediction
+from gpa_lsp.document.document_page import render_document_page
+from gpa_lsp.document.prediction_view import build_prediction, build_prediction_page
 from gpa_lsp.document.static_view import describe_static
+from gpa_lsp.document.terminal import write_plain
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.predict import predict_source
 from gpa_lsp.execution.prediction.static_source import SourceStatics, examine_source
@@ -51,8 +51,8 @@ def _predict(path: Path, text: CellText, launches: Path) -> Shown:
     return Shown(
         notes=(*((lead,) if prediction.kernels else ("nothing is predicted",)), *problems),
         cells=_mark(prediction.statics, text),
-        text=join_lines(render_prediction(prediction, folder=path.parent)),
-        page=render_prediction_page(prediction) if prediction.kernels else "",
+        text=write_plain(build_prediction(prediction, path.parent)),
+        page=render_document_page(*build_prediction_page(prediction, path.parent)) if prediction.kernels else "",
     )
 
 

@@ -19,13 +19,12 @@ from gpa_lsp.document.advice_view import build_advice
 from gpa_lsp.document.answer_view import build_answers
 from gpa_lsp.document.html_report.page import render_html_report
 from gpa_lsp.document.kernel_view import build_report_page
-from gpa_lsp.document.layout import join_lines
 from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.roofline_page import render_roofline_page
 from gpa_lsp.document.roofline_picture import draw_roofline_picture
 from gpa_lsp.document.roofline_view import build_rooflines
-from gpa_lsp.document.terminal import write_terminal
+from gpa_lsp.document.terminal import write_plain
 from gpa_lsp.editor.roofline import write_roofline
 from gpa_lsp.profile.model import Launch, Metric
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
@@ -105,8 +104,8 @@ def show(report: Report) -> str:
     kernel = report.kernels[0]
     roofline = kernel.analyses.roofline
     parts = [
-        join_lines(write_terminal(build_report_page(report, NAMES), 60, indent=0)),
-        join_lines(write_terminal(build_rooflines(report, NAMES), 60, indent=0)),
+        write_plain(build_report_page(report, NAMES), 60),
+        write_plain(build_rooflines(report, NAMES), 60),
         *write_markdown(build_advice(report, NAMES, max_kernels=None, max_advice=None, has_table=True), folds=True),
         *write_markdown(build_answers(kernel, NAMES)),
         "" if roofline is None else write_roofline(roofline, with_bars=True),

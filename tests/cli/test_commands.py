@@ -359,7 +359,7 @@ def test_doctor_says_what_is_missing(
     assert main(["doctor"]) == 0
     shown = capsys.readouterr().out
     assert "  nvdisasm: instruction texts, def-use and control flow; pip install nvidia-cuda-nvdisasm\n" in shown
-    assert "broken" in next(line for line in shown.splitlines() if line.startswith("cuobjdump"))
+    assert "broken" in next(line for line in shown.splitlines() if line.startswith("  cuobjdump"))
 
 
 @pytest.mark.parametrize(("name", "code"), [("jinja2.ext", 2), ("gpa_lsp.document.lost", 70)])

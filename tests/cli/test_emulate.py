@@ -173,7 +173,7 @@ def test_what_was_recorded_can_be_simulated(
     for more in ([], ["--machine", "H100 PCIe"], ["--mode", "paper"]):
         capsys.readouterr()
         assert main([*words, *more]) == 0
-        assert re.search(r"^shift.* on .*: [\d,]+ cycles", capsys.readouterr().out)
+        assert re.search(r"^shift.* on .*[:\n] +[\d,]+ cycles", capsys.readouterr().out)
     assert main([*words, "--machine", "T4"]) == 2  # it is for newer GPUs
     monkeypatch.setattr("gpa_lsp.execution.prediction.simulation_subjects.find_tool", lambda name: None)
     assert main(words) == 2

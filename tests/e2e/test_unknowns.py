@@ -25,8 +25,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from gpa_lsp.cli.history_text import make_run
 from gpa_lsp.cli.main import main
+from gpa_lsp.document.history_view import make_run
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly
 from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.stall_table import describe_line

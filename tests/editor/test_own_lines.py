@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.code.ptx.parse import parse_ptx
-from gpa_lsp.document.prediction_page import build_rows
+from gpa_lsp.document.prediction_view import build_listing
 from gpa_lsp.editor.predicted.worker import list_faults
 from gpa_lsp.execution.compiler.compile import compile_source
 from gpa_lsp.execution.compiler.model import CompilerChoice, CompileSettings
@@ -73,8 +73,8 @@ def test_accesses_faults_and_checks_name_the_line_that_calls(source: Path, predi
     (fault,) = list_faults(prediction)
     assert (fault.line, fault.kind) == (LOAD, "out-of-bounds access")
     assert fault.place is not None and fault.place[0].endswith("/sm_32_intrinsics.hpp")
-    (row,) = [one for one in build_rows(kernel, str(source), SOURCE) if one.number == LOAD]
-    assert row.words.startswith("out-of-bounds access: load of 4 bytes")
+    _, (words, _), _ = build_listing(kernel, str(source), SOURCE).rows[LOAD - 1]
+    assert words.startswith("out-of-bounds access: load of 4 bytes")
     findings = [one for statics in prediction.statics.kernels for one in statics.findings]
     assert findings and {one.file for one in findings} == {str(source)}
 

@@ -120,7 +120,7 @@ def test_lines_launches_and_faults_of_a_source_that_only_the_editor_holds(job: P
     assert (outside.line, outside.launch, outside.is_ending) == (12, 1, False)
     assert "63" in outside.message and "thread (63, 0, 0)" in outside.message
     assert result.undescribed == ("_Z4lonePf",)
-    assert "Emulated and predicted" in result.page and "transpose" in result.page
+    assert "emulated and predicted, not measured" in result.page and "transpose" in result.page
 
 
 def test_a_block_worth_a_try_and_its_edit(job: PredictedJob) -> None:

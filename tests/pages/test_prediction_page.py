@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Browser
 
-from gpa_lsp.document.prediction_page import render_prediction_page
+from gpa_lsp.document.document_page import render_document_page
+from gpa_lsp.document.prediction_view import build_prediction_page
 from gpa_lsp.execution.prediction.model import SourcePrediction
 from tests.pages.accessibility import list_violations
 from tests.pages.browser import NARROW, OpenPage, open_page, wait_until
@@ -20,7 +21,9 @@ pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda]
 @contextmanager
 def show(browser: Browser, folder: Path, prediction: SourcePrediction, **options: object) -> Iterator[OpenPage]:
     file = folder / "predicted #1 %20.html"
-    file.write_text(render_prediction_page(prediction), encoding="utf-8", errors="backslashreplace")
+    file.write_text(
+        render_document_page(*build_prediction_page(prediction)), encoding="utf-8", errors="backslashreplace"
+    )
     with open_page(browser, file, **options) as opened:  # type: ignore[arg-type]
         yield opened
         opened.check_quiet()
@@ -49,9 +52,8 @@ def test_charts_are_drawn_when_they_come_into_view(browser: Browser, tmp_path: P
         chart = page.locator("[data-chart]").first
         chart.scroll_into_view_if_needed()
         wait_until(page, "document.querySelector('[data-chart] svg, [data-chart] canvas') !== null")
-        assert page.locator("#k0-source .listing tr.busy").count() >= 2
-        hot = page.locator("#k0-source td.does.hot").all_inner_texts()
-        assert any("32 wavefronts/req" in text for text in hot)
+        hot = page.locator("#k0-source .listing td.hot").all_inner_texts()
+        assert any("32 wavefronts per request" in text for text in hot)
 
 
 def test_parts_are_reached_by_keyboard(browser: Browser, tmp_path: Path) -> None:
@@ -79,5 +81,5 @@ def test_hostile_names_stay_text(browser: Browser, tmp_path: Path) -> None:
     statics = replace(found.statics, text=f"</script>{name}\n" * 12)
     with show(browser, tmp_path, replace(found, kernels=(kernel,), statics=statics, undescribed=(name,))) as opened:
         assert opened.page.locator("img").count() == 0
-        assert name in opened.page.locator(".lead").first.inner_text()
-        assert f"</script>{name}" in opened.page.locator(".listing code").first.inner_text()
+        assert name in opened.page.locator("section.launch p").first.inner_text()
+        assert f"</script>{name}" in opened.page.locator(".listing td.code").first.inner_text()

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
-from gpa_lsp.document.prediction_text import describe_execution
+from gpa_lsp.document.prediction_view import describe_execution
 from gpa_lsp.execution.emulator.model import Budget, Fault, FaultKind
 from gpa_lsp.execution.prediction.fault_answer import answer_faults, explain_unchecked_races
 from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gpa_lsp.cli.main import main
-from gpa_lsp.document.allocation_text import describe_finding, list_own_frames, render_memory, render_origins
-from gpa_lsp.document.layout import read_plain
+from gpa_lsp.document.program_view import build_memory, describe_finding, list_origins, list_own_frames
+from gpa_lsp.document.terminal import write_plain
 from gpa_lsp.execution.emulator import batches
 from gpa_lsp.execution.emulator.compiled import program as compiled_program
 from gpa_lsp.execution.emulator.compiled import translated
@@ -97,14 +97,14 @@ def test_an_array_is_followed_from_its_allocation_over_copies_and_kernels(found:
     assert name_lines(factors.path) == [find_line("cudaMalloc(&found"), caller]
     assert (factors.read_bytes, factors.written_bytes) == (1 << 20, 0)
     assert [(one.is_to_device, one.size_bytes) for one in factors.copies] == [(True, 1 << 20), (False, 1 << 20)]
-    told = dict(render_origins(overwrite, found.memory.sites, SOURCES))
+    told = dict(list_origins(overwrite, found.memory.sites, SOURCES))
     assert told["host"].startswith(f"main allocations.cu:{find_line('overwrite<<<')}")
     assert told["array"].startswith("`factors` read, allocated at ")
 
 
 def test_what_is_told_fits_a_terminal(found: ProgramRun) -> None:
-    lines = [read_plain(line) for line in render_memory(found, 80, SOURCES)]
-    assert lines[1] == "memory   4 allocations, at most 6.50 MiB at once where 5 MiB would do"
+    lines = write_plain(build_memory(found, SOURCES), 80).splitlines()
+    assert lines[1] == "  4 allocations, at most 6.50 MiB at once where 5 MiB would do"
     assert max(map(len, lines)) <= 80
 
 
@@ -112,13 +112,13 @@ def test_nothing_is_said_where_launches_did_nothing(tmp_path: Path) -> None:
     cut, _ = run(build(FIXTURE, tmp_path, *DEBUGGED), launches_per_kernel=1)
     assert cut.memory.unjudged and cut.memory.sites
     assert not list_findings(cut.memory)
-    lines = [read_plain(line) for line in render_memory(cut, 80, SOURCES)]
-    assert lines == ["", "memory not judged: not all launches ran to their end."]
+    text = write_plain(build_memory(cut, SOURCES), 80)
+    assert text == "Memory\n  not judged: not all launches ran to their end.\n"
 
 
 def test_programs_without_debugging_information_name_the_function(tmp_path: Path) -> None:
     plain, _ = run(build(FIXTURE, tmp_path))
-    lines = [read_plain(line) for line in render_memory(plain, 80, SOURCES)]
+    lines = write_plain(build_memory(plain, SOURCES), 80).splitlines()
     assert any(line.startswith("  main  unused: no kernel accesses the 512 KiB") for line in lines)
     assert lines[-1].startswith("  build with -g")
 

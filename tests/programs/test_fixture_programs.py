@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.document.layout import read_plain
-from gpa_lsp.document.program_text import render_program
+from gpa_lsp.document.program_view import build_program
+from gpa_lsp.document.terminal import write_plain
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.launches.read_launches import read_launches
@@ -42,17 +42,16 @@ def test_launches_beyond_the_limit_do_nothing_and_are_counted(tmp_path: Path) ->
     assert (kernel.launches, kernel.emulated, kernel.skipped) == (50, 3, 47)
     assert "benchmark_loop: right" in printed  # each launch computes the same
     assert any("between events" in note for note in found.notes)
-    (_, told, *_) = [read_plain(one) for one in render_program(found, [ExaminedKernel(runs=kernel, prediction=None)])]
-    assert told == "not run 47 launches did nothing: what the program computed from their results may be wrong"
+    (_, told, *_) = write_plain(build_program(found, [ExaminedKernel(runs=kernel, prediction=None)])).splitlines()
+    assert told == "not run: 47 launches did nothing: what the program computed from their results may be wrong"
 
 
 def test_a_launch_that_is_cut_short_is_told(tmp_path: Path) -> None:
     """As if the program's own checks said nothing."""
     found, _ = run(build(SOURCES / "benchmark_loop.cu", tmp_path), "1")
     cut = replace(found, kernels=tuple(replace(one, emulated=0) for one in found.kernels))
-    lines = [read_plain(one) for one in render_program(cut, [])]
-    assert lines[1].startswith("not run 1 launch was cut short: ")
-    assert not any(read_plain(one).startswith("not run") for one in render_program(found, []))
+    assert write_plain(build_program(cut, [])).splitlines()[1].startswith("not run: 1 launch was cut short: ")
+    assert "not run" not in write_plain(build_program(found, []))
 
 
 def test_a_recorded_launch_gives_what_the_program_got(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.foundation.visible_text import make_one_line
 from gpa_lsp.report.model import Report
 from tests.conftest import examples
-from tests.render.advice_examples import make_advice_example, make_advised
+from tests.render.advice_examples import make_advice_example
 from tests.report_builder import build_kernel, build_report
 
 
@@ -51,23 +51,6 @@ def test_tables_and_folds_are_well_formed() -> None:
     for position, line in enumerate(lines):
         if line.startswith("<details>"):  # without the empty line what follows would be HTML
             assert lines[position + 1] == ""
-
-
-def test_the_summary_has_every_piece_of_advice_with_its_category() -> None:
-    lines = show(build_report(make_advised()))
-    rows = [" ".join(line.split()) for line in lines if re.match(r"\| +(\*\*)?[\d.]+×", line)]
-    rows = [row for row in rows if re.search(r"\| (code|parallel|binary) \|", row)]
-    assert len(rows) == 8
-    assert rows[0] == "| **1.39×** | 1.34× to 1.43× | 1.87× | 68 % (±0.4) | code | Unroll the loop |"
-    assert [re.search(r"\| (code|parallel|binary) \|", row)[1] for row in rows[1:3]] == ["parallel", "code"]  # type: ignore[index]
-
-
-def test_limits() -> None:
-    lines = show(make_advice_example(), max_kernels=2, max_advice=1)
-    assert sum(line.startswith("## `") for line in lines) == 2
-    assert sum(line.startswith("<details><summary><b>") for line in lines) == 3
-    assert "and 4 more kernels" in lines
-    assert "and 5 more" in lines
 
 
 def test_names_and_hints_cannot_break_out() -> None:

@@ -15,7 +15,7 @@ from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.kernel.scopes import Scope, ScopeKind
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.source_paths import SourceLocator
-from tests.render.advice_examples import make_advice_example, make_advised, make_silent
+from tests.render.advice_examples import make_advice_example
 from tests.report_builder import build_kernel, build_report
 
 
@@ -54,23 +54,6 @@ def test_the_frame_that_is_here_can_be_opened(tmp_path: Path) -> None:
 def test_without_files_the_innermost_line_is_named() -> None:
     pair = next(line for line in show(build_kernel(LISTING, advice=ADVICE)) if "→" in line)
     assert "  m.h:2 < … < k.cu:5  LDG.E R2, [R4.64]  → k.cu:6  FMUL" in pair
-
-
-def test_distance_reason_cause_and_operand() -> None:
-    shown = show(build_kernel(LISTING, advice=ADVICE))
-    facts = "12 cycles, 3 instructions apart · long_scoreboard: data from global memory · in R2"
-    assert facts in [line.strip() for line in shown]
-
-
-def test_limits_are_per_kernel_and_per_category() -> None:
-    two = [make_advised(), replace(make_silent(), mangled_name="other")]
-    shown = show(*two, max_kernels=1, max_advice=2)
-    assert sum(" at most " in line for line in shown) == 4
-    assert "  and 4 more" in shown
-    assert "and 1 more kernel" in shown
-    everything = show(*two)
-    assert sum(" at most " in line for line in everything) == 8
-    assert not any("more kernel" in line for line in everything)
 
 
 def test_regions_that_gain_nothing_are_counted() -> None:
@@ -128,17 +111,6 @@ def test_def_and_use_share_a_line_where_there_is_room() -> None:
 def test_there_is_always_a_reason(kernel: KernelReport, reason: str) -> None:
     shown = [line.strip() for line in show(kernel)]
     assert reason in shown[shown.index("No advice") :]
-
-
-def test_silences_come_by_stage() -> None:
-    shown = [line.strip() for line in show(make_silent())]
-    start = shown.index("No advice")
-    assert [line for line in shown[start:] if line.endswith("optimizer)") or line.endswith("optimizers)")] == [
-        "metrics were not collected (1 optimizer)",
-        "pattern not found (2 optimizers)",
-        "pattern found, but the change is ruled out (1 optimizer)",
-        "too little to gain (1 optimizer)",
-    ]
 
 
 def test_advice_that_shares_samples_names_its_rivals() -> None:

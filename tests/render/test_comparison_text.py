@@ -7,9 +7,8 @@ from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, Limit, Limiter, LimiterKind
 from gpa_lsp.document.comparison_view import build_comparison, describe_limiters, make_comparison_document
-from gpa_lsp.document.layout import join_lines
 from gpa_lsp.document.places import PlaceNames
-from gpa_lsp.document.terminal import write_terminal
+from gpa_lsp.document.terminal import write_plain
 from gpa_lsp.foundation.prose import say
 from gpa_lsp.report.compare import Comparison, compare_kernels, compare_reports
 from tests.report.test_compare import ADVICE, AFTER, BEFORE, measured, named, without_samples
@@ -24,7 +23,7 @@ def example() -> Comparison:
 
 
 def write(comparison: Comparison, width: int | None = None) -> str:
-    return join_lines(write_terminal(build_comparison(comparison, PlaceNames()), width, indent=0))
+    return write_plain(build_comparison(comparison, PlaceNames()), width)
 
 
 def test_text() -> None:

@@ -10,7 +10,7 @@ from gpa_lsp.document.layout import (
     Style,
     count_cells,
     cut,
-    hang,
+    flow,
     join_facts,
     join_lines,
     lay_out_table,
@@ -108,7 +108,7 @@ def test_paths_lose_folders_then_the_middle_of_a_name(path: str, cells: int, sho
 @pytest.mark.parametrize("width", range(8, 60))
 def test_a_number_keeps_its_percent_sign(width: int) -> None:
     text = "lines are used, of the requests over lines, by loads 100 % and by stores 97 % of the time"
-    for line in (*wrap(text, width), *hang((("- ", Style.PLAIN), (text, Style.PLAIN)), width)):
+    for line in (*wrap(text, width), *flow((("- ", Style.PLAIN), (text, Style.PLAIN)), width)):
         assert not read_plain(line).lstrip().startswith("%")
 
 
@@ -141,10 +141,13 @@ def test_wrapped_text_loses_no_word(width: int | None) -> None:
 
 def test_hanging_lines() -> None:
     line = (("k.cu:1: ", Style.PATH), ("three words here", Style.PLAIN))
-    assert [read_plain(part) for part in hang(line, None)] == ["k.cu:1: three words here"]
-    assert [read_plain(part) for part in hang(line, 24)] == ["k.cu:1: three words here"]
-    assert [read_plain(part) for part in hang(line, 15)] == ["k.cu:1: three", "    words here"]
-    assert [read_plain(part) for part in hang(line, 2)] == ["k.cu:1: three", "    words", "    here"]
+    for width, shown in (
+        (None, ["k.cu:1: three words here"]),
+        (24, ["k.cu:1: three words here"]),
+        (15, ["k.cu:1: three", "    words here"]),
+        (2, ["k.cu:1: three", "    words", "    here"]),
+    ):
+        assert [read_plain(part) for part in flow(line, width, indent=0)] == shown
 
 
 def test_facts_break_between_facts() -> None:
@@ -167,7 +170,7 @@ def test_places_and_code_of_a_sentence_have_their_own_styles_across_lines() -> N
             (".", Style.PLAIN),
         )
     ]
-    for lines in (wrap(sentence, 20), hang((("  ", Style.PLAIN), (sentence, Style.PLAIN)), 20)):
+    for lines in (wrap(sentence, 20), flow((("  ", Style.PLAIN), (sentence, Style.PLAIN)), 20, indent=0)):
         shown = [read_plain(line) for line in lines]
         assert len(shown) > 1
         assert max(map(len, shown)) <= 20

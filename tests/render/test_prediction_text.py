@@ -7,15 +7,9 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.diagnosis.analyses.answers import Answer
-from gpa_lsp.document.layout import join_lines
 from gpa_lsp.document.prediction_json import make_kernel_prediction
-from gpa_lsp.document.prediction_text import (
-    build_access_table,
-    describe_execution,
-    describe_launch,
-    render_kernel_prediction,
-)
-from gpa_lsp.document.terminal import write_terminal
+from gpa_lsp.document.prediction_view import build_access_table, build_launch, describe_execution, describe_launch
+from gpa_lsp.document.terminal import write_plain
 from gpa_lsp.execution.emulator.model import Fault, FaultKind
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.prediction.fault_answer import answer_faults
@@ -69,14 +63,14 @@ def build_kernel() -> KernelPrediction:
 
 
 def test_a_kernel_as_text() -> None:
-    text = join_lines(render_kernel_prediction(build_kernel(), 120, folder=Path("/home/me")))
+    text = write_plain([build_launch(build_kernel(), Path("/home/me"))], 120)
     lines = text.splitlines()
     assert lines[:5] == [
         "k<float>",
-        "  void k<float>(float*)",
         "  “small”: grid 64, block 32×8, 20 registers, 4 KiB of shared memory, 48 warps per SM; predicted for the A100",
+        "  void k<float>(float*)",
         "  emulated: 16 of 64 blocks, and no further, 2,000 warp instructions with 24 active lanes on average, in 500 ms;",
-        "  analysed in 4.50 s",
+        "    analysed in 4.50 s",
     ]
     assert "  warning: a doubt" in lines
     assert "  1 fault of the program in what was executed." in lines
@@ -88,13 +82,13 @@ def test_a_kernel_as_text() -> None:
 
 def test_lines_with_most_traffic_come_first_and_inlined_ones_once() -> None:
     facts = build_kernel().accesses
-    rows = join_lines(write_terminal([build_access_table(facts, Path("/home/me"))])).splitlines()[1:]
+    rows = write_plain([build_access_table(facts, Path("/home/me"))]).splitlines()[1:]
     assert [row.split()[0] for row in rows] == ["k.cu:7", "k.cu:9"]
     assert rows[0].split()[1:] == ["global", "loads", "in", "1,024", "8", "32", "4", "25", "%"]
     assert rows[1].split()[1:] == ["shared", "loads", "1,024", "1", "16"]
-    short = join_lines(write_terminal([build_access_table(facts)], max_rows=1)).splitlines()
-    assert short[-1] == "  and 1 more"
-    assert short[1].lstrip().startswith("/home/me/k.cu:7")
+    short = write_plain([build_access_table(facts)], max_rows=1).splitlines()
+    assert short[-1] == "and 1 more"
+    assert short[1].startswith("/home/me/k.cu:7")
 
 
 def test_nothing_is_made_up_where_nothing_is_known() -> None:

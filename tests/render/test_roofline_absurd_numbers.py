@@ -18,7 +18,7 @@ from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.roofline_page import render_roofline_page
 from gpa_lsp.document.roofline_picture import describe_roofline_picture, draw_roofline_picture
 from gpa_lsp.document.roofline_view import build_rooflines
-from gpa_lsp.document.terminal import write_terminal
+from gpa_lsp.document.terminal import write_plain, write_terminal
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.report.model import KernelReport
@@ -105,7 +105,7 @@ NUMBERS = count_numbers()
 def show_everything(kernel: KernelReport) -> None:
     report = build_report(kernel)
     for view in RooflineView:
-        assert join_lines(write_terminal(build_rooflines(report, PlaceNames(), before=report, view=view), 80, indent=0))
+        assert write_plain(build_rooflines(report, PlaceNames(), before=report, view=view), 80)
         embed_json(build_roofline_chart([kernel], before=[kernel], view=view))  # refuses what JSON has no word for
     assert kernel.analyses is not None
     assert kernel.analyses.roofline is not None

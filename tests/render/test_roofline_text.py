@@ -15,7 +15,7 @@ from gpa_lsp.document.roofline_text import (
     list_bars,
 )
 from gpa_lsp.document.roofline_view import build_rooflines
-from gpa_lsp.document.terminal import write_terminal
+from gpa_lsp.document.terminal import write_plain, write_terminal
 from gpa_lsp.editor.roofline import write_roofline
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from tests.render.charts.roofline_examples import make_machine, make_roofline, place, place_many
@@ -90,7 +90,7 @@ def test_markdown_for_a_hover() -> None:
 
 
 def render(*kernels: object, **options: object) -> str:
-    return join_lines(write_terminal(build_rooflines(build_report(*kernels), PlaceNames(), **options), indent=0))  # type: ignore[arg-type]
+    return write_plain(build_rooflines(build_report(*kernels), PlaceNames(), **options))  # type: ignore[arg-type]
 
 
 def test_report_of_one_kernel() -> None:

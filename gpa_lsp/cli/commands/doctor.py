@@ -1,13 +1,15 @@
 """``gpa-lsp doctor``: what is installed, and what each missing part would add."""
 
 import argparse
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
+from gpa_lsp.cli.outputs import write_json
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.document.layout import Align, Column, Line, Span, Style, hang, lay_out_table, text_line
+from gpa_lsp.document.blocks import Block, Item, Items, Part, Table
+from gpa_lsp.document.layout import Column, Span, Style
+from gpa_lsp.foundation.json_records import pick
 
 if TYPE_CHECKING:
     from gpa_lsp.cli.installation import Component
@@ -24,39 +26,27 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
     components, packages = inspect_installation(), inspect_packages()
     if arguments.format == "json":
-        rows = [
-            {
-                "name": part.name,
-                "state": part.state.value,
-                "detail": part.detail,
-                "adds": part.adds,
-                "install": part.install,
-            }
-            for part in (*components, *packages)
-        ]
-        terminal.print_safely(lambda: terminal.write_text(json.dumps({"components": rows}, indent=2) + "\n"))
+        rows = [pick(part, "name state detail adds install") for part in (*components, *packages)]
+        write_json({"components": rows}, None, terminal)
     else:
-        terminal.print_safely(lambda: terminal.write_lines(_render(components, packages, terminal.width)))
+        terminal.write_blocks(_build(components, packages))
     return 0
 
 
-def _render(components: "Sequence[Component]", packages: "Sequence[Component]", width: int | None) -> Iterator[Line]:
-    columns = (
-        Column(title=""),
-        Column(title="", align=Align.LEFT),
-        Column(title="", can_shrink=True, min_chars=30),
-    )
-    yield from lay_out_table(columns, [_make_row(part, part.detail) for part in components], width=width, indent=0)
-    yield ()
-    yield text_line("Packages, and what they are used for", Style.HEADING)
-    yield from lay_out_table(columns, [_make_row(part, part.adds) for part in packages], width=width, indent=0)
-    lacking = [part for part in (*components, *packages) if part.state.value != "found"]
-    if not lacking:
-        return
-    yield ()
-    yield text_line("What the missing parts would add", Style.HEADING)
-    for part in lacking:
-        yield from hang(((f"  {part.name}: ", Style.TITLE), (f"{part.adds}; {part.install}", Style.PLAIN)), width)
+def _build(components: "Sequence[Component]", packages: "Sequence[Component]") -> list[Block]:
+    columns = (Column(title=""), Column(title=""), Column(title="", can_shrink=True, min_chars=30))
+    found = Table(columns=columns, rows=[_make_row(part, part.detail) for part in components])
+    uses = Table(columns=columns, rows=[_make_row(part, part.adds) for part in packages])
+    lacking = [
+        Item(text=((f"{part.name}: ", Style.TITLE), (f"{part.adds}; {part.install}", Style.PLAIN)))
+        for part in (*components, *packages)
+        if part.state.value != "found"
+    ]
+    return [
+        Part(title="Programs and libraries", blocks=[found]),
+        Part(title="Packages, and what they are used for", blocks=[uses]),
+        *([Part(title="What the missing parts would add", blocks=[Items(items=lacking)])] if lacking else []),
+    ]
 
 
 def _make_row(part: "Component", words: str) -> Sequence[Span]:

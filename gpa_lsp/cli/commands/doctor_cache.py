@@ -1,14 +1,15 @@
 """``gpa-lsp doctor cache``: what is kept between runs, and how to remove it."""
 
 import argparse
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
+from gpa_lsp.cli.outputs import write_json
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.document.layout import Align, Column, Line, Span, Style, lay_out_table, text_line
+from gpa_lsp.document.blocks import Block, Paragraph, Table
+from gpa_lsp.document.layout import Align, Column, Span, Style
 from gpa_lsp.foundation.kept_files import KeptFiles, find_cache_folder
 from gpa_lsp.foundation.numbers import format_bytes, format_count, format_count_of
 
@@ -26,9 +27,9 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     kinds = list_kept()
     kept = [reason for files in kinds.values() for reason in files.clear()] if arguments.clear else []
     if arguments.format == "json":
-        terminal.print_safely(lambda: terminal.write_text(json.dumps(_describe(kinds), indent=2) + "\n"))
+        write_json(_describe(kinds), None, terminal)
     else:
-        terminal.print_safely(lambda: terminal.write_lines(_render(kinds, find_cache_folder(), terminal.width)))
+        terminal.write_blocks(_build(kinds, find_cache_folder()))
     if not kept:
         return 0
     count = format_count_of(len(kept), "file")
@@ -45,7 +46,7 @@ def _describe(kinds: Mapping[str, KeptFiles]) -> dict[str, object]:
     return {"folder": str(find_cache_folder()), "kinds": rows}
 
 
-def _render(kinds: Mapping[str, KeptFiles], folder: Path, width: int | None) -> Iterator[Line]:
+def _build(kinds: Mapping[str, KeptFiles], folder: Path) -> list[Block]:
     columns = (
         Column(title=str(folder), align=Align.LEFT, can_shrink=True, min_chars=24),
         Column(title="entries", align=Align.RIGHT),
@@ -57,9 +58,9 @@ def _render(kinds: Mapping[str, KeptFiles], folder: Path, width: int | None) -> 
         count, size_bytes = files.measure()
         cells = (format_count(count), format_bytes(size_bytes), format_bytes(files.limit_bytes))
         rows.append([(name, Style.PLAIN), *((cell, Style.PLAIN) for cell in cells)])
-    yield from lay_out_table(columns, rows, width=width, indent=0)
-    if any(files.measure()[0] for files in kinds.values()):
-        yield text_line("gpa-lsp doctor cache --clear removes it; it is rebuilt when needed.", Style.DIM)
+    is_kept = any(files.measure()[0] for files in kinds.values())
+    hint = "gpa-lsp doctor cache --clear removes it; it is rebuilt when needed."
+    return [Table(columns=columns, rows=rows), *([Paragraph(text=hint, style=Style.DIM)] if is_kept else [])]
 
 
 COMMAND = Command(

@@ -1,7 +1,6 @@
 """``gpa-lsp emulate``: a whole CUDA program without a GPU: its own output, and what each of its kernels does."""
 
 import argparse
-import json
 import shlex
 import tempfile
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_INCOMPLETE, judge_problems, parse_count
-from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_output
+from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_blocks, write_json
 from gpa_lsp.cli.predictions import parse_seconds, parse_size
 from gpa_lsp.cli.program_end import find_exit_code
 from gpa_lsp.cli.terminal import Terminal
@@ -188,18 +187,14 @@ def _tell(
     arguments: argparse.Namespace,
     terminal: Terminal,
 ) -> None:
-    from gpa_lsp.document.layout import join_lines
-    from gpa_lsp.document.program_text import render_program
-
-    if is_printed(arguments.output):
-        lines = render_program(run, kernels, terminal.width, folder=Path.cwd())
-        terminal.print_safely(lambda: terminal.write_lines(lines))
-    elif arguments.format == "text":
-        write_output(join_lines(render_program(run, kernels, folder=Path.cwd())), arguments.output, terminal)
-    else:
+    if arguments.format == "json":
         from gpa_lsp.document.prediction_json import make_program
 
-        write_output(json.dumps(make_program(run, kernels, described), indent=2) + "\n", arguments.output, terminal)
+        write_json(make_program(run, kernels, described), arguments.output, terminal)
+    else:
+        from gpa_lsp.document.program_view import build_program
+
+        write_blocks(build_program(run, kernels, Path.cwd()), arguments.output, terminal)
 
 
 def _tell_records(run: "ProgramRun", terminal: Terminal) -> None:

@@ -1,7 +1,6 @@
 """``gpa-lsp history``: what was measured before, and what changed since."""
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, add_filter_arguments, judge_problems
-from gpa_lsp.cli.outputs import add_output_argument, write_output
+from gpa_lsp.cli.outputs import add_output_argument, write_json, write_output
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError, ProblemSeverity
 
@@ -124,15 +123,15 @@ def _choose_action(arguments: argparse.Namespace) -> _Action:
 def _list(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.format == "html":
         return _write_page(history, arguments, terminal)
-    from gpa_lsp.cli.history_text import make_history_document, render_history
+    from gpa_lsp.document.history_view import build_history, make_history_document
     from gpa_lsp.report.history.past import build_overview
 
     limit = _DEFAULT_LIMIT if arguments.limit is None else arguments.limit
     overview = build_overview(history, _read_filter(arguments), limit or None)
     if arguments.format == "json":
-        _print_json(terminal, make_history_document(overview, history.path))
+        write_json(make_history_document(overview, history.path), None, terminal)
     else:
-        terminal.print_safely(lambda: terminal.write_lines(render_history(overview, Path.cwd(), terminal.width)))
+        terminal.write_blocks(build_history(overview, Path.cwd()))
     return 0
 
 
@@ -168,15 +167,18 @@ def _record(history: "History", arguments: argparse.Namespace, terminal: Termina
 
 
 def _say_recorded(remembered: Any, arguments: argparse.Namespace, terminal: Terminal) -> None:
-    from gpa_lsp.cli.history_text import make_run
-    from gpa_lsp.document.layout import Style
+    from gpa_lsp.document.blocks import Paragraph
+    from gpa_lsp.document.history_view import make_run
+    from gpa_lsp.document.layout import Line, Style
     from gpa_lsp.editor.history import describe_change_briefly
     from gpa_lsp.kernel.names import shorten_name
 
     if arguments.format == "json":
-        _print_json(terminal, {"schema": "gpa-lsp/recorded/1", "runs": [make_run(found.run) for found in remembered]})
+        write_json(
+            {"schema": "gpa-lsp/recorded/1", "runs": [make_run(found.run) for found in remembered]}, None, terminal
+        )
         return
-    lines = [
+    lines: list[Line] = [
         (
             (f"run {found.run.number}  ", Style.DIM),
             (shorten_name(found.run.measurement.name), Style.TITLE),
@@ -184,7 +186,7 @@ def _say_recorded(remembered: Any, arguments: argparse.Namespace, terminal: Term
         )
         for found in remembered
     ]
-    terminal.print_safely(lambda: terminal.write_lines(lines or [(("no measurement in it", Style.DIM),)]))
+    terminal.write_blocks([Paragraph(text=line) for line in lines or [(("no measurement in it", Style.DIM),)]])
 
 
 def _find_run(history: "History", text: str, arguments: argparse.Namespace) -> "Run":
@@ -208,16 +210,16 @@ def _find_run(history: "History", text: str, arguments: argparse.Namespace) -> "
 
 
 def _compare(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from gpa_lsp.cli.history_text import make_run_change_document, render_run_change
+    from gpa_lsp.document.history_view import build_run_change, make_run_change_document
     from gpa_lsp.report.changes import Verdict
     from gpa_lsp.report.history.past import compare_recorded
 
     before, after = (_find_run(history, text, arguments) for text in arguments.compare)
     change = compare_recorded(history, before, after)
     if arguments.format == "json":
-        _print_json(terminal, make_run_change_document(change))
+        write_json(make_run_change_document(change), None, terminal)
     else:
-        terminal.print_safely(lambda: terminal.write_lines(render_run_change(change, Path.cwd(), terminal.width)))
+        terminal.write_blocks([build_run_change(change, Path.cwd())])
     return EXIT_BAD_INPUT if change.verdict is Verdict.OTHER_WORK else 0  # as of two reports
 
 
@@ -259,7 +261,7 @@ def _print_where(arguments: argparse.Namespace, terminal: Terminal) -> int:
     path = find_database()
     size_bytes = measure_bytes(path)
     if arguments.format == "json":
-        _print_json(terminal, {"schema": "gpa-lsp/history-place/1", "database": str(path), "bytes": size_bytes})
+        write_json({"schema": "gpa-lsp/history-place/1", "database": str(path), "bytes": size_bytes}, None, terminal)
         return 0
     size = "not created yet" if size_bytes is None else format_bytes(size_bytes)
     terminal.print_safely(lambda: terminal.write_text(f"{path}  {size}\n"))
@@ -283,10 +285,6 @@ def _count(count: int) -> str:
     from gpa_lsp.foundation.numbers import format_count_of
 
     return format_count_of(count, "run") + (" was" if count == 1 else " were")
-
-
-def _print_json(terminal: Terminal, document: dict[str, Any]) -> None:
-    terminal.print_safely(lambda: terminal.write_text(json.dumps(document, indent=2) + "\n"))
 
 
 COMMAND = Command(

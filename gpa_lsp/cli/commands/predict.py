@@ -1,16 +1,13 @@
 """``gpa-lsp predict``: what kernels do to memory and where their warps diverge, emulated; no GPU, no profile."""
 
 import argparse
-import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, add_limit_argument, judge_problems
-from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_output
+from gpa_lsp.cli.outputs import add_output_argument, write_blocks, write_json, write_output
 from gpa_lsp.cli.predictions import (
     InputKind,
     add_prediction_arguments,
@@ -23,10 +20,8 @@ from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from gpa_lsp.document.layout import Line
+    from gpa_lsp.document.blocks import Block
     from gpa_lsp.execution.prediction.model import SourcePrediction
-    from gpa_lsp.execution.prediction.predict_expressions import ExpressionPrediction
-    from gpa_lsp.execution.prediction.saved_trace import SavedTrace
 
 _SOURCE_HELP = (
     "a CUDA C++ source, a program, library, object, fat binary or cubin with PTX in it, a PTX file, a folder that gpa-lsp predict trace wrote, "
@@ -71,7 +66,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     code = complain_of(prediction, terminal)
     if prediction.statics.unit.has_failed:
         return code
-    _put(_renderers_of(prediction, arguments), arguments, terminal)
+    _write_prediction(prediction, arguments, terminal)
     return code or (_judge(prediction, arguments.fail_on) if prediction.kernels else EXIT_BAD_INPUT)
 
 
@@ -87,7 +82,14 @@ def _run_expressions(arguments: argparse.Namespace, terminal: Terminal) -> int:
         compute_capability=arguments.arch,
         mode=VolumeMode(arguments.mode),
     )
-    _put(_renderers_of_expressions(prediction, arguments), arguments, terminal)
+    from gpa_lsp.document.prediction_json import make_expression_prediction
+    from gpa_lsp.document.prediction_view import build_expression_prediction
+
+    def make_value() -> dict[str, Any]:
+        return make_expression_prediction(prediction, str(arguments.source))
+
+    head = (arguments.source.name, "predicted from address expressions, not measured")
+    _write(build_expression_prediction(prediction), head, make_value, arguments, terminal)
     return 0
 
 
@@ -110,93 +112,40 @@ def _run_saved(arguments: argparse.Namespace, terminal: Terminal) -> int:
         mode=VolumeMode(arguments.mode),
         is_paper=arguments.paper,
     )
-    _put(_renderers_of_saved(saved, arguments), arguments, terminal)
+    from gpa_lsp.document.prediction_json import make_saved_trace
+    from gpa_lsp.document.prediction_view import build_saved_trace
+
+    head = (f"Trace of {saved.short_name}", f"from a kept trace ({saved.origin}); predicted, not measured")
+    _write(build_saved_trace(saved, Path.cwd()), head, lambda: make_saved_trace(saved), arguments, terminal)
     return judge_problems(saved.problems)
 
 
-class _Renderers(Struct, frozen=True):
-    """How a result is shown in each format; a renderer is loaded only when it is asked for."""
+def _write_prediction(prediction: "SourcePrediction", arguments: argparse.Namespace, terminal: Terminal) -> None:
+    from gpa_lsp.document.prediction_json import make_prediction
+    from gpa_lsp.document.prediction_view import build_prediction, build_prediction_page
 
-    lines: "Callable[[int | None], Iterable[Line]]"
-    value: Callable[[], dict[str, Any]]
-    page: Callable[[], str]
-
-
-def _renderers_of(prediction: "SourcePrediction", arguments: argparse.Namespace) -> _Renderers:
-    def lines(width: int | None) -> "Iterable[Line]":
-        from gpa_lsp.document.prediction_text import render_prediction
-
-        return render_prediction(prediction, width, max_rows=arguments.limit, folder=Path.cwd())
-
-    def value() -> dict[str, Any]:
-        from gpa_lsp.document.prediction_json import make_prediction
-
-        return make_prediction(prediction)
-
-    def page() -> str:
-        from gpa_lsp.document.prediction_page import render_prediction_page
-
-        return render_prediction_page(prediction)
-
-    return _Renderers(lines, value, page)
+    title, lead, blocks = build_prediction_page(prediction, Path.cwd())
+    if arguments.format != "html":
+        blocks = build_prediction(prediction, Path.cwd())
+    _write(blocks, (title, lead), lambda: make_prediction(prediction), arguments, terminal)
 
 
-def _renderers_of_saved(saved: "SavedTrace", arguments: argparse.Namespace) -> _Renderers:
-    def lines(width: int | None) -> "Iterable[Line]":
-        from gpa_lsp.document.prediction_text import render_saved_trace
+def _write(
+    blocks: "Sequence[Block]",
+    head: tuple[str, str],
+    make_value: Callable[[], dict[str, Any]],
+    arguments: argparse.Namespace,
+    terminal: Terminal,
+) -> None:
+    """Write what was predicted in the format that was asked for; the head is the title of a page, and what stands below it."""
+    if arguments.format == "json":
+        write_json(make_value(), arguments.output, terminal)
+    elif arguments.format == "html":
+        from gpa_lsp.document.document_page import render_document_page
 
-        return render_saved_trace(saved, width, max_rows=arguments.limit, folder=Path.cwd())
-
-    def value() -> dict[str, Any]:
-        from gpa_lsp.document.prediction_json import make_saved_trace
-
-        return make_saved_trace(saved)
-
-    def page() -> str:
-        from gpa_lsp.document.prediction_page import render_answers_page
-        from gpa_lsp.document.prediction_text import describe_saved_trace
-
-        return render_answers_page(f"Trace of {saved.short_name}", saved.answers, describe_saved_trace(saved))
-
-    return _Renderers(lines, value, page)
-
-
-def _renderers_of_expressions(prediction: "ExpressionPrediction", arguments: argparse.Namespace) -> _Renderers:
-    def lines(width: int | None) -> "Iterable[Line]":
-        from gpa_lsp.document.prediction_text import render_expression_prediction
-
-        return render_expression_prediction(prediction, width, max_rows=arguments.limit)
-
-    def value() -> dict[str, Any]:
-        from gpa_lsp.document.prediction_json import make_expression_prediction
-
-        return make_expression_prediction(prediction, str(arguments.source))
-
-    def page() -> str:
-        from gpa_lsp.document.prediction_page import render_answers_page
-        from gpa_lsp.document.prediction_text import describe_expressions
-
-        return render_answers_page(prediction.volumes.kernel, (prediction.answer,), describe_expressions(prediction))
-
-    return _Renderers(lines, value, page)
-
-
-def _put(renderers: _Renderers, arguments: argparse.Namespace, terminal: Terminal) -> None:
-    if is_printed(arguments.output) and arguments.format == "text":
-        terminal.print_safely(lambda: terminal.write_lines(renderers.lines(terminal.width)))
-        return
-    text = _render(renderers, arguments.format)
-    write_output(text, arguments.output, terminal, is_page=arguments.format == "html")
-
-
-def _render(renderers: _Renderers, name: str) -> str:
-    if name == "json":
-        return json.dumps(renderers.value(), indent=2) + "\n"
-    if name == "html":
-        return renderers.page()
-    from gpa_lsp.document.layout import join_lines
-
-    return join_lines(renderers.lines(None))
+        write_output(render_document_page(*head, blocks), arguments.output, terminal, is_page=True)
+    else:
+        write_blocks(blocks, arguments.output, terminal, max_rows=arguments.limit)
 
 
 def _judge(prediction: "SourcePrediction", fail_on: str) -> int:

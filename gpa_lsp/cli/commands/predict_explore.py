@@ -135,7 +135,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     space = tuple(sorted({*space, subject.current}))  # what the launch has now is always compared
     exploration = _explore(subject, space, arguments, terminal)
     if is_printed(arguments.output):
-        terminal.print_safely(lambda: _print(exploration, arguments, terminal))
+        _print(exploration, arguments.limit, terminal)
     else:
         write_file(_draw(exploration, arguments.output.suffix.lower()), arguments.output)
     return 0 if any(one.seconds is not None for one in exploration.ranked) else EXIT_BAD_INPUT
@@ -269,21 +269,19 @@ def _choose_workers(arguments: argparse.Namespace) -> "Workers":
     return LocalWorkers(arguments.jobs) if arguments.scheduler is None else DaskWorkers(arguments.scheduler)
 
 
-def _print(exploration: "Exploration", arguments: argparse.Namespace, terminal: Terminal) -> None:
+def _print(exploration: "Exploration", most: int, terminal: Terminal) -> None:
     from gpa_lsp.document.answer_view import build_answer
-    from gpa_lsp.document.layout import Style, text_line
-    from gpa_lsp.document.terminal import write_terminal
+    from gpa_lsp.document.blocks import Paragraph, Part
+    from gpa_lsp.document.layout import Style
     from gpa_lsp.execution.prediction.exploration.answer import answer_exploration
     from gpa_lsp.foundation.numbers import format_count_of
 
-    terminal.write_lines([text_line(exploration.kernel, Style.TITLE)])
-    if exploration.resumed:
-        terminal.write_lines(
-            [text_line(f"  {format_count_of(exploration.resumed, 'configuration')} resumed", Style.DIM)]
-        )
-    most = arguments.limit
-    answer = answer_exploration(exploration, most_rows=most)
-    terminal.write_lines(write_terminal([build_answer(answer)], terminal.width, max_rows=most + 1))
+    resumed = f"{format_count_of(exploration.resumed, 'configuration')} resumed" if exploration.resumed else ""
+    answer = build_answer(answer_exploration(exploration, most_rows=most))
+    blocks = [Paragraph(text=resumed, style=Style.DIM)] if resumed else []
+    terminal.write_blocks(
+        [Part(title=exploration.kernel, style=Style.TITLE, blocks=[*blocks, answer])], max_rows=most + 1
+    )
 
 
 def _draw(exploration: "Exploration", suffix: str) -> bytes:
@@ -296,11 +294,12 @@ def _draw(exploration: "Exploration", suffix: str) -> bytes:
         return (json.dumps(make_exploration(exploration), indent=2) + "\n").encode()
     answer = answer_exploration(exploration)
     if suffix == ".html":
-        from gpa_lsp.document.prediction_page import render_answers_page
+        from gpa_lsp.document.answer_view import build_answer
+        from gpa_lsp.document.document_page import render_document_page
 
         title = f"Launch configurations of {exploration.kernel}"
-        lead = f"{exploration.how.capitalize()}, not measured"
-        return render_answers_page(title, [answer], lead=lead).encode("utf-8", errors="backslashreplace")
+        page = render_document_page(title, f"{exploration.how.capitalize()}, not measured", [build_answer(answer)])
+        return page.encode("utf-8", errors="backslashreplace")
     from gpa_lsp.document.charts.answer_chart import build_answer_chart
     from gpa_lsp.document.charts.pictures import draw_png, draw_svg
 

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,17 +13,14 @@ from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.static_check import SUFFIXES, parse_architecture
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.foundation.numbers import format_count, format_count_of, format_duration_ns, format_number, format_percent
+from gpa_lsp.foundation.numbers import format_count, format_number
 
 if TYPE_CHECKING:
-    from gpa_lsp.execution.hybrid.estimate import PaperEstimate
-    from gpa_lsp.execution.prediction.simulation import EstimatedLaunch, Simulation
-    from gpa_lsp.execution.simulator.profile_document import DocumentLaunch
+    from gpa_lsp.execution.prediction.simulation import Simulation
 
 _DEFAULT_SECONDS = 20.0
 _DEFAULT_MEMORY = "8GiB"
 _SUFFIX = ".simulated.gpa-profile.json"
-_MOST_REASONS = 4
 _MOST_ROWS = 200
 _DEFAULT_EXECUTIONS, _MOST_EXECUTIONS, _EXECUTION_BYTES = 12_000_000, 1 << 32, 50
 
@@ -121,8 +117,9 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     for problem in simulation.problems:
         terminal.complain(f"{problem.severity.value}: {problem}")
     if simulation.estimates:
-        lines = [line for one in simulation.estimates for line in _describe_estimate(one, arguments.show_trace)]
-        terminal.print_safely(lambda: terminal.write_text("\n".join([*lines, ""])))
+        from gpa_lsp.document.simulation_view import build_estimates
+
+        terminal.write_blocks(build_estimates(simulation.estimates, has_trace=arguments.show_trace))
         return judge_problems(simulation.problems)
     if not simulation.launches:
         return EXIT_BAD_INPUT
@@ -130,11 +127,10 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
     output = arguments.output or Path(_find_stem(arguments.source) + _SUFFIX)
     write_file(json.dumps(make_document(simulation.launches, simulation.problems)) + "\n", output)
-    from gpa_lsp.execution.simulator.machine import ERROR_WORDS
+    from gpa_lsp.document.blocks import Paragraph
+    from gpa_lsp.document.simulation_view import build_simulation
 
-    is_checked = any(not one.simulated.unchecked for one in simulation.launches)
-    lines = [*map(_describe, simulation.launches), *([f"({ERROR_WORDS})"] if is_checked else [])]
-    terminal.print_safely(lambda: terminal.write_text("\n".join([*lines, f"written to {output}", ""])))
+    terminal.write_blocks([*build_simulation(simulation.launches), Paragraph(text=f"written to {output}")])
     is_compared = not compares or _compare(arguments, output, terminal)
     return judge_problems(simulation.problems) if is_compared else EXIT_BAD_INPUT
 
@@ -210,76 +206,16 @@ def _compare(arguments: argparse.Namespace, simulated: Path, terminal: Terminal)
     answers += [answer_comparison(one) for one in found]
     if not answers:
         terminal.complain("no kernel has samples on both sides")
+    parts = list(map(build_answer, answers))
     if arguments.compare:
-        terminal.write_blocks(list(map(build_answer, answers)), max_rows=_MOST_ROWS)
+        terminal.write_blocks(parts, max_rows=_MOST_ROWS)
     if arguments.page is not None:
-        from gpa_lsp.document.prediction_page import render_comparison_page
+        from gpa_lsp.document.document_page import render_document_page
+        from gpa_lsp.document.simulation_view import COMPARISON_LEAD
 
-        write_file(render_comparison_page(arguments.source.name, answers), arguments.page)
+        title = f"{arguments.source.name}: measured and simulated"
+        write_file(render_document_page(title, COMPARISON_LEAD, parts), arguments.page)
     return bool(answers)
-
-
-def _describe(one: "DocumentLaunch") -> str:
-    from gpa_lsp.execution.simulator.reasons import REASONS
-    from gpa_lsp.kernel.names import shorten_name
-
-    simulated = one.simulated
-    totals = simulated.all_samples.sum(axis=0).tolist()
-    every = max(1, sum(totals))
-    ranked = sorted(zip(totals, REASONS, strict=True), reverse=True)[:_MOST_REASONS]
-    reasons = ", ".join(f"{reason} {format_percent(count / every)}" for count, reason in ranked if count)
-    return f"{shorten_name(one.name)} on {one.machine.name}: {one.time}; {reasons}"
-
-
-def _describe_estimate(one: "EstimatedLaunch", shows_trace: bool) -> list[str]:
-    from gpa_lsp.kernel.names import shorten_name
-
-    found = one.estimate
-    hits = (
-        "no memory transactions"
-        if found.hit_ratio is None
-        else f"{format_percent(found.hit_ratio)} of transactions hit"
-    )
-    lines = [
-        f"{shorten_name(one.name)} on {one.machine.name}: {format_count(round(found.cycles))} cycles, "
-        f"{format_duration_ns(found.duration_ns)} (estimated by Equation 8 of the paper)",
-        f"  {format_count_of(found.blocks_per_sm, 'block')} a round in {format_count(round(found.round_cycles))} cycles, "
-        f"{format_number(found.trace_length)} operations a warp, {hits}",
-    ]
-    lines.append(f"  the busiest is {found.busiest.value}, for {format_percent(found.busiest_ratio)} of a round")
-    if found.is_executed:
-        lines.append("  loops, branches and addresses follow the data that is described")
-    if found.assumed_branches:
-        lines.append(f"  {format_count_of(found.assumed_branches, 'branch')} on data taken both ways")
-    if found.unknown_ratio:
-        lines.append(
-            f"  the addresses of {format_percent(found.unknown_ratio)} of transactions are in the data: taken to miss"
-        )
-    return [*lines, *(_describe_trace(found) if shows_trace else ())]
-
-
-def _describe_trace(found: "PaperEstimate") -> Iterator[str]:
-    """The trace by basic block, the bounds of its loops, and the misses of its branches."""
-    yield "  trace, by basic block:"
-    for one in found.code:
-        kinds = ", ".join(f"{format_count(count)} {kind.value}" for kind, count in one.operations.items())
-        visits = f"{format_count_of(one.visits, 'visit')} by {format_count_of(one.warps, 'warp')}"
-        yield f"    {_name_lines(one.lines)}: {visits}, {kinds or 'nothing'} each"
-    for loop in found.loops:
-        bound = format_count(loop.least) + (f" to {format_count(loop.most)}" if loop.most > loop.least else "")
-        yield f"  loop, {_name_lines(loop.lines)}: bound {bound}{', as given' if loop.is_given else ''}"
-    for branch in found.branches:
-        jumps, passes = (format_count(branch.visits - one) for one in (branch.jumping, branch.passing))
-        assumed = ", taken both ways as it depends on data" if branch.is_assumed else ""
-        visits = format_count_of(branch.visits, "visit")
-        yield f"  branch, {_name_lines(branch.lines)}: of {visits} by warps {jumps} miss the jump and {passes} what follows{assumed}"
-
-
-def _name_lines(lines: tuple[int, int] | None) -> str:
-    if lines is None:
-        return "no line"
-    first, last = lines
-    return f"line {first}" if first == last else f"lines {first} to {last}"
 
 
 COMMAND = Command(

@@ -23,7 +23,7 @@ from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from gpa_lsp.document.layout import Line
+    from gpa_lsp.document.blocks import Part
     from gpa_lsp.execution.emulator.model import TraceSink
     from gpa_lsp.execution.prediction.gpu_trace import GpuTrace
     from gpa_lsp.execution.prediction.model import SourcePrediction
@@ -72,32 +72,23 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         sinks: list[TraceSink] = [stack.enter_context(TraceWriter(folder))]
         prediction = predict(arguments, terminal, make_settings(arguments), sinks, is_single=True)
     code = complain_of(prediction, terminal)
-    terminal.print_safely(lambda: _print(prediction, folder, terminal))
+    _print(prediction, folder, terminal)
     return code if prediction.kernels else EXIT_BAD_INPUT
 
 
 def _print(prediction: "SourcePrediction", folder: Path, terminal: Terminal) -> None:
     from gpa_lsp.document.answer_view import build_answer
-    from gpa_lsp.document.layout import text_line
-    from gpa_lsp.document.prediction_text import (
-        describe_execution,
-        describe_launch,
-        describe_undescribed,
-        render_problem,
-        show_path,
-    )
-    from gpa_lsp.document.terminal import write_terminal
+    from gpa_lsp.document.blocks import Paragraph, Part
+    from gpa_lsp.document.layout import Style
+    from gpa_lsp.document.prediction_view import build_launch_head, explain_missing, show_path
 
-    here = Path.cwd()
+    kept = Paragraph(text=f"trace: {show_path(folder, Path.cwd())}")
     for kernel in prediction.kernels:
-        terminal.write_lines([text_line(kernel.short_name), text_line(f"  {describe_launch(kernel)}")])
-        terminal.write_lines([text_line(f"  {describe_execution(kernel.execution)}")])
-        terminal.write_lines([line for one in kernel.problems for line in render_problem(one, terminal.width)])
-        if kernel.faults:
-            terminal.write_lines(write_terminal([build_answer(kernel.answers[0])], terminal.width))
-        terminal.write_lines([text_line(f"  trace: {show_path(folder, here)}")])
-    if prediction.undescribed and not prediction.kernels:
-        terminal.write_lines(describe_undescribed(prediction, terminal.width, here))
+        faults = [build_answer(kernel.answers[0])] if kernel.faults else []
+        head = [*build_launch_head(kernel), kept]
+        terminal.write_blocks([Part(title=kernel.short_name, style=Style.TITLE, blocks=[*head, *faults])])
+    if not prediction.kernels:
+        terminal.write_blocks(explain_missing(prediction, Path.cwd()))
 
 
 def _trace_on_gpu(arguments: argparse.Namespace, folder: Path, terminal: Terminal) -> int:
@@ -133,34 +124,41 @@ def _trace_on_gpu(arguments: argparse.Namespace, folder: Path, terminal: Termina
             ),
             sinks=[writer],
         )
-    terminal.print_safely(lambda: terminal.write_lines(_describe_gpu_trace(traced, folder)))
+    terminal.write_blocks([_describe_gpu_trace(traced, folder)])
     return 0
 
 
-def _describe_gpu_trace(traced: "GpuTrace", folder: Path) -> "list[Line]":
+def _describe_gpu_trace(traced: "GpuTrace", folder: Path) -> "Part":
     from math import prod
 
-    from gpa_lsp.document.layout import text_line
-    from gpa_lsp.document.prediction_text import show_path
+    from gpa_lsp.document.blocks import Paragraph, Part
+    from gpa_lsp.document.layout import Style
+    from gpa_lsp.document.prediction_view import build_remarks, show_path
     from gpa_lsp.execution.prediction.fault_answer import note_guesses
     from gpa_lsp.foundation.numbers import format_bytes, format_count, format_count_of, format_dim3, format_seconds
 
     launch, blocks = traced.launch, format_count_of(prod(traced.launch.grid), "block")
-    lines = [
-        traced.name,
-        f"  grid {format_dim3(launch.grid)}, block {format_dim3(launch.block)}, on the {traced.gpu}",
-        f"  {format_count(traced.traced_blocks)} of {blocks} traced: {format_count_of(traced.records, 'row')}, "
+    room = format_bytes(traced.record_bytes)
+    said = [
+        f"grid {format_dim3(launch.grid)}, block {format_dim3(launch.block)}, on the {traced.gpu}",
+        f"{format_count(traced.traced_blocks)} of {blocks} traced: {format_count_of(traced.records, 'row')}, "
         f"in {format_seconds(traced.seconds)} with what records them",
-        *(f"  {one.severity.value}: {one}" for one in note_guesses(launch)),
     ]
-    if traced.dropped:
-        room = format_bytes(traced.record_bytes)
-        lines.append(
-            f"  {format_count_of(traced.dropped, 'record')} found no room in {room}: trace fewer --blocks, or give more --memory"
-        )
-    if traced.unrecorded:
-        lines.append(f"  not recorded: {', '.join(traced.unrecorded)}")
-    return [text_line(line) for line in (*lines, f"  trace: {show_path(folder, Path.cwd())}")]
+    lost = f"{format_count_of(traced.dropped, 'record')} found no room in {room}: trace fewer --blocks, or give more --memory"
+    rest = [
+        lost if traced.dropped else "",
+        f"not recorded: {', '.join(traced.unrecorded)}" if traced.unrecorded else "",
+        f"trace: {show_path(folder, Path.cwd())}",
+    ]
+    return Part(
+        title=traced.name,
+        style=Style.TITLE,
+        blocks=[
+            *(Paragraph(text=text) for text in said),
+            *build_remarks(list(note_guesses(launch))),
+            *(Paragraph(text=text) for text in rest if text),
+        ],
+    )
 
 
 def _print_templates(arguments: argparse.Namespace, terminal: Terminal) -> int:

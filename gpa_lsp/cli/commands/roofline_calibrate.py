@@ -36,7 +36,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.plan is not None:
         return _show_plan(arguments.plan, terminal)
-    from gpa_lsp.cli.calibration_text import render_calibration
+    from gpa_lsp.document.calibration_view import build_calibration
     from gpa_lsp.execution.calibration.calibrate import calibrate_attached  # loads only when something is measured
     from gpa_lsp.gpu.device.roofs_file import find_roofs_folder, name_roofs_file, write_roofs
 
@@ -44,8 +44,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     found = calibrate_attached(arguments.device, is_quick=arguments.quick, tell=terminal.complain)
     target = arguments.output or find_roofs_folder() / name_roofs_file(found.facts.name)
     write_roofs(found.roofs, target)
-    lines = render_calibration(found, _find_theory(found, arguments.device), terminal.width)
-    terminal.print_safely(lambda: terminal.write_lines(lines))
+    terminal.write_blocks([build_calibration(found, _find_theory(found, arguments.device))])
     terminal.complain(f"written to {target}")
     return 0
 

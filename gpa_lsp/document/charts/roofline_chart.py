@@ -46,8 +46,9 @@ from gpa_lsp.document.charts.roofline_rows import (
     place_kernels,
 )
 from gpa_lsp.document.charts.themes import KIND_SHAPES, LEVEL_COLOURS
+from gpa_lsp.document.roofline_text import CLOCK_WORDS
 from gpa_lsp.foundation.numbers import format_count_of, format_duration_ns, format_hz
-from gpa_lsp.gpu.device.model import ClockBasis, Machine, MemoryLevel, OperationKind
+from gpa_lsp.gpu.device.model import Machine, MemoryLevel, OperationKind
 from gpa_lsp.report.model import KernelReport
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"  # The name of the language, which nothing loads
@@ -61,13 +62,6 @@ class RooflineView(StrEnum):
 
 
 MOST_SHOWN = 12  # Kernels shown at first: more cover one another
-
-_CLOCK_WORDS = {
-    ClockBasis.MEASURED: "the clocks it ran at",
-    ClockBasis.BASE: "base clocks",
-    ClockBasis.BOOST: "boost clocks",
-    ClockBasis.UNKNOWN: "unknown clocks",
-}
 
 
 class ChartLook(Struct, frozen=True, kw_only=True):
@@ -204,16 +198,7 @@ def describe_machine(machines: Sequence[Machine]) -> str:
     clocks = machines[0].clocks
     name = machines[0].name + (" (and other clocks or machines)" if len(machines) > 1 else "")
     sm = "" if clocks.sm_hz is None else f", SMs at {format_hz(clocks.sm_hz)}"
-    return f"{name}: ceilings at {describe_clocks(clocks.basis)}{sm}"
-
-
-def describe_clocks(basis: ClockBasis) -> str:
-    """Which clocks roofs hold at, to follow ``at``.
-
-    >>> describe_clocks(ClockBasis.MEASURED)
-    'the clocks it ran at'
-    """
-    return _CLOCK_WORDS[basis]
+    return f"{name}: ceilings at {CLOCK_WORDS[clocks.basis]}{sm}"
 
 
 def choose_rows(rows: Sequence[PlacedRow]) -> list[str]:

@@ -1,6 +1,6 @@
 """What became of a kernel since an earlier profile, for a page."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import tzinfo
 
 from msgspec import Struct
@@ -11,8 +11,7 @@ from gpa_lsp.document.comparison_view import (
     VERDICT_WORDS,
     build_changes,
     describe_both_times,
-    describe_limiters,
-    describe_range,
+    list_remarks,
 )
 from gpa_lsp.document.layout import Align, Column, Span, Style
 from gpa_lsp.document.time_course_words import (
@@ -55,19 +54,9 @@ def build_change(found: KernelComparison) -> ChangeSection:
         speedup=found.time.speedup if found.time is not None else 0.0,
         tone=tone,
         text=f"{describe_both_times(found.verdict, found.time, (found.before.duration_ns, found.after.duration_ns))} {words}".strip(),
-        range="; ".join(_list_remarks(found)),
+        range="; ".join(text for text, _ in list_remarks(found) if text),
         blocks=blocks,
     )
-
-
-def _list_remarks(found: KernelComparison) -> Iterator[str]:
-    if found.note:
-        yield found.note
-    if found.verdict in (Verdict.SAME_CODE, Verdict.OTHER_WORK):
-        return
-    if found.time is not None:
-        yield describe_range(found.time)
-    yield from (remark for remark in (describe_limiters(found), found.no_stalls) if remark)
 
 
 _COLUMNS = (

@@ -19,7 +19,7 @@ from gpa_lsp.document.html_report.code_columns import share_rows
 from gpa_lsp.document.html_report.kernel_section import KernelPlace, build_kernel_data
 from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.document.layout import join_facts
-from gpa_lsp.document.notices import describe_problem
+from gpa_lsp.document.notices import list_problems
 from gpa_lsp.document.page import embed_compressed, read_asset, render_page
 from gpa_lsp.document.sampling_words import describe_time
 from gpa_lsp.document.time_course_words import format_moment
@@ -68,14 +68,6 @@ class KernelGroup(Struct, frozen=True, kw_only=True):
 
     title: str  # profile, GPU, and the time of all
     rows: Sequence[KernelRow]  # in the report's order
-
-
-class ProblemItem(Struct, frozen=True, kw_only=True):
-    """A problem: its severity, the file it is about (may be empty), and what is wrong and to do."""
-
-    severity: str
-    file: str
-    text: str
 
 
 def build_groups(
@@ -155,18 +147,6 @@ def format_measured(unix_s: int | None) -> str:
 def name_profile(kernel: KernelReport) -> str:
     """The profile's file name: its folder is the writer's own affair."""
     return kernel.profile_path.name if kernel.profile_path is not None else ""
-
-
-def list_problems(problems: Sequence[Problem]) -> list[ProblemItem]:
-    """All problems; none is dropped."""
-    return [
-        ProblemItem(
-            severity=problem.severity.value,
-            file=problem.path.name if problem.path is not None else "",
-            text=describe_problem(problem),
-        )
-        for problem in problems
-    ]
 
 
 def _build_row(

@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from gpa_lsp.document.blocks import Block, Figure, Gauge, Item, Items, Row, Spot, Table, holds_anything
+from gpa_lsp.document.blocks import Block, Figure, Gauge, Item, Items, Part, Row, Spot, Table, holds_anything
 from gpa_lsp.document.charts.answer_chart import build_answer_chart
 from gpa_lsp.document.layout import Line, Span, Style
 from gpa_lsp.document.page import draw_gauge, embed_compressed, make_environment, render_prose
@@ -93,6 +93,10 @@ class PageWriter:
         """The charts that were written so far, as the script unpacks them. No schema: a page that names no address is easier to trust."""
         return embed_compressed(self.charts)
 
+    def heading(self, part: Part) -> Markup:
+        """The title of a part."""
+        return self.cell((part.title, Style.PLAIN)) if isinstance(part.title, str) else self.text(part.title)
+
     def text(self, text: str | Line) -> Markup:
         """A sentence with links, or spans with their roles."""
         if isinstance(text, str):
@@ -139,7 +143,7 @@ class PageWriter:
 
     def is_folded(self, table: Table) -> bool:
         """Long enough to be opened on demand."""
-        return len(table.rows) >= FOLDED_FROM and not self.has_bars(table)
+        return len(table.rows) >= FOLDED_FROM and not table.is_listing and not self.has_bars(table)
 
     @staticmethod
     def chosen(items: Items) -> Sequence[Item]:

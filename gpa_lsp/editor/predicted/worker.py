@@ -9,8 +9,9 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.parse import parse_ptx
-from gpa_lsp.document.layout import join_lines
-from gpa_lsp.document.prediction_text import render_prediction
+from gpa_lsp.document.blocks import Part
+from gpa_lsp.document.markdown import write_markdown
+from gpa_lsp.document.prediction_view import build_prediction, build_prediction_page, describe_origin
 from gpa_lsp.editor.predicted.results import (
     Job,
     LaunchFact,
@@ -48,11 +49,9 @@ from gpa_lsp.foundation.numbers import (
 from gpa_lsp.foundation.ownership import choose_frame, find_frame_in, find_library_frame
 from gpa_lsp.foundation.processes.python_children import Step
 from gpa_lsp.foundation.processes.worker import Tell, Work
-from gpa_lsp.foundation.visible_text import make_one_line
 
 _KEPT = 4  # Predictions, so that a page need not wait for another emulation
 
-_TEXT_WIDTH = 120
 _LONGEST_PAGE_CHARS = 180_000
 _kept: OrderedDict[PredictedJob, SourcePrediction] = OrderedDict()
 _PACKAGING = re.compile(r" (?:PCIe|SXM|NVL|HBM|\d+ ?GB).*")
@@ -171,10 +170,10 @@ def _list_undescribed(job: PredictedJob, found: SourcePrediction) -> tuple[str, 
 
 
 def _render_text(found: SourcePrediction) -> str:
-    """The whole prediction as Markdown that shows as it is written."""
-    text = join_lines(render_prediction(found, _TEXT_WIDTH, folder=found.path.parent))
-    text = "\n".join(line.replace("```", "'''") for line in text[:_LONGEST_PAGE_CHARS].split("\n"))
-    return f"# Predictions for {make_one_line(found.path.name)}\n\n**Emulated and predicted**, nothing of it measured.\n\n```text\n{text}\n```\n"
+    """The whole prediction as Markdown."""
+    blocks = build_prediction(found, found.path.parent)
+    page = Part(title=f"Predictions for {found.path.name}", summary=describe_origin(found), blocks=blocks)
+    return "\n".join([*write_markdown([page], level=1), ""])[:_LONGEST_PAGE_CHARS]
 
 
 def _look_for_trials(job: TrialsJob, tell: Tell) -> TrialsResult:
@@ -185,12 +184,12 @@ def _look_for_trials(job: TrialsJob, tell: Tell) -> TrialsResult:
 
 
 def _write_page(job: PageJob, tell: Tell) -> PageResult:
-    from gpa_lsp.document.prediction_page import render_prediction_page
+    from gpa_lsp.document.document_page import render_document_page
 
     try:
         found = predict(job.base, tell)
         with atomic_write(job.target, errors="backslashreplace") as stream:
-            stream.write(render_prediction_page(found))
+            stream.write(render_document_page(*build_prediction_page(found, found.path.parent)))
     except (GpaError, OSError) as error:
         return PageResult(failure=str(error))
     return PageResult()

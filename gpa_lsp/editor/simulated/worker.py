@@ -137,7 +137,9 @@ def _compare(job: ComparisonJob, tell: Tell) -> ComparisonResult:
 
 def _write_comparison(job: ComparisonJob, tell: Tell) -> str:
     """Why there is no page; empty where it was written."""
-    from gpa_lsp.document.prediction_page import render_comparison_page  # few ask for it, and pages bring much
+    from gpa_lsp.document.answer_view import build_answer  # few ask for it, and pages bring much
+    from gpa_lsp.document.document_page import render_document_page
+    from gpa_lsp.document.simulation_view import COMPARISON_LEAD
     from gpa_lsp.report.measured_simulation import answer_comparison, compare_simulated
     from gpa_lsp.report.pipeline import analyse
 
@@ -154,7 +156,8 @@ def _write_comparison(job: ComparisonJob, tell: Tell) -> str:
     if not answers:
         return "the kernel has no samples"
     with atomic_write(job.page, errors="backslashreplace") as stream:
-        stream.write(render_comparison_page(job.profile.name, answers))
+        parts = list(map(build_answer, answers))
+        stream.write(render_document_page(f"{job.profile.name}: measured and simulated", COMPARISON_LEAD, parts))
     return ""
 
 

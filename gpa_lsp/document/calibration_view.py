@@ -1,9 +1,10 @@
-"""What a calibration found, for a terminal: measured rates beside the theoretical ones."""
+"""VIEW: what a calibration found: measured rates beside the theoretical ones."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpa_lsp.document.layout import Align, Column, Line, Span, Style, hang, lay_out_table, text_line
+from gpa_lsp.document.blocks import Gauge, Item, Items, Paragraph, Part, Table
+from gpa_lsp.document.layout import Align, Column, Span, Style
 from gpa_lsp.foundation.numbers import (
     UNKNOWN,
     format_bytes,
@@ -18,6 +19,9 @@ from gpa_lsp.gpu.device.model import Machine, MemoryLevel, OperationKind
 
 if TYPE_CHECKING:
     from gpa_lsp.execution.calibration.calibrate import Calibration
+    from gpa_lsp.execution.calibration.model import SweepPoint
+
+_BAR_CELLS = 30
 
 _COLUMNS = (
     Column(title="ceiling", align=Align.LEFT),
@@ -30,35 +34,28 @@ _COLUMNS = (
 )
 
 
-def render_calibration(found: "Calibration", machine: Machine | None, width: int | None) -> Iterator[Line]:
+def build_calibration(found: "Calibration", machine: Machine | None) -> Part:
     """Every ceiling that was measured, the sweeps, and what could not be measured.
 
     Args:
+        found: what was measured.
         machine: the same GPU's theoretical ceilings at the clocks that were measured; None where they are not known.
     """
     facts, roofs = found.facts, found.roofs
     capability = ".".join(str(part) for part in facts.compute_capability)
-    yield text_line(
-        f"{facts.name}: compute capability {capability}, {format_count_of(facts.sm_count, 'SM')}", Style.TITLE
-    )
     clock = "SM clock unknown" if roofs.sm_hz is None else f"SMs at {format_hz(roofs.sm_hz)} while measured"
-    yield text_line(f"  {clock}; driver for CUDA {facts.driver_version}")
-    yield ()
-    yield from lay_out_table(_COLUMNS, [*_list_peaks(found, machine), *_list_bandwidths(found, machine)], width=width)
-    yield from _render_sweep(
-        "L1, by working set of one SM", [(p.working_set_bytes, p.rate.per_s) for p in found.l1_sweep], width
+    skipped = [Item(text=((f"{skip.what}: ", Style.TITLE), (skip.why, Style.PLAIN))) for skip in found.skipped]
+    return Part(
+        title=f"{facts.name}: compute capability {capability}, {format_count_of(facts.sm_count, 'SM')}",
+        style=Style.TITLE,
+        blocks=[
+            Paragraph(text=f"{clock}; driver for CUDA {facts.driver_version}"),
+            Table(columns=_COLUMNS, rows=[*_list_peaks(found, machine), *_list_bandwidths(found, machine)]),
+            *_build_sweep("L1, by working set of one SM", found.l1_sweep),
+            *_build_sweep("L2 and DRAM, by working set of the GPU", found.common_sweep),
+            *([Part(title="Not measured", blocks=[Items(items=skipped)])] if skipped else []),
+        ],
     )
-    yield from _render_sweep(
-        "L2 and DRAM, by working set of the GPU",
-        [(p.working_set_bytes, p.rate.per_s) for p in found.common_sweep],
-        width,
-    )
-    if not found.skipped:
-        return
-    yield ()
-    yield text_line("Not measured", Style.HEADING)
-    for skip in found.skipped:
-        yield from hang(((f"  {skip.what}: ", Style.TITLE), (skip.why, Style.PLAIN)), width)
 
 
 def _list_peaks(found: "Calibration", machine: Machine | None) -> Iterator[Sequence[Span]]:
@@ -124,19 +121,15 @@ def _make_row(
     return [(text, Style.PLAIN) for text in texts]
 
 
-def _render_sweep(title: str, points: Sequence[tuple[int, float]], width: int | None) -> Iterator[Line]:
-    if not points:
-        return
-    yield ()
-    yield text_line(title, Style.HEADING)
-    columns = (Column(title="working set"), Column(title="read"), Column(title="", align=Align.LEFT))
-    most = max(rate for _, rate in points)
+def _build_sweep(title: str, points: "Sequence[SweepPoint]") -> list[Part]:
+    columns = (Column(title="working set"), Column(title="read"), Column(title=""))
+    most = max((point.rate.per_s for point in points), default=1.0)
     rows: list[Sequence[Span]] = [
         (
-            (format_bytes(size), Style.PLAIN),
-            (format_bytes_per_s(rate), Style.PLAIN),
-            ("█" * max(1, round(30 * rate / most)), Style.PLAIN),
+            (format_bytes(point.working_set_bytes), Style.PLAIN),
+            (format_bytes_per_s(point.rate.per_s), Style.PLAIN),
+            (Gauge(point.rate.per_s / most, _BAR_CELLS), Style.BAR),
         )
-        for size, rate in points
+        for point in points
     ]
-    yield from lay_out_table(columns, rows, width=width)
+    return [Part(title=title, blocks=[Table(columns=columns, rows=rows)])] if rows else []

@@ -1,27 +1,27 @@
-"""The history as text for a terminal, and as rows of JSON."""
+"""VIEW: the history of kernels, what changed between two runs, and the rows of JSON of both."""
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from gpa_lsp.document.blocks import Block, Paragraph, Part, Table
 from gpa_lsp.document.comparison_view import (
-    LEAST_CHANGE_RATIO,
-    VERDICT_WORDS,
     build_part_table,
-    describe_both_times,
+    describe_instructions,
     describe_range,
+    head_change,
     make_part,
     make_time,
     name_changed_line,
+    say_all,
 )
 from gpa_lsp.document.launch_place_words import describe_times
-from gpa_lsp.document.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line
-from gpa_lsp.document.terminal import write_terminal
+from gpa_lsp.document.layout import Align, Column, Span, Style
 from gpa_lsp.document.time_course_words import format_moment
+from gpa_lsp.foundation.json_records import pick
 from gpa_lsp.foundation.locations import write_place
 from gpa_lsp.foundation.numbers import UNKNOWN, format_change, format_count, format_duration_ns, format_speedup
 from gpa_lsp.kernel.names import shorten_distinctly, shorten_name
@@ -44,28 +44,21 @@ _COLUMNS = (
 )
 
 
-def render_history(
-    overview: Overview, folder: Path | None = None, width: int | None = None, zone: tzinfo | None = None
-) -> Iterator[Line]:
-    """Kernel by kernel its runs, newest first.
-
-    Args:
-        width: characters per line; None for as many as it takes.
-        zone: None for the user's.
-    """
+def build_history(overview: Overview, folder: Path | None = None, zone: tzinfo | None = None) -> list[Block]:
+    """Kernel by kernel its runs, newest first; moments are of the user's zone where *zone* is None."""
     names = shorten_distinctly(rows[0].run.measurement.name for rows, _ in overview)
-    for position, (rows, run_count) in enumerate(overview):
-        if position:
-            yield EMPTY_LINE
+    blocks: list[Block] = []
+    for rows, run_count in overview:
         newest = rows[0].run.measurement
-        facts = "  ".join(part for part in (show_path(newest.key.home, folder), newest.key.device) if part)
-        yield from hang(((names[newest.name], Style.TITLE), (f"  {facts}", Style.DIM)), width)
-        yield from lay_out_table(_COLUMNS, [_make_row(row, folder, zone) for row in rows], width=width)
+        facts = [part for part in (show_path(newest.key.home, folder), newest.key.device) if part]
+        title = ((names[newest.name], Style.TITLE), (f"  {'  '.join(facts)}", Style.DIM))
+        inner: list[Block] = [Table(columns=_COLUMNS, rows=[_make_row(row, folder, zone) for row in rows])]
         hidden = run_count - len(rows)
         if hidden:
-            yield text_line(f"  and {format_count(hidden)} older (--limit 0 shows all)", Style.DIM)
-    if not overview:
-        yield text_line("no measurement is recorded; gpa-lsp history --record PATH records one", Style.DIM)
+            inner.append(Paragraph(text=f"and {format_count(hidden)} older (--limit 0 shows all)", style=Style.DIM))
+        blocks.append(Part(title=title, blocks=inner))
+    nothing = "no measurement is recorded; gpa-lsp history --record PATH records one"
+    return blocks or [Paragraph(text=nothing, style=Style.DIM)]
 
 
 def _make_row(row: RunRow, folder: Path | None, zone: tzinfo | None) -> tuple[Span, ...]:
@@ -159,101 +152,71 @@ def _make_kernel(rows: Sequence[RunRow], run_count: int) -> dict[str, Any]:
 def make_run(run: Run) -> dict[str, Any]:
     """A run as JSON."""
     measurement = run.measurement
-    cycles = measurement.times.cycles
+    cycles, commit = measurement.times.cycles, measurement.commit
     return {
-        "run": run.run_id,
-        "number": run.number,
-        "is_baseline": run.is_baseline,
+        **pick(run, "run_id=run number is_baseline"),
         "measured_unix_ns": measurement.measured_ns,
         "recorded_unix_ns": run.recorded_ns,
-        "profile": measurement.profile,
-        "duration_ns": measurement.duration_ns,
+        **pick(measurement, "profile duration_ns"),
         "elapsed_cycles": None if cycles is None else cycles.mean,
-        "total_samples": measurement.total_samples,
-        "latency_samples": measurement.latency_samples,
+        **pick(measurement, "total_samples latency_samples"),
         "by_reason": msgspec.to_builtins(measurement.by_reason),
-        "executed_instructions": measurement.executed_instructions,
-        "code_digest": measurement.code_digest,
-        "commit": None if measurement.commit is None else measurement.commit.digest,
-        "commit_subject": None if measurement.commit is None else measurement.commit.subject,
+        **pick(measurement, "executed_instructions code_digest"),
+        "commit": None if commit is None else commit.digest,
+        "commit_subject": None if commit is None else commit.subject,
         **msgspec.to_builtins(measurement.launch),
-        "advice": [
-            {"optimizer": piece.optimizer, "title": piece.title, "speedup": _keep_finite(piece.speedup)}
-            for piece in measurement.advice
-        ],
+        "advice": [pick(piece, "optimizer title speedup") for piece in measurement.advice],
     }
-
-
-def _keep_finite(value: float) -> float | None:
-    """None for a speedup without limit, which JSON has no word for."""
-    return value if math.isfinite(value) else None
 
 
 def _make_time(found: RunTime | None) -> dict[str, Any] | None:
     if found is None:
         return None
     before, judgement = found
-    return {
-        "run": before.run_id,
-        "verdict": judgement.verdict.value,
-        "note": judgement.note,
-        "time": make_time(judgement.time),
-    }
+    return {"run": before.run_id, **pick(judgement, "verdict note"), "time": make_time(judgement.time)}
 
 
 _PLACE_KEYS = ("name", "before_ns", "after_ns")
 
 
-def render_run_change(
-    change: RunChange, folder: Path | None = None, width: int | None = None, zone: tzinfo | None = None
-) -> Iterator[Line]:
-    """What changed, in total, by stall reason and by line.
-
-    Args:
-        width: characters per line; None for as many as it takes.
-        zone: None for the user's.
-    """
+def build_run_change(change: RunChange, folder: Path | None = None, zone: tzinfo | None = None) -> Part:
+    """What changed, in total, by stall reason and by line; moments are of the user's zone where *zone* is None."""
     before, after = change.before, change.after
-    words, style = VERDICT_WORDS[change.verdict]
-    name = shorten_name(after.measurement.name)
-    times = describe_both_times(
-        change.verdict, change.time, (before.measurement.duration_ns, after.measurement.duration_ns)
-    )
-    yield from hang(((name, Style.TITLE), (f"  {times}", Style.PLAIN), (f"  {words}", style)), width)
+    durations_ns = (before.measurement.duration_ns, after.measurement.duration_ns)
+    title = head_change(shorten_name(after.measurement.name), change.verdict, change.time, durations_ns)
     moments = [f"run {run.number} of {format_moment(run.measurement.measured_ns, zone)}" for run in (before, after)]
-    yield from hang(((f"  {' → '.join(moments)}", Style.DIM),), width)
-    if change.time is not None and change.verdict is not Verdict.SAME_CODE:
-        yield from hang(((f"  {describe_range(change.time)}", Style.DIM),), width)
-    yield from _render_warnings(change, width)
-    if change.verdict is Verdict.OTHER_WORK:
-        return
-    ratio = change.instructions_ratio
-    if ratio is not None and abs(ratio - 1) >= LEAST_CHANGE_RATIO:
-        yield text_line(f"  executes {format_speedup(ratio)} the instructions")
-    if change.no_stalls:
-        yield text_line(f"  {change.no_stalls}", Style.WARNING)
+    is_other = change.verdict is Verdict.OTHER_WORK
+    has_range = change.time is not None and change.verdict is not Verdict.SAME_CODE
+    blocks = say_all(
+        (" → ".join(moments), Style.DIM),
+        (describe_range(change.time) if has_range and change.time is not None else "", Style.DIM),
+        (_describe_names(change), Style.WARNING),
+        (change.note, Style.WARNING),
+        ("" if is_other else describe_instructions(change.instructions_ratio), Style.PLAIN),
+        ("" if is_other else change.no_stalls, Style.WARNING),
+    )
+    if is_other:
+        return Part(title=title, blocks=blocks)
     lines = order_changes([*change.lines.values(), *change.gone])
-    yield from write_terminal([build_part_table("By stall reason", change.reasons, lambda part: part.name)], width)
-    yield from _render_places(change, width)
-    yield from write_terminal([build_part_table("By line", lines, lambda part: _name_line(part, folder))], width)
+    places = [((name, Style.CODE), (describe_times(*times), Style.PLAIN)) for name, *times in change.places]
+    columns = (Column(title="", keeps_end=True, can_shrink=True), Column(title=""))
+    return Part(
+        title=title,
+        blocks=[
+            *blocks,
+            build_part_table("By stall reason", change.reasons, lambda part: part.name),
+            Table(title="By place of launch", columns=columns, rows=places),
+            build_part_table("By line", lines, lambda part: _name_line(part, folder)),
+        ],
+    )
 
 
-def _render_places(change: RunChange, width: int | None) -> Iterator[Line]:
-    """Render the change of each place that launches the kernel."""
-    if not change.places:
-        return
-    yield text_line("  By place of launch", Style.DIM)
-    for name, before_ns, after_ns in change.places:
-        yield from hang(((f"    {name}  {describe_times(before_ns, after_ns)}", Style.PLAIN),), width)
-
-
-def _render_warnings(change: RunChange, width: int | None) -> Iterator[Line]:
-    old, new = change.before.measurement, change.after.measurement
-    if old.key.mangled_name != new.key.mangled_name:
-        names = [shorten_name(measurement.name) for measurement in (old, new)]
-        yield from hang(((f"  the kernels differ: {' → '.join(names)}", Style.WARNING),), width)
-    if change.note:
-        yield from hang(((f"  {change.note}", Style.WARNING),), width)
+def _describe_names(change: RunChange) -> str:
+    """Both names, where the kernels differ; empty otherwise."""
+    sides = [run.measurement for run in (change.before, change.after)]
+    if len({one.key.mangled_name for one in sides}) == 1:
+        return ""
+    return f"the kernels differ: {' → '.join(shorten_name(one.name) for one in sides)}"
 
 
 def _name_line(part: PartChange, folder: Path | None) -> str:
@@ -266,11 +229,9 @@ def make_run_change_document(change: RunChange) -> dict[str, Any]:
         "schema": "gpa-lsp/run-change/1",
         "before": make_run(change.before),
         "after": make_run(change.after),
-        "verdict": change.verdict.value,
-        "note": change.note,
+        **pick(change, "verdict note"),
         "time": make_time(change.time),
-        "instructions_ratio": change.instructions_ratio,
-        "no_stalls": change.no_stalls,
+        **pick(change, "instructions_ratio no_stalls"),
         **({"places": [dict(zip(_PLACE_KEYS, one, strict=True)) for one in change.places]} if change.places else {}),
         "reasons": [make_part(part, "reason") for part in change.reasons],
         "lines": [make_part(part, "file") for part in order_changes([*change.lines.values(), *change.gone])],

@@ -1,0 +1,301 @@
+"""VIEW: predictions of a source, of a kept trace and of address expressions."""
+
+from collections.abc import Sequence
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpa_lsp.document.answer_view import build_answer
+from gpa_lsp.document.blocks import Block, Paragraph, Part, Table
+from gpa_lsp.document.layout import Align, Column, Span, Style
+from gpa_lsp.execution.launches.read_launches import explain_undescribed
+from gpa_lsp.execution.prediction.model import Execution, KernelPrediction, SourcePrediction
+from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
+from gpa_lsp.foundation.errors import Problem
+from gpa_lsp.foundation.locations import write_place
+from gpa_lsp.foundation.numbers import (
+    format_bytes,
+    format_count,
+    format_count_of,
+    format_dim3,
+    format_duration_ns,
+    format_launches,
+    format_number,
+    format_number_of,
+    format_percent,
+)
+from gpa_lsp.foundation.ownership import find_frame_in
+from gpa_lsp.kernel.names import shorten_name
+from gpa_lsp.report.line_map import split_lines
+
+if TYPE_CHECKING:
+    from gpa_lsp.execution.prediction.predict_expressions import ExpressionPrediction
+    from gpa_lsp.execution.prediction.saved_trace import SavedTrace
+
+MOST_LINES = 12  # Of the table of accesses where the reader set no limit
+_MOST_SOURCE_LINES = 20_000
+_MUCH_RATIO = 0.5  # Of sectors or wavefronts beyond the fewest: such a line is marked
+
+
+def build_prediction(
+    prediction: SourcePrediction, folder: Path | None = None, *, has_source: bool = False
+) -> list[Block]:
+    """All launches of a source, the launches of a kernel side by side, and the kernels without a described launch.
+
+    Args:
+        prediction: what to show.
+        folder: paths below it are shown relative to it.
+        has_source: with the text of the source beside what its lines do.
+    """
+    blocks: list[Block] = []
+    for kernel in prediction.kernels:
+        listing = build_listing(kernel, str(prediction.path), prediction.statics.text) if has_source else None
+        blocks.append(build_launch(kernel, folder, listing))
+    for one in prediction.comparisons:
+        title = f"{shorten_name(one.name)}: {format_launches(one.launches)}"
+        blocks.append(Part(title=title, style=Style.TITLE, blocks=[build_answer(one.answer)]))
+    return [*blocks, *explain_missing(prediction, folder)]
+
+
+def build_prediction_page(prediction: SourcePrediction, folder: Path | None = None) -> tuple[str, str, list[Block]]:
+    """Title, lead and blocks of a page, with the problems, which are told beside other forms, and the source."""
+    blocks = [*build_remarks(prediction.problems), *build_prediction(prediction, folder, has_source=True)]
+    return f"Predictions for {prediction.path.name}", describe_origin(prediction), blocks
+
+
+def describe_origin(prediction: SourcePrediction) -> str:
+    """How many launches there are, and what made their code."""
+    counted = format_launches(len(prediction.kernels))
+    return f"{counted}, compiled by {prediction.statics.unit.compiler}; emulated and predicted, not measured"
+
+
+def explain_missing(prediction: SourcePrediction, folder: Path | None) -> list[Paragraph]:
+    """The kernels without a described launch, and what to do about it."""
+    names = [shorten_name(name) for name in prediction.undescribed]
+    if not names:
+        return []
+    missing = explain_undescribed(prediction.path, names, prediction.launches_path, folder=folder)
+    return [Paragraph(text=((missing.message, Style.PLAIN),))]
+
+
+def build_launch(kernel: KernelPrediction, folder: Path | None = None, listing: Table | None = None) -> Part:
+    """One launch: what was emulated, the answers, its lines, its source where a listing is given, and what it printed."""
+    blocks: list[Block] = [
+        *build_launch_head(kernel),
+        *map(build_answer, kernel.answers),
+        *_build_lines(kernel.accesses, folder),
+    ]
+    if listing is not None and listing.rows:
+        blocks.append(Part(title="Source (emulated)", blocks=[listing], name="source"))
+    if kernel.execution.printed:
+        lines = kernel.execution.printed.expandtabs().removesuffix("\n").split("\n")
+        printed = Table(columns=[Column(title="")], rows=[[(line, Style.CODE)] for line in lines], is_listing=True)
+        blocks.append(Part(title="What the kernel printed", blocks=[printed], name="printed"))
+    return _name_part(kernel.short_name, kernel.name, blocks)
+
+
+def build_launch_head(kernel: KernelPrediction) -> list[Paragraph]:
+    """What was launched, how much of it was emulated, and what hindered that."""
+    return [
+        Paragraph(text=((describe_launch(kernel), Style.PLAIN),)),
+        Paragraph(text=((describe_execution(kernel.execution), Style.DIM),)),
+        *build_remarks(kernel.problems),
+    ]
+
+
+def build_remarks(problems: Sequence[Problem]) -> list[Paragraph]:
+    """Problems with their severity."""
+    return [
+        Paragraph(text=((f"{problem.severity.value}: {problem}", Style.WARNING),), style=Style.WARNING)
+        for problem in problems
+    ]
+
+
+def _name_part(short_name: str, name: str, blocks: Sequence[Block]) -> Part:
+    """A launch, said before the whole name of the kernel."""
+    whole = [] if short_name == name else [Paragraph(text=((name, Style.DIM),))]
+    return Part(title=short_name, style=Style.TITLE, blocks=[*blocks[:1], *whole, *blocks[1:]])
+
+
+def describe_launch(kernel: KernelPrediction) -> str:
+    """The launch and what one SM holds of it."""
+    parts = [
+        f"grid {format_dim3(kernel.launch.grid)}, block {format_dim3(kernel.launch.block)}",
+        *(() if kernel.registers is None else (format_count_of(kernel.registers, "register"),)),
+        *((f"{format_bytes(kernel.shared_bytes)} of shared memory",) if kernel.shared_bytes else ()),
+        *(() if kernel.warps_per_sm is None else (f"{format_count_of(kernel.warps_per_sm, 'warp')} per SM",)),
+    ]
+    title = f"“{kernel.launch.title}”: " if kernel.launch.title else ""
+    machine = f"; predicted for the {kernel.machine}" if kernel.machine else ""
+    return f"{title}{', '.join(parts)}{machine}"
+
+
+_TOLD_SHARE = 0.05  # Analyses that took less than this part of the time are not told of
+
+
+def describe_execution(execution: Execution) -> str:
+    """How much was emulated, in one sentence.
+
+    >>> describe_execution(Execution(grid_blocks=8, executed_blocks=8, is_complete=True, warp_instructions=1000, lane_instructions=32000,
+    ...     seconds=0.002, peak_bytes=0, why="all blocks"))
+    'emulated: all blocks (8), 1,000 warp instructions with 32 active lanes on average, in 2.00 ms'
+    """
+    counted = format_count(execution.executed_blocks)
+    if not execution.is_complete:
+        counted = f"{counted} of {format_count_of(execution.grid_blocks, 'block')}, and no further"
+    elif execution.executed_blocks == execution.grid_blocks:
+        counted = f"{execution.why} ({counted})"
+    else:
+        counted = f"{execution.why} ({counted} of {format_count(execution.grid_blocks)})"
+    lanes = execution.lane_instructions / max(1, execution.warp_instructions)
+    text = (
+        f"emulated: {counted}, {format_count(execution.warp_instructions)} warp instructions with "
+        f"{format_number(lanes)} active lanes on average, in {format_duration_ns(execution.seconds * 1e9)}"
+    )
+    if execution.analysis_seconds >= _TOLD_SHARE * execution.seconds:
+        text += f"; analysed in {format_duration_ns(execution.analysis_seconds * 1e9)}"
+    return text
+
+
+_COLUMNS = (
+    Column(title="line", keeps_end=True, can_shrink=True, min_chars=12),
+    Column(title="access"),
+    Column(title="array", can_shrink=True, min_chars=6),
+    Column(title="requests", align=Align.RIGHT),
+    Column(title="lines/req", align=Align.RIGHT),
+    Column(title="sectors/req", align=Align.RIGHT),
+    Column(title="ideal", align=Align.RIGHT),
+    Column(title="wavefronts/req", align=Align.RIGHT),
+    Column(title="L1 hits", align=Align.RIGHT),
+    Column(title="L2 hits", align=Align.RIGHT, drop_order=1),
+    Column(title="pattern", can_shrink=True, min_chars=10),
+)
+
+
+def build_access_table(facts: Sequence[AccessLineFact], folder: Path | None = None) -> Table:
+    """What lines do to memory, those with most sectors or wavefronts first; lines that only call what does it are left out.
+
+    Args:
+        folder: paths below it are shown relative to it.
+    """
+    own = [fact for fact in facts if not fact.is_nested]
+    own.sort(key=lambda one: (-_count_traffic(one), one.file, one.line))
+    return Table(columns=_COLUMNS, rows=[_make_row(fact, folder) for fact in own], most_rows=MOST_LINES)
+
+
+def _build_lines(facts: Sequence[AccessLineFact], folder: Path | None) -> list[Part]:
+    table = build_access_table(facts, folder)
+    return [Part(title="Lines (emulated)", blocks=[table], name="lines")] if table.rows else []
+
+
+def _count_traffic(fact: AccessLineFact) -> float:
+    return fact.requests * fact.cost if fact.is_shared else fact.sectors
+
+
+def _make_row(fact: AccessLineFact, folder: Path | None) -> Sequence[Span]:
+    is_shared = fact.is_shared
+    style = Style.WARM if fact.excess_ratio >= _MUCH_RATIO else Style.PLAIN
+    return (
+        (write_place(show_path(Path(fact.file), folder), fact.line), Style.PATH),
+        (f"{fact.space.name.lower()} {fact.kind.value}", Style.PLAIN),
+        (", ".join(fact.arrays), Style.PLAIN),
+        (format_count(fact.requests), Style.PLAIN),
+        ("" if is_shared else format_number(fact.lines_per_request), Style.PLAIN),
+        ("" if is_shared else format_number(fact.sectors_per_request), style),
+        (format_number(fact.ideal), Style.DIM),
+        (format_number(fact.wavefronts_per_request) if is_shared else "", style),
+        ("" if fact.l1_hit_ratio is None else format_percent(fact.l1_hit_ratio), Style.PLAIN),
+        ("" if fact.l2_hit_ratio is None else format_percent(fact.l2_hit_ratio), Style.PLAIN),
+        (fact.pattern_words, Style.DIM),
+    )
+
+
+def build_listing(kernel: KernelPrediction, file: str, text: str) -> Table:
+    """The source of a kernel, line by line, with what each line does; no rows where nothing of it is known."""
+    said: dict[int, list[str]] = {}
+    hot: set[int] = set()
+    for fault in kernel.faults:
+        frame = find_frame_in(fault.chain, file.__eq__)
+        if frame is not None:
+            said.setdefault(frame.line, []).append(f"{fault.kind.value}: {fault.message}")
+            hot.add(frame.line)
+    for access in (one for one in kernel.accesses if one.file == file):
+        said.setdefault(access.line, []).append(describe_access(access))
+        hot |= {access.line} if access.excess_ratio >= _MUCH_RATIO else set()
+    for branch in (one for one in kernel.branches if one.file == file and not one.is_nested):
+        said.setdefault(branch.line, []).extend([describe_branch(branch)] if branch.divergent else [])
+    columns = (Column(title="line", align=Align.RIGHT), Column(title="what it does"), Column(title="source"))
+    rows = [
+        (
+            (str(number), Style.DIM),
+            ("; ".join(said.get(number, ())), Style.HOT if number in hot else Style.PLAIN),
+            (line, Style.CODE),
+        )
+        for number, line in enumerate(split_lines(text)[:_MOST_SOURCE_LINES] if said else (), start=1)
+    ]
+    return Table(title="The source with what each line does", columns=columns, rows=rows, is_listing=True)
+
+
+def describe_access(fact: AccessLineFact) -> str:
+    """A line's accesses of one kind: what they cost, and what would do."""
+    what = fact.write_arrays("`{}`".format) or f"{fact.space.name.lower()} memory"
+    called = " in a function called here" if fact.is_nested else ""
+    cost = format_number_of(fact.cost, "wavefront" if fact.is_shared else "sector")
+    return f"{fact.kind.value} of {what}{called}: {cost} per request, {format_number(fact.ideal)} at best"
+
+
+def describe_branch(fact: BranchLineFact) -> str:
+    """How often a line's branches diverge."""
+    return f"{format_percent(fact.divergent_ratio)} of {format_count_of(fact.executions, 'branch')} diverge"
+
+
+def show_path(path: Path, folder: Path | None) -> str:
+    """A path, relative where it lies below a folder."""
+    if folder is not None and path.is_absolute() and path.is_relative_to(folder):
+        return str(path.relative_to(folder))
+    return str(path)
+
+
+def build_saved_trace(saved: "SavedTrace", folder: Path | None = None) -> list[Block]:
+    """Answers and lines of a kept trace; paths below the folder are shown relative to it."""
+    blocks: list[Block] = [
+        Paragraph(text=((describe_saved_trace(saved), Style.PLAIN),)),
+        *build_remarks(saved.problems),
+        *map(build_answer, saved.answers),
+        *_build_lines(saved.accesses, folder),
+    ]
+    return [_name_part(saved.short_name, saved.name, blocks)]
+
+
+def describe_saved_trace(saved: "SavedTrace") -> str:
+    """The launch, how much of it was traced, and for which GPU."""
+    text = (
+        f"grid {format_dim3(saved.grid)}, block {format_dim3(saved.block)}; {'a' if saved.is_complete else 'an incomplete'} trace ({saved.origin}) "
+        f"of {format_count(saved.traced_blocks)} of {format_count_of(prod(saved.grid), 'block')}"
+    )
+    return f"{text}; predicted for the {saved.machine}" if saved.machine else text
+
+
+def build_expression_prediction(prediction: "ExpressionPrediction") -> list[Block]:
+    """What was predicted from address expressions."""
+    blocks: list[Block] = [
+        Paragraph(text=describe_expressions(prediction)),
+        *build_remarks(prediction.problems),
+        build_answer(prediction.answer),
+    ]
+    return [Part(title=prediction.volumes.kernel, style=Style.TITLE, blocks=blocks)]
+
+
+def describe_expressions(prediction: "ExpressionPrediction") -> str:
+    """The launch, and what one SM holds of it."""
+    written, volumes = prediction.written, prediction.volumes
+    launch = written.launch
+    parts = [
+        f"grid {format_dim3(launch.grid)}, block {format_dim3(launch.block)}",
+        *((f"{format_dim3(launch.fold)} updates per thread",) if launch.updates_per_thread > 1 else ()),
+        format_count_of(written.registers, "register"),
+        *((f"{format_bytes(written.shared_bytes)} of shared memory",) if written.shared_bytes else ()),
+        f"{format_count_of(len(written.accesses.accesses), 'access')} per thread",
+        f"{format_count_of(volumes.blocks_per_sm, 'block')} per SM",
+    ]
+    return f"{', '.join(parts)}; predicted for the {volumes.device.name}"

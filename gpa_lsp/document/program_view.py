@@ -1,0 +1,314 @@
+"""VIEW: a program that ran without a GPU: a few rows per kernel, heaviest first, and what it does with its allocations."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from gpa_lsp.code.binary.linkage_names import demangle
+from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part
+from gpa_lsp.document.layout import Line, Style
+from gpa_lsp.document.prediction_view import build_remarks, describe_access, describe_branch, show_path
+from gpa_lsp.execution.emulator.model import Fault
+from gpa_lsp.execution.programs.examine import ExaminedKernel
+from gpa_lsp.execution.programs.model import (
+    AllocationFinding,
+    AllocationSite,
+    FindingKind,
+    HostPath,
+    KernelRuns,
+    ProgramRun,
+)
+from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
+from gpa_lsp.foundation.locations import write_place
+from gpa_lsp.foundation.numbers import (
+    format_bytes,
+    format_count,
+    format_count_of,
+    format_dim3,
+    format_duration_ns,
+    format_launches,
+    format_percent,
+    format_seconds,
+)
+from gpa_lsp.foundation.ownership import choose_frame, is_library_file
+from gpa_lsp.kernel.names import shorten_name
+from gpa_lsp.profile.model import HostFrame
+
+_MOST_SHAPES = 2
+_MOST_FAULTS = 4
+_MOST_ROWS = 3
+_MOST_FINDINGS = 12
+_MOST_FRAMES = 4
+_MOST_ARRAYS = 6
+_WASTED = 1.25  # Sectors or wavefronts beside what they could be, from which on a line is told
+_RUNTIME = "cuda"  # how functions of CUDA's headers begin
+_STUB = ".cudafe1.stub.c"  # a file of nvcc's, with what stands between a launch and the runtime
+
+_Row = tuple[str, str | Line, Style]  # label, text and how much it matters
+
+
+def build_program(run: ProgramRun, kernels: Sequence[ExaminedKernel], folder: Path | None = None) -> list[Block]:
+    """Kernels, what the program does with its allocations, and what was not done as a GPU would do it.
+
+    Args:
+        run: the program.
+        kernels: its kernels.
+        folder: paths below it are shown relative to it.
+    """
+    launches = format_launches(sum(kernel.launches for kernel in run.kernels))
+    counted = f"{launches} of {format_count_of(len(run.kernels), 'kernel')} in {format_seconds(run.seconds)}"
+    not_run = [*(f"{why}." for why in run.refused), _describe_left_out(run)]
+    notes = [Item(text=f"{note}.") for note in run.notes]
+    return [
+        Paragraph(text=f"{counted}, on an emulated {run.machine}; nothing was measured", style=Style.DIM),
+        *(Paragraph(text=(("not run: ", Style.DIM), (why, Style.WARNING))) for why in not_run if why),
+        *(
+            _build_kernel(kernel, run.memory.sites, folder)
+            for kernel in sorted(kernels, key=lambda one: -one.runs.warp_instructions)
+        ),
+        *build_memory(run, folder),
+        *([Part(title="Notes", blocks=[Items(items=notes)])] if notes else []),
+    ]
+
+
+def _describe_left_out(run: ProgramRun) -> str:
+    """What was not computed that the program takes for computed; empty where all was."""
+    parts = [
+        f"{format_launches(run.skipped)} did nothing" if run.skipped else "",
+        f"{format_launches(run.cut_short)} {'was' if run.cut_short == 1 else 'were'} cut short"
+        if run.cut_short
+        else "",
+    ]
+    said = " and ".join(filter(None, parts))
+    return said and f"{said}: what the program computed from their results may be wrong"
+
+
+def _build_kernel(kernel: ExaminedKernel, sites: Sequence[AllocationSite], folder: Path | None) -> Part:
+    runs = kernel.runs
+    rows = [
+        *_list_runs(runs, folder),
+        *_list_lines(kernel, folder),
+        *((label, text, Style.PLAIN) for label, text in list_origins(runs, sites, folder)),
+    ]
+    return Part(
+        title=shorten_name(runs.name),
+        style=Style.TITLE,
+        facts=(format_launches(runs.launches), f"{format_count(runs.warp_instructions)} warp instructions"),
+        blocks=[
+            Items(items=[Item(text=text, style=style, lead=(f"{label:<7}", Style.DIM)) for label, text, style in rows]),
+            *build_remarks(kernel.problems),
+        ],
+    )
+
+
+def _list_runs(runs: KernelRuns, folder: Path | None) -> Iterator[_Row]:
+    """Shapes, faults, and launches that did not run to their end."""
+    yield "shape", _describe_shapes(runs), Style.PLAIN
+    for fault in runs.faults[:_MOST_FAULTS]:
+        yield "fault", _describe_fault(fault, folder), Style.WARNING
+    if len(runs.faults) > _MOST_FAULTS:
+        yield "", f"and {format_count_of(len(runs.faults) - _MOST_FAULTS, 'more fault')}", Style.DIM
+    if runs.skipped:
+        yield "left", f"{format_launches(runs.skipped)} did nothing: beyond the limit", Style.PLAIN
+    for end in runs.unfinished:
+        yield "ended", end, Style.WARNING
+
+
+def _list_lines(kernel: ExaminedKernel, folder: Path | None) -> Iterator[_Row]:
+    """What one launch of a kernel does, by line."""
+    runs, prediction = kernel.runs, kernel.prediction
+    if prediction is None:
+        if runs.unrecorded:
+            yield "lines", f"not known: {runs.unrecorded}", Style.DIM
+        return
+    volumes = prediction.volumes
+    if volumes is not None:
+        time = "" if volumes.duration_ns is None else f"at least {format_duration_ns(volumes.duration_ns)} predicted"
+        limiter = "" if volumes.limiter is None else f"limited by {volumes.limiter.value}"
+        if time or limiter:
+            yield "time", ", ".join(filter(None, (time, limiter))) + _tell_launch(runs), Style.PLAIN
+    for access in _find_wasteful(prediction.accesses):
+        yield "memory", _point_at(access, describe_access(access), folder), Style.PLAIN
+    for branch in _find_divergent(prediction.branches):
+        yield "diverge", _point_at(branch, describe_branch(branch), folder), Style.PLAIN
+
+
+def _point_at(fact: AccessLineFact | BranchLineFact, words: str, folder: Path | None) -> Line:
+    return ((write_place(show_path(Path(fact.file), folder), fact.line), Style.PATH), (f"  {words}", Style.PLAIN))
+
+
+def _tell_launch(runs: KernelRuns) -> str:
+    """Which launch it was, where there are several."""
+    if runs.recorded is None or runs.launches == 1:
+        return ""
+    heaviest = ", the heaviest that was kept" if runs.recorded.is_heaviest else ""
+    return f" (launch {format_count(runs.recorded.number)}{heaviest})"
+
+
+def _describe_shapes(runs: KernelRuns) -> str:
+    parts = []
+    for shape in runs.shapes[:_MOST_SHAPES]:
+        shared = f", {format_bytes(shape.shared_bytes)} of shared memory" if shape.shared_bytes else ""
+        times = f" ({format_launches(shape.launches)})" if len(runs.shapes) > 1 else ""
+        parts.append(f"{format_dim3(shape.grid)} blocks of {format_dim3(shape.block)}{shared}{times}")
+    more = len(runs.shapes) - _MOST_SHAPES
+    return "; ".join(parts) + (f"; and {format_count_of(more, 'more shape')}" if more > 0 else "")
+
+
+def _describe_fault(fault: Fault, folder: Path | None) -> Line:
+    times = f" ({format_count_of(fault.count, 'time')})" if fault.count > 1 else ""
+    words = f"{fault.kind.value}: {fault.message}{times}"
+    if not fault.chain:
+        return ((words, Style.WARNING),)
+    own = choose_frame(fault.chain)
+    place = write_place(show_path(Path(own.file), folder), own.line)
+    return ((place, Style.PATH), (f"  {words}", Style.WARNING))
+
+
+def _find_wasteful(facts: Sequence[AccessLineFact]) -> list[AccessLineFact]:
+    found = [one for one in facts if not one.is_nested and one.ideal and one.cost >= _WASTED * one.ideal]
+    return sorted(found, key=lambda one: -one.requests * (one.cost - one.ideal))[:_MOST_ROWS]
+
+
+def _find_divergent(facts: Sequence[BranchLineFact]) -> list[BranchLineFact]:
+    found = [fact for fact in facts if fact.divergent and not fact.is_nested]
+    return sorted(found, key=lambda fact: -fact.divergent)[:_MOST_ROWS]
+
+
+def build_memory(run: ProgramRun, folder: Path | None) -> list[Part]:
+    """The peak and the findings of a program's allocations, largest first, or why there are no findings; nothing without allocations."""
+    memory = run.memory
+    found = [(site, finding) for site in memory.sites for finding in site.findings]
+    if not found:
+        why = f"not judged: {memory.unjudged}."
+        return [Part(title="Memory", blocks=[Paragraph(text=why)])] if memory.sites and memory.unjudged else []
+    found.sort(key=lambda pair: -pair[1].size_bytes)
+    items = [
+        Item(text=f"{_name_site(site, memory.sites, folder)}  {describe_finding(one, folder)}") for site, one in found
+    ]
+    blocks: list[Block] = [Items(items=items, most_items=_MOST_FINDINGS)]
+    if not any(_find_place(site.path) for site, _ in found):
+        blocks.append(Paragraph(text="build with -g for the lines of the host (--build does)", style=Style.DIM))
+    return [Part(title="Memory", summary=_describe_peak(run), blocks=blocks)]
+
+
+def _describe_peak(run: ProgramRun) -> str:
+    memory = run.memory
+    allocations = sum(site.allocations for site in memory.sites)
+    said = f"{format_count_of(allocations, 'allocation')}, at most {format_bytes(memory.peak_bytes)} at once"
+    if any(one.kind in (FindingKind.EARLY, FindingKind.LATE) for site in memory.sites for one in site.findings):
+        said += f" where {format_bytes(memory.lean_peak_bytes)} would do"
+    return said
+
+
+def describe_finding(finding: AllocationFinding, folder: Path | None = None) -> str:
+    """One finding without the line of its allocation, a clause."""
+    size = format_bytes(finding.size_bytes)
+    several = f" in {format_count_of(finding.count, 'allocation')}" if finding.count > 1 else ""
+    place = _write_path(finding.path, folder, finding.kernel)
+    match finding.kind:
+        case FindingKind.UNUSED:
+            copied = f"; {format_bytes(finding.part_bytes)} are copied to or from it" if finding.part_bytes else ""
+            why = f"no kernel accesses the {size}{several}{copied}"
+        case FindingKind.PARTLY_USED:
+            share = format_percent(finding.part_bytes / finding.size_bytes)
+            why = f"kernels access {format_bytes(finding.part_bytes)} ({share}) of {size}{several}"
+        case FindingKind.EARLY | FindingKind.LATE:
+            why = f"{size}{several} {_describe_wait(finding, place)}"
+        case FindingKind.NEVER_READ:
+            why = f"nothing reads what {_describe_copies(finding, place)} bring{'s' if finding.count == 1 else ''} ({size})"
+        case FindingKind.UNCHANGED:
+            takes = "takes" if finding.count == 1 else "take"
+            why = f"{_describe_copies(finding, place)} {takes} back what the host had sent ({size})"
+    return f"{finding.kind.value}: {why}"
+
+
+def _describe_copies(finding: AllocationFinding, place: str) -> str:
+    copies = "the copy" if finding.count == 1 else f"{format_count(finding.count)} copies"
+    return f"{copies} at {place}" if place else copies
+
+
+def _describe_wait(finding: AllocationFinding, place: str) -> str:
+    what = shorten_name(demangle(finding.kernel)) if finding.kernel else "a copy" if place else ""
+    use = " by ".join(filter(None, ("use", what))) + (f" at {place}" if place else "")
+    waited = format_launches(finding.launches)
+    if finding.kind is FindingKind.EARLY:
+        return f"wait for {waited} until the first {use}"
+    until = "until it is freed" if finding.is_freed else "until the program ends"
+    return f"lie there for {waited} after the last {use}, {until}"
+
+
+def list_own_frames(path: HostPath, kernel: str = "") -> list[HostFrame]:
+    """Frames of the user's code, innermost first, without what the compiler puts around a launch of a kernel (its linkage name)."""
+    between = demangle(kernel) if kernel else None
+    return [
+        frame
+        for frame in path
+        if frame.file
+        and frame.line
+        and not frame.file.endswith(_STUB)
+        and not is_library_file(frame.file)
+        and frame.function not in (None, between)
+    ]
+
+
+def _find_place(path: HostPath) -> str:
+    own = list_own_frames(path)
+    return write_place(own[0].file or "", own[0].line) if own else ""
+
+
+def _write_frame(frame: HostFrame, folder: Path | None) -> str:
+    return write_place(show_path(Path(frame.file or ""), folder), frame.line)
+
+
+def _write_path(path: HostPath, folder: Path | None, kernel: str = "") -> str:
+    """Where the host was; the innermost function that is known, where no line is."""
+    own = list_own_frames(path, kernel)
+    if own:
+        return _write_frame(own[0], folder)
+    names = (shorten_name(frame.function) for frame in path if frame.function)
+    return next((name for name in names if not name.startswith(_RUNTIME)), "")
+
+
+def _name_site(site: AllocationSite, others: Sequence[AllocationSite], folder: Path | None) -> str:
+    """The line of an allocation, with that of its caller where several go through it, and what kernels call it."""
+    own = list_own_frames(site.path)
+    place = _write_path(site.path, folder) or "at an unknown place"
+    if len(own) > 1 and sum(_find_place(one.path) == _find_place(site.path) for one in others) > 1:
+        place += f" from {_write_frame(own[1], folder)}"
+    names = list(dict.fromkeys(use.name for use in site.uses if use.name))[:2]
+    return " ".join([place, *(f"`{name}`" for name in names)])
+
+
+def list_origins(runs: KernelRuns, sites: Sequence[AllocationSite], folder: Path | None) -> Iterator[tuple[str, str]]:
+    """Labels and texts: who launched a kernel, and of each array it accesses the allocation, its copies and the other kernels that access it.
+
+    Source: CUDAAdvisor, Figures 8 and 9.
+    """
+    for launched in runs.paths[:1]:
+        frames = list_own_frames(launched.path, runs.mangled_name)[:_MOST_FRAMES]
+        if frames:
+            more = len(runs.paths) - 1
+            calls = " < ".join(
+                f"{shorten_name(frame.function or '?')} {_write_frame(frame, folder)}" for frame in frames
+            )
+            yield "host", calls + (f", and {format_count_of(more, 'other path')}" if more else "")
+    used = [
+        (use, site) for site in sites for use in site.uses if use.kernel == runs.mangled_name and _find_place(site.path)
+    ]
+    for use, site in used[:_MOST_ARRAYS]:
+        name = f"`{use.name}`" if use.name else "array"
+        parts = [f"{name} {_describe_access(use.reads, use.writes)}, allocated at {_write_path(site.path, folder)}"]
+        for is_to, word in ((True, "in"), (False, "out")):
+            places = dict.fromkeys(_write_path(one.path, folder) for one in site.copies if one.is_to_device is is_to)
+            if places:
+                parts.append(f"copied {word} at {', '.join(list(places)[:2])}")
+        others = [shorten_name(demangle(one.kernel)) for one in site.uses if one.kernel != runs.mangled_name]
+        if others:
+            parts.append(f"also in {', '.join(others[:3])}")
+        yield "array", "; ".join(parts)
+    if len(used) > _MOST_ARRAYS:
+        yield "", f"and {format_count_of(len(used) - _MOST_ARRAYS, 'more array')}"
+
+
+def _describe_access(reads: bool, writes: bool) -> str:
+    return "read and written" if reads and writes else "written" if writes else "read"
