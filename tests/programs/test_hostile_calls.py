@@ -51,14 +51,17 @@ def sanitizers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 def build_hostile(source: Path, folder: Path, *others: str) -> Path:
     """A program of C that is linked with the libraries that programs run on."""
     headers = library.list_headers()[0]
-    libraries = library.build_libraries(headers, folder)
-    program = folder / source.stem
+    libraries = [*library.build_libraries(headers, folder)]
     include = [f"-I{path}" for path in (headers.folder, *others)]
+    for one in library.HOST_LIBRARIES if source.stem == "libraries" else ():
+        libraries.append(library.build_host_library(one, headers, folder / f"lib{one.stem}.so.13"))
+        include.append(f"-I{one.headers}")
+    program = folder / source.stem
     subprocess.run(["cc", "-w", *include, str(source), "-o", str(program), *map(str, libraries)], check=True)
     return program
 
 
-@pytest.mark.parametrize("name", ["sizes", "handles", "driver"])
+@pytest.mark.parametrize("name", ["sizes", "handles", "driver", "libraries"])
 def test_each_call_gives_the_error_that_is_due(name: str, tmp_path: Path, sanitizers: None) -> None:
     found, printed = run(build_hostile(HOSTILE / f"{name}.c", tmp_path))
     assert found.end.status == 0, printed

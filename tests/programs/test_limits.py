@@ -104,8 +104,8 @@ def test_the_runtime_library_and_we_lay_messages_out_alike(tmp_path: Path) -> No
     source = write(
         tmp_path,
         '#include "runtime.h"\n#include <stdio.h>\n'
-        'int main(void) { printf("%zu %zu %zu %d\\n", '
-        "sizeof(struct device), sizeof(struct allocation), sizeof(struct last_words), REQUEST_DROP_TEXTURE); }\n",
+        'int main(void) { printf("%zu %zu %zu %zu %d\\n", '
+        "sizeof(struct device), sizeof(struct allocation), sizeof(struct last_words), sizeof(struct argument), REQUEST_COMPUTE); }\n",
         "sizes.c",
     )
     program = compile_c(source, tmp_path / "sizes")
@@ -114,7 +114,8 @@ def test_the_runtime_library_and_we_lay_messages_out_alike(tmp_path: Path) -> No
         str(struct.calcsize("<5Q13i128s4x")),
         str(struct.calcsize("<QQi4x")),
         str(struct.calcsize("<QI60s")),
-        str(int(Request.DROP_TEXTURE)),
+        str(struct.calcsize("<qI4x16s")),
+        str(int(Request.COMPUTE)),
     ]
 
 
@@ -137,6 +138,9 @@ def server(tmp_path: Path) -> RuntimeServer:
         REQUEST_HEAD.pack(Request.FUNCTION, 8) + struct.pack("<I4s", 9, b"name"),
         REQUEST_HEAD.pack(Request.VARIABLE, 2) + b"ab",
         REQUEST_HEAD.pack(Request.OCCUPANCY, 12) + struct.pack("<III", 3, 0, 0),
+        REQUEST_HEAD.pack(Request.COMPUTE, 20) + struct.pack("<5I", 0, 0, 0, 0, 0),
+        REQUEST_HEAD.pack(Request.COMPUTE, 29) + struct.pack("<5I9s", 0, 0, 0, 0, 1 << 31, b"cublasGem"),
+        REQUEST_HEAD.pack(Request.COMPUTE, 29) + struct.pack("<5I9s", 1, 0, 1, 0, 0, b"cublasGem"),
         REQUEST_HEAD.pack(77, 0),
     ],
 )

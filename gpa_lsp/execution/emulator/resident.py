@@ -74,6 +74,7 @@ class ResidentMemory:
         own_bytes: of the first part.
 
     Attributes:
+        own_end: address behind the first part.
         textures: by handle.
         heap: of device code.
         parameters: where those of a launch go.
@@ -83,7 +84,7 @@ class ResidentMemory:
 
     def __init__(self, data: npt.NDArray[np.uint8], own_bytes: int) -> None:
         self.data = data
-        self._own_end = ARENA_BASE + own_bytes
+        self.own_end = ARENA_BASE + own_bytes
         self._next = ARENA_BASE
         self._own: list[Region] = []
         self._allocated: dict[int, Region] = {}
@@ -105,7 +106,7 @@ class ResidentMemory:
     ) -> Region | None:
         """A region of the emulator's own; None when there is no room for it."""
         end = self._next + -(-(size_bytes + _ALIGNMENT_BYTES) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
-        if end > self._own_end:
+        if end > self.own_end:
             return None
         region = Region(
             name=name,
@@ -136,7 +137,7 @@ class ResidentMemory:
         for base, size in allocations:
             if not size:
                 self._note_freed(self._allocated.pop(base, None))
-            elif self._own_end <= base and 0 < size <= last - base:
+            elif self.own_end <= base and 0 < size <= last - base:
                 self._allocated[base] = Region(
                     name=f"the allocation at 0x{base:x}", space=Space.GLOBAL, base=base, size_bytes=size
                 )

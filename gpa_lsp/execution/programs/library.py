@@ -9,6 +9,8 @@ from msgspec import Struct
 
 from gpa_lsp.execution.compiler.absent_headers import FOLDER as ABSENT_HEADERS
 from gpa_lsp.execution.compiler.included_files import find_cuda_headers
+from gpa_lsp.execution.programs.blas_interface import write_functions, write_legacy_functions
+from gpa_lsp.execution.programs.host_blas import ROUTINES
 from gpa_lsp.foundation.errors import GpaError, InputError
 from gpa_lsp.foundation.native.c_compiler import SHARED_FLAG, SHARED_HEADERS, Library, Tell, obtain_library
 
@@ -234,7 +236,6 @@ def _find_functions(source: str, version: int) -> list[str]:
 
 
 _SOURCES = SOURCES / "libraries"
-_COMPLEX = "-fcx-limited-range"  # Products of complex numbers without a look for infinite ones, as on GPUs
 
 
 class HostLibrary(Struct, frozen=True, kw_only=True):
@@ -290,7 +291,10 @@ def build_host_library(
     missing = [name for name in wanted if name.startswith(library.stem) and name.isidentifier()]
     runtime = path.with_name(headers.soname)
     files = {"refusals.c": write_refusals(missing).encode(), runtime.name: runtime.read_bytes()}
-    folders = [f"-I{folder}" for folder in (library.headers, headers.folder)]
+    folders = [f"-I{folder}" for folder in (library.headers, headers.folder, ".")]
     sources = map(str, sorted(_SOURCES.glob(f"{library.stem}*.c")))
-    arguments = (*FLAGS, _COMPLEX, *folders, *sources, *files, "-lm")
+    arguments = (*FLAGS, *folders, *sources, *files, "-lm")
+    if library.stem == "cublas":
+        files["cublas_functions.h"] = write_functions(ROUTINES.values()).encode()
+        files["cublas_legacy_functions.h"] = write_legacy_functions(ROUTINES.values()).encode()
     return place_compiled(headers, path, arguments, files, needed_for=f"{library.name} on the CPU", tell=tell)

@@ -21,6 +21,8 @@ _HELLO = struct.Struct("<II")
 _DEVICE = struct.Struct("<5Q13i128s4x")
 _LAUNCH = struct.Struct("<13I")
 _ALLOCATION = struct.Struct("<QQi4x")
+_COMPUTE = struct.Struct("<5I")
+_ARGUMENT = struct.Struct("<qI4x16s")
 _LAST_WORDS = struct.Struct("<QI60s")
 LAST_WORDS_BYTES = mmap.PAGESIZE  # Behind the arena, in a page of their own
 _EVENT = np.dtype(
@@ -40,6 +42,7 @@ _TEXTURE = struct.Struct("<4Q12I")
 _OCCUPANCY = struct.Struct("<III")
 _MOST_ALLOCATIONS = 1 << 22
 _LARGEST_PARAMETERS = 32764
+_LONGEST_FUNCTION = 64
 
 
 class Request(IntEnum):
@@ -56,6 +59,7 @@ class Request(IntEnum):
     DROP_TEXTURE = 9
     EVENTS = 10
     PATH = 11
+    COMPUTE = 12
 
 
 class EventKind(IntEnum):
@@ -170,6 +174,26 @@ class LaunchRequest(Struct, frozen=True, kw_only=True):
     parameters: bytes  # bytes of all of them
 
 
+class Argument(Struct, frozen=True, kw_only=True):
+    """An argument of a library's function."""
+
+    word: int  # a number, or an address; 0 for a null pointer
+    # what a pointer of the host leads to, zeros of a result, which is answered; None where the word is all there is
+    value: bytes | None
+
+
+class ComputeRequest(Struct, frozen=True, kw_only=True):
+    """A call of a library's function."""
+
+    function: str
+    arguments: tuple[Argument, ...]
+    path: int  # number of the host's call path; 0 where it is not known
+    # as of a launch
+    generation: int
+    allocations: tuple[tuple[int, int], ...]
+    is_whole: bool
+
+
 class TextureRequest(Struct, frozen=True, kw_only=True):
     """A texture or surface object."""
 
@@ -257,7 +281,6 @@ def parse_launch(payload: bytes) -> LaunchRequest:
     middle = _LAUNCH.size + count * _ALLOCATION.size
     if count > _MOST_ALLOCATIONS or size > _LARGEST_PARAMETERS or len(payload) != middle + size:
         raise MalformedMessage("a launch of another size than it says")
-    allocations = _ALLOCATION.iter_unpack(payload[_LAUNCH.size : middle])
     return LaunchRequest(
         function=head[0],
         grid=(head[1], head[2], head[3]),
@@ -265,10 +288,38 @@ def parse_launch(payload: bytes) -> LaunchRequest:
         shared_bytes=head[7],
         is_cooperative=bool(head[8]),
         generation=head[9],
-        allocations=tuple((base, size) for base, size, _ in allocations),
+        allocations=_parse_allocations(payload[_LAUNCH.size : middle]),
         is_whole=bool(head[11]),
         parameters=payload[middle:],
     )
+
+
+def parse_compute(payload: bytes) -> ComputeRequest:
+    """A call of a library's function.
+
+    Raises:
+        MalformedMessage: sizes do not agree.
+    """
+    generation, count, is_whole, path, argument_count = _unpack(_COMPUTE, payload[: _COMPUTE.size])
+    middle = _COMPUTE.size + count * _ALLOCATION.size
+    end = middle + argument_count * _ARGUMENT.size
+    if count > _MOST_ALLOCATIONS or not end < len(payload) <= end + _LONGEST_FUNCTION:
+        raise MalformedMessage("a call of another size than it says")
+    return ComputeRequest(
+        function=payload[end:].decode("ascii", "replace"),
+        arguments=tuple(
+            Argument(word=word, value=value if is_here else None)
+            for word, is_here, value in _ARGUMENT.iter_unpack(payload[middle:end])
+        ),
+        path=path,
+        generation=generation,
+        allocations=_parse_allocations(payload[_COMPUTE.size : middle]),
+        is_whole=bool(is_whole),
+    )
+
+
+def _parse_allocations(content: bytes) -> tuple[tuple[int, int], ...]:
+    return tuple((base, size) for base, size, _ in _ALLOCATION.iter_unpack(content))
 
 
 def parse_texture(payload: bytes) -> TextureRequest:

@@ -15,21 +15,22 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE, make_zeros
 from gpa_lsp.execution.emulator.engine.device_runtime import DeviceLaunch, Work
 from gpa_lsp.execution.emulator.engine.marks import CHUNK_BYTES, WORD_BYTES, Marks
 from gpa_lsp.execution.emulator.model import FAILED_ASSERTION, Budget, DeviceError, Fault, FaultKind
 from gpa_lsp.execution.emulator.resident import LaunchCost, ResidentKernel, ResidentMemory
 from gpa_lsp.execution.launches.launch import LaunchDescription
-from gpa_lsp.execution.launches.model import TextureInput
 from gpa_lsp.execution.programs.allocations import AllocationLedger
 from gpa_lsp.execution.programs.call_paths import place_addresses
+from gpa_lsp.execution.programs.computing import compute
+from gpa_lsp.execution.programs.library_calls import Refusal
 from gpa_lsp.execution.programs.linking import link_parts
 from gpa_lsp.execution.programs.loaded_code import FunctionFacts, LoadedModule, place_image
 from gpa_lsp.execution.programs.messages import (
     EVENTS_BYTES,
     LAST_WORDS_BYTES,
+    ComputeRequest,
     CudaError,
     DeviceFacts,
     LastWords,
@@ -37,6 +38,7 @@ from gpa_lsp.execution.programs.messages import (
     MalformedMessage,
     NoteKind,
     Request,
+    parse_compute,
     parse_last_words,
     parse_launch,
     parse_number,
@@ -46,6 +48,7 @@ from gpa_lsp.execution.programs.messages import (
     take_events,
 )
 from gpa_lsp.execution.programs.model import RunSettings
+from gpa_lsp.execution.programs.textures import describe_texture
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.numbers import format_count, format_count_of
 from gpa_lsp.gpu.arch.lookup import find_architecture
@@ -66,13 +69,6 @@ _MOST_FRAMES = 64
 _MOST_NAME_BYTES = 1 << 16
 _FUNCTION = struct.Struct("<II6i")
 _PLACE = struct.Struct("<QQ")
-_ADDRESS_MODES = ("wrap", "clamp", "mirror", "border")
-# Channel kind, as ``cudaChannelFormatKind``, and bytes → the type
-_ELEMENTS = {
-    (0, 1): ScalarType.S8, (0, 2): ScalarType.S16, (0, 4): ScalarType.S32,
-    (1, 1): ScalarType.U8, (1, 2): ScalarType.U16, (1, 4): ScalarType.U32,
-    (2, 2): ScalarType.F16, (2, 4): ScalarType.F32,
-}  # fmt: skip
 _DEVICE_ERRORS = {
     DeviceError.ILLEGAL_ADDRESS: CudaError.ILLEGAL_ADDRESS,
     DeviceError.MISALIGNED_ADDRESS: CudaError.MISALIGNED_ADDRESS,
@@ -270,6 +266,7 @@ class Session:
             Request.NOTE: self._note,
             Request.EVENTS: self._take_events,
             Request.PATH: self._take_path,
+            Request.COMPUTE: self._compute,
         }
         if request not in answers:
             raise MalformedMessage(f"there is no request {request}")
@@ -338,16 +335,31 @@ class Session:
         tally = self._function(request.function)
         if request.is_cooperative and self._is_too_large(tally.facts, request):
             return CudaError.COOPERATIVE_TOO_LARGE, b""
-        if request.generation != self._generation:
-            self._generation = request.generation
-            self.memory.allocate(request.allocations, is_whole=request.is_whole)
-            self.peak_bytes = max(self.peak_bytes, sum(one.size_bytes for one in self.memory.allocations))
-            self._resident.clear()
+        self._take_allocations(request)
         error, printed = self._launch_one(tally, request)
         if tally.module.resident.device_runtime is not None:
             error, more = self._finish_queued(tally.module, tally.module.resident.device_runtime.take_all(), error)
             printed += more
         return error, printed.encode()
+
+    def _take_allocations(self, request: LaunchRequest | ComputeRequest) -> None:
+        """Take over what was allocated and released since the last one."""
+        if request.generation != self._generation:
+            self._generation = request.generation
+            self.memory.allocate(request.allocations, is_whole=request.is_whole)
+            self.peak_bytes = max(self.peak_bytes, sum(one.size_bytes for one in self.memory.allocations))
+            self._resident.clear()
+
+    def _compute(self, payload: bytes) -> Answer:
+        self.ledger.take(take_events(self._events))
+        request = parse_compute(payload)
+        self._take_allocations(request)
+        error, answer, refusal = compute(
+            request, self.memory, self.ledger, lambda: time.process_time() >= self._deadline
+        )
+        if refusal is Refusal.UNREACHABLE:
+            self._note(NoteKind.OUT_OF_REACH.to_bytes(4, "little") + request.function.encode())
+        return error, answer
 
     def _finish_queued(self, module: LoadedModule, works: list[Work], error: CudaError) -> tuple[CudaError, str]:
         """Run what kernels have launched, in order, each with what it launches itself before the next; nothing behind an error."""
@@ -524,24 +536,10 @@ class Session:
 
     def _add_texture(self, payload: bytes) -> Answer:
         wanted = parse_texture(payload)
-        element = _ELEMENTS.get((wanted.channel_kind, wanted.channel_bytes))
-        width, height, depth = wanted.size
-        if element is None or not 1 <= wanted.channels <= 4 or width < 1 or wanted.address_mode >= len(_ADDRESS_MODES):
+        source = describe_texture(wanted, f"texture {len(self.memory.textures) + 1}")
+        if source is None:
             self.notes["a texture of a format that is not emulated"] = None
             return CudaError.NOT_SUPPORTED, b""
-        shape = max(depth, 1), max(height, 1), width, wanted.channels
-        source = TextureInput(
-            name=f"texture {len(self.memory.textures) + 1}",
-            buffer=0,
-            texels=np.broadcast_to(np.zeros(1, element.natural_dtype), shape),
-            element=element,
-            dimensions=3 if depth and not wanted.is_layered else 2 if height else 1,
-            is_linear_filter=wanted.is_linear_filter,
-            address_mode=_ADDRESS_MODES[wanted.address_mode],
-            is_normalized=wanted.is_normalized,
-            reads_normalized=wanted.reads_normalized,
-            parameter_offset_bytes=None,
-        )
         self.ledger.take(take_events(self._events))
         self.ledger.hide(wanted.base)
         self.memory.allocate_one(*wanted.held)

@@ -33,7 +33,7 @@ static uint64_t hash_walk(const struct walk *walk) {
 }
 
 /* The number of the calling thread's path, which gpa_lsp is told when it is new; 0 where there are more than are told apart. */
-static uint32_t find_path(void) {
+uint32_t find_path(void) {
     static uint64_t known[MOST_PATHS];
     static uint32_t numbers[MOST_PATHS], count;
     struct walk walk = {.count = 0};

@@ -458,7 +458,7 @@ static const struct registered *find_registered(uint64_t host, size_t size) {
 }
 
 /* Where the device sees memory of the host; 0 where it does not. */
-static uint64_t find_on_device(uint64_t host) {
+uint64_t find_on_device(uint64_t host) {
     const struct registered *one = find_registered(host, 1);
     return find_allocation(host) != NULL ? host : one == NULL ? 0 : one->pages + (host - first_page(one->host));
 }

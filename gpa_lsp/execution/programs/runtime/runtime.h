@@ -3,6 +3,7 @@
 #define GPA_LSP_RUNTIME_H
 
 #include <pthread.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -27,6 +28,7 @@ enum request {
     REQUEST_DROP_TEXTURE = 9,
     REQUEST_EVENTS = 10, /* there is no room for more of them: they are to be taken */
     REQUEST_PATH = 11,   /* a number, and the return addresses that it stands for */
+    REQUEST_COMPUTE = 12, /* what a function of a library does to memory of the device */
 };
 
 /* What stands in a note: something the program asked for that is not done as a GPU would do it. */
@@ -79,6 +81,7 @@ struct events {
 };
 
 /* events.c */
+HIDDEN uint32_t find_path(void);
 HIDDEN void note_event(enum event_kind kind, const void *to, const void *from, uint64_t size, int is_gapped);
 
 /* connection.c */
@@ -136,6 +139,7 @@ HIDDEN uint64_t allocate(uint64_t size, enum allocation_kind kind);
 HIDDEN int release(uint64_t base);
 HIDDEN const struct allocation *find_allocation(uint64_t address);
 HIDDEN int is_on_device(const void *pointer); /* or memory of the host that the device sees */
+HIDDEN uint64_t find_on_device(uint64_t host);
 HIDDEN int is_reachable(const void *pointer, size_t size); /* for the device, all of it */
 HIDDEN const struct allocation *list_changes(uint32_t *count, uint32_t *is_whole, uint32_t *generation);
 HIDDEN void forget_changes(void); /* they have been sent */
@@ -143,6 +147,16 @@ HIDDEN void release_all(void);
 HIDDEN uint64_t count_pooled_bytes(void);
 HIDDEN void show_to_host(uint64_t base, uint64_t size); /* a variable in managed memory */
 HIDDEN int allocate_again(uint64_t base, uint64_t size);
+
+struct argument {
+    uint64_t word;    /* a number, or an address that the device has */
+    uint32_t is_here; /* what a pointer of the host leads to is in the value, or comes back */
+    uint32_t unused;
+    char value[16];
+};
+/* computing.c: the status of a library's function; below 0 where it was not computed. kinds has a letter for each argument: i an int, l a long long,
+   p an address, s a scalar of some bytes, r where a result goes; scalars and results are where they are said to be. */
+HIDDEN int compute(const char *function, size_t scalar_bytes, int has_device_scalars, const char *kinds, va_list given);
 
 /* modules.c: what the driver library, which has the same connection and memory, asks of this one beside the public functions */
 struct module;
@@ -166,6 +180,7 @@ struct parts_of_runtime {
     void *(*make_handle)(enum handle_kind kind, size_t bytes);
     int (*is_handle)(enum handle_kind kind, const void *handle);
     int (*destroy_handle)(enum handle_kind kind, void *handle);
+    int (*compute)(const char *function, size_t scalar_bytes, int has_device_scalars, const char *kinds, va_list given);
 };
 extern const struct parts_of_runtime gpa_lsp_runtime;
 HIDDEN uint64_t find_symbol(const void *symbol, uint64_t *size);

@@ -1,6 +1,6 @@
 /* In place of cuBLAS's header where it is not installed: what gpa_lsp computes on the CPU. Names, values and order of arguments are those of the
    cuBLAS documentation. Sources include cublas_v2.h or, for functions without a handle, cublas.h. Column-major; for what a function computes see
-   gpa_lsp/execution/programs/runtime/libraries/cublas.c. */
+   gpa_lsp/execution/programs/host_blas.py. */
 #ifndef CUBLAS_API_H_
 #define CUBLAS_API_H_
 #include <cuComplex.h>

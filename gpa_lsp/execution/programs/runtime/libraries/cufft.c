@@ -1,16 +1,8 @@
-/* cuFFT on the CPU, in double precision whatever the type. Source: the cuFFT documentation for layouts; Cooley and Tukey, An algorithm for the machine
-   calculation of complex Fourier series (1965); for lengths with large prime factors Bluestein, A linear filtering approach to the computation of the
-   discrete Fourier transform (1970). */
-#include <complex.h>
-#include <limits.h>
-#include <math.h>
+/* cuFFT: plans, and transforms that gpa_lsp computes with numpy. Source: the cuFFT documentation for layouts. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cuComplex.h>
-#define cuComplex float complex /* as C has them; they look alike in memory */
-#define cuDoubleComplex double complex
 #include "cufft.h"
 #include "host_library.h"
 
@@ -21,184 +13,28 @@ int refuse_call(const char *name) {
 
 #define MOST_PLANS 1024
 #define MOST_DIMENSIONS 3
-#define LARGEST_RADIX 64
 
 /* Where the elements of one side of a transform are. */
 struct layout {
     int size[MOST_DIMENSIONS]; /* of the array they stand in; the first does not matter */
-    long long step, distance;  /* from one element to the next, from one transform to the next */
+    int step, distance;        /* from one element to the next, from one transform to the next */
 };
 struct plan {
     cudaStream_t stream;
     cufftType type;
     int rank, n[MOST_DIMENSIONS], batch; /* n of the last dimension varies fastest; batch is 0 until it is made */
-    int is_packed;                       /* no layout was given */
-    struct layout from, to;
+    struct layout from, to;              /* their steps are 0 where none was given */
 };
 static struct plan *plans[MOST_PLANS];
 static pthread_mutex_t plans_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* --- One dimension --- */
-static int find_radix(int n) {
-    if (n % 4 == 0)
-        return 4;
-    for (int factor = 2; factor <= LARGEST_RADIX; factor++)
-        if (n % factor == 0)
-            return factor;
-    return 0;
+static cufftResult ask_for(const char *function, const char *kinds, ...) {
+    va_list given;
+    va_start(given, kinds);
+    int status = gpa_lsp_runtime.compute(function, 0, 0, kinds, given);
+    va_end(given);
+    return status < 0 ? CUFFT_EXEC_FAILED : (cufftResult)status;
 }
-static int has_small_factors(int n) {
-    for (int radix; n > 1; n /= radix)
-        if ((radix = find_radix(n)) == 0)
-            return 0;
-    return 1;
-}
-/* roots: exp(sign 2 pi i k / whole), of which every root_step-th is one of the n-th. */
-static void transform_part(const double complex *from, size_t step, double complex *to, int n, const double complex *roots, size_t root_step) {
-    if (n == 1) {
-        *to = *from;
-        return;
-    }
-    int radix = find_radix(n), part = n / radix;
-    for (int one = 0; one < radix; one++)
-        transform_part(from + one * step, step * radix, to + (size_t)one * part, part, roots, root_step * radix);
-    for (int k = 0; k < part; k++) {
-        double complex turned[LARGEST_RADIX];
-        for (int one = 0; one < radix; one++)
-            turned[one] = to[(size_t)one * part + k] * roots[(size_t)one * k * root_step];
-        for (int other = 0; other < radix; other++) {
-            double complex sum = turned[0];
-            for (int one = 1; one < radix; one++)
-                sum += turned[one] * roots[(size_t)(one * other % radix) * part * root_step];
-            to[(size_t)other * part + k] = sum;
-        }
-    }
-}
-static double complex *make_roots(int n, int direction) {
-    double complex *roots = malloc(multiply_sizes(sizeof *roots, n));
-    for (int k = 0; roots != NULL && k < n; k++)
-        roots[k] = cexp(direction * 2 * M_PI * I * k / n);
-    return roots;
-}
-
-/* What is the same for all transforms of a length. */
-struct length {
-    int n, padded; /* padded is 0 where all factors are small */
-    double complex *roots, *padded_roots, *chirp, *filter, *work;
-};
-static void free_length(struct length *length) {
-    free(length->roots);
-    free(length->padded_roots);
-    free(length->chirp);
-    free(length->filter);
-    free(length->work);
-}
-static int prepare(struct length *length, int n, int direction) {
-    length->n = n;
-    if (has_small_factors(n)) {
-        length->roots = make_roots(n, direction);
-        length->work = malloc(multiply_sizes(sizeof *length->work, n));
-        return length->roots != NULL && length->work != NULL;
-    }
-    if (n > 1 << 29)
-        return 0;
-    int padded = 1;
-    while (padded < 2 * n - 1)
-        padded *= 2;
-    length->padded = padded;
-    length->padded_roots = make_roots(padded, -1);
-    length->chirp = malloc(multiply_sizes(sizeof *length->chirp, n));
-    length->filter = malloc(multiply_sizes(sizeof *length->filter, padded));
-    length->work = calloc(3 * (size_t)padded, sizeof *length->work);
-    if (length->padded_roots == NULL || length->chirp == NULL || length->filter == NULL || length->work == NULL)
-        return 0;
-    for (long long k = 0; k < n; k++)
-        length->chirp[k] = cexp(direction * M_PI * I * (double)(k * k % (2LL * n)) / n);
-    for (int k = 0; k < n; k++)
-        length->work[k] = length->work[(padded - k) % padded] = conj(length->chirp[k]);
-    transform_part(length->work, 1, length->filter, padded, length->padded_roots, 1);
-    return 1;
-}
-/* One line of elements, in place. */
-static void transform_line(const struct length *length, double complex *line, size_t step) {
-    int n = length->n, padded = length->padded;
-    double complex *work = length->work, *turned = work + padded;
-    if (padded == 0) {
-        transform_part(line, step, work, n, length->roots, 1);
-        for (int k = 0; k < n; k++)
-            line[k * step] = work[k];
-        return;
-    }
-    memset(work, 0, sizeof *work * padded);
-    for (int k = 0; k < n; k++)
-        work[k] = line[k * step] * length->chirp[k];
-    transform_part(work, 1, turned, padded, length->padded_roots, 1);
-    for (int k = 0; k < padded; k++)
-        turned[k] = conj(turned[k] * length->filter[k]); /* the way back is the conjugate of the way there */
-    transform_part(turned, 1, turned + padded, padded, length->padded_roots, 1);
-    for (int k = 0; k < n; k++)
-        line[k * step] = conj(turned[padded + k]) / padded * length->chirp[k];
-}
-
-/* --- All dimensions --- */
-static void transform_all(const struct plan *plan, const struct length *lengths, double complex *elements, size_t count) {
-    size_t step = 1;
-    for (int dimension = plan->rank - 1; dimension >= 0; dimension--) {
-        size_t n = plan->n[dimension];
-        for (size_t first = 0; first < count; first += step * n)
-            for (size_t place = 0; place < step; place++)
-                transform_line(&lengths[dimension], elements + first + place, step);
-        step *= n;
-    }
-}
-
-/* Offset of an element, whose indices are those of a place among all elements; mirrored: of the one whose value is the conjugate. */
-static long long find_offset(const struct plan *plan, const struct layout *layout, size_t place, int is_mirrored) {
-    int index[MOST_DIMENSIONS] = {0};
-    for (int dimension = plan->rank - 1; dimension >= 0; dimension--) {
-        int n = plan->n[dimension], at = (int)(place % n);
-        index[dimension] = is_mirrored ? (n - at) % n : at;
-        place /= n;
-    }
-    long long offset = index[0];
-    for (int dimension = 1; dimension < plan->rank; dimension++)
-        offset = offset * layout->size[dimension] + index[dimension];
-    return offset * layout->step;
-}
-static int is_real(cufftType type, int is_input) {
-    return is_input ? type == CUFFT_R2C || type == CUFFT_D2Z : type == CUFFT_C2R || type == CUFFT_Z2D;
-}
-static int is_double(cufftType type) { return type == CUFFT_Z2Z || type == CUFFT_D2Z || type == CUFFT_Z2D; }
-
-/* Elements of one side, from its first to behind its last; as many as there can be where there are more. */
-static size_t count_elements(const struct plan *plan, const struct layout *layout, int is_input) {
-    int is_half = is_real(plan->type, !is_input); /* of a spectrum half of the last dimension is kept */
-    __int128 offset = 0;
-    for (int dimension = 0; dimension < plan->rank; dimension++) {
-        int last = plan->n[dimension] - 1;
-        offset = offset * layout->size[dimension] + (is_half && dimension == plan->rank - 1 ? plan->n[dimension] / 2 : last);
-    }
-    offset = offset * layout->step + (__int128)(plan->batch - 1) * layout->distance + 1;
-    return offset < 1 || offset > LLONG_MAX ? SIZE_MAX : (size_t)offset;
-}
-static size_t element_bytes(cufftType type, int is_input) { return (is_double(type) ? 8 : 4) * (is_real(type, is_input) ? 1 : 2); }
-
-static double complex read_element(cufftType type, const void *from, long long place) {
-    if (is_real(type, 1))
-        return is_double(type) ? ((const double *)from)[place] : ((const float *)from)[place];
-    return is_double(type) ? ((const double complex *)from)[place] : (double complex)((const float complex *)from)[place];
-}
-static void write_element(cufftType type, void *to, long long place, double complex value) {
-    if (is_real(type, 0) && is_double(type))
-        ((double *)to)[place] = creal(value);
-    else if (is_real(type, 0))
-        ((float *)to)[place] = (float)creal(value);
-    else if (is_double(type))
-        ((double complex *)to)[place] = value;
-    else
-        ((float complex *)to)[place] = (float complex)value;
-}
-
 static cufftResult execute(cufftHandle handle, const char *function, cufftType type, const void *from, void *to, int direction) {
     pthread_mutex_lock(&plans_lock);
     struct plan plan = {0};
@@ -211,40 +47,9 @@ static cufftResult execute(cufftHandle handle, const char *function, cufftType t
         return CUFFT_INVALID_VALUE;
     if (begin_work(function, plan.stream) != READY)
         return CUFFT_EXEC_FAILED;
-    int last = plan.rank - 1, padded = 2 * (plan.n[last] / 2 + 1);
-    struct layout *real = is_real(type, 1) ? &plan.from : &plan.to;
-    if (plan.is_packed && from == to && (is_real(type, 1) || is_real(type, 0))) { /* in place, real rows are as long as those of the spectrum */
-        real->distance = real->distance / plan.n[last] * padded;
-        real->size[last] = padded;
-    }
-    if (!can_reach(function, from, count_elements(&plan, &plan.from, 1), element_bytes(type, 1)) ||
-        !can_reach(function, to, count_elements(&plan, &plan.to, 0), element_bytes(type, 0)))
-        return CUFFT_EXEC_FAILED;
-    from = gpa_lsp_runtime.locate(from);
-    to = gpa_lsp_runtime.locate(to);
-    size_t count = 1;
-    for (int dimension = 0; dimension < plan.rank; dimension++)
-        count = multiply_sizes(count, plan.n[dimension]);
-    double complex *elements = malloc(multiply_sizes(sizeof *elements, count));
-    struct length lengths[MOST_DIMENSIONS] = {{0}};
-    int is_done = elements != NULL, half = plan.n[last] / 2;
-    for (int dimension = 0; is_done && dimension < plan.rank; dimension++)
-        is_done = prepare(&lengths[dimension], plan.n[dimension], direction);
-    for (long long one = 0; is_done && one < plan.batch; one++) {
-        for (size_t place = 0; place < count; place++) {
-            int is_mirrored = is_real(type, 0) && (int)(place % plan.n[last]) > half;
-            double complex value = read_element(type, from, one * plan.from.distance + find_offset(&plan, &plan.from, place, is_mirrored));
-            elements[place] = is_mirrored ? conj(value) : value;
-        }
-        transform_all(&plan, lengths, elements, count);
-        for (size_t place = 0; place < count; place++)
-            if (!is_real(type, 1) || (int)(place % plan.n[last]) <= half)
-                write_element(type, to, one * plan.to.distance + find_offset(&plan, &plan.to, place, 0), elements[place]);
-    }
-    free(elements);
-    for (int dimension = 0; dimension < plan.rank; dimension++)
-        free_length(&lengths[dimension]);
-    return is_done ? CUFFT_SUCCESS : CUFFT_ALLOC_FAILED;
+    const int *n = plan.n, *in = plan.from.size, *out = plan.to.size;
+    return ask_for(function, "iiiii" "iiiii" "iiiii" "ppi", plan.rank, n[0], n[1], n[2], plan.batch, in[0], in[1], in[2], plan.from.step,
+                   plan.from.distance, out[0], out[1], out[2], plan.to.step, plan.to.distance, from, to, direction);
 }
 #define EXECUTE(type, direction) return execute(plan, __func__, type, from, to, direction)
 PUBLIC cufftResult cufftExecC2C(cufftHandle plan, cufftComplex *from, cufftComplex *to, int direction) { EXECUTE(CUFFT_C2C, direction); }
@@ -284,19 +89,6 @@ PUBLIC cufftResult cufftDestroy(cufftHandle plan) {
     return found == NULL ? CUFFT_INVALID_PLAN : CUFFT_SUCCESS;
 }
 
-/* Elements of one side: of a real transform the spectrum has half of the last dimension. */
-static void lay_out(const struct plan *plan, struct layout *layout, int is_input, const int *size, int step, int distance) {
-    *layout = (struct layout){.step = step, .distance = distance};
-    for (int dimension = 0; dimension < plan->rank; dimension++)
-        layout->size[dimension] = size != NULL ? size[dimension] : plan->n[dimension];
-    if (size != NULL)
-        return;
-    if (is_real(plan->type, !is_input))
-        layout->size[plan->rank - 1] = plan->n[plan->rank - 1] / 2 + 1;
-    layout->step = layout->distance = 1;
-    for (int dimension = 0; dimension < plan->rank; dimension++)
-        layout->distance *= layout->size[dimension];
-}
 PUBLIC cufftResult cufftMakePlanMany(cufftHandle plan, int rank, int *n, int *from_size, int from_step, int from_distance, int *to_size,
                                      int to_step, int to_distance, cufftType type, int batch, size_t *work_bytes) {
     if (type != CUFFT_C2C && type != CUFFT_R2C && type != CUFFT_C2R && type != CUFFT_Z2Z && type != CUFFT_D2Z && type != CUFFT_Z2D)
@@ -322,9 +114,12 @@ PUBLIC cufftResult cufftMakePlanMany(cufftHandle plan, int rank, int *n, int *fr
         found->type = type;
         found->rank = rank;
         memcpy(found->n, n, sizeof *n * rank);
-        found->is_packed = from_size == NULL || to_size == NULL;
-        lay_out(found, &found->from, 1, found->is_packed ? NULL : from_size, from_step, from_distance);
-        lay_out(found, &found->to, 0, found->is_packed ? NULL : to_size, to_step, to_distance);
+        if (is_given) {
+            found->from = (struct layout){.step = from_step, .distance = from_distance};
+            found->to = (struct layout){.step = to_step, .distance = to_distance};
+            memcpy(found->from.size, from_size, sizeof *n * rank);
+            memcpy(found->to.size, to_size, sizeof *n * rank);
+        }
         found->batch = batch;
         if (work_bytes != NULL)
             *work_bytes = 0;
