@@ -74,6 +74,20 @@ def add_output_argument(
     parser.add_argument(*names, metavar="FILE", type=parse, action=action, help=what)
 
 
+def add_format_argument(parser: argparse.ArgumentParser, *others: str, page_help: str = "") -> None:
+    """``--format`` with the forms beside text, and ``--html`` where a page is one of them.
+
+    Args:
+        parser: of the command.
+        others: forms beside text.
+        page_help: what the page shows; empty where there is none.
+    """
+    parser.add_argument("--format", choices=("text", *others), default="text", help="how to print (default: text)")
+    if page_help:
+        text = f"the same as --format html: {page_help}"
+        parser.add_argument("--html", dest="format", action="store_const", const="html", help=text)
+
+
 def check_outputs(arguments: argparse.Namespace) -> None:
     """Refuse, before any work is done, files that cannot be written, and those whose loss could not be made good.
 

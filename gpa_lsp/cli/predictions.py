@@ -27,6 +27,7 @@ _UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _SIZE = re.compile(r"([0-9]{1,15})\s*([a-z]*)")
 _BLOCKS = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12}))?")
 _MOST_BLOCKS = 1 << 20
+_MOST_NUMBER = 1 << 32
 _SOURCE_HELP = (
     "a CUDA C++ source, or a program, library, object, fat binary or cubin with PTX in it, or a file of PTX, "
     "or a report whose code was built with -lineinfo"
@@ -316,6 +317,6 @@ def parse_seconds(text: str) -> float:
 
 def parse_number(text: str) -> int:
     """A number from 1 on, for the parser of arguments."""
-    if not text.isdecimal() or not 1 <= int(text) <= _MOST_BLOCKS:
+    if not text.isdecimal() or not 1 <= int(text[:20]) <= _MOST_NUMBER:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)

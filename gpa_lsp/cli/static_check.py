@@ -67,19 +67,15 @@ def _print(
     arguments: argparse.Namespace,
     terminal: Terminal,
 ) -> None:
-    """Each format's renderer is loaded only when it is asked for."""
-    if arguments.format == "json":
-        from gpa_lsp.document.static_json import make_static_json
+    from gpa_lsp.document.static_view import build_static, list_static_notices, make_static_json
 
+    places, form = name_places(arguments), arguments.format
+    if form == "json":
         write_json(make_static_json(sources), None, terminal)
-        return
-    from gpa_lsp.document.static_view import build_static, list_static_notices
-
-    places = name_places(arguments)
-    if arguments.format == "text":
+    elif form == "text":
         terminal.write_blocks(build_static(sources, findings, places), is_listing=True)
     else:
-        write_output(write_notices(list_static_notices(sources, findings), places, arguments.format), None, terminal)
+        write_output(write_notices(list_static_notices(sources, findings), places, form), None, terminal)
 
 
 def parse_architecture(text: str) -> tuple[int, int]:

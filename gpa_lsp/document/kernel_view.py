@@ -315,10 +315,11 @@ def _describe_launches(kernel: KernelReport) -> str:
         else format_launches(times)
     ]
     shape = name_shape(kernel)
-    return join_facts([*facts, *_describe_configuration(kernel.configuration), *([shape] if shape else [])])
+    return join_facts([*facts, *describe_configuration(kernel.configuration), *([shape] if shape else [])])
 
 
-def _describe_configuration(configuration: LaunchConfiguration) -> list[str]:
+def describe_configuration(configuration: LaunchConfiguration) -> list[str]:
+    """Grid, block, registers and shared memory of a launch."""
     grid, block = format_dim3(configuration.grid), format_dim3(configuration.block)
     return [f"grid {grid}", f"block {block}", *_describe_resources(configuration)]
 

@@ -1,9 +1,10 @@
-"""VIEW: what the code of sources says without a profile: notices on its lines, and a page for each kernel."""
+"""VIEW: what the code of sources says without a profile: notices on its lines, a page for each kernel, and JSON."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.symbolic_accesses.model import SymbolicAccess
@@ -23,12 +24,14 @@ from gpa_lsp.document.notices import Notice, build_notices, list_problems
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.execution.compiler.model import CompilerMessage
 from gpa_lsp.execution.prediction.static_source import SourceStatics
+from gpa_lsp.foundation.json_records import pick
 from gpa_lsp.foundation.locations import Frame, write_place
 from gpa_lsp.foundation.numbers import UNKNOWN, format_bytes, format_count, format_count_of, format_percent
 from gpa_lsp.foundation.ownership import find_frame_in
-from gpa_lsp.foundation.prose import NOTHING, Sentence, join
+from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, join
 from gpa_lsp.kernel.names import demangle, shorten_name
 
+_SCHEMA = "gpa-lsp static 1"
 _MOST_FINDINGS = 50
 _MOST_INSTRUCTIONS = 4
 _MOST_REQUESTS = 200
@@ -221,3 +224,82 @@ def _describe_request(facts: WarpFacts, access: SymbolicAccess) -> tuple[Sentenc
     noun = "wavefront" if access.space == Space.SHARED else "sector"
     cost = NOTHING if access.cost is None else join((describe_cost(access, noun), facts.describe_condition(access)), "")
     return describe_access(facts, access, begins=""), describe_pattern(facts, access), cost
+
+
+def make_static_json(sources: Sequence[SourceStatics]) -> dict[str, Any]:
+    """Everything that is known of the sources, numbers as they are; nothing in it was measured."""
+    return {"schema": _SCHEMA, "sources": [_make_source(source) for source in sources]}
+
+
+def _make_source(source: SourceStatics) -> dict[str, Any]:
+    unit = source.unit
+    return {
+        "path": str(source.path),
+        **pick(unit, "compiler compute_capability is_host_left_out"),
+        "compile_s": round(unit.seconds, 4),
+        "messages": [pick(one, "severity text path=file line column number") for one in unit.messages],
+        "notes": list(unit.notes),
+        "problems": [str(problem) for problem in source.problems],
+        "kernels": [_make_kernel(kernel) for kernel in source.kernels],
+    }
+
+
+def _make_kernel(kernel: KernelFindings) -> dict[str, Any]:
+    statics, place = kernel.statics, kernel.place
+    return {
+        "mangled_name": statics.mangled_name,
+        "name": demangle(statics.mangled_name),
+        "file": None if place is None else place.file,
+        "line": None if place is None else place.line,
+        **pick(statics, "registers register_cap shared_static_bytes local_bytes spill_bytes barriers most_threads"),
+        "occupancy": _make_occupancy(statics),
+        "by_block": [
+            {"threads": threads, **pick(one, "blocks_per_sm warps_per_sm ratio=occupancy_ratio")}
+            for threads, one in statics.by_block
+        ],
+        "findings": [_make_finding(finding) for finding in kernel.findings],
+        "requests": []
+        if kernel.warps is None
+        else [_make_request(one, kernel.warps) for one in kernel.warps.found.accesses],
+    }
+
+
+def _make_request(access: SymbolicAccess, facts: WarpFacts) -> dict[str, Any]:
+    """What the PTX says of an access; costs are sectors of global memory, wavefronts of shared memory, and null where unknown."""
+    frame = next(iter(access.instruction.chain or ()), None)
+    stride = facts.describe_stride(access)
+    return {
+        "file": None if frame is None else frame.file,
+        "line": None if frame is None else frame.line,
+        "space": access.space.name.lower(),
+        "kind": access.kind.name.lower(),
+        "array": facts.find_array(access),
+        **pick(access, "bytes_each=bytes_per_thread pattern"),
+        "stride": stride.text if isinstance(stride, Code) else stride and str(stride),
+        **pick(access, "cost=cost_per_request most=most_per_request ideal=ideal_per_request"),
+        "condition": facts.describe_condition(access).strip() or None,
+        "is_certain": access.is_certain,
+        "instruction": access.instruction.text,
+    }
+
+
+def _make_occupancy(statics: KernelStatics) -> dict[str, Any] | None:
+    """None where the size of the blocks is not known."""
+    if statics.occupancy is None or statics.block is None:
+        return None
+    return {
+        **pick(statics.block, "threads=threads_per_block origin=block_known_from dynamic_shared_bytes"),
+        **pick(statics.occupancy, "blocks_per_sm warps_per_sm ratio=occupancy_ratio limiters"),
+        "next_step": statics.next_step or None,
+    }
+
+
+def _make_finding(finding: StaticFinding) -> dict[str, Any]:
+    return {
+        **pick(finding, "check file line"),
+        "inlined_through": [pick(frame, "file line function") for frame in finding.chain or ()],
+        "message": finding.message,
+        "remedy": finding.remedy or None,
+        **pick(finding, "certainty loop_depth weight"),
+        "instructions": [pick(one, "function pc_offset text") for one in finding.instructions],
+    }

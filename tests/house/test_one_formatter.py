@@ -13,8 +13,7 @@ from gpa_lsp.document.advice_view import build_advice, build_piece, describe_run
 from gpa_lsp.document.check_view import list_notices
 from gpa_lsp.document.findings import find_findings, name_kernels
 from gpa_lsp.document.github import write_github
-from gpa_lsp.document.html_report.addresses import KernelAddresses
-from gpa_lsp.document.html_report.code_columns import TextPool
+from gpa_lsp.document.html_report.code_columns import KernelAddresses, TextPool
 from gpa_lsp.document.html_report.kernel_section import build_sources
 from gpa_lsp.document.html_report.page import build_groups
 from gpa_lsp.document.html_report.source_texts import SourceTexts

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.document.html_report.addresses import KernelAddresses
+from gpa_lsp.document.html_report.code_columns import KernelAddresses
 from gpa_lsp.document.html_report.flame_frames import build_flame_frames
 from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly

@@ -19,6 +19,7 @@ from gpa_lsp.cli.inputs import (
     tell_problems,
 )
 from gpa_lsp.cli.outputs import (
+    add_format_argument,
     add_output_argument,
     is_printed,
     write_blocks,
@@ -34,14 +35,14 @@ from gpa_lsp.foundation.errors import InputError
 if TYPE_CHECKING:
     from gpa_lsp.report.model import Report
 
-_FORMATS = ("text", "json", "markdown", "sarif", "github")
+_FORMATS = ("json", "markdown", "sarif", "github")
 _DEFAULT_LIMIT = 5
 _DEFAULT_TOP = 10
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_arguments(parser)
-    parser.add_argument("--format", choices=_FORMATS, default="text", help="how to print (default: text)")
+    add_format_argument(parser, *_FORMATS)
     add_output_argument(parser, "write to FILE instead of standard output")
     add_expand_argument(parser)
     parser.add_argument(

@@ -14,7 +14,7 @@ from gpa_lsp.cli.inputs import (
     load_report,
     name_places,
 )
-from gpa_lsp.cli.outputs import write_notices, write_output, write_report_json
+from gpa_lsp.cli.outputs import add_format_argument, write_notices, write_output, write_report_json
 from gpa_lsp.cli.static_check import are_sources, check_sources, parse_architecture
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import ProblemSeverity
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from gpa_lsp.report.model import Report
     from gpa_lsp.report.saved.report_records import SavedFinding
 
-_FORMATS = ("text", "json", "sarif", "github")
+_FORMATS = ("json", "sarif", "github")
 _DEFAULT_MIN_SHARE_PERCENT = "5"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_arguments(parser)
-    parser.add_argument("--format", choices=_FORMATS, default="text", help="how to print (default: text)")
+    add_format_argument(parser, *_FORMATS)
     add_expand_argument(parser)
     add_mode_argument(parser)
     parser.add_argument(

@@ -15,7 +15,7 @@ from gpa_lsp.cli.inputs import (
     load_report,
     name_places,
 )
-from gpa_lsp.cli.outputs import write_json
+from gpa_lsp.cli.outputs import add_format_argument, write_json
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError, ProblemSeverity
 
@@ -46,7 +46,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--yes", action="store_true", help="also compare kernels of different names that look alike, without asking"
     )
     add_filter_arguments(parser)
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to print (default: text)")
+    add_format_argument(parser, "json")
     parser.add_argument(
         "--fail-on-slower", action="store_true", help="exit with 1 when a kernel is slower by more than the noise"
     )

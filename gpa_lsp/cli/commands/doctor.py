@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.outputs import write_json
+from gpa_lsp.cli.outputs import add_format_argument, write_json
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.document.blocks import Block, Item, Items, Part, Table
 from gpa_lsp.document.layout import Column, Span, Style
@@ -18,7 +18,7 @@ _STATE_STYLES = {"found": Style.PLAIN, "missing": Style.WARNING, "broken": Style
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to print (default: text)")
+    add_format_argument(parser, "json")
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:

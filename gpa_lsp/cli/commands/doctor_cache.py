@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
-from gpa_lsp.cli.outputs import write_json
+from gpa_lsp.cli.outputs import add_format_argument, write_json
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.document.blocks import Block, Paragraph, Table
 from gpa_lsp.document.layout import Align, Column, Span, Style
@@ -18,7 +18,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--clear", action="store_true", help="remove everything that is kept; it is rebuilt when needed"
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to print (default: text)")
+    add_format_argument(parser, "json")
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:

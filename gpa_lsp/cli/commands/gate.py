@@ -12,6 +12,7 @@ from msgspec import Struct
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, add_filter_arguments, load_report, name_places
 from gpa_lsp.cli.outputs import (
+    add_format_argument,
     add_output_argument,
     refuse_standard_output,
     write_file,
@@ -61,9 +62,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         type=parse_architecture,
         help="architecture to compile sources for, such as sm_86 (default: the newest of their compile command, else sm_80)",
     )
-    parser.add_argument(
-        "--format", choices=("text", "json", "github"), default="text", help="how to print (default: text)"
-    )
+    add_format_argument(parser, "json", "github")
     add_output_argument(parser, "also write what exceeds a budget to FILE, as SARIF", option="--sarif")
     add_output_argument(
         parser,

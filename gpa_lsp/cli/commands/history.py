@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, add_filter_arguments, judge_problems
-from gpa_lsp.cli.outputs import add_output_argument, write_json, write_output
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, add_filter_arguments, judge_problems, parse_count
+from gpa_lsp.cli.outputs import add_format_argument, add_output_argument, write_json, write_output
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError, ProblemSeverity
 
@@ -34,19 +34,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit",
         metavar="N",
-        type=_parse_limit,
+        type=parse_count,
         help=f"at most N runs shown of each kernel; 0 shows all (default: {_DEFAULT_LIMIT}, on a page {_PAGE_LIMIT})",
     )
-    parser.add_argument(
-        "--format", choices=("text", "json", "html"), default="text", help="how to print (default: text)"
-    )
-    parser.add_argument(
-        "--html",
-        dest="format",
-        action="store_const",
-        const="html",
-        help="the same as --format html: one page with the time of each kernel over its runs, which opens from disk without a network",
-    )
+    page = "one page with the time of each kernel over its runs, which opens from disk without a network"
+    add_format_argument(parser, "json", "html", page_help=page)
     add_output_argument(parser, "html: write to FILE instead of standard output")
     parser.add_argument("--yes", action="store_true", help="do not ask before --clear")
     parser.epilog = "RUN is the number that a run is listed by, where one kernel alone has it (--kernel and PATH choose), or its id, as @12."
@@ -69,12 +61,6 @@ def _parse_run(text: str) -> str:
     if not (number.isascii() and number.isdigit()):
         raise argparse.ArgumentTypeError(f"{text!r} is not the number of a run")
     return text
-
-
-def _parse_limit(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of runs")
-    return int(text)
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:

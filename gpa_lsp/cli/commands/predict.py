@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, add_limit_argument, judge_problems
-from gpa_lsp.cli.outputs import add_output_argument, write_blocks, write_json, write_output
+from gpa_lsp.cli.outputs import add_format_argument, add_output_argument, write_blocks, write_json, write_output
 from gpa_lsp.cli.predictions import (
     InputKind,
     add_prediction_arguments,
@@ -44,9 +44,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also count by CUDAAdvisor's definitions, for comparison with its paper",
     )
-    parser.add_argument(
-        "--format", choices=("text", "json", "html"), default="text", help="how to print (default: text)"
-    )
+    add_format_argument(parser, "json", "html")
     add_output_argument(parser, "write to FILE instead of standard output")
     add_limit_argument(parser, "text: at most N rows per table")
     parser.add_argument(

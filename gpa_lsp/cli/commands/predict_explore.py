@@ -10,7 +10,13 @@ from msgspec.structs import replace
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, add_limit_argument, parse_count
 from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_file
-from gpa_lsp.cli.predictions import add_memory_argument, check_is_source, parse_number, parse_seconds
+from gpa_lsp.cli.predictions import (
+    add_memory_argument,
+    add_source_arguments,
+    check_is_source,
+    parse_number,
+    parse_seconds,
+)
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.static_check import parse_architecture
 from gpa_lsp.cli.terminal import Terminal
@@ -31,13 +37,7 @@ _DEFAULT_SECONDS = 10.0
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SOURCE", type=Path, help="a CUDA C++ source")
-    parser.add_argument(
-        "--kernel", metavar="NAME", help="the kernel, or a part of its name where none has exactly that name"
-    )
-    parser.add_argument(
-        "--launches", metavar="FILE", type=Path, help="the description of launches (default: SOURCE.launch.toml)"
-    )
+    add_source_arguments(parser, "a CUDA C++ source")
     parser.add_argument("--launch", metavar="N", type=parse_number, help="the Nth described launch of that kernel")
     _add_space_arguments(parser)
     _add_simulation_arguments(parser)

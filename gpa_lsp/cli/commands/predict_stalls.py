@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, judge_problems, parse_count
 from gpa_lsp.cli.outputs import add_output_argument, refuse_standard_output, write_file
-from gpa_lsp.cli.predictions import InputKind, add_source_arguments, find_kind, parse_seconds, parse_size
+from gpa_lsp.cli.predictions import InputKind, add_source_arguments, find_kind, parse_number, parse_seconds, parse_size
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.static_check import SUFFIXES, parse_architecture
 from gpa_lsp.cli.terminal import Terminal
@@ -22,7 +22,7 @@ _DEFAULT_SECONDS = 20.0
 _DEFAULT_MEMORY = "8GiB"
 _SUFFIX = ".simulated.gpa-profile.json"
 _MOST_ROWS = 200
-_DEFAULT_EXECUTIONS, _MOST_EXECUTIONS, _EXECUTION_BYTES = 12_000_000, 1 << 32, 50
+_DEFAULT_EXECUTIONS, _EXECUTION_BYTES = 12_000_000, 50
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +56,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--executions",
         metavar="N",
-        type=_parse_executions,
+        type=parse_number,
         default=_DEFAULT_EXECUTIONS,
         help=f"warp instructions to execute of a launch, for about {_EXECUTION_BYTES} bytes of memory each; three times as many where one "
         f"block alone is executed (default: {format_count(_DEFAULT_EXECUTIONS)})",
@@ -91,12 +91,6 @@ def _add_paper_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --mode paper or printed: also print the trace by basic block, the bounds of loops and the branches that warps miss",
     )
-
-
-def _parse_executions(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text[:20]) <= _MOST_EXECUTIONS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:

@@ -19,7 +19,14 @@ from gpa_lsp.cli.inputs import (
     parse_count,
     tell_problems,
 )
-from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_blocks, write_output, write_report_json
+from gpa_lsp.cli.outputs import (
+    add_format_argument,
+    add_output_argument,
+    is_printed,
+    write_blocks,
+    write_output,
+    write_report_json,
+)
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
 
@@ -32,17 +39,11 @@ _MOST_FILES = 1000  # Pages of one profile in one folder before a name has to be
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_arguments(parser)
-    parser.add_argument(
-        "--format", choices=("text", "json", "html"), default="text", help="how to print (default: text)"
+    page = (
+        "one page with everything, which opens from disk without a network; on a terminal without -o it is written to a new file here, named "
+        "after the profile"
     )
-    parser.add_argument(
-        "--html",
-        dest="format",
-        action="store_const",
-        const="html",
-        help="the same as --format html: one page with everything, which opens from disk without a network; on a terminal without -o it is "
-        "written to a new file here, named after the profile",
-    )
+    add_format_argument(parser, "json", "html", page_help=page)
     add_output_argument(parser, "write to FILE instead of standard output")
     parser.add_argument(
         "--before", metavar="PATH", type=Path, help="html: an earlier profile; the page shows how each kernel changed"

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import tzinfo
+from typing import Any
 
 from msgspec import Struct
 
-from gpa_lsp.document.html_report.changes_section import HistorySection, build_history_section
+from gpa_lsp.document.html_report.changes_section import build_history_section
 from gpa_lsp.document.page import read_asset, render_page
 from gpa_lsp.document.page.writer import PageWriter
 from gpa_lsp.document.time_course_words import draw_blocks
@@ -26,19 +27,6 @@ class KernelPast(Struct, frozen=True, kw_only=True):
     course: TimeCourse  # its runs
 
 
-class _Item(Struct, frozen=True, kw_only=True):
-    """What the template shows of a kernel."""
-
-    name: str  # short
-    full_name: str  # as it is called
-    facts: str  # in one line
-    blocks: str  # its times as blocks
-    section: HistorySection  # what the report's page shows, too
-    regressions: int  # how many
-    is_last_slower: bool  # its newest run is a regression
-    wanted: str  # what the filter looks in
-
-
 def render_history_page(kernels: Sequence[KernelPast], zone: tzinfo | None = None) -> str:
     """Every kernel with its times, ranges, regressions and commits.
 
@@ -52,7 +40,7 @@ def render_history_page(kernels: Sequence[KernelPast], zone: tzinfo | None = Non
     names = shorten_distinctly(kernel.name for kernel in kernels)
     page = PageWriter()
     items = [_build_item(kernel, names[kernel.name], zone) for kernel in kernels]
-    slower = [item for item in items if item.is_last_slower]
+    slower = [item for item in items if item["is_last_slower"]]
     return render_page(
         f"{_PACKAGE}/page.html.jinja",
         title="History of GPU kernels",
@@ -70,17 +58,18 @@ def render_history_page(kernels: Sequence[KernelPast], zone: tzinfo | None = Non
     )
 
 
-def _build_item(kernel: KernelPast, name: str, zone: tzinfo | None) -> _Item:
+def _build_item(kernel: KernelPast, name: str, zone: tzinfo | None) -> dict[str, Any]:
+    """What the template shows of a kernel; *wanted* is what the filter looks in."""
     course = kernel.course
     facts = " · ".join(fact for fact in kernel.facts if fact)
     commits = (text for commit in course.commits for text in (commit.short, commit.subject))
-    return _Item(
-        name=name,
-        full_name=kernel.name,
-        facts=facts,
-        blocks=draw_blocks(course),
-        section=build_history_section(course, zone),
-        regressions=len(course.regressions),
-        is_last_slower=bool(course.runs) and course.runs[-1].is_regression,
-        wanted=" ".join((kernel.name, facts, *commits)).lower(),
-    )
+    return {
+        "name": name,
+        "full_name": kernel.name,
+        "facts": facts,
+        "blocks": draw_blocks(course),
+        "section": build_history_section(course, zone),
+        "regressions": len(course.regressions),
+        "is_last_slower": bool(course.runs) and course.runs[-1].is_regression,
+        "wanted": " ".join((kernel.name, facts, *commits)).lower(),
+    }

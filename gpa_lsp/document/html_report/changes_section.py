@@ -5,7 +5,7 @@ from datetime import tzinfo
 
 from msgspec import Struct
 
-from gpa_lsp.document.blocks import Block, Figure, Paragraph, Table
+from gpa_lsp.document.blocks import Block, Figure, Paragraph, Part, Table
 from gpa_lsp.document.charts.time_course_chart import build_course_chart
 from gpa_lsp.document.comparison_view import (
     VERDICT_WORDS,
@@ -24,7 +24,7 @@ from gpa_lsp.document.time_course_words import (
 )
 from gpa_lsp.foundation.locations import shorten_paths, write_place
 from gpa_lsp.foundation.numbers import UNKNOWN, format_count, format_count_of, format_speedup
-from gpa_lsp.foundation.prose import Sentence, say
+from gpa_lsp.foundation.prose import say
 from gpa_lsp.report.changes import Verdict
 from gpa_lsp.report.compare import KernelComparison
 from gpa_lsp.report.history.model import TimeCourse, TimedRun
@@ -70,19 +70,8 @@ _COLUMNS = (
 )
 
 
-class HistorySection(Struct, frozen=True, kw_only=True):
-    """The past of a kernel."""
-
-    summary: Sentence  # what became of its time, one sentence
-    blocks: Sequence[Block]  # its times over runs, and its runs, newest first
-
-
-def build_history_section(course: TimeCourse, zone: tzinfo | None = None) -> HistorySection:
-    """The section.
-
-    Args:
-        zone: of moments; None for the user's.
-    """
+def build_history_section(course: TimeCourse, zone: tzinfo | None = None) -> Part:
+    """The past of a kernel: what became of its time, its times over runs, and its runs, newest first; moments are of the user's zone without one."""
     summary = describe_course(course) or say("One run")
     rows = [_make_row(course, run, zone) for run in reversed(course.runs)]
     blocks: list[Block] = [Table(title="Runs", columns=_COLUMNS, rows=rows)]
@@ -96,7 +85,7 @@ def build_history_section(course: TimeCourse, zone: tzinfo | None = None) -> His
     if hidden > 0:
         rest = f"{format_count_of(hidden, 'run')} more, older or of another size: gpa-lsp history --limit 0"
         blocks.append(Paragraph(text=rest, style=Style.DIM))
-    return HistorySection(summary=summary, blocks=blocks)
+    return Part(title="History", summary=summary, blocks=blocks)
 
 
 def _make_row(course: TimeCourse, run: TimedRun, zone: tzinfo | None) -> list[Span]:

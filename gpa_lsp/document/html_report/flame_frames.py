@@ -13,7 +13,7 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from gpa_lsp.document.charts.flame_chart import FlameFrame
-from gpa_lsp.document.html_report.addresses import KernelAddresses
+from gpa_lsp.document.html_report.code_columns import KernelAddresses
 from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.foundation.locations import Frame, shorten_paths, write_place
 from gpa_lsp.foundation.numbers import format_count_of, format_percent
@@ -242,10 +242,7 @@ class _Frames:
         if len(top.below) > 1:
             every = top.sum_all()
             words = f"{name} · {self._count(every)}, launched from several places"
-            self._frames.append(
-                FlameFrame(parent=None, label=name, words=words, samples=0.0, group=self._find_group(every), link="")
-            )
-            parent = 0
+            parent = self._append(None, name, words, every)
         self._add_calls(parent, top, name)
         return self._frames
 
@@ -255,11 +252,7 @@ class _Frames:
         for frame, below in sorted(caller.below.items(), key=lambda item: -float(item[1].sum_all().sum())):
             every = below.sum_all()
             words = f"{frame} · launches {self._count(every)}{self._name_mostly(every)}"
-            label = shorten_frame(frame)
-            self._frames.append(
-                FlameFrame(parent=parent, label=label, words=words, samples=0.0, group=self._find_group(every), link="")
-            )
-            self._add_calls(len(self._frames) - 1, below, name)
+            self._add_calls(self._append(parent, shorten_frame(frame), words, every), below, name)
 
     def _add_callers(self, root: _Node) -> int | None:
         """Frames of the host that all launches come from, outermost first."""
@@ -267,26 +260,19 @@ class _Frames:
         every = root.sum_all()
         for frame in find_common_frames(self._kernel)[-_MOST_CALLERS:]:
             words = f"{frame} · launches all of the kernel's samples"
-            label = shorten_frame(frame)
-            self._frames.append(
-                FlameFrame(parent=parent, label=label, words=words, samples=0.0, group=self._find_group(every), link="")
-            )
-            parent = len(self._frames) - 1
+            parent = self._append(parent, shorten_frame(frame), words, every)
         return parent
+
+    def _append(self, parent: int | None, label: str, words: str, every: _Vector, link: str = "") -> int:
+        """A frame of samples below it; its number."""
+        group = self._find_group(every)
+        self._frames.append(FlameFrame(parent=parent, label=label, words=words, samples=0.0, group=group, link=link))
+        return len(self._frames) - 1
 
     def _add(self, parent: int | None, node: _Node, place: _Place, depth: int) -> None:
         every = node.sum_all()
-        number = len(self._frames)
-        self._frames.append(
-            FlameFrame(
-                parent=parent,
-                label=place.label,
-                words=f"{place.label} · {self._count(every)}{self._name_mostly(every)}",
-                samples=0.0,
-                group=self._find_group(every),
-                link=place.link,
-            )
-        )
+        words = f"{place.label} · {self._count(every)}{self._name_mostly(every)}"
+        number = self._append(parent, place.label, words, every, place.link)
         own = node.own.copy()
         kept = []
         for key, below in sorted(node.below.items(), key=lambda item: -float(item[1].sum_all().sum())):

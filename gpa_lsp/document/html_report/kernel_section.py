@@ -20,9 +20,8 @@ from gpa_lsp.document.blocks import Block, Figure, Items, Paragraph, Part
 from gpa_lsp.document.charts.flame_chart import build_flame_chart
 from gpa_lsp.document.charts.roofline_chart import ChartLook, RooflineView, build_roofline_chart
 from gpa_lsp.document.context_words import build_context_table, count_contexts, list_context_lines, name_shape
-from gpa_lsp.document.html_report.addresses import KernelAddresses
 from gpa_lsp.document.html_report.changes_section import ChangeSection, build_history_section
-from gpa_lsp.document.html_report.code_columns import TextPool, build_code
+from gpa_lsp.document.html_report.code_columns import KernelAddresses, TextPool, build_code
 from gpa_lsp.document.html_report.flame_frames import build_flame_frames
 from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.document.kernel_view import (
@@ -33,6 +32,7 @@ from gpa_lsp.document.kernel_view import (
     build_loop_table,
     build_rules,
     build_state_table,
+    describe_configuration,
     describe_samples,
     name_reasons,
 )
@@ -165,19 +165,6 @@ def _describe_left_out(count: int) -> str:
 def _read(known: Sequence[str], line: int) -> str:
     text = known[line - 1] if line <= len(known) else ""
     return text if len(text) <= _LONGEST_LINE else text[: _LONGEST_LINE - 1] + "…"
-
-
-def _describe_launch(kernel: KernelReport) -> list[str]:
-    configuration = kernel.configuration
-    facts = []
-    if kernel.launches:
-        shape = f"grid {format_dim3(configuration.grid)} × block {format_dim3(configuration.block)}"
-        facts.append(" ".join(filter(None, (shape, name_shape(kernel)))))
-    if configuration.registers_per_thread is not None:
-        facts.append(f"{format_count_of(configuration.registers_per_thread, 'register')} per thread")
-    if kernel.total_samples:
-        facts.append(format_count_of(kernel.total_samples, "sample"))
-    return facts
 
 
 _MOST_EDGES = 2_000
@@ -315,7 +302,7 @@ def _render(
         "place": place,
         "kernel": kernel,
         "key": f"k{place.number}",
-        "run": join_facts([*list_run_facts(kernel), *_describe_launch(kernel)]),
+        "run": join_facts([*list_run_facts(kernel), *_list_launch_facts(kernel)]),
         "verdict": [build_rows(kernel, names, has_code=True)],
         "facts": _list_facts(kernel, place.profile, place.measured),
         "flame": flame,
@@ -339,6 +326,12 @@ def _render(
         or ("One launch" if kernel.launches else "Not measured"),
     }
     return make_environment().get_template(TEMPLATE).render(values)
+
+
+def _list_launch_facts(kernel: KernelReport) -> list[str]:
+    shape = [*describe_configuration(kernel.configuration), name_shape(kernel)] if kernel.launches else []
+    samples = [format_count_of(kernel.total_samples, "sample")] if kernel.total_samples else []
+    return [fact for fact in (*shape, *samples) if fact]
 
 
 def _list_facts(kernel: KernelReport, profile: str, measured: str) -> list[tuple[str, str]]:
@@ -385,19 +378,10 @@ def _build_flame(
     return Figure(title="Flame graph", words=widest, chart=chart)
 
 
-class RooflineSection(Struct, frozen=True, kw_only=True):
-    """A kernel under its ceilings."""
-
-    summary: str  # one sentence
-    machine: str  # whose ceilings, at which clocks
-    doubts: Sequence[str]  # what is assumed
-    charts: Sequence[Figure]  # first operations, then instructions; empty where there are no points
-    has_movements: bool  # the chart can show where suggestions would take the points
-    blocks: Sequence[Block]  # ceilings, nearest first; findings; points, operations and bytes, and their counters
-
-
-def _build_roofline(kernel: KernelReport, before: KernelReport | None, answer: Part | None) -> RooflineSection | None:
-    """The roofline of all launches together, with what the analysis of it says; None where nothing is known of the machine or the time."""
+def _build_roofline(kernel: KernelReport, before: KernelReport | None, answer: Part | None) -> dict[str, Any] | None:
+    """The roofline of all launches together, with what the analysis of it says: what the template shows. None where nothing is known of the machine
+    or the time.
+    """
     roofline = kernel.analyses.roofline if kernel.analyses is not None else None
     if roofline is None or roofline.whole is None:
         return None
@@ -419,11 +403,11 @@ def _build_roofline(kernel: KernelReport, before: KernelReport | None, answer: P
         (RooflineView.INSTRUCTIONS, "Warp instructions", bool(whole.instruction_points)),
     )
     earlier = () if before is None else (before,)
-    return RooflineSection(
-        summary=answer.summary if answer is not None else describe_line(whole, roofline.machine)[0],
-        machine=f"{roofline.machine.name}, {describe_clocks(roofline.machine)}",
-        doubts=roofline.machine.doubts,
-        charts=[
+    return {
+        "summary": answer.summary if answer is not None else describe_line(whole, roofline.machine)[0],
+        "machine": f"{roofline.machine.name}, {describe_clocks(roofline.machine)}",
+        "doubts": roofline.machine.doubts,
+        "charts": [
             Figure(
                 title=name,
                 words=f"Roofline chart of {name.lower()}; the table below lists its points.",
@@ -432,9 +416,9 @@ def _build_roofline(kernel: KernelReport, before: KernelReport | None, answer: P
             for view, name, has_points in views
             if has_points
         ],
-        has_movements=bool(list_movements(kernel)),
-        blocks=[ceilings, *findings, Part(title=title, blocks=evidence, folds=True)],
-    )
+        "has_movements": bool(list_movements(kernel)),
+        "blocks": [ceilings, *findings, Part(title=title, blocks=evidence, folds=True)],
+    }
 
 
 def _tabulate_points(kernel: KernelReport, whole: Roofline) -> Iterator[Block]:

@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
-from msgspec import Struct
 
 from gpa_lsp.document.advice_words import describe_limit_briefly
 from gpa_lsp.document.answer_view import describe_missing, describe_movement, list_suggestions
@@ -37,27 +36,8 @@ from gpa_lsp.report.model import Report
 _MOST_MISSING = 12
 
 
-class KernelItem(Struct, frozen=True, kw_only=True):
-    """A kernel in the list."""
-
-    row_id: str  # of its :class:`PlacedRow`
-    name: str  # short
-    full_name: str  # as the profile has it
-    time: str  # of all launches
-    change: str  # run time before over run time now; empty without an earlier profile
-    bound: str  # ``memory-bound`` and its like; may be empty
-    nearest: str  # the nearest ceiling
-    share: str  # percent of it
-    ratio: float  # 0 to 1
-    ceiling: float  # what can be reached, 0 to 1
-    headroom: str  # factor left
-    launches: int  # number of launches with rows of their own
-    is_shown: bool  # drawn at first
-    is_before: bool  # only in the earlier profile
-
-
-def build_items(rows: Sequence[PlacedRow], shown: Collection[str]) -> list[KernelItem]:
-    """The list of kernels: those of now, then those that are only in the earlier profile."""
+def build_items(rows: Sequence[PlacedRow], shown: Collection[str]) -> list[dict[str, Any]]:
+    """The list of kernels, as the template shows it: those of now, then those that are only in the earlier profile."""
     earlier = {row.kernel.mangled_name: row for row in rows if row.is_before and row.is_whole}
     now = {row.kernel.mangled_name for row in rows if not row.is_before}
     counts: dict[str, int] = {}
@@ -72,27 +52,35 @@ def build_items(rows: Sequence[PlacedRow], shown: Collection[str]) -> list[Kerne
     ]
 
 
-def _build_item(row: PlacedRow, before: PlacedRow | None, launches: int, is_shown: bool) -> KernelItem:
+def _build_item(row: PlacedRow, before: PlacedRow | None, launches: int, is_shown: bool) -> dict[str, Any]:
     nearest = row.roofline.tighter_unit or row.roofline.binding
     change = ""
     if before is not None and not row.is_before and is_drawable(_mean_time(before), _mean_time(row)):
         change = format_speedup(_mean_time(before) / _mean_time(row))
-    return KernelItem(
-        row_id=row.row_id,
-        name=row.name,
-        full_name=row.kernel.name,
-        time=format_duration_ns(row.roofline.duration_s * 1e9),
-        change=change,
-        bound=describe_limit_briefly(row.kernel) if row.is_whole else "",
-        nearest=UNKNOWN if nearest is None else nearest.name,
-        share=UNKNOWN if nearest is None else format_percent(nearest.share_ratio),
-        ratio=0.0 if nearest is None else clamp_ratio(nearest.share_ratio),
-        ceiling=1.0 if nearest is None else _clamp_ceiling(nearest.ceiling_ratio),
-        headroom=UNKNOWN if nearest is None else format_speedup(nearest.headroom),
-        launches=launches,
-        is_shown=is_shown,
-        is_before=row.is_before,
-    )
+    return {
+        **_describe_nearest(row),
+        "row_id": row.row_id,
+        "name": row.name,
+        "full_name": row.kernel.name,
+        "change": change,  # run time before over run time now; empty without an earlier profile
+        "ratio": 0.0 if nearest is None else clamp_ratio(nearest.share_ratio),
+        "ceiling": 1.0 if nearest is None else _clamp_ceiling(nearest.ceiling_ratio),
+        "launches": launches,  # with rows of their own
+        "is_shown": is_shown,  # drawn at first
+        "is_before": row.is_before,  # only in the earlier profile
+    }
+
+
+def _describe_nearest(row: PlacedRow) -> dict[str, str]:
+    """Time, what limits it, and the nearest ceiling with the part that is used and what is left."""
+    nearest = row.roofline.tighter_unit or row.roofline.binding
+    return {
+        "time": format_duration_ns(row.roofline.duration_s * 1e9),
+        "bound": describe_limit_briefly(row.kernel) if row.is_whole else "",
+        "nearest": UNKNOWN if nearest is None else nearest.name,
+        "share": UNKNOWN if nearest is None else format_percent(nearest.share_ratio),
+        "headroom": UNKNOWN if nearest is None else format_speedup(nearest.headroom),
+    }
 
 
 def _mean_time(row: PlacedRow) -> float:
@@ -105,7 +93,6 @@ def _mean_time(row: PlacedRow) -> float:
 def build_details(row: PlacedRow, machine: int) -> Mapping[str, Any]:
     """What the page's script knows of a kernel or launch: texts, but for ``missing``, which is HTML with everything escaped."""
     line = row.roofline
-    nearest = line.tighter_unit or line.binding
     first, second = describe_line(line, row.machine)
     return {
         "id": row.row_id,
@@ -115,11 +102,7 @@ def build_details(row: PlacedRow, machine: int) -> Mapping[str, Any]:
         "before": row.is_before,
         "symbol": row.kernel.mangled_name,
         "machine": machine,
-        "time": format_duration_ns(line.duration_s * 1e9),
-        "bound": describe_limit_briefly(row.kernel) if row.is_whole else "",
-        "nearest": "" if nearest is None else nearest.name,
-        "share": "" if nearest is None else format_percent(nearest.share_ratio),
-        "headroom": "" if nearest is None else format_speedup(nearest.headroom),
+        **_describe_nearest(row),
         "lines": [first, second],
         "bars": [
             [bar.label, clamp_ratio(bar.ratio), _clamp_ceiling(bar.ceiling_ratio), format_percent(bar.ratio), bar.words]
