@@ -3,6 +3,7 @@
 import ctypes
 import hashlib
 import platform
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -104,16 +105,35 @@ def compile_module(module: ir.Module, *, level: int = 2, is_vectorised: bool = F
     options.slp_vectorization = options.loop_unrolling = False
     builder = llvm.create_pass_builder(target, options)
     builder.getModulePassManager().run(parsed, builder)
+    if "avx512f" in _find_features() and blends_bits(str(parsed)):
+        target = _open_target(level, ",-avx512f")
     return bytes(target.emit_object(parsed))
 
 
-def _open_target(level: int) -> Any:
+_AND = re.compile(r"(%\S+) = and <\d+ x i(\d+)> \S+, splat \(i\d+ (-?\d+)\)")
+_OR = re.compile(r" = or (?:disjoint )?<\d+ x i\d+> (%\S+), (%\S+)")
+
+
+def blends_bits(text: str) -> bool:
+    """Whether optimised code of LLVM takes some bits of one vector and all others of another, by a mask that is known.
+
+    Where a select follows, LLVM 22 makes a masked VPTERNLOG of both for AVX-512, and now and then exchanges its operands.
+    """
+    for part in text.split("\ndefine "):
+        masks = {name: (int(mask) % (1 << int(bits)), (1 << int(bits)) - 1) for name, bits, mask in _AND.findall(part)}
+        pairs = ((masks[one], masks[other]) for one, other in _OR.findall(part) if one in masks and other in masks)
+        if any(one ^ other == everything for (one, everything), (other, _) in pairs):
+            return True
+    return False
+
+
+def _open_target(level: int, without: str = "") -> Any:
     """How this processor's code is made; who loads code with it owns it."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_triple(llvm.get_process_triple())
     return target.create_target_machine(
-        cpu=_find_processor(), features=_find_features(), opt=level, jit=True, codemodel="jitdefault"
+        cpu=_find_processor(), features=_find_features() + without, opt=level, jit=True, codemodel="jitdefault"
     )
 
 

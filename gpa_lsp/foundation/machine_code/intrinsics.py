@@ -143,6 +143,9 @@ class Intrinsics(Values):
     def _call_total(self, values: Value) -> Value:
         return self._reduce("add", values)
 
+    def _call_odd(self, values: Value) -> Value:
+        return self._reduce("xor", values)
+
     def _call_highest(self, values: Value) -> Value:
         return self._reduce("smax" if values.kind.is_signed else "umax", values)
 
@@ -199,6 +202,10 @@ class Intrinsics(Values):
         self._builder.call(self._declarations.declare("free", ir.VoidType(), [POINTER]), [pointer.code])
 
     def _call_math(self, name: str, arguments: list[Any]) -> Value:
+        if name in _LIBRARY:
+            function = self._declarations.declare(name, ir.DoubleType(), [ir.DoubleType()])
+            function.attributes.add("nobuiltin")  # LLVM would call others in its place, which round in another way
+            return Value(self._builder.call(function, [arguments[0].code]), arguments[0].kind)
         known, more = _MATH[name]
         first = next(one for one in arguments if isinstance(one, Value))
         fitted = [self._fit(one, first.kind) for one in arguments]
@@ -212,6 +219,7 @@ class Intrinsics(Values):
         return Value(self._builder.call(function, given), first.kind)
 
 
+_LIBRARY = frozenset({"exp2", "log2", "sin", "cos", "tanh"})  # Functions of one double
 _MATH = {
     "popcount": ("ctpop", False), "trailing_zeros": ("cttz", True), "leading_zeros": ("ctlz", True), "reverse_bits": ("bitreverse", False),
     "sqrt": ("sqrt", False), "fma": ("fma", False), "round_even": ("roundeven", False), "truncate": ("trunc", False),

@@ -457,10 +457,14 @@ class Body(Intrinsics):
 
     def _take_known(self, node: ast.expr) -> Any:
         found = self._look_up_known(node)
-        if isinstance(found, (int, float, enum.IntEnum)):
-            return Literal(found if isinstance(found, float) else int(found))
         if found is None:
             raise self._fail(f"{ast.unparse(node)} is unknown")
+        return self._as_known(found)
+
+    def _as_known(self, found: Any) -> Any:
+        """What is known when it is translated: numbers are literals."""
+        if isinstance(found, (int, float, enum.IntEnum)):
+            return Literal(found if isinstance(found, float) else int(found))
         return found
 
     def _find_attribute(self, node: ast.expr, value: ast.expr, name: str) -> Any:
@@ -469,7 +473,10 @@ class Body(Intrinsics):
             root = root.value
         if isinstance(root, ast.Name) and root.id not in self._names:
             return self._take_known(node)
-        place, kind, count = self._find_field(self._find(value), name)
+        found = self._find(value)
+        if not isinstance(found, Value):
+            return self._as_known(getattr(found, name))
+        place, kind, count = self._find_field(found, name)
         if count:
             return Value(place, PointerType(kind))
         if isinstance(kind, type):

@@ -88,6 +88,47 @@ INSTRUCTIONS = (
     )),
     "vote.sync.ballot.b32 %r5, %p0, -1;", "vote.sync.any.pred %p1, !%p0, -1; selp.u32 %r5, 1, 0, %p1;", "activemask.b32 %r5;",
     "redux.sync.add.s32 %r5, %r1, -1;", "match.any.sync.b32 %r5, %r1, -1;",
+    # results that are sources, of several operations each
+    "add.cc.u32 %r1, %r1, %r2; addc.cc.u32 %r2, %r2, %r3; addc.u32 %r6, %r3, 0; xor.b32 %r5, %r1, %r2;",
+    "sub.cc.u32 %r1, %r1, %r2; subc.u32 %r6, %r2, %r3; mov.u32 %r5, %r1;",
+    "mad.lo.cc.u32 %r1, %r1, %r2, %r3; madc.hi.u32 %r6, %r1, %r2, %r3; mov.u32 %r5, %r1;",
+    "bfi.b32 %r1, %r1, %r2, %r3, 7; mov.u32 %r5, %r1;", "bfi.b64 %d6, %d6, %d20, 12, 21; mov.b64 {%r5, %r6}, %d6;",
+    "lop3.or.b32 %r1|%p1, %r1, %r2, %r3, 0x96, %p0; selp.u32 %r6, 1, 0, %p1; mov.u32 %r5, %r1;",
+    "setp.lt.or.f32 %p0|%p1, %f1, %f2, %p0; selp.u32 %r5, 1, 0, %p0; selp.u32 %r6, 1, 0, %p1;",
+    "mov.v4.u32 {%r1, %r2, %r3, %r4}, {%r2, %r3, %r1, %r2}; xor.b32 %r5, %r1, %r4; sub.u32 %r6, %r2, %r3;",
+    "mov.b64 {%h1, %h2, %h3, %h4}, %d6; mov.b64 %d5, {%h4, %h1, %h3, %h2}; mov.b64 {%r5, %r6}, %d5;",
+    "@%p0 mov.b64 {%r1, %r2}, %d6; mov.u32 %r5, %r1; mov.u32 %r6, %r2;", "bfind.shiftamt.s32 %r5, %r1; bfind.u32 %r6, %r2;",
+    "mul24.hi.s32 %r5, %r1, %r2; mad24.lo.u32 %r6, %r1, %r2, %r3;", "sad.s32 %r5, %r1, %r2, %r3; slct.u32.f32 %r6, %r1, %r2, %f3;",
+    "dp4a.s32.u32 %r5, %r1, %r2, %r3; dp2a.hi.u32.s32 %r6, %r1, %r2, %r3;", "vadd4.u32.u32.u32.sat %r5, %r1, %r2, %r3;",
+    "set.gt.u32.s32 %r5, %r1, %r2; szext.wrap.s32 %r6, %r1, %r2;", "fns.b32 %r5, %r1, 4, %r2; bmsk.clamp.b32 %r6, %r1, %r2;",
+    # narrow numbers
+    *(f"{word}.{kind} %r5, %r1, %r2;" for kind in ("f16x2", "bf16x2") for word in (
+        "add.rn", "mul.rn", "sub", "min", "max.NaN", "min.xorsign.abs",
+    )),
+    "fma.rn.f16x2 %r5, %r1, %r2, %r3; fma.rn.relu.bf16x2 %r6, %r1, %r2, %r3;", "add.ftz.sat.f16x2 %r5, %r1, %r2; neg.bf16x2 %r6, %r3;",
+    "setp.gtu.f16x2 %p1|%p2, %r1, %r2; selp.u32 %r5, 1, 0, %p1; selp.u32 %r6, 1, 0, %p2;", "ex2.approx.f16x2 %r5, %r1; tanh.approx.bf16x2 %r6, %r2;",
+    *(f"cvt.{form} %r5, %f1, %f2;" for form in (
+        "rn.f16x2.f32", "rz.bf16x2.f32", "rn.relu.f16x2.f32", "rn.satfinite.bf16x2.f32",
+    )),
+    *(f"cvt.{form} %h1, %f1, %f2; cvt.u32.u16 %r5, %h1;" for form in ("rn.satfinite.e4m3x2.f32", "rn.satfinite.relu.e5m2x2.f32")),
+    "cvt.rn.f16.f32 %h1, %f1; cvt.u32.u16 %r5, %h1; cvt.f32.f16 %f5, %h1; mov.b32 %r6, %f5;",
+    "cvt.u16.u32 %h1, %r1; cvt.rn.f16x2.e4m3x2 %r5, %h1; cvt.rn.f16x2.e5m2x2 %r6, %h1;", "cvt.rna.tf32.f32 %r5, %f1; cvt.rn.relu.tf32.f32 %r6, %f1;",
+    "cvt.rp.f32.f64 %f5, %g1; mov.b32 %r5, %f5; cvt.rm.f16.f64 %h1, %g1; cvt.u32.u16 %r6, %h1;", "cvt.pack.sat.u8.s32.b32 %r5, %r1, %r2, %r3;",
+    "cvt.sat.s8.s32 %r5, %r1; cvt.sat.f32.f32 %f5, %f1; mov.b32 %r6, %f5;", "cvt.rz.f32.s64 %f5, %d6; mov.b32 %r5, %f5; cvt.rzi.s16.f64 %r6, %g1;",
+    # roundings
+    *(f"{word} %f5, %f1, %f2; mov.b32 %r5, %f5;" for word in ("add.rm.f32", "mul.rp.f32", "sub.rz.ftz.f32", "div.rz.f32", "copysign.f32")),
+    "fma.rp.sat.f32 %f5, %f1, %f2, %f3; mov.b32 %r5, %f5; sqrt.rm.f32 %f6, %f1; mov.b32 %r6, %f6;",
+    "testp.subnormal.f32 %p1, %f1; selp.u32 %r5, 1, 0, %p1;",
+    *(f"{word} %g5, %g1, %g2; mov.b64 %d5, %g5; mov.b64 {{%r5, %r6}}, %d5;" for word in ("add.rz.f64", "mul.rm.f64", "div.rp.f64")),
+    "rsqrt.approx.ftz.f64 %g5, %g1; mov.b64 %d5, %g5; mov.b64 {%r5, %r6}, %d5;",
+    "mov.b64 %d5, {%r1, %r2}; add.rn.f32x2 %d7, %d5, %d6; mov.b64 {%r5, %r6}, %d7;",
+    "max.f32 %f5, %f1, %f2, %f3; mov.b32 %r5, %f5; min.NaN.xorsign.abs.f32 %f6, %f1, %f2; mov.b32 %r6, %f6;",
+    # members of their own
+    "and.b32 %r7, %r59, 1; selp.u32 %r8, 0x55555555, 0xAAAAAAAA, %p0; setp.eq.u32 %p1, %r7, 0; selp.u32 %r8, 0x55555555, 0xAAAAAAAA, %p1;"
+    " vote.sync.ballot.b32 %r5, %p0, %r8; redux.sync.max.s32 %r6, %r1, %r8;",
+    "match.all.sync.b32 %r5|%p1, %r7, -1; selp.u32 %r6, 1, 0, %p1;", "redux.sync.xor.b32 %r5, %r1, -1; redux.sync.min.u32 %r6, %r1, -1;",
+    "vote.sync.uni.pred %p1, %p0, -1; selp.u32 %r5, 1, 0, %p1; movmatrix.sync.aligned.m8n8.trans.b16 %r6, %r1;",
+    "elect.sync %r5|%p1, -1; selp.u32 %r6, 1, 0, %p1;",
 )  # fmt: skip
 
 

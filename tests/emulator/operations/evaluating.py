@@ -1,7 +1,8 @@
-"""Instructions as PTX text, bound and evaluated in every way the engine may: arrays, scalars, and both mixed."""
+"""Instructions as PTX text, evaluated by the core."""
 
+import ctypes
 import itertools
-import warnings
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -9,8 +10,13 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.parse import parse_ptx
-from gpa_lsp.execution.emulator.operations.find import bind_operation
-from gpa_lsp.execution.emulator.operations.model import LaneOperation, WarpOperation
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.compiled.core_functions import find_core
+from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, list_steps
+from gpa_lsp.execution.emulator.compiled.matrix_products import describe_product
+from gpa_lsp.execution.emulator.compiled.model import CoreMachine
+from gpa_lsp.execution.emulator.semantics.find import find_meaning
+from gpa_lsp.execution.emulator.semantics.model import Meaning
 
 HEADER = """.version 8.8
 .target sm_100
@@ -27,41 +33,118 @@ def read_instruction(text: str) -> PtxInstruction:
     return module.functions["kernel"].instructions[0]
 
 
-@cache
-def bind(text: str) -> LaneOperation:
-    operation = bind_operation(read_instruction(text))
-    assert isinstance(operation, LaneOperation), text
-    return operation
+class Operation:
+    """What an instruction means, evaluated by the core.
+
+    Args:
+        meaning: it.
+    """
+
+    def __init__(self, meaning: Meaning) -> None:
+        core = find_core()
+        self.meaning = meaning
+        self.source_types, self.result_types = meaning.sources, meaning.results
+        self.member_mask_source = meaning.members
+        self._steps = list_steps(meaning)
+        self.reads_carry = any("k" in step.operands for step in self._steps)
+        numbers = [OPERATIONS.number(step.function) for step in self._steps]
+        core.prepare(numbers)
+        self._functions = [_FUNCTION(int(core.functions[number])) for number in numbers]
+
+    def evaluate(self, active: Any, *sources: Any) -> Any:
+        """Results of warps: [w, 32] each; the lanes that execute it and the sources as well."""
+        shape = active.shape
+        kept = {
+            name: np.ascontiguousarray(np.broadcast_to(one, shape)) for name, one in zip("abcde", sources, strict=False)
+        }
+        if self.reads_carry:
+            kept["k"] = np.ascontiguousarray(sources[-1]).reshape(shape)
+        for place, kind in enumerate(self.result_types):
+            kept[f"r{place}"] = np.zeros(shape, kind.natural_dtype)
+        kept["new carry"] = np.zeros(shape, np.bool_)
+        masks = np.packbits(active, axis=1, bitorder="little").view("<u4")[:, 0]
+        for step, function in zip(self._steps, self._functions, strict=True):
+            if step.result not in kept:
+                kept[step.result] = np.zeros(shape, f"u{step.function.bits // 8}")
+            other = "new carry" if step.other_result == "k" else step.other_result or "new carry"
+            names = (step.result, other, *step.operands, *("a",) * (3 - len(step.operands)))
+            for warp, mask in enumerate(masks.tolist()):
+                places = [kept[name][warp].ctypes.data if name in kept else None for name in names]
+                function(*places, None, 0, mask, mask, 0xFFFFFFFF, None)
+        results = [kept[f"r{place}"] for place in range(len(self.result_types))]
+        if self.meaning.carry:
+            results.append(kept["new carry"])
+        return tuple(results) if len(results) > 1 else results[0]
+
+
+_PLACE, _MASK = ctypes.c_void_p, ctypes.c_uint32
+_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, *(_PLACE,) * 6, ctypes.c_int64, *(_MASK,) * 3, _PLACE)
 
 
 @cache
-def bind_warp(text: str) -> WarpOperation:
-    operation = bind_operation(read_instruction(text))
-    assert isinstance(operation, WarpOperation), text
-    return operation
+def bind(text: str) -> Operation:
+    """What an instruction of lanes means."""
+    meaning = find_meaning(read_instruction(text))
+    assert meaning is not None and not meaning.exchanges, text
+    return Operation(meaning)
+
+
+@cache
+def bind_warp(text: str) -> Operation:
+    """What an exchange means."""
+    meaning = find_meaning(read_instruction(text))
+    assert meaning is not None and meaning.exchanges, text
+    return Operation(meaning)
+
+
+@cache
+def bind_product(text: str) -> Callable[..., list[Any]]:
+    """A product of matrices, of the registers of A, B and C, [w, 32] each: those of D."""
+    instruction = read_instruction(text)
+    product = describe_product(instruction)
+    core = find_core()
+    assert product is not None, text
+    function, numbers, (*_, results) = product
+    number = OPERATIONS.number(function)
+    core.prepare([number])
+    call, machine = _FUNCTION(int(core.functions[number])), CoreMachine.c_type()
+    described = np.array(numbers, np.int32)
+    kind = (
+        instruction.types[0].natural_dtype
+        if instruction.types[0] in (ScalarType.F32, ScalarType.F64)
+        else np.dtype("u4")
+    )
+
+    def evaluate_product(*registers: Any) -> list[Any]:
+        size = registers[0].itemsize
+        count, warps = results + len(registers), len(registers[0])
+        places = np.arange(count, dtype=np.int32) * 32 * size
+        found = np.zeros((warps, results, 32), kind)
+        for warp in range(warps):
+            given = [np.ascontiguousarray(one[warp]).view(f"u{size}") for one in registers]
+            frame = np.concatenate([np.zeros((results, 32), f"u{size}"), given])
+            operands = described.ctypes.data, places.ctypes.data, None
+            call(None, None, *operands, ctypes.addressof(machine), 0, 0, 0, 0xFFFFFFFF, frame.ctypes.data)
+            found[warp] = frame[:results].view(kind)
+        return [found[:, place] for place in range(results)]
+
+    return evaluate_product
 
 
 def evaluate(text: str, *sources: Any) -> Any:
-    """Results of arrays of lanes, each checked against scalars and mixtures of both on some lanes.
-
-    Sources may be lists; they are converted to the source types.
-    """
+    """Results of lanes. Sources may be lists; they are converted to the source types."""
     operation = bind(text)
     kinds = [kind.natural_dtype for kind in operation.source_types]
     if operation.reads_carry:
         kinds.append(np.dtype(np.bool_))
     assert len(kinds) == len(sources), (text, kinds)
     arrays = [as_dtype(source, dtype) for source, dtype in zip(sources, kinds, strict=True)]
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        before = [array.tobytes() for array in arrays]
-        found = operation.evaluate(*arrays)
-        assert [array.tobytes() for array in arrays] == before, "sources were written into"
-        _check_scalars(operation, arrays, found)
-    results = found if isinstance(found, tuple) else (found,)
-    types = [kind.natural_dtype for kind in operation.result_types] + [np.dtype(np.bool_)] * operation.writes_carry
-    assert [result.dtype for result in results] == types, text
-    return found
+    count = len(arrays[0])
+    warps = -(-count // 32)
+    padded = [np.resize(array, 32 * warps).reshape(warps, 32) for array in arrays]
+    found = operation.evaluate(np.ones((warps, 32), np.bool_), *padded)
+    results = [one.reshape(-1)[:count] for one in (found if isinstance(found, tuple) else (found,))]
+    return tuple(results) if len(results) > 1 else results[0]
 
 
 def as_dtype(values: Any, dtype: "np.dtype[Any]") -> Any:
@@ -72,24 +155,6 @@ def as_dtype(values: Any, dtype: "np.dtype[Any]") -> Any:
         bits = dtype.itemsize * 8
         return np.array([int(value) & ((1 << bits) - 1) for value in values], f"u{dtype.itemsize}").view(dtype)
     return np.array(values, dtype)
-
-
-def _check_scalars(operation: LaneOperation, arrays: list[Any], found: Any) -> None:
-    whole = found if isinstance(found, tuple) else (found,)
-    lanes = len(arrays[0])
-    for lane in {lanes // 3, lanes - 1}:
-        for scalars in itertools.product((False, True), repeat=len(arrays)):
-            mixed = [
-                array[lane] if scalar else array[lane : lane + 2] for array, scalar in zip(arrays, scalars, strict=True)
-            ]
-            part = operation.evaluate(*mixed)
-            for one, all_lanes in zip(part if isinstance(part, tuple) else (part,), whole, strict=True):
-                if all(scalars):
-                    assert isinstance(one, np.generic), type(one)
-                first = one if not np.ndim(one) else one[0]
-                if first.dtype == np.float64 and np.isnan(first) and np.isnan(all_lanes[lane]):
-                    continue  # which NaN it is depends on how numpy computes: its bits are unspecified in double precision
-                assert first.tobytes() == all_lanes[lane].tobytes(), (lane, scalars, first, all_lanes[lane])
 
 
 def pairs(values: Any) -> tuple[Any, Any]:

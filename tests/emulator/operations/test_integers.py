@@ -176,9 +176,9 @@ def test_a_128_bit_sum_is_a_chain_of_four() -> None:
 
 
 def test_divisions_say_that_they_divide() -> None:
-    assert bind("div.s32 %r1, %r2, %r3").can_divide_by_zero
-    assert bind("rem.u64 %d1, %d2, %d3").can_divide_by_zero
-    assert not bind("div.rn.f32 %f1, %f2, %f3").can_divide_by_zero
+    assert bind("div.s32 %r1, %r2, %r3").meaning.divides
+    assert bind("rem.u64 %d1, %d2, %d3").meaning.divides
+    assert not bind("div.rn.f32 %f1, %f2, %f3").meaning.divides
 
 
 def split(word: int, width: int, *, signed: bool) -> list[int]:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gpa_lsp.execution.emulator.operations.families.permutation import MODES
 from tests.conftest import examples
-from tests.emulator.operations.evaluating import as_signed, bind, bits_of, edge_integers, evaluate, pairs, triples
+from tests.emulator.operations.evaluating import as_signed, bits_of, edge_integers, evaluate, pairs, triples
 
 REGISTERS = {16: "%h", 32: "%r", 64: "%d"}
 WIDTHS = (16, 32, 64)
@@ -36,7 +36,7 @@ def test_logic_of_predicates() -> None:
 def test_every_truth_table() -> None:
     a, b, c = (np.array([pattern] * 3, np.uint32) for pattern in (0xF0F0_00FF, 0xCCCC_0F0F, 0xAAAA_3333))
     for table in range(256):
-        found = bind(f"lop3.b32 %r1, %r2, %r3, %r4, {table}").evaluate(a, b, c, np.uint32(table))
+        found = evaluate(f"lop3.b32 %r1, %r2, %r3, %r4, {table}", a, b, c, [table] * 3)
         for place in range(32):
             key = sum((int(source[0]) >> place & 1) << power for source, power in ((a, 2), (b, 1), (c, 0)))
             assert int(np.ravel(found)[0]) >> place & 1 == table >> key & 1, table

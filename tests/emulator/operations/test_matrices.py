@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.execution.emulator.compiled.matrix_products import describe_product
 from gpa_lsp.execution.emulator.model import TraceSettings
-from gpa_lsp.execution.emulator.operations.find import bind_operation
 from gpa_lsp.execution.emulator.operations.halves import decode_table
 from gpa_lsp.execution.emulator.operations.matrix_layouts import matrix_addresses
 from tests.emulator.engine.running import run_text
-from tests.emulator.operations.evaluating import as_signed, bind_warp, read_instruction
+from tests.emulator.operations.evaluating import as_signed, bind_product, read_instruction
 from tests.emulator.operations.exact_floats import F32, encode
 
 RANDOM = np.random.Generator(np.random.PCG64(9))
@@ -139,8 +139,7 @@ def test_integers(rows: int, depth: int, a_kind: str, b_kind: str) -> None:
         join = word if "popc" in word else ""
         text = f"mma.sync.aligned.m{rows}n8k{depth}.row.col{clamp}.s32.{a_kind}.{b_kind}.s32{join} {names}"
         with np.errstate(all="ignore"):
-            found = bind_warp(text).evaluate(
-                np.ones((WARPS, 32), bool),
+            found = bind_product(text)(
                 *a_registers,
                 *b_registers,
                 *(register.astype(np.uint32) for register in c_registers),
@@ -182,7 +181,7 @@ def test_floats_with_single_precision_sums(depth: int, kind: str) -> None:
     c_registers = [np.array([[c[w][total(lane, i)] for lane in range(32)] for w in range(WARPS)]) for i in range(4)]
     names = f"{braces('%f', 0, 4)}, {braces('%r', 0, len(a_registers))}, {braces('%r', 8, len(b_registers))}, {braces('%f', 8, 4)}"
     text = f"mma.sync.aligned.m16n8k{depth}.row.col.f32.{kind}.{kind}.f32 {names}"
-    found = bind_warp(text).evaluate(np.ones((WARPS, 32), bool), *a_registers, *b_registers, *c_registers)
+    found = bind_product(text)(*a_registers, *b_registers, *c_registers)
     for w in range(WARPS):
         for lane in (0, 5, 31):
             for i in range(4):
@@ -198,7 +197,7 @@ def test_halves_with_half_precision_sums() -> None:
     b_registers = to_registers(b, "f16", lambda lane, i: right(lane, i, 2), 4)
     c_registers = to_registers(c, "f16", total, 4)
     text = "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r0, %r1}, {%r2, %r3, %r4, %r5}, {%r6, %r7}, {%r8, %r9}"
-    found = bind_warp(text).evaluate(np.ones((WARPS, 32), bool), *a_registers, *b_registers, *c_registers)
+    found = bind_product(text)(*a_registers, *b_registers, *c_registers)
     matrices = [part.astype(np.uint16).view(np.float16).astype(np.float64) for part in (a, b, c)]
     expected = (matrices[0] @ matrices[1] + matrices[2]).astype(np.float16).view(np.uint16).astype(np.uint64)
     for got, wanted in zip(found, to_registers(expected, "f16", total, 4), strict=True):
@@ -223,7 +222,7 @@ def test_doubles_are_fused_in_the_order_of_the_depth(rows: int, depth: int) -> N
     sizes = (len(c_registers), len(a_registers), len(b_registers), len(c_registers))
     names = ", ".join(braces("%e", 8 * place, size) for place, size in enumerate(sizes))
     text = f"mma.sync.aligned.m{rows}n8k{depth}.row.col.f64.f64.f64.f64 {names}"
-    found = bind_warp(text).evaluate(np.ones((WARPS, 32), bool), *a_registers, *b_registers, *c_registers)
+    found = bind_product(text)(*a_registers, *b_registers, *c_registers)
     for i in range(rows // 4):
         for lane in (0, 13, 31):
             row, column = total(lane, i)
@@ -274,7 +273,7 @@ def test_four_products_of_quad_pairs(layouts: tuple[str, str], sums: str) -> Non
         f"mma.sync.aligned.m8n8k4.{layouts[0]}.{layouts[1]}.{sums}.f16.f16.{sums} "
         f"{braces(letter, 0, count)}, {{%r20, %r21}}, {{%r22, %r23}}, {braces(letter, 10, count)}"
     )
-    found = bind_warp(text).evaluate(np.ones((1, 32), bool), *a_registers, *b_registers, *c_registers)
+    found = bind_product(text)(*a_registers, *b_registers, *c_registers)
     numbers = [part.astype(np.uint16).view(np.float16).astype(np.float64) for part in (a, b)]
     expected = spread(np.matmul(*numbers) + c.astype(np.float64), sum_place, 8)
     if sums == "f16":
@@ -378,7 +377,7 @@ def test_wmma_loads_multiplies_and_stores(
     names = f"{braces(letter, 0, sum_count)}, {factors}, {braces(letter, 30, sum_count)}"
     text = f"wmma.mma{start}.sync.aligned.{layouts[0]}.{layouts[1]}.{name}{words} {names}"
     with np.errstate(all="ignore"):
-        found_sums = bind_warp(text).evaluate(np.ones((1, 32), bool), *registers)
+        found_sums = bind_product(text)(*registers)
     store = matrix_addresses(
         read_instruction(
             f"wmma.store.d.sync.aligned.row.{name}.global.{sums} [%d9], {braces(letter, 0, sum_count)}, 64"
@@ -420,7 +419,7 @@ def lay_out(lines: np.ndarray, bits: int, padding: int) -> tuple[np.ndarray, int
     ],
 )
 def test_products_that_are_not_known(text: str) -> None:
-    assert bind_operation(read_instruction(text)) is None
+    assert describe_product(read_instruction(text)) is None
 
 
 HARDWARE = [

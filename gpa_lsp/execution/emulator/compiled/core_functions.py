@@ -1,14 +1,20 @@
 """The core: machine code that executes operations of kernels, 32 lanes at a time. :func:`find_core` has it compiled once on a machine."""
 
 import os
+import threading
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from gpa_lsp.execution.emulator.compiled import lane_operations, rows, schedule
-from gpa_lsp.execution.emulator.compiled.lane_operations import FIRST_EXCHANGE, OPERATIONS, write_operations
-from gpa_lsp.foundation.machine_code import VARIABLE, types
+from gpa_lsp.execution.emulator.compiled import rows, schedule
+from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, write_operations
+from gpa_lsp.execution.emulator.compiled.matrices import multiply_floats, multiply_matrices
+from gpa_lsp.execution.emulator.compiled.model import PYTHON, CoreMachine
+from gpa_lsp.execution.emulator.semantics.find import find_names
+from gpa_lsp.foundation.machine_code import VARIABLE
 from gpa_lsp.foundation.machine_code.build import Code, load_module
 from gpa_lsp.foundation.machine_code.translate import Written, read_functions, translate
 
@@ -23,12 +29,41 @@ class Core:
 
     Args:
         code: of its functions.
+
+    Attributes:
+        functions: uint64, addresses of lane operations by number; 0 for those that nobody has asked for.
     """
 
     def __init__(self, code: Code) -> None:
         self.call = code.call
-        addresses = [code.find_address(f"lane_{name}") for name in list(OPERATIONS)[:FIRST_EXCHANGE]]
-        self.functions = np.array(addresses, np.uint64)  # of lane operations, by code
+        self.functions = np.zeros(PYTHON, np.uint64)
+        self._lock = threading.Lock()
+        self._codes: list[Code] = []
+
+    def prepare(self, numbers: Iterable[int]) -> None:
+        """Have lane operations compiled that were not before.
+
+        Raises:
+            TranslationError: one is written in a way that the translator does not know.
+        """
+        with self._lock:
+            wanted = {
+                number: one for number in numbers if (one := OPERATIONS.find(number)) and not self.functions[number]
+            }
+            if not wanted:
+                return
+            # in an order of their own, so that what was compiled before is found again
+            ordered = sorted(wanted.items(), key=lambda one: (one[1].value, one[1].other, one[1].bits))
+            text = write_operations({f"operation_{place}": one for place, (_, one) in enumerate(ordered)})
+            code = load_module(
+                lambda: translate(_read_lane_functions(text), name="lanes"),
+                (*read_sources(), text),
+                name="lanes",
+                level=1,
+            )
+            for place, (number, _) in enumerate(ordered):
+                self.functions[number] = code.find_address(f"lane_operation_{place}")
+            self._codes.append(code)
 
     def has_done(self, name: str, *arguments: "np.ndarray | int | None") -> bool:
         """Call a function, and see whether it could do it."""
@@ -45,7 +80,7 @@ def find_core() -> Core:
     """The core."""
     return Core(
         load_module(
-            lambda: translate((*_ROOTS, *read_lane_functions()), name="core"),
+            lambda: translate(_ROOTS, name="core"),
             read_sources(),
             name="core",
             functions=[one.__name__ for one in _ROOTS],
@@ -54,13 +89,20 @@ def find_core() -> Core:
     )
 
 
-def read_lane_functions() -> list[Written]:
-    """Functions of lane operations, on places in memory."""
-    written = read_functions(write_operations(), vars(types) | vars(lane_operations), "lane operations")
-    return [written[f"lane_{name}"] for name in OPERATIONS]
+def _read_lane_functions(text: str) -> list[Written]:
+    written = read_functions(text, find_lane_names(), "lane operations")
+    return [one for name, one in written.items() if name.startswith("lane_")]
+
+
+@cache
+def find_lane_names() -> dict[str, Any]:
+    """What the expressions of lane operations name."""
+    more = (CoreMachine, multiply_matrices, multiply_floats)
+    return find_names() | {one.__name__: one for one in more}
 
 
 @cache
 def read_sources() -> tuple[str, ...]:
-    """All that the core is made from."""
-    return tuple(path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.py")))
+    """All that the core and lane operations are made from."""
+    folders = (Path(__file__).parent, Path(__file__).parents[1] / "semantics")
+    return tuple(path.read_text(encoding="utf-8") for one in folders for path in sorted(one.rglob("*.py")))

@@ -9,14 +9,15 @@ import numpy.typing as npt
 from gpa_lsp.code.ptx.blocks import PtxBlocks
 from gpa_lsp.code.ptx.model import Immediate, Operand, PtxFunction, PtxInstruction, Register, SpecialRegister, Symbol
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.compiled.lane_operations import CODES
-from gpa_lsp.execution.emulator.compiled.model import LANES
+from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, LaneFunction, list_steps
+from gpa_lsp.execution.emulator.compiled.model import DIVIDE, LANES, PYTHON
 from gpa_lsp.execution.emulator.engine.binder import find_special, flatten
 from gpa_lsp.execution.emulator.engine.fragments import BoundFunction
 from gpa_lsp.execution.emulator.engine.geometry import Geometry
 from gpa_lsp.execution.emulator.engine.layout import Lives, Piece, make_constant
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.engine.values import Value
+from gpa_lsp.execution.emulator.semantics.model import Meaning
 
 _CLOCKS = frozenset({"clock", "clock64", "globaltimer", "clock_hi", "globaltimer_lo", "globaltimer_hi"})
 
@@ -163,6 +164,7 @@ class Lowering:
         self.machine = machine
         self.frames = frames
         self._root = root
+        self._carry = len(function.registers)
         self._function = function
         self.first_static = machine.first_statics[function.name]
         self._operations: list[Operation] = []
@@ -199,45 +201,80 @@ class Lowering:
         """Static number of the instruction."""
         return self.first_static + self.instruction.index
 
-    def emit(self, code: int | str, *, is_guarded: bool = True, **fields: Any) -> None:
+    def emit(self, code: int | LaneFunction, *, is_guarded: bool = True, **fields: Any) -> None:
         """Add an operation.
 
         Raises:
-            NotLowered: there is none of the name.
+            NotLowered: there are too many functions of lanes.
         """
         self._operations.append(self._build(code, is_guarded=is_guarded, **fields))
 
-    def _build(self, code: int | str, *, is_guarded: bool, **fields: Any) -> Operation:
-        number = CODES.get(code) if isinstance(code, str) else code
-        if number is None:
+    def _number(self, function: LaneFunction) -> int:
+        found = OPERATIONS.number(function)
+        if found == PYTHON:
             raise NotLowered
-        operation = {"code": number, "instruction": self.static}
+        return found
+
+    def _build(self, code: int | LaneFunction, *, is_guarded: bool, **fields: Any) -> Operation:
+        operation: Operation = {"instruction": self.static}
+        if isinstance(code, LaneFunction):
+            operation["exchanges"] = int(code.exchanges)
+            code = self._number(code)
         guard = self._guard
         if guard is not None and is_guarded:
             operation |= {"guard": self._place(guard.slot), "is_negated": guard.is_negated, "counts": 1}
-        return operation | fields
+        return {**operation, "code": code, **fields}
 
-    def compute(
-        self, name: str, results: tuple[Operand | None, ...], kinds: tuple[ScalarType, ...], **fields: Any
-    ) -> None:
-        """Add an operation on lanes, whose results go to registers of any width.
+    def apply(self, meaning: Meaning) -> None:
+        """Add what an instruction means: its steps, then its results, which go to registers of any width.
 
         Raises:
-            NotLowered: the core does not know it.
+            NotLowered: an operand is of another kind, or there are too many.
         """
-        places = [self._write(result, kind) for result, kind in zip(results, kinds, strict=True)]
-        is_direct = not self._after
-        other = places[1] if len(places) > 1 else -1
-        if other >= 0 and kinds[1] is not ScalarType.PRED:
+        operands = flatten(self.instruction.sources)
+        results = flatten(self.instruction.destinations)
+        if len(operands) != len(meaning.sources) or len(results) != len(meaning.results):
             raise NotLowered
-        self.emit(
-            name,
-            is_guarded=is_direct,
-            result=places[0],
-            other_result=other,
-            result_bytes=kinds[0].natural_dtype.itemsize,
-            **fields,
-        )
+        steps = list_steps(meaning)
+        used = {one for step in steps for one in step.operands}
+        places = {
+            name: self.read(operand, kind)
+            for name, operand, kind in zip("abcde", operands, meaning.sources, strict=False)
+            if name in used
+        }
+        if "k" in used or meaning.carry:
+            places["k"] = self._place(self._carry)
+        held = []
+        for number, step in enumerate(steps):
+            place, is_result = -1, step.result[0] == "r"
+            if is_result:
+                at = int(step.result[1:])
+                place = self._write(results[at], meaning.results[at])
+                # What is read later is not written before
+                if place >= 0 and any(places[one] == place for rest in steps[number + 1 :] for one in rest.operands):
+                    held.append((step.function.bits, self._scratch(), place))
+                    place = held[-1][1]
+            else:
+                place = places[step.result] = self._scratch()
+            other = step.other_result
+            fields = {to: places[one] for to, one in zip("abc", step.operands, strict=False)}
+            if meaning.divides:
+                fields |= {"literal": self._number(step.function), "element_bytes": step.function.bits // 8}
+            self.emit(
+                DIVIDE if meaning.divides else step.function,
+                is_guarded=is_result,
+                result=place,
+                result_bytes=step.function.bits // 8,
+                other_result=places["k"] if other == "k" else self._write(results[1], ScalarType.PRED) if other else -1,
+                **fields,
+            )
+        for bits, scratch, place in held:
+            self._extend(resize(bits // 8, bits // 8), scratch, place)
+
+    def _extend(self, function: LaneFunction, scratch: int, place: int) -> None:
+        """Move a result to its register at last."""
+        bytes_ = function.bits // 8
+        self._after.append(self._build(function, is_guarded=True, a=scratch, result=place, result_bytes=bytes_))
 
     def _write(self, operand: Operand | None, kind: ScalarType) -> int:
         if operand is None:
@@ -247,12 +284,10 @@ class Lowering:
         have, size = self.frames.dtype(operand.slot).itemsize, kind.natural_dtype.itemsize
         if have == size:
             return self._place(operand.slot)
-        if self._after or kind is ScalarType.PRED:
+        if kind is ScalarType.PRED:
             raise NotLowered
         scratch = self._scratch()
-        name = f"cvt_{'s' if kind.is_signed else 'u'}{8 * size}_{8 * have}"
-        place = self._place(operand.slot)
-        self._after.append(self._build(name, is_guarded=True, a=scratch, result=place, result_bytes=have))
+        self._extend(resize(size, have, is_signed=kind.is_signed), scratch, self._place(operand.slot))
         return scratch
 
     def read(self, operand: Operand | None, kind: ScalarType) -> int:
@@ -268,7 +303,9 @@ class Lowering:
                 place = self._place(operand.slot)
                 if operand.is_negated:
                     negated = self._scratch()
-                    self.emit("not_pred", is_guarded=False, a=place, result=negated, result_bytes=1)
+                    self.emit(
+                        LaneFunction(8, "u8(a(u8) == 0)"), is_guarded=False, a=place, result=negated, result_bytes=1
+                    )
                     place = negated
                 return self._fit(place, self.frames.dtype(operand.slot).itemsize, kind)
             case Immediate():
@@ -288,7 +325,7 @@ class Lowering:
             if self._function.is_entry:
                 return self._fit_constant(np.uint64(offset), kind)
             place = self._scratch()
-            self.emit("local", is_guarded=False, literal=offset, result=place, result_bytes=8)
+            self.emit(_LOCAL, is_guarded=False, literal=offset, result=place, result_bytes=8)
             return self._fit(place, 8, kind)
         address = self.machine.find_symbol(symbol.name, self._function)
         if address is None:
@@ -301,8 +338,17 @@ class Lowering:
 
     def move(self, source: int, result: int, size_bytes: int) -> None:
         """Copy a value."""
-        name = "move_pred" if size_bytes == 1 else f"move_u{8 * size_bytes}"
-        self.emit(name, a=source, result=result, result_bytes=size_bytes)
+        self.emit(resize(size_bytes, size_bytes), a=source, result=result, result_bytes=size_bytes)
+
+    def give(self, source: int, result: Operand | None, kind: ScalarType) -> None:
+        """Put a value of a type into a register.
+
+        Raises:
+            NotLowered: it is none.
+        """
+        size = kind.natural_dtype.itemsize
+        place = self._write(result, kind)
+        self.emit(resize(size, size), is_guarded=not self._after, a=source, result=place, result_bytes=size)
 
     def assemble(self, parts: dict[Piece, int], piece: Piece) -> int:
         """The place of a part of a parameter, of the parts that were written, whatever their sizes; what was not written is zero.
@@ -319,15 +365,14 @@ class Lowering:
             if start + length <= offset or start >= offset + size:
                 continue
             if length < 8:
-                self.emit(f"cvt_u{8 * length}_64", a=place, result=moved, result_bytes=8)
+                self.emit(resize(length, 8), a=place, result=moved, result_bytes=8)
             distance = 8 * (start - offset)
-            by = self.frames.constant(np.uint32(abs(distance)))
-            shift = "shl_u64" if distance >= 0 else "shr_u64"
-            self.emit(shift, a=moved if length < 8 else place, b=by, result=moved, result_bytes=8)
-            self.emit("or_u64", a=whole, b=moved, result=whole, result_bytes=8)
+            shifted = f"b(u64) {'<<' if distance >= 0 else '>>'} {abs(distance)}"
+            taken = moved if length < 8 else place
+            self.emit(LaneFunction(64, f"a(u64) | {shifted}"), a=whole, b=taken, result=whole, result_bytes=8)
         if size == 8:
             return whole
-        self.emit(f"cvt_u64_{8 * size}", a=whole, result=moved, result_bytes=size)
+        self.emit(resize(8, size), a=whole, result=moved, result_bytes=size)
         return moved
 
     def width(self, register: Register) -> int:
@@ -356,7 +401,7 @@ class Lowering:
         if self.frames is self._root:
             return self._fit(column, 4, kind)
         place = self._scratch()
-        self.emit("column", is_guarded=False, literal=column, result=place, result_bytes=4)
+        self.emit(_COLUMN, is_guarded=False, literal=column, result=place, result_bytes=4)
         return self._fit(place, 4, kind)
 
     def _fit_constant(self, value: Any, kind: ScalarType) -> int:
@@ -368,7 +413,7 @@ class Lowering:
         if have == want:
             return place
         fitted = self._scratch()
-        self.emit(f"cvt_u{8 * have}_{8 * want}", is_guarded=False, a=place, result=fitted, result_bytes=want)
+        self.emit(resize(have, want), is_guarded=False, a=place, result=fitted, result_bytes=want)
         return fitted
 
     def _place(self, slot: int) -> int:
@@ -397,7 +442,16 @@ def reserve_columns(root: FrameLayout, functions: Iterable[PtxFunction], geometr
                     root.column(operand.name, operand.component)
 
 
-_SCRATCH = 8
+def resize(size_bytes: int, result_bytes: int, *, is_signed: bool = False) -> LaneFunction:
+    """Integers as ones of another size, cut off or extended, or the same."""
+    value, bits = f"a({'s' if is_signed else 'u'}{8 * size_bytes})", 8 * result_bytes
+    return LaneFunction(bits, value if size_bytes == result_bytes else f"u{bits}({value})")
+
+
+# Special registers, which lie among the kernel's, and addresses of the memory of a call of its own
+_COLUMN = LaneFunction(32, "lanes(view(frame - machine.base + literal, u32))", "", True)
+_LOCAL = LaneFunction(64, "all_lanes(u64(machine.segments[machine.segment].local_base + literal))", "", True)
+_SCRATCH = 16
 _SCRATCH_BYTES = 8 * LANES
 _ALIGNMENT = 32
 

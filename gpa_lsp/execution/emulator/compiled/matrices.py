@@ -1,4 +1,9 @@
-"""Products of matrices of small integers or bits, by one warp: typed Python, which the core consists of."""
+"""Products of matrices by one warp: typed Python.
+
+Products of f64 are fused with C one by one, in the order of the depth. Those of narrower numbers are exact in double precision; they are summed there
+in the order of the depth (all but always exactly), then C is added, and the result is rounded once, to nearest. Integers are exact, modulo 2^32 or
+clamped. Tensor cores cut intermediate sums off in ways NVIDIA does not document; results differ from theirs in the last bits.
+"""
 
 from typing import Literal
 
@@ -9,7 +14,28 @@ from gpa_lsp.execution.emulator.compiled.model import LANES
 from gpa_lsp.execution.emulator.compiled.transfers import (
     blend,
 )
-from gpa_lsp.foundation.machine_code.types import Array, Pointer, Struct, lanes, local, s32, s64, u8, u32, view
+from gpa_lsp.execution.emulator.semantics.floats import NEAREST, canonical, narrow_double, widen
+from gpa_lsp.foundation.machine_code.types import (
+    Array,
+    Pointer,
+    Struct,
+    all_lanes,
+    as_bits,
+    as_float,
+    f32,
+    f64,
+    fma,
+    lanes,
+    local,
+    put,
+    s32,
+    s64,
+    u8,
+    u32,
+    u64,
+    unrolled,
+    view,
+)
 
 MOST_ELEMENTS_OF_MATRIX = 4096
 MOST_REGISTERS = 8
@@ -92,3 +118,120 @@ def multiply_matrices(
 
 
 LAYOUT_BYTES = 4 * (4 + 3 + 2 + 2 + 2)
+
+
+MOST_NUMBERS = 1024  # Of one matrix, each as often as lanes hold it
+COLUMNS_AT_ONCE = 8
+
+
+class FloatLayout(Struct):
+    """A product of floating-point numbers.
+
+    Behind it stand the elements of A, of B and of C by rows, each a place (32 element + lane) among those that lanes hold; then which one of C each
+    element of each lane of D is.
+    """
+
+    rows: s32
+    columns: s32
+    depth: s32
+    rows_each: s32  # rows that are multiplied by one B; by the next ones, those that follow
+    left: s32  # registers of A, B, C and D
+    right: s32
+    addend: s32
+    results: s32
+
+
+def read_numbers(word, of, places, count, frame, constants, held):
+    """The elements that lanes hold in the registers at some places, as f64."""
+    for register in range(s64(count)):
+        bits = lanes(view(operand(frame, constants, places[register]), word))
+        to = held + register * (word.bits // of.bits * LANES)
+        if of.bits == 64:
+            put(to, as_float(bits))
+        elif of.bits == 32:
+            put(to, f64(as_float(bits)))
+        elif of.bits == 19:
+            put(to, f64(widen(bits >> 13, of)))
+        else:
+            for part in unrolled(word.bits // of.bits):
+                put(to + part * LANES, f64(widen(bits >> (of.bits * part) & ((1 << of.bits) - 1), of)))
+
+
+def order_numbers(held: Pointer[f64], elements: Pointer[s32], count: s64, values: Pointer[f64]) -> None:
+    """A matrix of what lanes hold."""
+    for number in range(count):
+        values[number] = held[elements[number]]
+
+
+def multiply_numbers(layout, left, right, sums, is_fused):
+    """Add the product to the sums."""
+    depth, columns = s64(layout.depth), s64(layout.columns)
+    for row in range(s64(layout.rows)):
+        factors = left + row * depth
+        others = right + row // s64(layout.rows_each) * depth * columns
+        for first in range(0, columns, 8):
+            to = sums + (row * columns + first)
+            total = local(f64, COLUMNS_AT_ONCE)
+            for column in unrolled(8):
+                total[column] = to[column] if is_fused else 0.0
+            for step in range(depth):
+                factor, beside = factors[step], others + (step * columns + first)
+                for column in unrolled(8):
+                    if is_fused:
+                        total[column] = fma(factor, beside[column], total[column])
+                    else:
+                        total[column] = total[column] + factor * beside[column]
+            for column in unrolled(8):
+                to[column] = total[column] if is_fused else total[column] + to[column]
+
+
+def write_numbers(of, results, elements, sums, places, frame, written):
+    """The results as registers."""
+    chosen = local(f64, LANES)
+    for result in range(s64(results)):
+        packed = all_lanes(u64(0))
+        for part in unrolled(2 if of.bits == 16 else 1):
+            for lane in range(LANES):
+                chosen[lane] = sums[elements[(result * (2 if of.bits == 16 else 1) + part) * LANES + lane]]
+            if of.bits == 64:
+                packed = as_bits(lanes(chosen))
+            elif of.bits == 32:
+                packed = u64(as_bits(canonical(f32(lanes(chosen)))))
+            else:
+                packed = packed | narrow_double(lanes(chosen), of, NEAREST, 0) << (16 * part)
+        if of.bits == 64:
+            blend(view(frame + places[result], u64), packed, written)
+        else:
+            blend(view(frame + places[result], u32), u32(packed), written)
+
+
+def multiply_floats(described, places, frame, constants, written, word, of_result, of_left, of_right, of_addend):
+    """D = A B + C of floating-point numbers.
+
+    Args:
+        word: u64 for f64, else u32.
+        of_result: format of D.
+        of_left: of A.
+        of_right: of B.
+        of_addend: of C.
+    """
+    layout = view(described, FloatLayout)[0]
+    held = local(f64, MOST_NUMBERS)
+    left, right, sums = local(f64, MOST_NUMBERS), local(f64, MOST_NUMBERS), local(f64, MOST_NUMBERS)
+    rows, columns, depth = s64(layout.rows), s64(layout.columns), s64(layout.depth)
+    elements, given = view(described + FLOAT_LAYOUT_BYTES, s32), places + layout.results
+    read_numbers(word, of_left, given, layout.left, frame, constants, held)
+    order_numbers(held, elements, rows * depth, left)
+    elements, given = elements + rows * depth, given + layout.left
+    read_numbers(word, of_right, given, layout.right, frame, constants, held)
+    count = rows // s64(layout.rows_each) * depth * columns
+    order_numbers(held, elements, count, right)
+    elements, given = elements + count, given + layout.right
+    read_numbers(word, of_addend, given, layout.addend, frame, constants, held)
+    order_numbers(held, elements, rows * columns, sums)
+    elements = elements + rows * columns
+    multiply_numbers(layout, left, right, sums, 1 if of_result.bits == 64 else 0)
+    write_numbers(of_result, layout.results, elements, sums, places, frame, written)
+
+
+FLOAT_LAYOUT_BYTES = 4 * 8

@@ -19,6 +19,7 @@ from gpa_lsp.execution.emulator.compiled.addresses import (
 from gpa_lsp.execution.emulator.compiled.model import (
     ATOMIC,
     FAILED,
+    LANES,
     LOAD,
     STORE,
     CoreMachine,
@@ -35,23 +36,14 @@ from gpa_lsp.execution.emulator.compiled.shared_watch import (
 )
 from gpa_lsp.execution.emulator.compiled.transfers import (
     change_in_order,
-    give,
+    keep,
     load,
     mark,
-    quotient,
     store,
     store_shared,
     take,
 )
-from gpa_lsp.foundation.machine_code.types import (
-    bits_of,
-    s16,
-    s32,
-    s64,
-    u16,
-    u32,
-    u64,
-)
+from gpa_lsp.foundation.machine_code.types import bits_of, call, local, s32, s64, u8
 
 
 def find_allowed(machine: CoreMachine, operation: Operation) -> s32:
@@ -107,18 +99,8 @@ def access(machine: CoreMachine, operation: Operation) -> s32:
     return Stop.IDLE
 
 
-def divide_one(operation: Operation, of: u64, by: u64) -> u64:
-    """A quotient; literal 1 asks for the remainder."""
-    size, is_signed, rest = operation.element_bytes, operation.is_signed != 0, operation.literal != 0
-    if size == 2:
-        return quotient(u16, s16, of, by, rest, is_signed)
-    if size == 4:
-        return quotient(u32, s32, of, by, rest, is_signed)
-    return quotient(u64, s64, of, by, rest, is_signed)
-
-
 def divide(machine: CoreMachine, operation: Operation) -> s32:
-    """Quotients and remainders of integers; a divisor of 0 is left to numpy."""
+    """Quotients and remainders of integers, by the lane operation that the literal is the number of; a divisor of 0 is left to numpy."""
     find_masks(machine, operation)
     size = operation.element_bytes
     for warp in range(machine.warps):
@@ -127,10 +109,12 @@ def divide(machine: CoreMachine, operation: Operation) -> s32:
             if take(by + lane * s64(size), size) == 0:
                 return Stop.STEP
     count_guarded(machine, operation)
+    out, other = local(u8, 8 * LANES), local(u8, LANES)
     for warp in range(machine.warps):
+        if machine.masks[warp] == 0:
+            continue
         frame = frame_of(machine, warp)
         of, by = operand(frame, machine.constants, operation.a), operand(frame, machine.constants, operation.b)
-        for lane in bits_of(machine.masks[warp]):
-            found = divide_one(operation, take(of + lane * s64(size), size), take(by + lane * s64(size), size))
-            give(frame + operation.result + lane * s64(size), found, size)
+        call(machine.functions[operation.literal], out, other, of, by, of)
+        keep(frame + operation.result, out, size, machine.masks[warp])
     return Stop.IDLE

@@ -14,7 +14,7 @@ LANES = 32
 class Operation(Struct):
     """One operation. An operand is the place of its 32 values in the frame of a warp or, complemented, among the constants."""
 
-    code: s32  # number of a lane operation or exchange, or one of those below
+    code: s32  # number of a lane operation, or one of those below
     instruction: s32  # static number
     guard: s32  # place of the predicate; -1 without one
     is_negated: s32  # the guard holds where it is false
@@ -25,7 +25,8 @@ class Operation(Struct):
     a: s32
     b: s32
     c: s32
-    combination: s32  # of comparisons: -1 none, 0 none but the opposite, 1 and, 2 or, 3 xor, with c; of atomics: which
+    exchanges: s32  # lanes read those of others
+    combination: s32  # of atomics: which
     literal: s64  # what the operation makes of it
     space: s32  # of accesses, from here on
     elements: s32
@@ -225,7 +226,7 @@ class Phase(IntEnum):
     ASKED = 4
 
 
-PYTHON, LOAD, STORE, ATOMIC, DIVIDE = range(1000, 1005)  # Codes of what is not done lane by lane
+PYTHON, LOAD, STORE, ATOMIC, DIVIDE = range(1 << 16, (1 << 16) + 5)  # Codes of what is not done lane by lane
 ACCESSES, BRANCHES, ENTRIES = range(3)  # Kinds of rows
 # Their columns; of branches OTHER has the lanes that jumped
 COLUMNS = 7

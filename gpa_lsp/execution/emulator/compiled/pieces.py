@@ -154,20 +154,3 @@ def store(kind, memory, address, lie, is_part, mask, values):
 def has_zero(by, mask):
     """Whether a divisor is 0."""
     return (mask_of(by == 0) & mask) != 0
-
-
-def divide_unsigned(of, by, rest, mask, before):
-    """Quotients, or remainders, of the lanes of a mask."""
-    among = lanes_of(mask)
-    divisor = by if among else by | 1
-    return (of % divisor if rest else of // divisor) if among else before
-
-
-def divide_signed(of, by, rest, mask, before):
-    """The same of signed numbers, which wrap."""
-    among = lanes_of(mask)
-    is_turned = by == -1
-    divisor = (by * 0 + 1 if is_turned else by) if among else by * 0 + 1  # other lanes hold anything
-    found = of - of // divisor * divisor if rest else of // divisor
-    turned = of * 0 if rest else -of
-    return (turned if is_turned else found) if among else before

@@ -12,7 +12,7 @@ from gpa_lsp.code.ptx.model import PtxInstruction, Space
 from gpa_lsp.execution.emulator.compiled.arguments import lower_entry, lower_landing
 from gpa_lsp.execution.emulator.compiled.core_functions import Core, find_core
 from gpa_lsp.execution.emulator.compiled.instructions import lower_instruction
-from gpa_lsp.execution.emulator.compiled.lane_operations import CODES, EXCHANGES
+from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS
 from gpa_lsp.execution.emulator.compiled.lowering import Constants, FrameLayout, Lowering, Operation, reserve_columns
 from gpa_lsp.execution.emulator.compiled.model import (
     ATOMIC,
@@ -32,7 +32,6 @@ from gpa_lsp.foundation.records import ColumnRecord
 
 # Fields of operations that say -1 where there is none
 _NONE = frozenset({"guard", "result", "other_result", "combination", "region"})
-PRODUCT = "multiply_matrices"  # The operation whose registers stand in a table of constants
 _ENDS = {
     ClosingKind.JUMP: End.JUMP,
     ClosingKind.EXIT: End.EXIT,
@@ -151,8 +150,10 @@ class _Compiler:
             for number in one.segments:
                 self._compile_segment(table[number], number)
         calls = len(self._functions) > 1
+        core = find_core()
+        core.prepare({one["literal"] if one["code"] == DIVIDE else one["code"] for one in self._operations})
         return CompiledKernel(
-            core=find_core(),
+            core=core,
             functions=self._functions,
             constants=constants.build(),
             operations=_tabulate(self._operations),
@@ -169,10 +170,8 @@ class _Compiler:
 
     def _is_written_first(self) -> bool:
         """Whether the core does all of it, no register is read before it is written, and no lane reads those of others."""
-        exchanges = {CODES[name] for name in EXCHANGES}
-        codes = {one["code"] for one in self._operations}
         live_in = self._bound[self._machine.kernel.name].segments[0].live_in
-        return not live_in and PYTHON not in codes and codes.isdisjoint(exchanges)
+        return not live_in and not any(one["code"] == PYTHON or one.get("exchanges") for one in self._operations)
 
     def _compile_segment(self, row: Any, number: int) -> None:
         segment = self._segments[number]
@@ -270,11 +269,10 @@ def find_pieces(kernel: CompiledKernel, *, checks_shared: bool) -> list[Piece]:
     """The pieces of all segments, by what the accesses went to so far."""
     fields = OPERATION.names or ()
     operations: list[Operation] = [dict(zip(fields, row, strict=True)) for row in kernel.operations.tolist()]
-    names = list(CODES)
     for one in operations:
-        one["name"] = names[one["code"]] if one["code"] < len(names) else ""
-    has_products = any(one["name"] == PRODUCT for one in operations)
-    exchanged = {place for one in operations if one["name"] in EXCHANGES for place in list_read(one)}
+        one["function"] = OPERATIONS.find(one["code"])
+    has_products = any(map(_is_product, operations))
+    exchanged = {place for one in operations if one["exchanges"] for place in list_read(one)}
     pieces: list[Piece] = []
     for row, segment in zip(kernel.table.tolist(), kernel.segments, strict=True):
         fields_of_segment = dict(zip(kernel.table.dtype.names or (), row, strict=True))
@@ -284,6 +282,12 @@ def find_pieces(kernel: CompiledKernel, *, checks_shared: bool) -> list[Piece]:
         # Others may read the registers of lanes that need them no more.
         pieces += _build(operations, (first, last), cuts, None if alive is None else alive | exchanged)
     return pieces
+
+
+def _is_product(operation: Operation) -> bool:
+    """Whether the registers of an operation stand in a table of constants."""
+    function = operation["function"]
+    return function is not None and function.bits == 0
 
 
 def list_written(operation: Operation) -> list[int]:
@@ -355,7 +359,7 @@ class _Cutter:
     def _is_known(self, operation: Operation) -> bool:
         code = operation["code"]
         if code < PYTHON:
-            return operation["name"] not in EXCHANGES
+            return not operation["exchanges"]
         if code == DIVIDE:
             return True
         if code not in (LOAD, STORE) or operation["is_strong"]:
@@ -427,7 +431,7 @@ def _build(
         if number == first:
             break
         operation = operations[number - 1]
-        if number - 1 not in inside and (operation["code"] >= PYTHON or operation["name"] == PRODUCT):
+        if number - 1 not in inside and (operation["code"] >= PYTHON or _is_product(operation)):
             alive |= everything  # what is read does not stand in the operation
             continue
         if operation["guard"] < 0:

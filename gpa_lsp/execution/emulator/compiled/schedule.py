@@ -9,8 +9,6 @@ from gpa_lsp.execution.emulator.compiled.addresses import (
     operand,
     pack,
 )
-from gpa_lsp.execution.emulator.compiled.lane_operations import CODES, FIRST_EXCHANGE
-from gpa_lsp.execution.emulator.compiled.matrices import multiply_matrices
 from gpa_lsp.execution.emulator.compiled.memory import (
     access,
     divide,
@@ -36,9 +34,7 @@ from gpa_lsp.execution.emulator.compiled.shared_watch import (
     TIME_SHIFT,
     pass_barrier,
 )
-from gpa_lsp.execution.emulator.compiled.transfers import (
-    blend,
-)
+from gpa_lsp.execution.emulator.compiled.transfers import keep
 from gpa_lsp.foundation.machine_code.types import (
     Pointer,
     all_lanes,
@@ -46,99 +42,21 @@ from gpa_lsp.foundation.machine_code.types import (
     call,
     copy,
     fill,
-    lane_numbers,
-    lanes,
     local,
-    pick,
     popcount,
     put,
     s32,
     s64,
     u8,
-    u16,
     u32,
-    u64,
     view,
 )
 
-_CODES = len(CODES)
-_SHUFFLE_UP, _SHUFFLE_DOWN, _SHUFFLE_ACROSS = CODES["shfl_up"], CODES["shfl_down"], CODES["shfl_bfly"]
-_LAST_SHUFFLE = CODES["shfl_idx"]
-_BALLOT, _ANY, _ALL = CODES["vote_ballot"], CODES["vote_any"], CODES["vote_all"]
-_ACTIVE, _PRODUCT = CODES["activemask"], CODES["multiply_matrices"]
-_COLUMN, _LOCAL = CODES["column"], CODES["local"]
 _MOST_REFUSALS = 1 << 14  # Pieces that leave more warps to single operations than this are no longer asked
 _A_TURN = 8  # What a segment costs beside its instructions, in warp instructions
 
 
 # Operations on the lanes of one warp
-
-
-def keep(to: Pointer[u8], source: Pointer[u8], size: s32, mask: u32) -> None:
-    """Put the values of some lanes into a register."""
-    if size == 4:
-        blend(view(to, u32), lanes(view(source, u32)), mask)
-    elif size == 8:
-        blend(view(to, u64), lanes(view(source, u64)), mask)
-    elif size == 2:
-        blend(view(to, u16), lanes(view(source, u16)), mask)
-    else:
-        blend(to, lanes(source), mask)
-
-
-def shuffle(
-    code: s32, a: Pointer[u8], b: Pointer[u8], c: Pointer[u8], values: Pointer[u8], inside: Pointer[u8]
-) -> None:
-    """What shfl gives: the lane each lane reads from, and whether that is within its segment."""
-    lane = s32(lane_numbers())
-    distance, bounds = lanes(view(b, s32)) & 31, lanes(view(c, s32))
-    segment = bounds >> 8 & 31
-    lowest_lane = lane & segment
-    highest_lane = lowest_lane | (bounds & 31 & ~segment & 31)
-    source = lowest_lane | (distance & ~segment & 31)
-    if code == _SHUFFLE_UP:
-        source = lane - distance
-    elif code == _SHUFFLE_DOWN:
-        source = lane + distance
-    elif code == _SHUFFLE_ACROSS:
-        source = lane ^ distance
-    is_inside = source <= highest_lane
-    if code == _SHUFFLE_UP:
-        is_inside = source >= highest_lane
-    put(inside, u8(is_inside))
-    put(view(values, u32), pick(lanes(view(a, u32)), u32((source & 31) if is_inside else lane)))
-
-
-def combine(combination: s32, with_: Pointer[u8], holds: Pointer[u8], opposite: Pointer[u8]) -> None:
-    """Join a comparison and its opposite with a predicate."""
-    held = lanes(holds)
-    other = u8(held == 0)
-    if combination == 1:
-        held, other = held & lanes(with_), other & lanes(with_)
-    elif combination == 2:
-        held, other = held | lanes(with_), other | lanes(with_)
-    elif combination == 3:
-        held, other = held ^ lanes(with_), other ^ lanes(with_)
-    put(holds, held)
-    put(opposite, other)
-
-
-def ask(
-    machine: CoreMachine, operation: Operation, frame: Pointer[u8], holds: u32, out: Pointer[u8], mask: u32, standing: u32
-) -> None:  # fmt: skip
-    """What lanes learn of all lanes of their warp, or of the call that they are in; holds are those whose first operand is true."""
-    if operation.code == _BALLOT:
-        put(view(out, u32), all_lanes(holds & mask))
-    elif operation.code == _ANY:
-        fill(out, holds & mask != 0, LANES)
-    elif operation.code == _ALL:
-        fill(out, ~holds & mask == 0, LANES)
-    elif operation.code == _COLUMN:
-        copy(out, frame - machine.base + operation.literal, 4 * LANES)
-    elif operation.code == _LOCAL:
-        put(view(out, u64), all_lanes(u64(machine.segments[machine.segment].local_base + operation.literal)))
-    else:
-        put(view(out, u32), all_lanes(standing))
 
 
 def execute(
@@ -148,32 +66,25 @@ def execute(
 
     What no thread stands for is computed as well: shuffles may read it.
     """
-    constants, code = machine.constants, operation.code
+    constants, function = machine.constants, machine.functions[operation.code]
     a, b, c = (
         operand(frame, constants, operation.a),
         operand(frame, constants, operation.b),
         operand(frame, constants, operation.c),
     )
     written = u32(ALL_LANES) if mask & exists == exists else mask
-    if code == _PRODUCT:
-        multiply_matrices(a, view(b, s32), frame, constants, written)
+    out, other = local(u8, 8 * LANES), local(u8, LANES)
+    if operation.exchanges != 0:
+        call(function, out, other, a, b, c, machine, operation.literal, mask, standing, written, frame)
+    elif written == ALL_LANES and operation.result >= 0 and operation.other_result < 0:
+        call(function, frame + operation.result, other, a, b, c)
         return
-    out, also = local(u8, 8 * LANES), local(u8, 8 * LANES)
-    if code < FIRST_EXCHANGE and written == ALL_LANES and operation.combination < 0 and operation.result >= 0:
-        call(machine.functions[code], frame + operation.result, a, b, c, operation.literal)
-        return
-    if code < FIRST_EXCHANGE:
-        call(machine.functions[code], out, a, b, c, operation.literal)
-    elif code <= _LAST_SHUFFLE:
-        shuffle(code, a, b, c, out, also)
     else:
-        ask(machine, operation, frame, pack(a), out, mask, standing)
-    if operation.combination >= 0:
-        combine(operation.combination, c, out, also)
+        call(function, out, other, a, b, c)
     if operation.result >= 0:
         keep(frame + operation.result, out, operation.result_bytes, written)
     if operation.other_result >= 0:
-        keep(frame + operation.other_result, also, 1, written)
+        keep(frame + operation.other_result, other, 1, written)
 
 
 # The schedule
@@ -300,7 +211,7 @@ def find_other(machine: CoreMachine, operation: s64, end: s64) -> s64:
     last = operation
     while (
         last < end
-        and machine.operations[last].code < _CODES
+        and machine.operations[last].code < PYTHON
         and (last == operation or begins_piece(machine, last) == 0)
     ):
         last += 1
@@ -318,7 +229,7 @@ def run_operations(machine: CoreMachine, segment: SegmentRow) -> s32:
             run_piece(machine, machine.operation, 0)
             continue
         operation = machine.operations[machine.operation]
-        if operation.code < _CODES:
+        if operation.code < PYTHON:
             end = segment.last
             if machine.is_held != 0:
                 end = machine.piece_ends[machine.held_piece]

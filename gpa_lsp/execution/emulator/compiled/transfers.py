@@ -1,4 +1,4 @@
-"""Loads, stores, atomic operations and quotients of all lanes, and marks of what they touched: typed Python, which the core consists of."""
+"""Loads, stores and atomic operations of all lanes, and marks of what they touched: typed Python, which the core consists of."""
 
 from gpa_lsp.execution.emulator.compiled.addresses import (
     ALL_LANES,
@@ -31,7 +31,6 @@ from gpa_lsp.foundation.machine_code.types import (
     lanes,
     lanes_of,
     put,
-    s16,
     s32,
     s64,
     scatter,
@@ -79,6 +78,18 @@ def blend(to, values, mask):
         put(to, values)
     else:
         put(to, values if lanes_of(mask) else lanes(to))
+
+
+def keep(to: Pointer[u8], source: Pointer[u8], size: s32, mask: u32) -> None:
+    """Put the values of some lanes into a register."""
+    if size == 4:
+        blend(view(to, u32), lanes(view(source, u32)), mask)
+    elif size == 8:
+        blend(view(to, u64), lanes(view(source, u64)), mask)
+    elif size == 2:
+        blend(view(to, u16), lanes(view(source, u16)), mask)
+    else:
+        blend(to, lanes(source), mask)
 
 
 def take_lanes(source, size):
@@ -350,23 +361,3 @@ def mark(machine: CoreMachine, operation: Operation) -> None:
             mark_chunk(machine, address[LANES - 1], marks)
         else:
             mark_lanes(machine, address, 0, size, u32(1) if order == AT_ONE_PLACE else mask, marks)
-
-
-def quotient(unsigned, signed, of, by, rest, is_signed):
-    """Quotient or remainder of two unsigned numbers, as ones of a type: u64."""
-    if is_signed:
-        one, other = signed(of), signed(by)
-        if other == -1:
-            return u64(0) if rest else u64(unsigned(0) - unsigned(of))
-        return u64(unsigned(one % other)) if rest else u64(unsigned(one // other))
-    return u64(unsigned(of) % unsigned(by)) if rest else u64(unsigned(of) // unsigned(by))
-
-
-def divide_one(operation: Operation, of: u64, by: u64) -> u64:
-    """A quotient; literal 1 asks for the remainder."""
-    size, is_signed, rest = operation.element_bytes, operation.is_signed != 0, operation.literal != 0
-    if size == 2:
-        return quotient(u16, s16, of, by, rest, is_signed)
-    if size == 4:
-        return quotient(u32, s32, of, by, rest, is_signed)
-    return quotient(u64, s64, of, by, rest, is_signed)

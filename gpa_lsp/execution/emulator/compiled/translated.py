@@ -4,16 +4,14 @@ import hashlib
 import logging
 import threading
 from collections.abc import Iterable
-from functools import cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.ptx.model import Space
-from gpa_lsp.execution.emulator.compiled import addresses, lane_operations, pieces, transfers
-from gpa_lsp.execution.emulator.compiled.core_functions import may_translate, read_sources
-from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, write_expressions
+from gpa_lsp.execution.emulator.compiled import addresses, pieces, transfers
+from gpa_lsp.execution.emulator.compiled.core_functions import find_lane_names, may_translate, read_sources
+from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, LaneFunction, write_expressions
 from gpa_lsp.execution.emulator.compiled.lowering import Operation
 from gpa_lsp.execution.emulator.compiled.model import DIVIDE, LOAD, PYTHON, STORE
 from gpa_lsp.execution.emulator.compiled.program import (
@@ -32,8 +30,6 @@ from gpa_lsp.foundation.machine_code.translate import Written, read_functions, t
 from gpa_lsp.foundation.machine_code.values import TranslationError
 from gpa_lsp.foundation.records import ColumnRecord
 
-_COMBINED = {0: "{0}", 1: "{0} & {1}", 2: "{0} | {1}", 3: "{0} ^ {1}"}
-
 
 def name_piece(piece: Piece) -> str:
     """Of its function."""
@@ -42,19 +38,15 @@ def name_piece(piece: Piece) -> str:
 
 def write_pieces(chosen: Iterable[Piece]) -> str:
     """Typed Python with a function for each piece."""
-    return "\n".join(_Writer(piece).write() for piece in chosen)
+    names: dict[LaneFunction, str] = {}
+    written = [_Writer(piece, names).write() for piece in chosen]
+    return "\n".join((write_expressions({name: one for one, name in names.items()}), *written))
 
 
 def read_pieces(text: str) -> list[Written]:
-    """The functions of a text."""
-    return list(read_functions(text, _find_names(), "pieces").values())
-
-
-@cache
-def _find_names() -> dict[str, Any]:
-    """What pieces are written with."""
-    names = {**vars(types), **vars(lane_operations), **vars(addresses), **vars(transfers), **vars(pieces)}
-    return names | read_functions(write_expressions(), names, "lane operations")
+    """The functions of a text that pieces are."""
+    names = {**vars(types), **find_lane_names(), **vars(addresses), **vars(transfers), **vars(pieces)}
+    return [one for name, one in read_functions(text, names, "pieces").items() if name.startswith("piece_")]
 
 
 class _Writer:
@@ -62,10 +54,12 @@ class _Writer:
 
     Args:
         piece: it.
+        names: of functions of lanes, to which those of the piece are added.
     """
 
-    def __init__(self, piece: Piece) -> None:
+    def __init__(self, piece: Piece, names: dict[LaneFunction, str]) -> None:
         self._piece = piece
+        self._functions = names
         self._before: list[str] = []  # the warps
         self._lines: list[str] = []
         self._counted: list[str] = []
@@ -159,21 +153,19 @@ class _Writer:
         chosen = ""
         if operation["guard"] >= 0:
             chosen = f" if lanes_of(find_written({mask}, exists)) else "
-        kind = OPERATIONS[operation["name"]][0]
-        size = int(kind[1:]) // 8
-        operands = ", ".join(self._find(operation[name]) for name in "abc")
-        call = f"as_bits({operation['name']}({operands}, {operation['literal']}))"
-        if operation["combination"] < 0:
-            if operation["result"] >= 0:
-                self._write_some(operation["result"], size, call, chosen)
-            return
-        held, with_ = self._name("held"), self._name("with")
-        self._lines.append(f"{held} = {call}")
-        if operation["combination"]:
-            self._lines.append(f"{with_} = {self._read(operation['c'], 1)}")
-        for place, answer in ((operation["result"], held), (operation["other_result"], f"u8({held} == 0)")):
+        function = operation["function"]
+        name = self._functions.setdefault(function, f"operation_{len(self._functions)}")
+        operands = ", ".join(self._find(operation[one]) for one in "abc")
+        found = [(operation["result"], function.bits // 8, f"as_bits({name}({operands}))")]
+        if operation["other_result"] >= 0:
+            found.append((operation["other_result"], 1, f"{name}_other({operands})"))
+        if len(found) > 1:  # both are computed before either is written
+            values = [(place, size, self._name("value"), text) for place, size, text in found]
+            self._lines += [f"{value} = {text}" for _, _, value, text in values]
+            found = [(place, size, value) for place, size, value, _ in values]
+        for place, size, text in found:
             if place >= 0:
-                self._write_some(place, 1, _COMBINED[operation["combination"]].format(answer, with_), chosen)
+                self._write_some(place, size, text, chosen)
 
     def _write_some(self, place: int, size: int, text: str, chosen: str) -> None:
         """Give the lanes that are chosen other values."""
@@ -242,16 +234,11 @@ class _Writer:
 
     def _divide(self, _: int, operation: Operation) -> None:
         mask = self._find_mask(operation)
-        self._count(operation, mask)
-        size, place = operation["element_bytes"], operation["result"]
-        by = self._name("by")
-        sign = "s" if operation["is_signed"] else "u"
-        self._lines.append(f"{by} = {self._read(operation['b'], size)}")
-        self._lines += [f"if has_zero({by}, {mask}):", "    return warp"]
-        of, before = self._read(operation["a"], size), self._read(place, size)
-        name = "divide_signed" if operation["is_signed"] else "divide_unsigned"
-        parts = f"{sign}{8 * size}({of}), {sign}{8 * size}({by}), {operation['literal'] != 0}, {mask}, {sign}{8 * size}({before})"
-        self._write(place, size, f"u{8 * size}({name}({parts}))")
+        self._lines += [
+            f"if has_zero({self._read(operation['b'], operation['element_bytes'])}, {mask}):",
+            "    return warp",
+        ]
+        self._compute({**operation, "function": OPERATIONS.find(operation["literal"])})
 
 
 _LOG = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.binary import model
-from gpa_lsp.execution.emulator.compiled import lane_operations
+from gpa_lsp.execution.emulator.semantics import words
 from gpa_lsp.execution.simulator.execution import memory_spaces, walk_model, walk_steps
 from gpa_lsp.execution.simulator.execution.binding import Segment
 from gpa_lsp.execution.simulator.execution.lowering import tabulate
@@ -24,7 +24,7 @@ from gpa_lsp.foundation.machine_code.translate import translate
 @cache
 def load_walk() -> Code:
     """The functions of :mod:`walk_steps`."""
-    sources = (walk_steps, walk_model, lane_operations, memory_spaces, model)
+    sources = (walk_steps, walk_model, words, memory_spaces, model)
     texts = [Path(str(one.__file__)).read_text(encoding="utf-8") for one in sources]
     return load_module(
         lambda: translate([walk_steps.walk_steps], name="walk"), texts, name="walk", functions=("walk_steps",), level=1

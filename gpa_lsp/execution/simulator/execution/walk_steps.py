@@ -2,7 +2,7 @@
 (:mod:`integer_steps`, :mod:`float_steps`, :mod:`memory_steps`) is the same, bit for bit."""
 
 from gpa_lsp.code.binary.model import ResourceKind
-from gpa_lsp.execution.emulator.compiled.lane_operations import combine_bits, permute
+from gpa_lsp.execution.emulator.semantics.words import combine_bits, permute
 from gpa_lsp.execution.simulator.execution.memory_spaces import MemorySpace
 from gpa_lsp.execution.simulator.execution.walk_model import (
     MOST_LANE_SECTORS,

@@ -1,6 +1,6 @@
 """``ex2 lg2 sin cos tanh rsqrt`` of f32, ``rsqrt`` of f64, and ``sqrt.approx.ftz.f64``.
 
-Computed by numpy, in double precision but for sine and cosine, and rounded to nearest: results are closer to the true ones than the ISA demands,
+Computed by numpy in double precision, and rounded to nearest: results are closer to the true ones than the ISA demands,
 so they differ from a GPU's in their last bits. Source: PTX ISA 9.0, sections 9.7.3.15 to 9.7.3.21, which allow errors of 2^-22 and more.
 """
 
@@ -32,8 +32,8 @@ def invert_root(a: Any) -> Any:
 SINGLE: dict[str, Function] = {
     "ex2": _in_double(np.exp2),
     "lg2": _in_double(np.log2),
-    "sin": np.sin,
-    "cos": np.cos,
+    "sin": _in_double(np.sin),
+    "cos": _in_double(np.cos),
     "tanh": _in_double(np.tanh),
     "rsqrt": _in_double(invert_root),
 }

@@ -1,0 +1,69 @@
+"""Which meaning an instruction has: :func:`find_meaning`."""
+
+import inspect
+from functools import cache
+from types import FunctionType, ModuleType
+from typing import Any
+
+import gpa_lsp.execution.emulator.semantics.families as catalogue
+from gpa_lsp.code.ptx.model import Operand, Pair, PtxInstruction, Vector
+from gpa_lsp.execution.emulator.semantics import floats, words
+from gpa_lsp.execution.emulator.semantics.model import Family, Meaning
+from gpa_lsp.foundation.catalogue import load_catalogue
+from gpa_lsp.foundation.machine_code import types
+
+
+@cache
+def _find_families() -> dict[str, tuple[Family, ...]]:
+    """Families by opcode, in alphabetical order of their modules."""
+    found: dict[str, tuple[Family, ...]] = {}
+    members: dict[str, Family] = load_catalogue(catalogue, "FAMILY", Family)
+    for family in members.values():
+        for opcode in family.opcodes:
+            found[opcode] = (*found.get(opcode, ()), family)
+    return found
+
+
+def count_flattened(operands: tuple[Operand, ...]) -> int:
+    """Count operands with vectors taken apart and pairs as two."""
+    count = 0
+    for operand in operands:
+        if isinstance(operand, Vector):
+            count += len(operand.elements)
+        else:
+            count += 2 if isinstance(operand, Pair) else 1
+    return count
+
+
+def find_meaning(instruction: PtxInstruction) -> Meaning | None:
+    """Give what an instruction computes.
+
+    Returns:
+        The meaning, or None when the instruction is none of lanes, is not supported, or is written with operands that do not fit it.
+    """
+    for family in _find_families().get(instruction.opcode, ()):
+        meaning = family.find(instruction)
+        if meaning is None:
+            continue
+        if count_flattened(instruction.sources) != len(meaning.sources):
+            continue
+        if count_flattened(instruction.destinations) != len(meaning.results):
+            continue
+        return meaning
+    return None
+
+
+@cache
+def find_names() -> dict[str, Any]:
+    """What the expressions of all families name."""
+    members: dict[str, Family] = load_catalogue(catalogue, "FAMILY", Family)
+    modules: list[ModuleType | None] = [inspect.getmodule(family.find) for family in members.values()]
+    names: dict[str, Any] = {**vars(types), **vars(floats), **vars(words)}
+    for module in modules:
+        own = vars(module)
+        names |= {
+            name: one
+            for name, one in own.items()
+            if isinstance(one, FunctionType) and one.__module__ == own["__name__"]
+        }
+    return names
