@@ -10,7 +10,6 @@ from gpa_lsp.diagnosis.advice.model import Advice, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers import HidingOptimizer
 from gpa_lsp.diagnosis.advice.optimizers.async_copy import OPTIMIZER as ASYNC_COPY
 from gpa_lsp.diagnosis.advice.optimizers.code_reordering import OPTIMIZER as CODE_REORDERING
-from gpa_lsp.diagnosis.advice.optimizers.function_inlining import OPTIMIZER as FUNCTION_INLINING
 from gpa_lsp.diagnosis.advice.optimizers.loop_unrolling import OPTIMIZER as LOOP_UNROLLING
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
@@ -20,7 +19,7 @@ from tests.conftest import find_corpus
 
 CORPUS = find_corpus()
 REPORTS = sorted(json.loads((CORPUS / "expected_samples.json").read_text())) if CORPUS else []
-OPTIMIZERS = (LOOP_UNROLLING, CODE_REORDERING, FUNCTION_INLINING, ASYNC_COPY)
+OPTIMIZERS = (LOOP_UNROLLING, CODE_REORDERING, ASYNC_COPY)
 
 pytestmark = pytest.mark.corpus
 

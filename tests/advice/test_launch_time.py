@@ -80,9 +80,24 @@ def test_the_ends_of_a_launch_stay() -> None:
 
 def test_more_sms_share_the_work_of_sms_and_not_that_of_the_chip() -> None:
     time = measure(l1=40, dram=40)
-    half = join(0.40 / HBM_CEILING, time.latency / 2)
-    assert time.leave(spread=2) == pytest.approx(half / join(0.40 / HBM_CEILING, time.latency))
-    assert time.needs["l1"] == pytest.approx(0.40 / L1_CEILING)
+    dram, l1 = 0.40 / HBM_CEILING, 0.40 / L1_CEILING
+    assert time.needs["l1"] == pytest.approx(l1)
+    half = join(dram, l1 / 2, time.latency / 2)
+    assert time.leave(spread=2) == pytest.approx(half / join(dram, l1, time.latency))
+
+
+def test_stages_count_together_and_units_of_one_stage_do_not() -> None:
+    time = measure(l1=60, dram=60)
+    dram, l1 = 0.60 / HBM_CEILING, 0.60 / L1_CEILING
+    assert time.latency == pytest.approx(min(0.8, (1 - dram**4 - l1**4) ** 0.25)), (
+        "200 of 1,000 samples stand in L1's queue"
+    )
+    assert time.leave(work={"l1": 0.5}) == pytest.approx(
+        join(dram, l1 / 2, time.latency) / join(dram, l1, time.latency)
+    )
+    both = measure(l1=95, dram=90)
+    assert both.others < 0.5, "where there is no time for both, the busiest one is what counts"
+    assert join(both.needs["l1"], both.others * both.needs["dram"]) == pytest.approx(0.98, abs=1e-2)
 
 
 def test_of_a_part_of_the_gpu_as_a_whole_the_unit_that_keeps_most_counts() -> None:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice import pricing
+from gpa_lsp.diagnosis.advice.model import DEBUG_BUILD
 from gpa_lsp.diagnosis.advice.pricing import ALL_REMEDIES, NO_GAIN, WIDEST, Calibration, find_calibration
 from tests.bench.edits import MACHINES, list_cases, read_families, simulate_edits
 
@@ -110,8 +111,9 @@ def _find_quantile(weighed: Sequence[tuple[float, float]], part: float) -> float
 
 
 def calibrate_all(found: Sequence[Found]) -> dict[str, Calibration]:
-    """The calibration of all remedies together, and that of each: its own exponents where it has enough families."""
-    known = {ALL_REMEDIES: calibrate(found)}
+    """The calibration of all remedies together (without that of a compiler option, which every family has), and that of each: its own exponents
+    where it has enough families."""
+    known = {ALL_REMEDIES: calibrate([one for one in found if one.remedy != DEBUG_BUILD])}
     for remedy in sorted({one.remedy for one in found}):
         own = [one for one in found if one.remedy == remedy]
         families = {one.family for one in own if one.model >= LEAST_MODEL}

@@ -2,11 +2,13 @@
 
 Each file is one family: versions of one kernel, chosen by ``VERSION``, with their launches and remedies in the comment at its head. An edit leads
 from one version to another; what it gains is simulated time before by simulated time after, and what is advised is what the advisor says of the
-simulated profile of the version before.
+simulated profile of the version before. Where nvcc is at hand, leaving out ``-G`` in the first version of each family is an edit, too.
 """
 
 import json
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,16 +16,19 @@ from pathlib import Path
 import tomli
 
 from gpa_lsp import api
-from gpa_lsp.diagnosis.advice.model import Advice, Standing
-from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_source
+from gpa_lsp.diagnosis.advice.model import DEBUG_BUILD, Advice, Standing
+from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettings, simulate_build, simulate_source
 from gpa_lsp.execution.simulator.profile_document import make_document
 from gpa_lsp.foundation.errors import GpaError
+from gpa_lsp.gpu.device.products import find_product
 from gpa_lsp.report.model import KernelReport
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "edits"
 MACHINES = ("T4", "A100 PCIe 40GB", "RTX 3080", "H100 PCIe")
 
 _EXECUTIONS = 3_000_000
+_DEBUG = -1  # The number of the first version compiled with -G
+_DEBUG_INSTRUCTIONS = 4  # Times as many in a debug build, at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +64,7 @@ class Edit:
     """One edit at one size on one GPU.
 
     Attributes:
-        before, after: simulated times in ns.
-        report: what the advisor says of the version before.
+        before, after: the versions as they were simulated, and what the advisor says of them.
     """
 
     family: str
@@ -69,24 +73,24 @@ class Edit:
     start: int
     end: int
     remedies: tuple[str, ...]
-    before: float
-    after: float
-    report: KernelReport
+    before: KernelReport
+    after: KernelReport
 
     @property
     def achieved(self) -> float:
         """Time before by time after."""
-        return self.before / self.after
+        assert self.before.duration_ns is not None and self.after.duration_ns is not None  # they were simulated
+        return self.before.duration_ns / self.after.duration_ns
 
     @property
     def name(self) -> str:
         """Family, versions, size and GPU."""
         sizes = ",".join(f"{key}={value}" for key, value in self.size.items())
-        return f"{self.family} {self.start}→{self.end} {sizes} {self.machine}"
+        return f"{self.family} {_name_version(self.start)}→{self.end} {sizes} {self.machine}"
 
     def list_advice(self) -> tuple[Advice, ...]:
         """What is worth suggesting, in the kernel or outside of it, best first."""
-        found = () if self.report.advice is None else self.report.advice.advice
+        found = () if self.before.advice is None else self.before.advice.advice
         return tuple(one for one in found if one.standing not in (Standing.SMALL, Standing.NOTHING))
 
 
@@ -124,11 +128,12 @@ def simulate_version(family: Family, index: int, size: dict[str, int], machine: 
         GpaError: it cannot be simulated.
     """
     sizes = "_".join(f"{key}{value}" for key, value in size.items())
-    stem = folder / machine.replace(" ", "_") / f"{family.name}_{sizes}" / f"version_{index}"
+    number, version = (0, "debug_0") if index == _DEBUG else (index, f"version_{index}")
+    stem = folder / machine.replace(" ", "_") / f"{family.name}_{sizes}" / version
     source, launches, profile = (stem.with_suffix(suffix) for suffix in (".cu", ".launch.toml", ".gpa-profile.json"))
     text, described = (
-        f"#define VERSION {index}\n#line 1\n{family.source}",
-        _describe_launch(family, family.versions[index], size),
+        f"#define VERSION {number}\n#line 1\n{family.source}",
+        _describe_launch(family, family.versions[number], size),
     )
     is_same = (
         profile.exists()
@@ -141,41 +146,54 @@ def simulate_version(family: Family, index: int, size: dict[str, int], machine: 
     profile.unlink(missing_ok=True)
     source.write_text(text, encoding="utf-8")
     launches.write_text(described, encoding="utf-8")
-    settings = SimulationSettings(machine=machine, executions=_EXECUTIONS)
-    found = simulate_source(source, launches=launches, settings=settings)
+    found = _simulate(source, launches, machine, is_debug=index == _DEBUG)
     if not found.launches:
         raise GpaError("; ".join(one.message for one in found.problems) or "nothing was simulated")
     profile.write_text(json.dumps(make_document(found.launches, found.problems)), encoding="utf-8")
     return profile
 
 
+def _simulate(source: Path, launches: Path, machine: str, *, is_debug: bool) -> Simulation:
+    settings = SimulationSettings(machine=machine, executions=_EXECUTIONS * (_DEBUG_INSTRUCTIONS if is_debug else 1))
+    if not is_debug:
+        return simulate_source(source, launches=launches, settings=settings)
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        raise GpaError("it is not compiled with -G: there is no nvcc")
+    built = source.with_suffix(".fatbin")
+    major, minor = find_product(machine).compute_capability
+    command = [nvcc, "-G", f"-arch=sm_{major}{minor}", "-fatbin", "-o", str(built), str(source)]
+    if subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode:
+        raise GpaError("it cannot be compiled with -G")
+    return simulate_build(built, launches=launches, settings=settings)
+
+
 def simulate_edits(family: Family, size: dict[str, int], machine: str, folder: Path) -> Iterator[Edit | str]:
-    """The edits of a family at one size on one GPU; of one that cannot be simulated, why."""
+    """The edits of a family at one size on one GPU, and leaving out -G in its first version; of one that cannot be simulated, why."""
     kernels: dict[int, KernelReport] = {}
-    for index, version in enumerate(family.versions):
+    for index in (*range(len(family.versions)), _DEBUG):
         try:
             profile = simulate_version(family, index, size, machine, folder)
             kernels[index] = api.load(profile, sources=[profile.parent]).kernels[0]
         except GpaError as error:
-            yield f"{family.name} {index} {size} {machine}: {error}"
-            continue
-        if version.before in kernels:
+            yield f"{family.name} {_name_version(index)} {size} {machine}: {error}"
+    edits = [(one.before, index, one.edit) for index, one in enumerate(family.versions) if one.before is not None]
+    for start, end, remedies in (*edits, (_DEBUG, 0, (DEBUG_BUILD,))):
+        if start in kernels and end in kernels:
             yield Edit(
                 family=family.name,
                 size=size,
                 machine=machine,
-                start=version.before,
-                end=index,
-                remedies=version.edit,
-                before=_read_time(kernels[version.before]),
-                after=_read_time(kernels[index]),
-                report=kernels[version.before],
+                start=start,
+                end=end,
+                remedies=remedies,
+                before=kernels[start],
+                after=kernels[end],
             )
 
 
-def _read_time(kernel: KernelReport) -> float:
-    assert kernel.duration_ns is not None  # it was simulated
-    return kernel.duration_ns
+def _name_version(index: int) -> str:
+    return "-G" if index == _DEBUG else str(index)
 
 
 def _describe_launch(family: Family, version: Version, size: dict[str, int]) -> str:

@@ -23,11 +23,11 @@ from gpa_lsp.diagnosis.advice.optimizers import (
 from gpa_lsp.diagnosis.advice.residency import measure_issue_ratio
 from gpa_lsp.diagnosis.advice.verdict import decide_standing, describe_memory, is_memory_full, list_units, rank
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
-from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
+from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.catalogue import load_catalogue
 from gpa_lsp.foundation.errors import Problem, ProblemSeverity
-from gpa_lsp.foundation.prose import percent, say
+from gpa_lsp.foundation.prose import Code, percent, say
 
 # Why latency hiding is not priced
 NO_SPLIT = say("the profile does not separate not-issued samples, which Equations 3 to 5 need")
@@ -89,6 +89,8 @@ def find_obstacle(optimizer: Optimizer, subject: Subject) -> Silence | None:
         return optimizer.silent(SilenceStage.NO_SAMPLES, say("the report has no stall samples of this kernel"))
     if optimizer.needs_split and not subject.kernel.is_split:
         return optimizer.silent(SilenceStage.NOT_KNOWN, NO_SPLIT)
+    if optimizer.is_compiled and find_limiter(subject).kind is LimiterKind.BUILD:
+        return optimizer.silent(SilenceStage.GATED, say("{debug} disables it", debug=Code(text="-G")))
     longest = subject.longest
     if optimizer.needs_grid and longest is not None and (longest.grid is None or longest.block is None):
         message = say("the profile does not record the grid and block size of the launch")

@@ -1,13 +1,14 @@
 """What a change leaves of a launch's time: :class:`LaunchTime`.
 
-A launch takes as long as its busiest unit needs for its work, or as long as its warps wait, and somewhat longer where both come near each other:
+A launch takes as long as its busiest unit needs for its work, or as long as its warps wait, and somewhat longer where several come near each other:
 
-    T = (U^p + L^p)^(1/p) = 1
+    T = (Σ U^p + L^p)^(1/p) = 1
 
-U is the largest share of the time that a unit needs at the rate it sustains. L is the time that latency alone would take: no more than U leaves, and
-no more than the part of a warp's time outside the queues of units that are busy. Of a change that leaves a part f of the work of each unit and a part
-r of a warp's time outside queues, U' = max(f · U), L' = r · L, and the speedup is 1 / T'. Where no unit is busy that is 1 / r: GPA's Equations 2, 4
-and 10. Where a unit is full and keeps its work it is 1.
+There is one U for each stage that work goes through (DRAM, L2, L1, the pipes of the SM): the largest share of the time that a unit of it needs at the
+rate it sustains; of those behind the busiest one as much counts as there is time for. L is the time that latency alone would take: no more than these
+leave, and no more than the part of a warp's time outside the queues of units that are busy. Of a change that leaves a part f of the work of each unit
+and a part r of a warp's time outside queues, U' = max(f · U), L' = r · L, and the speedup is 1 / T'. Where no unit is busy that is 1 / r: GPA's
+Equations 2, 4 and 10. Where a unit is full and keeps its work it is 1.
 
 Source: Little's law and the roofline for the two ends; the norm between them is ours, with :data:`SHARPNESS` fitted as it says.
 """
@@ -23,12 +24,20 @@ from gpa_lsp.diagnosis.analyses.limiter.model import REQUESTS, Limit, Limiter
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD
 
-# p: how sharply a kernel turns from waiting to a full unit. Fitted on simulated edits of 38 families of kernels (``python -m
-# tests.bench.calibrating``); errors change by less than a hundredth between 3 and 8.
+# p: how sharply a kernel turns from waiting to a full unit. Fitted on simulated edits of 45 families of kernels (``python -m
+# tests.bench.calibrating``); errors change by less than a hundredth between 2.5 and 6.
 SHARPNESS = 4.0
 
 # Units of the whole GPU; the others are of each SM
 CHIP_UNITS = frozenset({"dram", "l2", "l2_slice", "memory"})
+
+# Unit → the stage that instructions and their accesses go through one after the other; those that are not named are parts of the SM
+_STAGES = {
+    "dram": "dram",
+    **dict.fromkeys(("l2", "l2_slice", "memory"), "l2"),
+    **dict.fromkeys(("l1", "tags", "lsu", "shared", "texture", "constant", "adu"), "l1"),
+}
+_SM = "sm"
 
 _OTHER = "other"  # Work of no unit that is known
 
@@ -42,12 +51,13 @@ _LEAST_BETWEEN = 0.02  # Of a launch: some work it does
 
 _LEAST_LATENCY = 0.02  # Of the time of a launch: something its warps wait for besides queues
 
+_LEAST_NEED = 1e-6  # More than nothing
 _MOST_NEED = 0.98  # A unit never needs all of the time: its warps have to wait for something
 
 # Reasons of warps that wait for a unit that others keep busy → the units whose work makes them wait
 _QUEUES = {
     "lg_throttle": ("lsu", "l1", "tags"),
-    "mio_throttle": ("lsu", "shared", "l1", "constant"),
+    "mio_throttle": ("lsu", "shared", "l1", "constant", "adu"),
     "tex_throttle": ("texture", "fp64"),  # chips with few FP64 units reach them through this queue
     "math_pipe_throttle": ("fma", "alu", "fp64", "fp16", "xu", "tensor"),
     "not_selected": ("issue",),
@@ -74,6 +84,9 @@ class LaunchTime(Struct, frozen=True, kw_only=True):
 
     # part of the launch before and after the SM that works longest, which no change of the kernel shortens
     ends_ratio: float
+    others: (
+        float  # what counts of the needs of stages behind the busiest one: 1 unless there is no time for all of them
+    )
     needs: Mapping[str, float]  # unit → share of the time between that it needs at the rate it sustains
     limits: Mapping[str, Limit]  # unit → how busy it is over the whole launch: no change that keeps its work is faster
     queues: Mapping[str, float]  # stall reason of a queue → share of the samples
@@ -99,12 +112,12 @@ class LaunchTime(Struct, frozen=True, kw_only=True):
             spread: how many times as many SMs share the work.
         """
         kept = work or {}
-        needs = (
-            ratio * keep_work(unit, kept) / (1.0 if unit in CHIP_UNITS else spread)
+        needs = {
+            unit: ratio * keep_work(unit, kept) / (1.0 if unit in CHIP_UNITS else spread)
             for unit, ratio in self.needs.items()
-        )
-        present = _join(max(self.needs.values(), default=0.0), self.latency)
-        between = _join(max(needs, default=0.0), self.latency * warp_time / spread) / present
+        }
+        present = _join(self._add_stages(self.needs), self.latency)
+        between = _join(self._add_stages(needs), self.latency * warp_time / spread) / present
         return self.ends_ratio + (1 - self.ends_ratio) * between
 
     def leave_least(self, work: Mapping[str, float]) -> tuple[str, float]:
@@ -123,16 +136,22 @@ class LaunchTime(Struct, frozen=True, kw_only=True):
         Args:
             matched: stall reason → share of the samples that the change removes.
         """
-        shorter = {
-            reason: max(0.0, share - matched.get(reason, 0.0)) * (1.0 - self._keep(reason, work))
-            for reason, share in self.queues.items()
-        }
+        shorter = {}
+        for reason, share in self.queues.items():
+            part, removed = 1.0 - self._keep(reason, work), matched.get(reason, 0.0)
+            # Cycles that issue go with their instructions, once; of waits in a queue the rest is shorter, too.
+            shorter[reason] = max(0.0, share * part - removed if reason == _ISSUED else (share - removed) * part)
         gone = self.count_outside(matched) + self.count_outside(shorter)
         at_barriers = max(0.0, self.barrier - matched.get(BARRIER, 0.0))
         if at_barriers:
             others = sum(shorter.values()) + sum(share for reason, share in matched.items() if reason != BARRIER)
             gone += at_barriers * min(1.0, max(0.0, others / (1 - self.barrier)))
         return max(0.0, 1.0 - gone / self.outside)
+
+    def _add_stages(self, needs: Mapping[str, float]) -> float:
+        """What all units together need."""
+        first, *others = _list_stages(needs)
+        return _join(first, self.others * _join(*others))
 
     def _keep(self, reason: str, work: Mapping[str, float]) -> float:
         """The part of a queue's wait that stays: of what its busiest unit needs, or of most work where no counter tells."""
@@ -149,13 +168,22 @@ def keep_work(unit: str, work: Mapping[str, float]) -> float:
     return max(work.get(one, 1.0) for one in _GENERAL.get(unit, (unit,)))
 
 
+def _list_stages(needs: Mapping[str, float]) -> list[float]:
+    """What the busiest unit of each stage that instructions go through needs, most first; 0 where none is known."""
+    found = {"": 0.0}
+    for unit, need in needs.items():
+        stage = _STAGES.get(unit, _SM)
+        found[stage] = max(found.get(stage, 0.0), need)
+    return sorted(found.values(), reverse=True)
+
+
 def _join(*times: float) -> float:
     return float(sum(one**SHARPNESS for one in times) ** (1 / SHARPNESS))
 
 
-def _rest(*times: float) -> float:
-    """What is missing to the whole time."""
-    return float(max(0.0, 1.0 - sum(one**SHARPNESS for one in times)) ** (1 / SHARPNESS))
+def _rest(*times: float, most: float = 1.0) -> float:
+    """What is missing to the whole time, or to another one."""
+    return float(max(0.0, most**SHARPNESS - sum(one**SHARPNESS for one in times)) ** (1 / SHARPNESS))
 
 
 def measure_launch_time(subject: Subject) -> LaunchTime:
@@ -180,7 +208,9 @@ def _measure_launch_time(subject: Subject) -> LaunchTime:
             needs[unit] = max(needs.get(unit, 0.0), min(_MOST_NEED, limit.nearness / time))
     if limiter.unit == "l2_slice" and limiter.busy_ratio:
         needs["l2_slice"] = min(_MOST_NEED, limiter.busy_ratio / between)
-    busiest = max(needs.values(), default=0.0)
+    first, *rest = _list_stages(needs)
+    others = min(1.0, _rest(first, most=_MOST_NEED) / max(_join(*rest), _LEAST_NEED))
+    busiest = _join(first, others * _join(*rest))
     queueing = _measure_queueing(subject, limiter, needs)
     queued = sum(part * measure_states(subject, (reason,)) for reason, part in queueing.items())
     outside = max(_LEAST_LATENCY, 1.0 - queued)
@@ -188,6 +218,7 @@ def _measure_launch_time(subject: Subject) -> LaunchTime:
     queues = {reason: measure_states(subject, (reason,)) for reason in _QUEUES}
     return LaunchTime(
         ends_ratio=ends,
+        others=others,
         needs=needs,
         limits=known,
         queues=queues,

@@ -36,9 +36,13 @@ class EliminationMatch(Struct, frozen=True, kw_only=True):
     reasons: tuple[Sentence, ...] = ()  # what the match rests on
     # unit → the part of its work that stays (:func:`~gpa_lsp.diagnosis.advice.work_left.count_work_left`); those that are not named keep all
     work: Mapping[str, float] = field(default_factory=dict)
+    least: Mapping[str, float] = field(
+        default_factory=dict
+    )  # the same where all goes well, for the bound; empty where that is no less
     most: float = inf  # what the change itself cannot exceed, whatever the units allow
-    # without samples, stall reason → the part of a warp's time in that state that would go
+    # stall reason → the part of a warp's time in that state that would go, beside what the regions hold
     states: Mapping[str, float] = field(default_factory=dict)
+    added: float = 0.0  # the part of the warps' time that they wait then and not now
 
 
 class HidingRegion(Struct, frozen=True, kw_only=True):

@@ -21,6 +21,8 @@ AT_THE_LIMIT = "at_the_limit"  # The optimizer that says that nothing is to be g
 # The optimizer that says how to use a library whose code it does not look at, and promises nothing
 LIBRARY_USE = "library_use"
 
+DEBUG_BUILD = "debug_build"  # The optimizer that comes before all where nothing was optimized
+
 # Optimizers that have no number: nothing is to be gained, or nobody can tell how much
 UNPRICED = frozenset({AT_THE_LIMIT, LIBRARY_USE})
 

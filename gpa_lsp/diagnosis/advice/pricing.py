@@ -117,13 +117,13 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
     taken to shrink with the work of the unit that limits the kernel, and a change that leaves that alone is not priced.
     """
     time, total = measure_launch_time(subject), subject.total_samples
-    matched = sum(region.samples for region in match.regions)
     shares = dict(match.states)
+    matched = sum(region.samples for region in match.regions) + sum(shares.values()) * total
     if total:
         for region in match.regions:
             for reason, samples in region.by_reason.items():
                 shares[reason] = shares.get(reason, 0.0) + samples / total
-        shares[_OTHERS] = max(0.0, matched / total - sum(shares.values()))
+        shares[_OTHERS] = max(0.0, matched / total - sum(shares.values())) - match.added
         warp_time = time.leave_latency(shares, match.work)
         reasons = (
             say("Equation 2: {matched} of {total} would go", matched=count(matched), total=count(total, "sample")),
@@ -139,9 +139,8 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
         return Silence(optimizer=label.optimizer, stage=SilenceStage.NO_SAMPLES, message=message)
     left = time.leave(warp_time=max(0.0, warp_time), work=match.work)
     published = estimate_elimination(total, min(matched, total - 1)) if total else 1 / max(left, 1 / _MOST_SPEEDUP)
-    speedup = _spread(
-        subject, label, time, left, published=published, work=match.work, most=match.most, samples=matched
-    )
+    least = match.least or match.work
+    speedup = _spread(subject, label, time, left, published=published, work=least, most=match.most, samples=matched)
     return _finish(subject, label, match, speedup, reasons=(*reasons, *_explain_sampling(subject, time)))
 
 
@@ -410,6 +409,9 @@ def _finish(
         price_alone: what a region gains by itself; None where regions share the gain by what was matched in each.
     """
     matched = sum(region.samples for region in match.regions)
+    latency = sum_known(region.latency_samples for region in match.regions)
+    if isinstance(match, EliminationMatch) and match.states:
+        matched, latency = matched + sum(match.states.values()) * subject.total_samples, None
     weight = sum(region.weight for region in match.regions)
     placed = [region for region in match.regions if region.weight > 0 and _has_place(subject, region)]
     if match.regions and not placed:
@@ -433,7 +435,7 @@ def _finish(
         speedup=speedup,
         share=share_samples(subject, matched),
         matched_samples=matched,
-        matched_latency_samples=sum_known(region.latency_samples for region in match.regions),
+        matched_latency_samples=latency,
         scope=regions[0].scope if regions else subject.scopes.scopes[0],
         regions=regions,
         hint=match.hint,

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.model import (
     AT_THE_LIMIT,
+    DEBUG_BUILD,
     SM_UNIT,
     SMALL_SPEEDUP,
     UNPRICED,
@@ -69,7 +70,7 @@ def rank(limiter: Limiter, advice: Sequence[Advice], optimizers: Mapping[str, Op
 
     def place(one: Advice) -> tuple[object, ...]:
         known = optimizers.get(one.optimizer)
-        is_build = limiter.kind is LimiterKind.BUILD and one.optimizer == "debug_build"
+        is_build = limiter.kind is LimiterKind.BUILD and one.optimizer == DEBUG_BUILD
         is_outside = known is not None and known.is_outside
         speedup = one.speedup
         return not is_build, is_outside, -speedup.estimate, -speedup.uncapped, -one.matched_samples, one.optimizer

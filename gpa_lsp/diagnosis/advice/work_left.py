@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.binary.opcodes import MemorySpace
+from gpa_lsp.diagnosis.analyses.limiter.find import list_members
+from gpa_lsp.diagnosis.analyses.limiter.model import WAVEFRONTS
 from gpa_lsp.diagnosis.analyses.mix import assign_pipes, list_pipes
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, MOVES, mark_accesses
@@ -20,10 +22,12 @@ Parts = npt.NDArray[np.float64]  # float64[n], the part of each row that goes, 0
 
 Marks = npt.NDArray[np.bool_]
 
+_FEWEST_PASSES = 0.5  # Of a line: at most two go through together
+
 _CONDITIONS = frozenset({"ISETP", "FSETP", "DSETP", "PLOP3"})  # They write predicates alone
 
 # Pipes of the instruction mix → units
-_PIPES = {**{name: name for name in ("fma", "alu", "fp64", "fp16", "xu", "tensor", "lsu")}, "tex": "texture"}
+_PIPES = {**{name: name for name in ("fma", "alu", "fp64", "fp16", "xu", "tensor", "lsu", "adu")}, "tex": "texture"}
 
 
 def count_work_left(
@@ -63,9 +67,21 @@ def count_work_left(
     gone_lines, gone_passes = gone if lines is None else lines, gone if wavefronts is None else wavefronts
     _set(found, "tags", tags, gone_lines)
     _set(found, "shared", passes, gone_passes, more.get("shared", 0.0))
-    # The data stage of L1 serves both: a pass for each line and for each wavefront.
-    _set(found, "l1", tags + passes, np.where(is_shared, gone_passes, gone_lines), more.get("shared", 0.0))
+    # The data stage of L1 serves both: a pass for each wavefront, and for each line or two.
+    each = _measure_passes_per_line(subject, float(tags.sum()), float(passes.sum()))
+    _set(found, "l1", tags * each + passes, np.where(is_shared, gone_passes, gone_lines), more.get("shared", 0.0))
     return found
+
+
+def _measure_passes_per_line(subject: Subject, lines: float, wavefronts: float) -> float:
+    """Passes through the data stage of L1 by the lines of global memory that it was asked for; 1 where nobody counted both."""
+    busy = [one.busy_ratio for one in list_members(subject) if one.unit in ("l1", "shared") and one.by == WAVEFRONTS]
+    cycles = subject.elapsed_cycles
+    if not busy or not lines or not cycles or not subject.sm_count or subject.kernel.has_mixed_launches:
+        return 1.0
+    launches = max(1, sum(launch.failure is None for launch in subject.kernel.launches))
+    passes = max(busy) * cycles * subject.sm_count * launches
+    return min(1.0, max(_FEWEST_PASSES, (passes - wavefronts) / lines))
 
 
 def remove_feeders(subject: Subject, gone: Parts, *, guarded: Marks | None = None) -> Parts:

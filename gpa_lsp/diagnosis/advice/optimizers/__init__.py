@@ -51,6 +51,7 @@ class Optimizer(ABC):
     # it cannot match or price without knowing which samples were taken without issue
     needs_split: ClassVar[bool] = False
     is_outside: ClassVar[bool] = False  # it changes other launches or how the grid divides, not the kernel's code
+    is_compiled: ClassVar[bool] = False  # the compiler makes its edit, and makes none with -G
     needs_grid: ClassVar[bool] = False  # it cannot match without knowing blocks and threads of the launch
 
     @abstractmethod

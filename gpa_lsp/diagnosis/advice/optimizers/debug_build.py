@@ -1,120 +1,131 @@
 """Code that was compiled for a debugger."""
 
+import numpy as np
+import numpy.typing as npt
+
 from gpa_lsp.code.binary.linkage_names import demangle
-from gpa_lsp.diagnosis.advice.model import Advice, Category, Region, Silence, SilenceStage, Speedup
+from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Synchronisation
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, find_edges, sum_by_reason
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch
+from gpa_lsp.diagnosis.advice.model import DEBUG_BUILD, Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import name_code
-from gpa_lsp.diagnosis.advice.optimizers import Optimizer
+from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
+from gpa_lsp.diagnosis.analyses.mix import ARITHMETIC, CLASSES, WorkClass, classify_rows
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.foundation.figures import measure_share
-from gpa_lsp.foundation.prose import Code, Sentence, list_of, say
-from gpa_lsp.kernel.model import FunctionSamples, Kernel
-from gpa_lsp.kernel.scopes import ScopeKind
+from gpa_lsp.foundation.prose import Code, list_of, percent, say
+from gpa_lsp.kernel.dataflow.accesses import (
+    GLOBAL_SPACES,
+    WIDEST_ACCESS_BYTES,
+    count_access_bytes,
+    count_innermost_turns,
+    mark_accesses,
+)
 
 _DEBUG = Code(text="-G")
+_COPIES = 4  # What nvcc makes of the body of a loop that ends at run time
 
-# What dropping -G often gains: least, middle, most. One product of matrices on an RTX 4090 gained 11.97×; that a range this wide is all that can be
-# said beforehand follows from what -G does: every variable lives in memory, and nothing is scheduled.
-OFTEN = (3.0, 6.0, 12.0)
+# What the source asks for, which an optimizing compiler leaves: moves, variables in local memory, addresses, loop counters and jumps hardly remain.
+_ASKED_FOR = (
+    *ARITHMETIC,
+    WorkClass.CONVERSION,
+    WorkClass.GLOBAL,
+    WorkClass.SHARED,
+    WorkClass.ATOMIC,
+    WorkClass.TEXTURE,
+    WorkClass.EXCHANGE,
+    WorkClass.BARRIER,
+)
 
 
-class DebugBuild(Optimizer):
-    """A kernel compiled with -G is not optimized, and its profile says little of what the optimized one would need."""
+class DebugBuild(EliminationOptimizer):
+    """A kernel compiled with -G keeps every variable in memory or moves it about, and schedules nothing.
 
-    name = "debug_build"
+    Matched: the samples of all instructions but floating-point arithmetic, accesses to memory other than local, exchanges and barriers. What waits
+    for these stays; of waits for loads in a loop without stores and barriers the quarter that is left when four iterations are in flight. Without
+    samples as much of the warps' time goes as of the instructions.
+    Approximation: integer arithmetic of the source's own goes, too, and accesses are as many and as narrow as they were.
+    """
+
+    name = DEBUG_BUILD
     title = "Compile without -G"
     category = Category.BINARY
     group = "build"
     needs_samples = False
 
-    def advise(self, subject: Subject) -> Advice | Silence:
-        """Say so where the image holds a debugger's map of the kernel's registers, or of those of a function that it calls."""
-        if find_limiter(subject).kind is LimiterKind.BUILD:
-            return self._make(subject, subject.total_samples, (), _write_hint(say("{debug}", debug=_DEBUG)))
-        callees = _list_debug_callees(subject.kernel)
-        if not callees:
-            return self.unmatched(say("the code was compiled with optimization"))
-        sampled = [one for one in subject.kernel.functions if one.name in callees and one.total_samples]
-        if not sampled:
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
+        """Find the functions of which the image holds a debugger's map of registers."""
+        rows = subject.rows
+        if not rows.has_code:
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
+        what, is_whole = say("{debug}", debug=_DEBUG), find_limiter(subject).kind is LimiterKind.BUILD
+        gone = ~np.isin(classify_rows(subject), [CLASSES.index(one) for one in _ASKED_FOR])
+        if not is_whole:
+            debug = frozenset() if subject.kernel.cubin is None else subject.kernel.cubin.debug_functions
+            callees = [one.name for one in subject.kernel.functions if one.name in debug and one.total_samples]
+            if not callees:
+                return self.unmatched(say("the code was compiled with optimization"))
             names = list_of(name_code(demangle(name)) for name in callees)
-            message = say(
-                "{names}, which the kernel calls, was compiled with {debug}, but no sample lies there",
-                names=names,
-                debug=_DEBUG,
-            )
-            return self.silent(SilenceStage.GATED, message)
-        names = list_of(name_code(demangle(one.name)) for one in sampled)
-        regions = tuple(_make_region(subject, one) for one in sampled)
-        matched = sum(one.total_samples for one in sampled)
-        hint = _write_hint(say("{debug} for {names}, which the kernel calls", debug=_DEBUG, names=names))
-        return self._make(subject, matched, regions, hint)
-
-    def _make(self, subject: Subject, matched: int, regions: tuple[Region, ...], hint: Sentence) -> Advice:
-        return Advice(
-            optimizer=self.name,
-            title=self.title,
-            category=self.category,
-            group=self.group,
-            speedup=_price(subject, matched),
-            share=measure_share(matched, subject.total_samples, subject.dropped_samples),
-            matched_samples=float(matched),
-            matched_latency_samples=None,
-            scope=regions[0].scope if regions else subject.scopes.scopes[0],
-            regions=regions,
-            hint=hint,
-            caveats=() if regions else (say("Other suggestions are about unoptimized code."),),
-            reasons=(say("the image holds the debugger's map of registers, which only {debug} writes", debug=_DEBUG),),
+            what = say("{debug} for {names}, which the kernel calls", debug=_DEBUG, names=names)
+            gone &= np.array([rows.function_of(row).name in callees for row in range(len(rows))], dtype=np.bool_)
+        parts = np.where(gone, 1.0, _count_overlapped(subject) if is_whole else 0.0)
+        edges = find_edges(subject, parts > 0)
+        causes = subject.edges.def_row[edges]
+        weights = np.where(subject.edges.is_moved[edges] | gone[causes], parts[causes], 0.0)
+        return EliminationMatch(
+            regions=() if is_whole else build_regions(subject, edges, weights),
+            states=_measure_states(subject, gone, edges, weights) if is_whole else {},
+            work=count_work_left(subject, executions=gone.astype(np.float64)),
+            least=count_work_left(subject, executions=np.where(gone, 1.0, _count_merged(subject))),
+            hint=say(
+                "Compile with {lines} in place of {what}, and measure again.", lines=Code(text="-lineinfo"), what=what
+            ),
+            caveats=(say("Other suggestions are about unoptimized code."),) if is_whole else (),
+            reasons=(
+                say("the image holds the debugger's map of registers, which only {debug} writes", debug=_DEBUG),
+                say(
+                    "{part} of the instructions are what the source asks for; hardly any of the others would remain",
+                    part=percent(1 - _measure_part(subject, gone)),
+                ),
+            ),
         )
 
 
-def _write_hint(what: Sentence) -> Sentence:
-    return say("Compile with {lines} in place of {what}, and measure again.", lines=Code(text="-lineinfo"), what=what)
-
-
-def _list_debug_callees(kernel: Kernel) -> tuple[str, ...]:
-    """The functions compiled with -G among those that the kernel calls directly or through others, or that were sampled."""
-    cubin = kernel.cubin
-    if cubin is None or not cubin.debug_functions:
-        return ()
-    reached = {one.name for one in kernel.functions}
-    left = list(reached)
-    while left:
-        caller = left.pop()
-        for called in (callee for one, callee in cubin.calls if one == caller and callee not in reached):
-            reached.add(called)
-            left.append(called)
-    return tuple(sorted(reached & cubin.debug_functions))
-
-
-def _make_region(subject: Subject, function: FunctionSamples) -> Region:
-    matched = function.total_samples
-    scope = next(
-        (one for one in subject.scopes.scopes if one.kind is ScopeKind.FUNCTION and one.function == function.name),
-        subject.scopes.scopes[0],
-    )
-    return Region(
-        scope=scope,
-        matched_samples=float(matched),
-        matched_latency_samples=None,
-        share=measure_share(matched, subject.total_samples, subject.dropped_samples),
-        speedup=_price(subject, matched),
-        density=0.0,
-        hotspots=(),
-    )
-
-
-def _price(subject: Subject, matched: int) -> Speedup:
-    """What part of the time goes where the matched samples become as many times fewer as -G often costs, within what DRAM allows."""
+def _measure_states(
+    subject: Subject, gone: npt.NDArray[np.bool_], edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]
+) -> dict[str, float]:
+    """Stall reason → the part of the warps' time that goes."""
     total = subject.total_samples
-    part = matched / total if total else 1.0
-    dram = find_limiter(subject).find("dram")
-    roof = float("inf") if dram is None or dram.busy_ratio <= 0 else max(1.0, 1 / dram.busy_ratio)
-    rest = float("inf") if part >= 1 else 1 / (1 - part)
-    bound = min(roof, rest)
-    low, middle, high = (min(1 / (1 - part + part / one), bound) for one in OFTEN)
-    reason = say("the bytes that DRAM moves now") if roof <= rest else say("the time in other functions")
-    return Speedup(estimate=middle, low=low, high=high, bound=bound, bound_reason=reason, uncapped=middle)
+    if not total:
+        return {"wait": _measure_part(subject, gone)}
+    return {reason: samples / total for reason, samples in sum_by_reason(subject, edges, weights).items()}
+
+
+def _count_overlapped(subject: Subject) -> npt.NDArray[np.float64]:
+    """float64[n]: the part of the waits for a load that goes because the compiler unrolls the loop around it."""
+    rows, found = subject.rows, np.zeros(len(subject.rows))
+    loads = mark_accesses(rows, (*GLOBAL_SPACES, MemorySpace.SHARED), (Access.LOAD,))
+    parts = mark_accesses(rows, (*GLOBAL_SPACES, MemorySpace.SHARED), (Access.STORE, Access.ATOMIC, Access.REDUCTION))
+    parts |= rows.mark_by_opcode(lambda one: one.synchronises is Synchronisation.BLOCK)
+    for row in np.flatnonzero(loads).tolist():
+        if (loop := subject.scopes.loop_of(row)) >= 0 and not parts[subject.scopes.rows_of(loop)].any():
+            found[row] = 1 - 1 / min(_COPIES, count_innermost_turns(rows, row))
+    return found
+
+
+def _count_merged(subject: Subject) -> npt.NDArray[np.float64]:
+    """float64[n]: the part of each access that goes where one of 16 bytes takes the place of several."""
+    widths = subject.rows.spread_by_mnemonic(count_access_bytes, unknown=0)
+    return np.where(widths > 0, 1 - np.minimum(1.0, widths / WIDEST_ACCESS_BYTES), 0.0)
+
+
+def _measure_part(subject: Subject, marked: npt.NDArray[np.bool_]) -> float:
+    """The part of the executed instructions that are marked; of the code, where nobody counted."""
+    executed = np.maximum(subject.rows.executions, 0)
+    counts = executed if executed.any() else np.ones(len(marked), dtype=np.int64)
+    return float(counts[marked].sum()) / max(1, int(counts.sum()))
 
 
 OPTIMIZER = DebugBuild()

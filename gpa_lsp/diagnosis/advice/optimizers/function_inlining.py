@@ -1,4 +1,4 @@
-"""Small functions that are called: inside them, and around their calls, the compiler cannot fill waits with code from the other side."""
+"""Small functions that are called: jumping there and back, and passing arguments and results, takes time."""
 
 from collections.abc import Sequence
 
@@ -6,16 +6,14 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow
-from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots, sum_by_reason, sum_latency
 from gpa_lsp.diagnosis.advice.code_size import find_fetch_edges
-from gpa_lsp.diagnosis.advice.dependency_stalls import EVERY_DEPENDENCE
-from gpa_lsp.diagnosis.advice.matches import HidingMatch, HidingRegion
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_line, name_code, name_line
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, HidingOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, list_of, percent, say
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.dataflow.called_routines import CalledRoutine, find_called_routines
@@ -26,9 +24,8 @@ _MOST_BYTES = 3000  # Of a function that is worth inlining
 
 _MOST_GROWTH = 1024  # Instructions that copies at all call sites may add
 
-_NEIGHBOURS = 32  # Instructions before and after a call between which and the callee a scheduler would mix
+_NEIGHBOURS = 32  # Instructions before and after a call among which its arguments and results are moved
 
-_CONTROL = frozenset({BlameCategory.BRANCH, BlameCategory.INDIRECT, BlameCategory.ISSUE})
 _CROSSING = (Flow.CALL, Flow.RETURN)
 
 _KEPT_OUT = ("__noinline__", "noinline")
@@ -41,19 +38,19 @@ _MOVES = ("MOV", "UMOV", "IMAD.MOV")
 
 
 class _Site(ColumnRecord, frozen=True, kw_only=True):
-    """What inlining one routine touches."""
+    """What inlining one routine removes."""
 
     routine: CalledRoutine  # the routine
-    edges: npt.NDArray[np.int64]  # indices of the blamed pairs that count for it
-    rows: npt.NDArray[np.bool_]  # bool[n], its code and the neighbours of its calls
+    edges: npt.NDArray[np.int64]  # indices of the blamed pairs that go
 
 
-class FunctionInlining(HidingOptimizer):
+class FunctionInlining(EliminationOptimizer):
     """Functions called directly that could be part of their callers.
 
-    Matched: latency of dependences inside a called function, of dependences within a few instructions of its calls, and of the jumps to and from
-    it. A is that of the function and of the instructions around its calls. Left out: the compiler's own routines (divisions, which other
-    remedies are about), recursive functions, large ones; and everything where instruction fetch is a large part of the latency already.
+    Matched: what calls themselves cost: the stalls of and behind jumps to a function and back, and behind moves of its arguments and results; and
+    instruction fetch where such a jump leads, because it comes out of order. These instructions go. Left out: the compiler's own routines (divisions,
+    which other remedies are about), recursive functions, large ones; and everything where other instruction fetch is a large part of the latency.
+    Approximation: that the compiler can then mix both sides' instructions, which is what GPA counts, is not; a chain of results has nothing to mix.
 
     Source: GPA Table II, Function Inlining (device functions and their call sites); the thresholds on fetches and size are those of its code.
     """
@@ -63,7 +60,7 @@ class FunctionInlining(HidingOptimizer):
     category = Category.CODE
     group = "calls"
 
-    def match(self, subject: Subject) -> HidingMatch | Silence:
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find called functions in which, or around which, warps wait."""
         if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
@@ -81,42 +78,48 @@ class FunctionInlining(HidingOptimizer):
         if not routines:
             refusals = (_find_refusal(routine) or NOTHING for routine in own[:_MOST_SITES])
             return self.silent(SilenceStage.GATED, join(refusals, "; "))
-        fetched = _measure_fetch_ratio(subject)
+        gone, targets = _mark_calling(subject, routines)
+        fetched = _measure_fetch_ratio(subject, targets)
         if fetched > _MOST_FETCH_RATIO:
             message = say(
-                "{fetched} of the not-issued samples are instruction fetch, which inlining would increase",
+                "{fetched} of the samples are instruction fetch elsewhere, which inlining would increase",
                 fetched=percent(fetched),
             )
             return self.silent(SilenceStage.GATED, message)
-        sites = [site for site in _assign_edges(subject, routines) if len(site.edges)]
+        sites = [site for site in _assign_edges(subject, routines, gone, targets) if len(site.edges)]
         if not sites:
             names = list_of(name_code(routine.name) for routine in routines[:_MOST_SITES])
             return self.unmatched(say("no stalls in or around calls of {names}", names=names))
-        covered = np.logical_or.reduce([site.rows for site in sites])
-        return HidingMatch(
+        return EliminationMatch(
             regions=tuple(_build_region(subject, site) for site in sites),
-            active_samples=_count_active(subject, covered),
-            hint=say(
-                "Inline small hot functions, so that the compiler can interleave their instructions with the caller's."
-            ),
+            hint=say("Inline small hot functions, so that their calls cost nothing."),
             caveats=_list_caveats(sites),
-            work=count_work_left(subject, executions=_mark_calling(subject, covered)),
+            work=count_work_left(subject, executions=gone.astype(np.float64)),
             reasons=(
                 say(
-                    "not-issued samples in {functions} and within {near} of their calls",
+                    "samples of calls, returns, arguments and results of {functions}",
                     functions=count(len(sites), "called function"),
-                    near=count(_NEIGHBOURS, "instruction"),
                 ),
-                say("instruction fetch is {fetched} of the not-issued samples", fetched=percent(fetched)),
+                say("instruction fetch elsewhere is {fetched} of the samples", fetched=percent(fetched)),
             ),
         )
 
 
-def _mark_calling(subject: Subject, covered: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
-    """float64[n]: 1 for what calls take: jumps there and back, and moves of arguments and results."""
-    jumps = np.array([subject.rows.opcode(row).flow in _CROSSING for row in range(len(subject.rows))], dtype=np.bool_)
-    is_move = subject.rows.spread_by_mnemonic(lambda name: int(name.startswith(_MOVES)), unknown=0) > 0
-    return (covered & (is_move | jumps)).astype(np.float64)
+def _mark_calling(
+    subject: Subject, routines: Sequence[CalledRoutine]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """bool[n] each: what calls take (jumps there and back, and moves of arguments and results), and where these jumps lead."""
+    rows = subject.rows
+    covered, targets = np.zeros(len(rows), dtype=np.bool_), np.zeros(len(rows), dtype=np.bool_)
+    for routine in routines:
+        covered[routine.rows.start : routine.rows.stop] = True
+        targets[routine.rows.start] = True
+        for site in routine.sites:
+            covered[_list_neighbours(subject, site)] = True
+            targets[min(site + 1, len(rows) - 1)] = True
+    jumps = rows.mark_by_opcode(lambda one: one.flow in _CROSSING)
+    is_move = rows.spread_by_mnemonic(lambda name: int(name.startswith(_MOVES)), unknown=0) > 0
+    return covered & (is_move | jumps), targets
 
 
 def _count_pointer_calls(subject: Subject) -> Sentence:
@@ -141,42 +144,32 @@ def _find_refusal(routine: CalledRoutine) -> Sentence | None:
     return None
 
 
-def _measure_fetch_ratio(subject: Subject) -> float:
-    """Latency samples of instruction fetch by all latency samples."""
-    latency = float(subject.known_latency_samples.sum())
-    fetched = float(subject.known_edge_latency_samples[find_fetch_edges(subject)].sum())
-    return fetched / latency if latency else 0.0
+def _measure_fetch_ratio(subject: Subject, targets: npt.NDArray[np.bool_]) -> float:
+    """Samples of instruction fetch where no call leads, by all samples."""
+    edges = find_fetch_edges(subject)
+    elsewhere = edges[~targets[subject.edges.use_row[edges]]]
+    return float(subject.edges.all_samples[elsewhere].sum()) / max(1, subject.total_samples)
 
 
-def _assign_edges(subject: Subject, routines: Sequence[CalledRoutine]) -> list[_Site]:
-    """Every blamed pair to at most one routine: where it was sampled, else where its cause is, else next to whose call."""
+def _assign_edges(
+    subject: Subject,
+    routines: Sequence[CalledRoutine],
+    gone: npt.NDArray[np.bool_],
+    targets: npt.NDArray[np.bool_],
+) -> list[_Site]:
+    """Every blamed pair that goes to one routine: that in which, or next to whose call, its cause is."""
     edges = subject.edges
-    inside = np.full(len(subject.rows), -1, dtype=np.int64)
-    nearby = np.full(len(subject.rows), -1, dtype=np.int64)
+    owner = np.full(len(subject.rows), -1, dtype=np.int64)
     for number, routine in enumerate(routines):
-        inside[routine.rows.start : routine.rows.stop] = number
         for site in routine.sites:
-            nearby[_list_neighbours(subject, site)] = number
-    owner = inside[edges.use_row]
-    for candidate in (inside[edges.def_row], nearby[edges.use_row]):
-        owner = np.where(owner >= 0, owner, candidate)
-    owner[~_is_matched(subject)] = -1
-    found = []
+            owner[_list_neighbours(subject, site)] = number
     for number, routine in enumerate(routines):
-        rows = inside == number
-        for site in routine.sites:
-            rows[_list_neighbours(subject, site)] = True
-        found.append(_Site(routine=routine, edges=np.flatnonzero(owner == number), rows=rows))
-    return found
-
-
-def _is_matched(subject: Subject) -> npt.NDArray[np.bool_]:
-    """bool[e]: dependences, and the cost of jumping to a function and back."""
-    edges = subject.edges
-    dependence = np.isin(edges.category, [int(category) for category in EVERY_DEPENDENCE])
-    crosses = np.array([subject.rows.opcode(row).flow in _CROSSING for row in range(len(subject.rows))], dtype=np.bool_)
-    control = np.isin(edges.category, [int(category) for category in _CONTROL]) & crosses[edges.def_row]
-    return edges.is_moved & (dependence | control) & (subject.known_edge_latency_samples > 0)
+        owner[routine.rows.start : routine.rows.stop] = number
+    matched = gone[edges.def_row]
+    fetched = find_fetch_edges(subject)
+    matched[fetched] = targets[edges.use_row[fetched]]
+    owners = np.where(matched & (edges.all_samples > 0), owner[edges.def_row], -1)
+    return [_Site(routine=routine, edges=np.flatnonzero(owners == number)) for number, routine in enumerate(routines)]
 
 
 def _list_neighbours(subject: Subject, site: int) -> npt.NDArray[np.int64]:
@@ -193,20 +186,16 @@ def _list_neighbours(subject: Subject, site: int) -> npt.NDArray[np.int64]:
     return np.arange(first_row + start, first_row + end + 1)
 
 
-def _build_region(subject: Subject, site: _Site) -> HidingRegion:
-    edges = subject.edges
-    return HidingRegion(
+def _build_region(subject: Subject, site: _Site) -> EliminationRegion:
+    weights = np.ones(len(site.edges))
+    return EliminationRegion(
         scope=subject.scopes.scopes[site.routine.scope],
-        samples=float(edges.all_samples[site.edges].sum()),
-        latency_samples=float(subject.known_edge_latency_samples[site.edges].sum()),
-        active_samples=_count_active(subject, site.rows),
-        hotspots=build_hotspots(subject, site.edges, np.ones(len(site.edges))),
+        samples=float(subject.edges.all_samples[site.edges].sum()),
+        latency_samples=sum_latency(subject, site.edges, weights),
+        hotspots=build_hotspots(subject, site.edges, weights),
         hint=_write_hint(subject, site.routine),
+        by_reason=sum_by_reason(subject, site.edges, weights),
     )
-
-
-def _count_active(subject: Subject, rows: npt.NDArray[np.bool_]) -> float:
-    return float((subject.rows.all_samples[rows] - subject.known_latency_samples[rows]).sum())
 
 
 def _write_hint(subject: Subject, routine: CalledRoutine) -> Sentence:

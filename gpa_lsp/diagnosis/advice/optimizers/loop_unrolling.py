@@ -47,6 +47,7 @@ class LoopUnrolling(HidingOptimizer):
     title = "Unroll a loop"
     category = Category.CODE
     group = "latency"
+    is_compiled = True
 
     def match(self, subject: Subject) -> HidingMatch | Silence:
         """Find loops whose iterations could overlap."""

@@ -13,6 +13,7 @@ from gpa_lsp.diagnosis.advice.naming import describe_place, describe_scope, find
 from gpa_lsp.diagnosis.advice.optimizers import EliminationOptimizer
 from gpa_lsp.diagnosis.advice.pricing import WAITING
 from gpa_lsp.diagnosis.advice.work_left import count_work_left, remove_feeders
+from gpa_lsp.diagnosis.analyses.decomposition.load_waits import measure_sample_scale
 from gpa_lsp.diagnosis.analyses.decomposition.memory_view import view_memory
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.subject import Subject
@@ -21,11 +22,10 @@ from gpa_lsp.kernel.dataflow.accesses import (
     GLOBAL_SPACES,
     SECTOR_BYTES,
     WARP_THREADS,
+    WIDEST_ACCESS_BYTES,
     count_access_bytes,
-    count_innermost_turns,
     find_access_runs,
     find_uniform_loads,
-    fits_constant_memory,
     mark_accesses,
 )
 
@@ -36,7 +36,6 @@ LEAST_LOADS = 0.5  # Global loads per multiply-add, from which on a loop lives o
 
 _REASONS = ("lg_throttle", "long_scoreboard")
 _STALLED_SHARE = 0.2
-_WIDEST_BYTES = 16  # Of one access
 _MOST_NAMED = 2  # Expressions of a line that are spoken of
 
 # Sectors over the least: of rows of eight elements that begin anywhere, two in place of one; above, lanes are apart
@@ -78,11 +77,14 @@ class SharedTiling(EliminationOptimizer):
                 say("global loads do not limit the kernel: {why}", why=find_limiter(subject).sentence),
             )
         executed = np.where(loads, np.maximum(subject.rows.executions, 0), 0)
-        regions = build_regions(subject, stalled, _weigh(subject, works[0], stalled)) or build_counted_regions(
+        regions = build_regions(subject, stalled, _weigh(subject, stalled)) or build_counted_regions(
             subject, executed, edges=stalled
         )
+        shared = max(reuse, _TILE_EDGES[0])  # by the threads along an axis of the block, whatever L1 keeps
         return EliminationMatch(
-            work=_count_work_left(subject, loads, reuse),
+            work=_count_work_left(subject, loads, shared),
+            least=_count_work_left(subject, loads, shared, constants=True),
+            added=_measure_filling(subject, loads, shared),
             regions=regions,
             hint=_write_hint(subject, works[0], loads),
             caveats=(
@@ -95,9 +97,23 @@ class SharedTiling(EliminationOptimizer):
         )
 
 
-def _weigh(subject: Subject, work: LoopWork, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """float64[m]: the part of each pair's samples that goes: of waits what shared memory is faster than, but for one per tile; of queues none."""
-    tile = min(_TILE_EDGES[0], count_innermost_turns(subject.rows, int(work.rows[0])))
+def _measure_filling(subject: Subject, loads: npt.NDArray[np.bool_], reuse: float) -> float:
+    """The part of the warps' time that is added by waiting for tiles: a latency of DRAM for each round of loads, of both operands together."""
+    scale, architecture = measure_sample_scale(subject), subject.architecture
+    latency = None if architecture is None else architecture.hierarchy.dram_tlb_warm_cycles.value
+    if scale is None or latency is None or not subject.total_samples or subject.launch is None:
+        return 0.0
+    executed = np.maximum(subject.rows.executions, 0)
+    uniform = find_uniform_loads(subject.rows)
+    operands = max(1, sum(bool(one.any()) for one in (loads & uniform, loads & ~uniform)))
+    launches = max(1, sum(launch.failure is None for launch in subject.kernel.launches))
+    warps = subject.launch.blocks * subject.launch.warps_per_block * launches
+    rounds = max(float(warps), float(executed[loads].sum()) / reuse / operands)
+    return rounds * latency / (scale * subject.total_samples)
+
+
+def _weigh(subject: Subject, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """float64[m]: the part of each pair's samples that goes: of waits what shared memory is faster than; of queues none."""
     memory, architecture = view_memory(subject), subject.architecture
     faster = 0.0
     if memory.uses is not None and architecture is not None and memory.uses.mean_wait_cycles > 0:
@@ -105,24 +121,28 @@ def _weigh(subject: Subject, work: LoopWork, edges: npt.NDArray[np.int64]) -> np
         left = max(0.0, shared_cycles - memory.uses.mean_passed_cycles)
         faster = max(0.0, 1 - left / memory.uses.mean_wait_cycles)
     waits = subject.rows.reason_index(WAITING)
-    return np.where(subject.edges.reason[edges] == (-1 if waits is None else waits), faster * (1 - 1 / tile), 0.0)
+    return np.where(subject.edges.reason[edges] == (-1 if waits is None else waits), faster, 0.0)
 
 
-def _count_work_left(subject: Subject, loads: npt.NDArray[np.bool_], reuse: float) -> dict[str, float]:
+def _count_work_left(
+    subject: Subject, loads: npt.NDArray[np.bool_], reuse: float, *, constants: bool = False
+) -> dict[str, float]:
     """Unit → the part of its work that stays: a load of each element once per block, and reads of shared memory in place of the others.
 
     Elements that all lanes of a warp read alike lie side by side in the tile, as do those that a thread reads one after the other, and one read of
     16 bytes fetches several. Reads that slide along a row of the array, as a stencil's do, need a halo: the rows of a tile are then wider than the
     block, and where a warp covers several of them they share banks.
+
+    Args:
+        constants: what all lanes read alike is put into constant memory, which takes no passes.
     """
     executed = np.maximum(subject.rows.executions, 0).astype(np.float64)
     uniform = loads & find_uniform_loads(subject.rows)
     widths = subject.rows.spread_by_mnemonic(count_access_bytes, unknown=0)
-    wide = np.where(uniform, np.minimum(1.0, widths / _WIDEST_BYTES), 1.0)
+    wide = np.where(uniform, 0.0 if constants else np.minimum(1.0, widths / WIDEST_ACCESS_BYTES), 1.0)
     for run in find_access_runs(subject.rows):
         beside = [row for row in run.rows if loads[row]]
         wide[beside] = np.minimum(wide[beside], 1 / len(run.rows))
-    wide[[row for row in np.flatnonzero(uniform).tolist() if fits_constant_memory(subject.rows, row)]] = 0.0
     passes = wide * np.where(_find_sliding(subject) & ~uniform, _count_conflicts(subject), 1.0)
     staged = 1 / reuse
     gone = np.where(loads, 1 - np.minimum(1.0, wide + 2 * staged), 0.0)

@@ -1,12 +1,12 @@
 """A grid that fills only a small part of the GPU: more parallel work, not another shape of it."""
 
 from gpa_lsp.diagnosis.advice.estimators import estimate_idle, estimate_parallel
+from gpa_lsp.diagnosis.advice.launch_time import measure_launch_time
 from gpa_lsp.diagnosis.advice.matches import IdleMatch
 from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers import NO_ARCHITECTURE, NO_GRID, NO_STATES, IdleOptimizer
 from gpa_lsp.diagnosis.advice.residency import (
     describe_block,
-    measure_active_part,
     measure_issue_ratio,
     measure_longest_part,
     name_whole,
@@ -73,17 +73,13 @@ class SmallGrid(IdleOptimizer):
         used = min(launch.blocks, sm_count)
         schedulers = architecture.sm.sub_partitions_per_sm.value
         warps = there / used / schedulers  # of an SM that has any
-        busy = measure_longest_part(subject) or measure_active_part(subject)
         ratio = measure_issue_ratio(subject)
         if not ratio and not subject.total_samples:
             return self.silent(SilenceStage.NOT_KNOWN, NO_STATES)
         # As many warps on every SM as fit: SMs without a block join in, and schedulers issue more often.
-        gained = (
-            sm_count
-            / used
-            * estimate_parallel(issue_ratio=ratio, warps=warps, new_warps=fitting / schedulers, scales_warps=False)
-        )
-        full = busy * (1 - 1 / gained)
+        often = estimate_parallel(issue_ratio=ratio, warps=warps, new_warps=fitting / schedulers, scales_warps=False)
+        time = measure_launch_time(subject)
+        full = 1 - time.leave(warp_time=1 / often, spread=sm_count / used)
         return IdleMatch(
             scope=subject.scopes.scopes[0],
             saved_ratio=full,
@@ -110,7 +106,7 @@ class SmallGrid(IdleOptimizer):
                     issued=percent(ratio),
                     whole=name_whole(subject),
                 ),
-                say("SMs are active for {busy} of the run", busy=percent(busy)),
+                say("SMs are active for {busy} of the run", busy=percent(1 - time.ends_ratio)),
             ),
         )
 

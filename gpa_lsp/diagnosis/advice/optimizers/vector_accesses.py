@@ -15,9 +15,8 @@ from gpa_lsp.diagnosis.advice.traffic_floor import measure_floor
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, number, percent, say, size
-from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, count_access_bytes, mark_accesses
+from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, WIDEST_ACCESS_BYTES, count_access_bytes, mark_accesses
 
-_WIDEST_BYTES = 16
 _NARROW_BYTES = 4
 _WHOLE_SECTORS = 0.9  # The least sectors over those touched: threads take neighbouring elements
 _STALLED_SHARE = 0.2  # Of all samples, stalled on narrow loads: what is short is bytes in flight
@@ -72,7 +71,7 @@ def _describe(
     executed = np.where(narrow, np.maximum(rows.executions, 0), 0)
     by_row = np.bincount(subject.edges.def_row[edges], weights=subject.edges.all_samples[edges], minlength=len(rows))
     hottest = rows.find_heaviest(np.arange(len(rows)), by_row if len(edges) else executed)
-    factor = _WIDEST_BYTES // int(widths[hottest])
+    factor = WIDEST_ACCESS_BYTES // int(widths[hottest])
     # With fewer threads in all, a grid that was one wave has fewer warps resident: their bytes in flight stay the same.
     waves = count_waves(subject)
     more = factor if waves is None else min(float(factor), max(1.0, waves))
@@ -87,12 +86,12 @@ def _describe(
             "Let each thread take {count} neighbouring elements with one access: make {load} a {type}.",
             count=number(factor),
             load=describe_place(subject, hottest),
-            type=Code(text="float4" if widths[hottest] == _NARROW_BYTES else f"{_WIDEST_BYTES}-byte load"),
+            type=Code(text="float4" if widths[hottest] == _NARROW_BYTES else f"{WIDEST_ACCESS_BYTES}-byte load"),
         ),
         caveats=(
             say(
                 "Addresses must be multiples of {bytes}; the last elements need a scalar loop.",
-                bytes=size(_WIDEST_BYTES),
+                bytes=size(WIDEST_ACCESS_BYTES),
             ),
             say("The grid then needs fewer threads, by the same factor: keep enough blocks for all SMs."),
         ),

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from gpa_lsp.diagnosis.analyses.decomposition.unit_use import list_queue_use
-from gpa_lsp.diagnosis.analyses.limiter.model import REQUESTS, Confidence, Limit, Limiter, LimiterKind
+from gpa_lsp.diagnosis.analyses.limiter.model import REQUESTS, WAVEFRONTS, Confidence, Limit, Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.occupancy.launch import Waves, find_unit, find_waves, measure_units
 from gpa_lsp.diagnosis.analyses.roofline.counts import read_busy_units
 from gpa_lsp.diagnosis.analyses.subject import ELAPSED_METRICS, Subject
@@ -27,7 +27,8 @@ _FAMILIES = (
     (r"lts__|l1tex__m_|gpu__", "l2", "L2"),
     (r"l1tex__f_|l1tex__tex|l1tex__data_pipe_tex|sm__inst_executed_pipe_tex", "texture", "The texture unit"),
     (r"l1tex__data_pipe_lsu_wavefronts_mem_shared", "shared", "Shared memory"),
-    (r"l1tex__|sm__inst_executed_pipe_(lsu|adu)|sm__mio|sm__memory", "l1", "L1 load/store"),
+    (r"l1tex__|sm__inst_executed_pipe_lsu|sm__mio|sm__memory", "l1", "L1 load/store"),
+    (r"sm__inst_executed_pipe_adu", "adu", "The ADU pipe"),
     (r"idc__", "constant", "The constant cache"),
     (r"sm__inst_executed$|sm__inst_issued|sm__issue_active", "issue", "Instruction issue"),
     (r"sm__(?:inst_executed_)?pipe_(?:fma|fmaheavy|fmalite)", "fma", "The FMA pipe"),
@@ -44,7 +45,7 @@ _FAMILIES = (
 
 # Part of a name, and what is counted by it
 _KINDS = (
-    ("wavefronts", "wavefronts"),
+    (WAVEFRONTS, WAVEFRONTS),
     ("lsuin_requests", REQUESTS),
     ("inst_executed_pipe_lsu", REQUESTS),
     ("t_tag", "tag lookups"),

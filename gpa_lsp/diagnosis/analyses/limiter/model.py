@@ -11,6 +11,7 @@ NEAR_RATIO = 0.9  # Of what a unit sustains: nearer than this, nothing that leav
 
 # What L1 is busy with where neither bytes nor bank conflicts but the number of memory instructions fills it
 REQUESTS = "requests"
+WAVEFRONTS = "wavefronts"  # And where it is passes through its data stage
 
 
 class LimiterKind(StrEnum):
