@@ -180,6 +180,30 @@ def test_costly_lines_are_information_and_faults_are_warnings() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("waiting", "severity", "words"),
+    [
+        (60, DiagnosticSeverity.INFORMATION, " 60 % of the samples are stalled on this line (simulated)."),
+        (0, DiagnosticSeverity.HINT, " Hidden: 0 % of the samples are stalled on this line (simulated)."),
+    ],
+)
+def test_findings_say_whether_their_line_is_waited_for(waiting: int, severity: DiagnosticSeverity, words: str) -> None:
+    listing = f"""
+        k.cu:5   LDG.E R2, [R4.64]   ; selected=4
+        k.cu:6   FADD R2, R2, R3     ; selected=6 long_scoreboard={waiting}/{waiting}
+        k.cu:7   EXIT                ; wait={90 - waiting}/9
+    """
+    kernel = build_kernel(listing, blame="1 <- 0  long_scoreboard memory_global R2" if waiting else "2 <- 1  wait")
+    (launch,) = kernel.launches
+    kernel = replace(kernel, launches=(replace(launch, sampling=replace(launch.sampling, is_simulated=True)),))
+    seen = view(snapshot=make_snapshot(make_profile(kernel, texts={"k.cu": TEXT})))
+    found = {one.code: one for one in list_diagnostics(seen)}
+    assert words in found["emulated uncoalesced"].message
+    assert words in found["emulated divergence"].message
+    assert {found[code].severity for code in ("emulated uncoalesced", "emulated divergence")} == {severity}
+    assert f"* {words.strip()}" in (describe_line_page(seen, 5) or "")
+
+
 def test_what_costs_little_is_no_diagnostic() -> None:
     small = change(ACCESS, share_ratio=0.01)
     inlined = change(ACCESS, is_nested=True)

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.model import Diagnostic, DiagnosticSeverity, Location, Position, Range, RelatedPlace
-from gpa_lsp.editor.predicted.hover import count_cost, describe_fault, name_access, quote_code
+from gpa_lsp.editor.predicted.hover import (
+    HIDDEN_RATIO,
+    count_cost,
+    describe_fault,
+    describe_wait,
+    name_access,
+    quote_code,
+)
 from gpa_lsp.editor.predicted.results import PredictedFault, PredictedProblem
 from gpa_lsp.editor.predicted.view import PlacedPredictions
 from gpa_lsp.foundation.errors import ProblemSeverity
@@ -99,10 +106,17 @@ def _list_accesses(view: DocumentView, predicted: PlacedPredictions) -> Iterator
         text = f"{what}: {name} take {count_cost(one)} where {format_number(one.ideal)} would do{pattern}{share}."
         yield Diagnostic(
             range=view.positions.find_text(line),
-            severity=DiagnosticSeverity.INFORMATION,
+            severity=_weigh(view, line),
             code="emulated bank-conflicts" if is_shared else "emulated uncoalesced",
-            message=f"{text}\n{one.remedy}".rstrip() + " (emulated)",
+            message=f"{text}{describe_wait(view, line)}\n{one.remedy}".rstrip() + " (emulated)",
         )
+
+
+def _weigh(view: DocumentView, line: int) -> DiagnosticSeverity:
+    """A hint where the line costs next to no time."""
+    wait = view.find_wait(line)
+    is_hidden = wait is not None and wait[0] < HIDDEN_RATIO
+    return DiagnosticSeverity.HINT if is_hidden else DiagnosticSeverity.INFORMATION
 
 
 def _is_costly(access: "AccessLineFact") -> bool:
@@ -118,12 +132,13 @@ def _list_branches(view: DocumentView, predicted: PlacedPredictions) -> Iterator
         own = [one.fact for one in branches if _is_divergent(one.fact, most[one.launch])]
         if own:
             worst = max(own, key=lambda one: one.divergent_ratio)
+            share = format_percent(worst.divergent_ratio)
             yield Diagnostic(
                 range=view.positions.find_text(line),
-                severity=DiagnosticSeverity.INFORMATION,
+                severity=_weigh(view, line),
                 code="emulated divergence",
-                message=f"Divergent: {format_percent(worst.divergent_ratio)} of the branches here go both ways within a warp. Let whole warps go "
-                "one way: branch on the warp, sort the work, or make both sides cheap. (emulated)",
+                message=f"Divergent: {share} of the branches here go both ways within a warp.{describe_wait(view, line)} "
+                "Let whole warps go one way: branch on the warp, sort the work, or make both sides cheap. (emulated)",
             )
 
 

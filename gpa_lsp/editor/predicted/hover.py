@@ -71,6 +71,19 @@ _BAR_CELLS = 16
 _LEAST_SHARE = 0.005
 
 
+# Of a kernel's samples: what less than this waits for, other work hides
+HIDDEN_RATIO = 0.01
+
+
+def describe_wait(view: DocumentView, line: int) -> str:
+    """Whether what an access or a branch of a line costs is waited for, in one sentence behind a space; empty where that is unknown."""
+    wait = view.find_wait(line)
+    if wait is None:
+        return ""
+    how = "simulated" if wait[1] else "measured"
+    return f" {'Hidden: ' if wait[0] < HIDDEN_RATIO else ''}{format_percent(wait[0])} of the samples are stalled on this line ({how})."
+
+
 def describe_predictions(view: DocumentView, line: int) -> str | None:
     """What was emulated of a line (1-based) as Markdown; None for a line without any."""
     predicted = view.predicted
@@ -88,6 +101,8 @@ def describe_predictions(view: DocumentView, line: int) -> str | None:
             parts.extend(_describe_access(one))
         compared = compare_with_measured(view, line, launch, own)
         parts.extend(() if compared is None else (f"* {compared}",))
+        wait = describe_wait(view, line).strip() if own or any(one.launch == launch for one in branches) else ""
+        parts.extend((f"* {wait}",) if wait else ())
         if len(own) > _MOST_ACCESSES:
             parts.append(f"* and {len(own) - _MOST_ACCESSES} more accesses")
         own_branches = (one.fact for one in branches if one.launch == launch)
