@@ -125,6 +125,9 @@ def test_stores_erase_and_first_loads_are_one():
     assert found.bins[:2].tolist() == [1, 4]
     assert found.streaming == 2
     assert found.mean_of_addresses == pytest.approx(((1 + 1 + 0) / 3 + (1 + 1) / 2) / 2)
+    # by the text ∞, ∞, 1, 0, ∞: no store is in it, and no mean is negative
+    assert (found.text_bins[:2].tolist(), int(found.text_bins.sum()), found.text_infinite) == ([1, 1], 2, 3)
+    assert found.text_mean == 0.5
 
 
 def test_warps_and_blocks_are_sequences_of_their_own():

@@ -21,7 +21,7 @@ from gpa_lsp.execution.traces.model import INFINITE, NOT_COUNTED, TraceContext
 from gpa_lsp.execution.traces.references import name_warps, number_turns, number_warps
 from gpa_lsp.execution.traces.reuse_distance import Scope, measure_distances
 from gpa_lsp.foundation.numbers import Cell, Quantity, format_count, format_count_of
-from gpa_lsp.foundation.prose import join, number, say
+from gpa_lsp.foundation.prose import Sentence, join, number, say
 from gpa_lsp.foundation.records import ColumnRecord
 
 KEPLER_LINE_BYTES = 128
@@ -63,6 +63,16 @@ class PaperReuse(ColumnRecord, frozen=True, kw_only=True):
     mean_distance: float  # over all entries, a first load 1 and a store -2, as coded; 0 without any
     # over the addresses of each sequence, of the mean over the address's loads; averaged over sequences
     mean_of_addresses: float
+    # int64[65], loads by distance as the paper's text defines it: those whose address was loaded before, and not stored to since
+    text_bins: Integers
+    text_infinite: int  # all other loads, ∞ by the text
+    text_sum: int  # of the distances in ``text_bins``
+
+    @property
+    def text_mean(self) -> float | None:
+        """Mean distance by the text; None where nothing is used again."""
+        loads = int(self.text_bins.sum())
+        return self.text_sum / loads if loads else None
 
 
 class PaperBranches(Struct, frozen=True, kw_only=True):
@@ -141,10 +151,10 @@ class PaperCollector:
             analysis=NAME,
             title=title,
             summary=say(
-                "A load touches {wide} of 128 bytes, {narrow} of 32; the mean reuse distance within a warp, as coded, is {distance}.",
+                "A load touches {wide} of 128 bytes, {narrow} of 32; {distance}.",
                 wide=number(divergence[0].degree, "line"),
                 narrow=number(divergence[1].degree),
-                distance=number(reuse[0].mean_distance),
+                distance=_say_mean(reuse[0].text_mean),
             ),
             tables=(
                 _tabulate_divergence(divergence),
@@ -172,6 +182,9 @@ class PaperCollector:
             entries=entries,
             mean_distance=sum(one.mean_distance * one.entries for one in parts) / max(1, entries),
             mean_of_addresses=sum(one.mean_of_addresses * count for one, count in pairs) / max(1, sum(sequences)),
+            text_bins=sum(one.text_bins for one in parts),  # type: ignore[arg-type]  # never empty
+            text_infinite=sum(one.text_infinite for one in parts),
+            text_sum=sum(one.text_sum for one in parts),
         )
 
     def _tabulate_bypassing(
@@ -201,6 +214,12 @@ class PaperCollector:
         return (Table(title="Bypassing by Equation 1", columns=columns, rows=tuple(rows)),)
 
 
+def _say_mean(mean: float | None) -> Sentence:
+    if mean is None:
+        return say("no load within a warp uses an address again")
+    return say("the mean reuse distance within a warp is {distance}", distance=number(mean))
+
+
 def _tabulate_divergence(found: tuple[PaperDivergence, ...]) -> Table:
     rows = []
     for lines in range(1, _MOST_LINES + 1):
@@ -219,17 +238,19 @@ def _tabulate_divergence(found: tuple[PaperDivergence, ...]) -> Table:
 
 
 def _tabulate_reuse(found: tuple[PaperReuse, ...]) -> Table:
-    last = max((index for one in found for index, hits in enumerate(one.bins.tolist()) if hits), default=-1)
+    columns = [bins for one in found for bins in (one.text_bins, one.bins)]
+    last = max((index for bins in columns for index, hits in enumerate(bins.tolist()) if hits), default=-1)
     rows: list[tuple[Cell, ...]] = []
     for index in range(last + 1):
         name = "0" if index == 0 else "1" if index == 1 else f"from {format_count(1 << (index - 1))}"
-        rows.append((name, *(int(one.bins[index]) for one in found)))
-    rows.append(("∞ (streaming intervals)", *(one.streaming for one in found)))
+        rows.append((name, *(int(bins[index]) for bins in columns)))
+    rows.append(("∞", *(count for one in found for count in (one.text_infinite, one.streaming))))
     means = join(
         (
             say(
-                "per {scope} {entries} over entries, {addresses} over addresses",
+                "per {scope} {text}; as coded {entries} over entries, {addresses} over addresses",
                 scope=scope.value,
+                text=say("nothing is used again") if one.text_mean is None else number(one.text_mean),
                 entries=number(one.mean_distance),
                 addresses=number(one.mean_of_addresses),
             )
@@ -241,10 +262,18 @@ def _tabulate_reuse(found: tuple[PaperReuse, ...]) -> Table:
         title="Reuse distance in elements",
         columns=(
             Column(name="distance"),
-            *(Column(name=f"loads, per {scope.value}", quantity=Quantity.COUNT) for scope in _SCOPES),
+            *(
+                Column(name=f"loads, per {scope.value}{how}", quantity=Quantity.COUNT)
+                for scope in _SCOPES
+                for how in ("", ", as coded")
+            ),
         ),
         rows=tuple(rows),
-        note=say("First loads count as distance 1. Means as coded: {means}.", means=means),
+        note=say(
+            "By the text, a load whose address was not loaded before, or was stored to since, is ∞. The published program counts first loads as 1 "
+            "and stores as −2, and calls streaming intervals ∞. Means: {means}.",
+            means=means,
+        ),
     )
 
 
@@ -328,14 +357,22 @@ def measure_paper_reuse(
     found = measure_distances(address, sequence, is_store)
     distance = np.where(found.distance == INFINITE, 1, found.distance)
     loads = distance[~is_store]
-    bins = np.bincount(np.frexp(loads.astype(np.float64))[1], minlength=65).astype(np.int64)
+    again = found.distance[~is_store & (found.distance != INFINITE)]
     return PaperReuse(
-        bins=bins,
+        bins=_count_by_distance(loads),
+        text_bins=_count_by_distance(again),
+        text_infinite=len(loads) - len(again),
+        text_sum=int(again.sum()),
         streaming=_count_streaming(address, sequence, is_store),
         entries=len(distance),
         mean_distance=float(np.where(distance == NOT_COUNTED, -2, distance).mean()) if len(distance) else 0.0,
         mean_of_addresses=_average_addresses(sequence[~is_store], address[~is_store], loads),
     )
+
+
+def _count_by_distance(distances: Integers) -> Integers:
+    """int64[65]: 0, then powers of two."""
+    return np.bincount(np.frexp(distances.astype(np.float64))[1], minlength=65).astype(np.int64)
 
 
 def measure_paper_branches(trace: Trace) -> PaperBranches:
