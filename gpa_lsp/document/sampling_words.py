@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.document.layout import join_facts
-from gpa_lsp.execution.simulator.machine import UNCHECKED, UNKNOWN_TIME, describe_error, is_time_known
+from gpa_lsp.execution.simulator.regimes import UNCHECKED, UNKNOWN_TIME, describe_error, is_time_known
 from gpa_lsp.foundation.figures import measure_share
 from gpa_lsp.foundation.numbers import (
     format_count,

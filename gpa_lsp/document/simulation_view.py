@@ -6,7 +6,6 @@ from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part, Table
 from gpa_lsp.document.layout import Align, Column, Style
 from gpa_lsp.execution.hybrid.estimate import PaperEstimate
 from gpa_lsp.execution.prediction.simulation import EstimatedLaunch
-from gpa_lsp.execution.simulator.machine import ERROR_WORDS
 from gpa_lsp.execution.simulator.profile_document import DocumentLaunch
 from gpa_lsp.execution.simulator.reasons import REASONS
 from gpa_lsp.foundation.numbers import (
@@ -27,10 +26,8 @@ COMPARISON_LEAD = (
 
 
 def build_simulation(launches: Sequence[DocumentLaunch]) -> list[Paragraph]:
-    """A line for each launch, and how far such times are off."""
-    is_checked = any(not one.simulated.unchecked for one in launches)
-    texts = [*map(_describe_launch, launches), *([f"({ERROR_WORDS})"] if is_checked else [])]
-    return [Paragraph(text=((text, Style.PLAIN),)) for text in texts]
+    """A line for each launch."""
+    return [Paragraph(text=((_describe_launch(one), Style.PLAIN),)) for one in launches]
 
 
 def _describe_launch(one: DocumentLaunch) -> str:

@@ -53,6 +53,10 @@ ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
     "naive_gemm": _SMALL_PRODUCT,
     "sgemm_global_mem_coalesce": _SMALL_PRODUCT,
     "dot_prod": [("a", "float", 1 << 20), ("b", "float", 1 << 20), ("out", "float", 1), ("count", 1 << 20)],
+    "dotmul": [(name, "float", 1 << 25) for name in "abcd"],
+    "relu": [("in", "float", 1 << 25), ("out", "float", 1 << 25)],
+    "reduce_v": [("in", "float", 1 << 25), ("out", "float", 1 << 17)],
+    "gemv_kernel_part": [("a", "double", 1 << 26), ("x", "double", 8192), ("y", "double", 8192), ("m", 8192), ("n", 8192)],
 }  # fmt: skip
 """Beginning of a kernel's name → its arguments: name and value of a number, name, type and count of an array. The longest one is meant."""
 
@@ -78,12 +82,12 @@ def simulate_measured(report: Path, name: str) -> Side | str:
     if not launches:
         return "no such kernel"
     launch = launches[0]
-    arguments = _find_arguments(demangle(launch.mangled_name))
+    arguments = find_arguments(demangle(launch.mangled_name))
     if arguments is None:
         return "its arguments are not known"
     with tempfile.TemporaryDirectory() as folder:
         described = Path(folder) / "pair.launch.toml"
-        described.write_text(_describe(launch, arguments), encoding="utf-8")
+        described.write_text(describe_launch(launch, arguments), encoding="utf-8")
         try:
             found = simulate_report(report, kernel=launch.mangled_name, launches=described)
         except GpaError as error:
@@ -94,12 +98,12 @@ def simulate_measured(report: Path, name: str) -> Side | str:
     return Side(measured_ns=measured or 0.0, simulated_ns=found.launches[0].simulated.duration_ns)
 
 
-def _find_arguments(name: str) -> list[tuple[Any, ...]] | None:
+def find_arguments(name: str) -> list[tuple[Any, ...]] | None:
     fitting = [one for one in ARGUMENTS if name.removeprefix("void ").startswith(one)]
     return ARGUMENTS[max(fitting, key=len)] if fitting else None
 
 
-def _describe(launch: Launch, arguments: Sequence[tuple[Any, ...]]) -> str:
+def describe_launch(launch: Launch, arguments: Sequence[tuple[Any, ...]]) -> str:
     """What the report says of the launch, and the arguments that it does not."""
     shared = launch.read_count("launch__shared_mem_per_block_dynamic") or 0
     lines = ["[[launch]]", f"kernel = {json.dumps(launch.mangled_name)}"]

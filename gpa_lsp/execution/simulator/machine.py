@@ -1,13 +1,7 @@
-"""One SM and its share of L2 and DRAM, as numbers: :class:`SmModel`, built by :func:`build_model`; and how far simulated times are off."""
+"""One SM and its share of L2 and DRAM, as numbers: :class:`SmModel`, built by :func:`build_model`."""
 
-from collections.abc import Sequence
-
-import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.code.binary.opcodes import Access, describe_mnemonic
-from gpa_lsp.code.binary.sass import read_mnemonic
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.device.model import Machine, MemoryFacts, MemoryLevel
@@ -149,53 +143,3 @@ def _find_written_back(traffic: Traffic, memory: MemoryFacts) -> float:
     leaving = memory.find_leaving_bytes(traffic.written_bytes)
     filled = traffic.parted_bytes if memory.check_ratio > 1.0 else traffic.filled_bytes
     return min(1.0, (leaving + filled) / traffic.stored_bytes)
-
-
-# Measured in November 2026 on the 64 of 87 kernels of public Nsight Compute reports that nothing was fitted on: mean error of the cycles 14.9 %,
-# 75 % of them within 20 %. Nothing is known of the errors of other kernels, so there is no range beside one time.
-ERROR_WORDS = "on 64 kernels that nothing was fitted on, simulated times were 15 % off on average, and one in four by more than 20 %"
-
-# Share of the executed instructions that are atomics, from which on the time is not told. The model has neither the rate of L2's atomics nor their
-# contention: two histograms of those kernels took five and eight times as long as simulated.
-_MOST_ATOMICS_RATIO = 0.01
-
-# What the model does not know of: a fill was simulated in .37 of the measured time. From this share on, a launch is one of these.
-_LEAST_READ_RATIO = 1 / 16
-
-UNCHECKED = "outside of what was checked"
-UNKNOWN_TIME = "time unknown: contended atomics are not modelled"
-
-
-def is_time_known(texts: Sequence[str], executed: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> bool:
-    """Whether the model was checked on kernels such as this one.
-
-    Args:
-        texts: of the instructions; empty where unknown.
-        executed: how often each is executed by warps; below 0 where unknown, which counts as once.
-
-    >>> is_time_known(("LDG.E R0, [R2]", "RED.E.ADD.STRONG.GPU [R4], R0"), np.array([10, 10]))
-    False
-    """
-    weights = np.where(np.asarray(executed) < 0, 1, executed)
-    atomics = [row for row, text in enumerate(texts) if text and _is_atomic(text)]
-    return not atomics or float(weights[atomics].sum()) < _MOST_ATOMICS_RATIO * float(weights.sum())
-
-
-def find_unchecked(traffic: Traffic) -> str:
-    """Why the times of launches such as this one were not checked; empty where they were."""
-    if traffic.stored_bytes and traffic.read_bytes < _LEAST_READ_RATIO * traffic.stored_bytes:
-        return "it stores and reads next to nothing"
-    return ""
-
-
-def describe_error(unchecked: str) -> str:
-    """How far simulated times are off.
-
-    Args:
-        unchecked: by :func:`find_unchecked`.
-    """
-    return f"{UNCHECKED}: {unchecked}, and how far its time is off is unknown" if unchecked else ERROR_WORDS
-
-
-def _is_atomic(text: str) -> bool:
-    return describe_mnemonic(read_mnemonic(text)).access in (Access.ATOMIC, Access.REDUCTION)

@@ -13,14 +13,16 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.model import Cubin
 from gpa_lsp.code.binary.opcodes import MemorySpace
-from gpa_lsp.execution.simulator.machine import (
+from gpa_lsp.execution.simulator.reasons import REASONS
+from gpa_lsp.execution.simulator.regimes import (
     ERROR_WORDS,
     UNCHECKED,
     UNKNOWN_TIME,
+    Regime,
     describe_error,
+    find_regime,
     is_time_known,
 )
-from gpa_lsp.execution.simulator.reasons import REASONS
 from gpa_lsp.execution.simulator.simulate import PERIOD_CYCLES, SimulatedLaunch
 from gpa_lsp.execution.simulator.walk_kernel import find_static_shared_bytes
 from gpa_lsp.execution.simulator.warp_walk import LINE_SECTORS, LOCAL_SECTOR, KernelWalk
@@ -146,9 +148,15 @@ class DocumentLaunch(Struct, frozen=True, kw_only=True):
         if not is_time_known(self.kernel.rows.texts, self.walk.executed):
             return f"{UNKNOWN_TIME} (simulated)"
         simulated = self.simulated
-        doubt = f"; {UNCHECKED}: {simulated.unchecked}" if simulated.unchecked else ""
-        cycles = format_count(round(simulated.cycles))
-        return f"{cycles} cycles, {format_duration_ns(simulated.duration_ns)} (simulated{doubt})"
+        said = f"{format_count(round(simulated.cycles))} cycles, {format_duration_ns(simulated.duration_ns)} (simulated"
+        if simulated.unchecked:
+            return f"{said}; {UNCHECKED}: {simulated.unchecked})"
+        return f"{said}); {self.regime.describe_range(simulated.duration_ns)}"
+
+    @property
+    def regime(self) -> Regime:
+        """What takes its time."""
+        return find_regime(self.simulated.throughputs, self.simulated.model.launch_cycles / self.simulated.cycles)
 
 
 def make_document(

@@ -53,8 +53,8 @@ from gpa_lsp.execution.prediction.exploration.subjects import (
 from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_launch
 from gpa_lsp.execution.prediction.static_source import require_ptx
 from gpa_lsp.execution.prediction.targets import ExaminedSource, choose_product, examine_for_machine
-from gpa_lsp.execution.simulator.machine import ERROR_WORDS
 from gpa_lsp.execution.simulator.profile_document import DocumentLaunch, make_document
+from gpa_lsp.execution.simulator.regimes import ERROR_WORDS
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.prose import percent, say
@@ -68,8 +68,7 @@ _PAPER_NOTE = say(
     error=percent(PAPER_ERROR),
 )
 _NOTE = say(
-    "Each configuration was compiled, some of its blocks were executed, and one SM was simulated with them; {error}. Scattered "
-    "stores, kernels that only store, and blocks that read again what does not fit into L2 were not among them.",
+    "Each configuration was compiled, some of its blocks were executed, and one SM was simulated with them; {error}.",
     error=ERROR_WORDS,
 )
 
