@@ -1,4 +1,4 @@
-"""Few warps: emulation and whole predictions in the compiled core and in numpy, side by side.
+"""Few warps: emulation and whole predictions, and what analyses cost beside the trace.
 
 Usage: ``python -m tests.bench.few_warps [--times N]``; needs NVRTC. Rates are by processor time.
 
@@ -16,7 +16,6 @@ them: 2.7 (bicg, whole) and 7.0 million; analyses cost 2.3 and 0.9 times the tra
 """
 
 import argparse
-import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -30,7 +29,6 @@ from gpa_lsp.execution.emulator.model import TraceSettings
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION
 from gpa_lsp.execution.prediction.predict_launch import LaunchSubject, predict_launch
-from gpa_lsp.foundation.machine_code import VARIABLE
 from tests.bench.emulating import Sink, build_launch, floats, number
 from tests.emulator.kernels.compiling import SOURCES, compile_ptx
 
@@ -99,18 +97,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=3)
     options = parser.parse_args()
-    print("million warp instructions/s      numpy      core     ratio")
+    print("million warp instructions/s       rate   of plain")
     for module, launch in list_works():
-        rates: dict[str, tuple[float, float]] = {}
-        for name, run in list_tasks(module, launch).items():
-            os.environ[VARIABLE] = "0"
-            before = measure(run, options.times)
-            del os.environ[VARIABLE]
-            after = measure(run, options.times)
-            rates[name] = before, after
-            print(f"{launch.kernel:10} {name:16} {before:10.2f} {after:10.2f} {after / before:8.1f}x")
-        before, after = (traced / whole - 1 for traced, whole in zip(rates["traced"], rates["predicted"], strict=True))
-        print(f"{launch.kernel:10} {'analyses/trace':16} {before:10.2f} {after:10.2f}    times of processor time")
+        rates = {name: measure(run, options.times) for name, run in list_tasks(module, launch).items()}
+        for name, rate in rates.items():
+            print(f"{launch.kernel:10} {name:16} {rate:11.2f} {rate / rates['plain']:9.2f}x")
+        analyses = rates["traced"] / rates["predicted"] - 1
+        print(f"{launch.kernel:10} {'analyses/trace':16} {analyses:11.2f}    times of processor time")
 
 
 if __name__ == "__main__":

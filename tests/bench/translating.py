@@ -1,10 +1,9 @@
-"""Kernels that run for long: numpy, the interpreter, and what is translated behind it, side by side.
+"""Kernels that run for long: operation by operation, and by what is translated behind that.
 
 Usage: ``python -m tests.bench.translating [--size N]``; needs NVRTC. Rates are by processor time, and without compiling.
 """
 
 import argparse
-import os
 import tempfile
 import time
 from pathlib import Path
@@ -15,7 +14,6 @@ from gpa_lsp.execution.emulator.compiled import translated
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Budget
 from gpa_lsp.execution.launches.launch import LaunchDescription
-from gpa_lsp.foundation.machine_code import VARIABLE
 from tests.bench.emulating import build_launch, floats, number
 from tests.emulator.kernels.compiling import compile_ptx
 
@@ -66,12 +64,9 @@ def main() -> None:
         module = parse_ptx(compile_ptx(source, 80), name="long.cu")
     arrays = [floats(name, options.size * options.size) for name in "abc"]
     blocks = -(-options.size // 32), -(-options.size // 8)
-    print("million warp instructions/s   numpy   single   whole   whole / single")
+    print("million warp instructions/s          single   whole   whole / single")
     for name in _KERNELS:
         launch = build_launch(name, blocks, (32, 8), number("n", options.size), *arrays)
-        os.environ[VARIABLE] = "0"
-        numpy_rate = measure(module, launch)
-        del os.environ[VARIABLE]
         translated.HOT_WARP_INSTRUCTIONS = 1 << 62
         interpreted = measure(module, launch)
         executed = emulate(module, launch, check_races=False, budget=_BUDGET).warp_instructions
@@ -79,7 +74,7 @@ def main() -> None:
         measure(module, launch)
         translated.TRANSLATIONS.wait()
         rate = measure(module, launch)
-        print(f"{name:27} {numpy_rate:7.1f} {interpreted:13.1f} {rate:6.1f} {rate / interpreted:12.1f}x")
+        print(f"{name:27} {interpreted:14.1f} {rate:7.1f} {rate / interpreted:12.1f}x")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ from gpa_lsp.execution.simulator.execution.walking import Walk, WalkLimits, desc
 from gpa_lsp.execution.simulator.execution.warp_state import WARP_LANES, WarpState
 from gpa_lsp.execution.simulator.warp_walk import LOCAL_SECTOR, KernelWalk, NotSimulated, WarpWalk
 from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.foundation.machine_code import is_wanted
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.foundation.work_time import work_time
 from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES
@@ -288,7 +287,6 @@ class KernelWalker:
             self.memory.banks,
             specials,
             self._demand,
-            is_compiled=is_wanted(),
             registers=len(state.registers),
         )
         spaces = MemorySpaces(self.memory.data, own, shared, self._local_bytes, recorder)

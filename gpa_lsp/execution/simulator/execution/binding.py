@@ -11,9 +11,7 @@ from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.binary.opcodes import MemorySpace as KnownSpace
 from gpa_lsp.code.binary.opcodes import Opcode
 from gpa_lsp.execution.simulator.execution.demand import Demand
-from gpa_lsp.execution.simulator.execution.float_steps import FLOAT_STEPS
-from gpa_lsp.execution.simulator.execution.integer_steps import INTEGER_STEPS, Builder, Step
-from gpa_lsp.execution.simulator.execution.lowering import Lowering, Row, encode_predicate
+from gpa_lsp.execution.simulator.execution.lowering import Lowering
 from gpa_lsp.execution.simulator.execution.memory_spaces import ConstantBanks, SpecialRegisters, UnknownConstantError
 from gpa_lsp.execution.simulator.execution.memory_steps import MemoryStep, build_memory_step
 from gpa_lsp.execution.simulator.execution.operand_values import (
@@ -28,10 +26,14 @@ from gpa_lsp.execution.simulator.execution.operand_values import (
     write_predicate,
     write_register,
 )
+from gpa_lsp.execution.simulator.execution.row_operands import Row, encode_predicate
 from gpa_lsp.execution.simulator.execution.walk_model import Code
 from gpa_lsp.execution.simulator.execution.warp_state import WARP_LANES, Column, Lanes, WarpState, pack_lanes
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.model import KernelRows
+
+Step = Callable[[WarpState, Lanes], None]
+Builder = Callable[[MachineInstruction, ConstantBanks], Step]
 
 _LANES = np.arange(WARP_LANES, dtype=np.int64)[None, :]
 
@@ -226,12 +228,6 @@ def build_barrier_leave(instruction: MachineInstruction, banks: ConstantBanks) -
     return step
 
 
-def build_nothing(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
-    """What changes no register."""
-    del instruction, banks
-    return lambda state, lanes: None
-
-
 # Change no register
 NOTHING_OPCODES = (
     "NOP", "DEPBAR", "LDGDEPBAR", "MEMBAR", "ERRBAR", "CCTL", "CCTLL", "CGAERRBAR", "YIELD", "NANOSLEEP", "FENCE", "PREEXIT", "ACQBULK", "CCTLT",
@@ -239,7 +235,6 @@ NOTHING_OPCODES = (
 )  # fmt: skip
 # By opcode
 LANE_STEPS: dict[str, Builder] = {
-    **dict[str, Builder].fromkeys(NOTHING_OPCODES, build_nothing),
     "SHFL": build_shuffle,
     "VOTE": build_vote,
     "VOTEU": build_vote,
@@ -267,7 +262,9 @@ class BoundStep(ColumnRecord, frozen=True, kw_only=True):
     """An instruction that can be executed."""
 
     instruction: MachineInstruction  # as written
-    step: Step | None  # what it does to registers; None for what is not known, whose results are then unknown
+    step: (
+        Step | None
+    )  # what it does to registers across lanes; None for what machine code does, and for what is not known
     memory: MemoryStep | None  # what it does to memory; None for nothing
     refusal: str  # why it cannot be executed at all; empty where it can
     guard: Reader | None  # its predicate, negated where it is; None without one
@@ -276,7 +273,12 @@ class BoundStep(ColumnRecord, frozen=True, kw_only=True):
     writes: npt.NDArray[np.int64]  # int64, numbers of what it writes
     touches: tuple[int, ...]  # the numbers of both
     moves_control: bool  # it is executed by the walk itself
-    lowered: Row | None = None  # the same for machine code; None where that cannot do it
+    lowered: Row | None = None  # for machine code; None for what is done in numpy
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether machine code does all of it."""
+        return self.lowered is not None and self.memory is None
 
 
 class Segment(Struct, frozen=True, kw_only=True):
@@ -296,11 +298,7 @@ class BoundCode:
         banks: constants.
         specials: special registers of the warps that run.
         demand: what is asked for.
-        is_compiled: machine code executes what it can; else numpy does all.
         registers: general ones that there is room for.
-
-    Attributes:
-        is_compiled: see there.
     """
 
     def __init__(
@@ -310,15 +308,13 @@ class BoundCode:
         specials: SpecialRegisters,
         demand: Demand,
         *,
-        is_compiled: bool = False,
-        registers: int = 0,
+        registers: int,
     ) -> None:
         self.rows = rows
         self._banks = banks
         self._specials = specials
         self._demand = demand
-        self.is_compiled = is_compiled
-        self._lowering = Lowering(banks, registers) if is_compiled else None
+        self._lowering = Lowering(banks, registers)
         self._bound: dict[int, BoundStep] = {}
         self._segments: dict[int, Segment] = {}
         self._flow: Sequence[int] = rows.flow.tolist()
@@ -360,22 +356,22 @@ class BoundCode:
         moves_control = self._flow[row] not in _NO_FLOW or instruction.opcode in _MOVES_CONTROL
         step: Step | None = None
         memory: MemoryStep | None = None
-        refusal = ""
+        lowered: Row | None = None
         if not moves_control:
             try:
-                is_asked = self._demand.rows[row]
                 memory = build_memory_step(
-                    instruction, self._banks, is_asked=is_asked, is_stored=self._demand.stored[row]
+                    instruction, self._banks, is_asked=self._demand.rows[row], is_stored=self._demand.stored[row]
                 )
-                if memory is None:
-                    is_built = is_asked or instruction.opcode in NOTHING_OPCODES
-                    step = self._build_step(instruction) if is_built else _SKIP
+                step = self._build_step(instruction) if memory is None and self._demand.rows[row] else None
             except (UnreadOperandError, UnknownConstantError, ValueError, IndexError, StopIteration):
                 memory = None
-            if memory is None and (step is None or step is _SKIP):
-                refusal = _refuse(instruction, self.rows.opcode(row))
+            if step is None:
+                lowered = self._lower(instruction, has_memory=memory is not None)
+        is_understood = moves_control or memory is not None or step is not None or instruction.opcode in NOTHING_OPCODES
+        is_idle = lowered is not None and lowered["code"] in (Code.SKIP, Code.OPAQUE)
+        refusal = "" if is_understood or not is_idle else _refuse(instruction, self.rows.opcode(row))
         reads = [one for one in self.rows.reads.of(row) if one != guard_resource]
-        lowered = None if moves_control or refusal else self._lower(instruction, step, has_memory=memory is not None)
+        lowered = None if refusal else lowered
         if lowered is not None:
             name = f"{'!' if instruction.is_guard_negated else ''}{instruction.guard}"
             own = {} if guard is None else {"guard": encode_predicate(name), "guard_resource": guard_resource}
@@ -394,37 +390,22 @@ class BoundCode:
             lowered=lowered,
         )
 
-    def _lower(self, instruction: MachineInstruction, step: Step | None, *, has_memory: bool) -> Row | None:
-        """A step for machine code."""
-        if self._lowering is None:
-            return None
+    def _lower(self, instruction: MachineInstruction, *, has_memory: bool) -> Row | None:
+        """For machine code; None for accesses that numpy does."""
         if has_memory:
             is_load = instruction.opcode.startswith("LD")
             asked = self._demand.rows if is_load else self._demand.stored
             return self._lowering.lower_access(instruction, is_asked=asked[instruction.row])
-        if step is _SKIP or instruction.opcode in NOTHING_OPCODES:
+        if not self._demand.rows[instruction.row] or instruction.opcode in NOTHING_OPCODES:
             return {"code": Code.SKIP}
-        if step is None:
-            return {"code": Code.OPAQUE}
-        return self._lowering.lower_arithmetic(instruction)
+        return self._lowering.lower_arithmetic(instruction) or {"code": Code.OPAQUE}
 
     def _build_step(self, instruction: MachineInstruction) -> Step | None:
         opcode = instruction.opcode
         if opcode in ("S2R", "S2UR", "CS2R"):
             return build_special(instruction, self._specials)
-        for name in (opcode, opcode.removeprefix("U")):
-            for table in (INTEGER_STEPS, FLOAT_STEPS, LANE_STEPS):
-                if name in table:
-                    return table[name](instruction, self._banks)
-        return None
-
-
-def _do_nothing(state: WarpState, lanes: Lanes) -> None:
-    """Nobody asks for the results."""
-    del state, lanes
-
-
-_SKIP: Step = _do_nothing
+        build = LANE_STEPS.get(opcode) or LANE_STEPS.get(opcode.removeprefix("U"))
+        return None if build is None else build(instruction, self._banks)
 
 
 def _refuse(instruction: MachineInstruction, opcode: Opcode) -> str:

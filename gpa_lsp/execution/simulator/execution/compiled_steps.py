@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.binary import model
-from gpa_lsp.execution.emulator.semantics import words
-from gpa_lsp.execution.simulator.execution import memory_spaces, walk_model, walk_steps
+from gpa_lsp.execution.emulator.semantics import floats, words
+from gpa_lsp.execution.simulator.execution import lane_values, memory_spaces, walk_model, walk_steps
 from gpa_lsp.execution.simulator.execution.binding import Segment
+from gpa_lsp.execution.simulator.execution.lane_values import NUMBERS, read_value_functions
 from gpa_lsp.execution.simulator.execution.lowering import tabulate
 from gpa_lsp.execution.simulator.execution.memory_spaces import GLOBAL_BASE, MemorySpace, MemorySpaces
 from gpa_lsp.execution.simulator.execution.recording import NoteRoom, Recorder
@@ -24,11 +25,21 @@ from gpa_lsp.foundation.machine_code.translate import translate
 @cache
 def load_walk() -> Code:
     """The functions of :mod:`walk_steps`."""
-    sources = (walk_steps, walk_model, words, memory_spaces, model)
+    sources = (walk_steps, walk_model, lane_values, floats, words, memory_spaces, model)
     texts = [Path(str(one.__file__)).read_text(encoding="utf-8") for one in sources]
     return load_module(
-        lambda: translate([walk_steps.walk_steps], name="walk"), texts, name="walk", functions=("walk_steps",), level=1
+        lambda: translate([walk_steps.walk_steps, *read_value_functions()], name="walk"),
+        texts,
+        name="walk",
+        functions=("walk_steps",),
+        level=1,
     )
+
+
+@cache
+def find_functions() -> npt.NDArray[np.uint64]:
+    """Addresses of the functions of values, by number."""
+    return np.array([load_walk().find_address(f"value_{name}") for name in NUMBERS], np.uint64)
 
 
 class CompiledSteps:
@@ -69,6 +80,7 @@ class CompiledSteps:
             "unknown_bits": self._bits[1],
             "results": self._values[0],
             "places": self._values[1],
+            "functions": find_functions(),
         }
         given |= dict(zip(("guard_warp", "guard_place", "guard_bits"), noted.guards, strict=True))
         names = ("access_warp", "access_place", "access_passes", "access_sectors")

@@ -29,7 +29,7 @@ class StepRow(Struct):
     """An instruction. Predicates are numbers with bits of :class:`PredicateBit`."""
 
     sources: Array[SourceRow, Literal[3]]
-    offset: s64  # of an address
+    offset: s64  # of an address; what values make of it
     code: s32
     flags: s32
     source_count: s32
@@ -104,6 +104,7 @@ class CoreWalk(Struct):
     offset: s64  # of the step at work, in its segment
     bits: Pointer[u32]  # lanes that execute it
     unknown_bits: Pointer[u32]  # lanes in which what it writes is not known
+    functions: Pointer[u64]  # of values, by number
     results: Pointer[u64]  # [chosen][lane]; of accesses, addresses
     places: Pointer[s64]
 
@@ -129,10 +130,12 @@ class Code(IntEnum):
     SELECT = 11
     EXTREME = 12
     PERMUTE = 13  # the bytes of a and c that b says
-    FMA = 14  # a b + c in double precision, rounded to single
-    HALF_FMA = 15  # of both halves
-    LOAD = 16
-    STORE = 17
+    VALUE = 14  # that one of :mod:`lane_values` has, by the number in the table; its other predicate says that it is all ones
+    TRUTH = 15  # its two lowest bits, joined with the first predicate
+    FROM_PREDICATES = 16  # those of the offset's mask, in place of the bits of the table's
+    TO_PREDICATES = 17  # the bits of the offset's mask
+    LOAD = 18
+    STORE = 19
 
 
 class Flag(IntFlag):

@@ -1,5 +1,5 @@
-"""Steps of some warps, one after the other until one that Python has to do: typed Python, executed as machine code. What numpy has of it
-(:mod:`integer_steps`, :mod:`float_steps`, :mod:`memory_steps`) is the same, bit for bit."""
+"""Steps of some warps, one after the other until one that Python has to do: typed Python, executed as machine code. What numpy has of accesses
+(:mod:`memory_steps`) is the same, bit for bit."""
 
 from gpa_lsp.code.binary.model import ResourceKind
 from gpa_lsp.execution.emulator.semantics.words import combine_bits, permute
@@ -22,12 +22,9 @@ from gpa_lsp.foundation.machine_code.types import (
     LANES,
     Pointer,
     all_lanes,
-    as_bits,
-    as_float,
     bits_of,
+    call,
     copy,
-    f32,
-    f64,
     fill,
     lane_numbers,
     lanes,
@@ -45,7 +42,6 @@ from gpa_lsp.foundation.machine_code.types import (
     u16,
     u32,
     u64,
-    unrolled,
     view,
 )
 
@@ -54,8 +50,6 @@ _SECTOR_SHIFT, _SECTORS_PER_LINE_SHIFT = 5, 2
 _WORD_STRIDE = 4 * LANES  # of local memory
 _BANK_BYTES = 4
 _BANKED_BYTES = 32 * _BANK_BYTES  # What a pass through shared memory moves at most
-# Of half precision: the last place of 2^28 is that of its smallest number
-_SMALLEST_BASE, _BITS_OF_BASE = 2.0**28, 1023 + 28 << 52
 
 
 # Registers and predicates
@@ -130,17 +124,18 @@ def write(walk: CoreWalk, step: StepRow, word: s64, index: s64, values: Pointer[
 # Arithmetic
 
 
-def compute(walk: CoreWalk, step: StepRow, index: s64) -> u32:
-    """What goes to the target; 0 where a float is not a number: which one is left to numpy. Predicates are written at once."""
+def compute(walk: CoreWalk, step: StepRow, index: s64) -> None:
+    """What goes to the target; predicates are written at once."""
     sources = local(u64, LANES * MOST_SOURCES)
     read_sources(walk, step, walk.chosen[index], sources)
-    if step.code >= Code.FMA:
-        return compute_floats(walk, step, index, sources)
-    if step.code <= Code.LOAD_ADDRESS:
+    if step.code >= Code.FROM_PREDICATES:
+        move_predicates(walk, step, index, sources)
+    elif step.code >= Code.VALUE:
+        compute_value(walk, step, index, sources)
+    elif step.code <= Code.LOAD_ADDRESS:
         compute_sum(walk, step, index, sources)
     else:
         compute_bits(walk, step, index, sources)
-    return 1
 
 
 def compute_sum(walk: CoreWalk, step: StepRow, index: s64, sources: Pointer[u64]) -> None:
@@ -208,55 +203,46 @@ def decide(walk: CoreWalk, step: StepRow, index: s64, sources: Pointer[u64]) -> 
         equal &= second if step.predicate_count > 1 else u32(_ALL_LANES)  # of upper words, where the lower ones are
         truth = (less if table & 1 else u32(0)) | (equal if table & 2 else u32(0)) | (more if table & 4 else u32(0))
         for place in range(s64(step.out_count)):
-            own = truth if place == 0 else ~truth
-            joined = own & first if step.join == Join.AND else (own | first if step.join == Join.OR else own ^ first)
-            write_predicate(walk, step.outs[place], index, joined)
+            write_predicate(walk, step.outs[place], index, join(truth if place == 0 else ~truth, first, step.join))
     else:
         chosen = first if step.code == Code.SELECT else ~(first ^ less)
         put(walk.results + index * LANES, lanes(a) if lanes_of(chosen) else lanes(b))
 
 
-def compute_floats(walk: CoreWalk, step: StepRow, index: s64, sources: Pointer[u64]) -> u32:
-    """A product and a sum; 0 where one is not a number.
-
-    A sum or product of single precision is the same one: double precision has more than twice its digits and two, so that rounding twice is rounding
-    once (Figueroa, When is double rounding innocuous?, 1995).
-    """
-    a, b, c, to = sources, sources + LANES, sources + 2 * LANES, walk.results + index * LANES
-    if step.code == Code.FMA:
-        value = f32(find_single(a) * find_single(b) + find_single(c))
-        put(to, u64(as_bits(value)))
-        return u32(mask_of(value != value) & walk.bits[index] == 0)
-    odd, found = u32(0), all_lanes(u64(0))
-    for half in unrolled(2):
-        result = find_half(a, half) * find_half(b, half) + find_half(c, half)
-        odd |= mask_of(result != result)
-        found |= narrow(result) << 16 * half
-    put(to, found)
-    return u32(odd & walk.bits[index] == 0)
+def compute_value(walk: CoreWalk, step: StepRow, index: s64, sources: Pointer[u64]) -> None:
+    """What a function of values gives: a number, or two truths."""
+    holds, found = u32(_ALL_LANES), walk.results + index * LANES
+    if step.predicate_count != 0:
+        holds = read_predicate(walk, step.predicates[0], walk.chosen[index])
+    chosen = local(u64, LANES)
+    put(chosen, u64(lanes_of(holds)))
+    function = walk.functions[step.tables[0]]
+    call(function, found, sources, sources + LANES, sources + 2 * LANES, chosen, step.offset)
+    for place in range(s64(step.out_count)):
+        truth = mask_of(lanes(found) == _ALL_LANES)
+        if step.code == Code.TRUTH:
+            truth = join(mask_of((lanes(found) >> u64(place) & 1) != 0), holds, step.join)
+        write_predicate(walk, step.outs[place], index, truth)
 
 
-def find_single(source):
-    """Single → double precision."""
-    return f64(as_float(u32(lanes(source))))
+def join(one: u32, other: u32, how: s32) -> u32:
+    """Two truths of all lanes."""
+    return one & other if how == Join.AND else (one | other if how == Join.OR else one ^ other)
 
 
-def find_half(source, half):
-    """Half → double precision: what is no infinity or NaN is of another base in single precision."""
-    word = u32(lanes(source) >> 16 * half)
-    size = (word & 0x7FFF) << 13
-    value = as_float(size | 0x7F800000) if size >= 0x0F800000 else as_float(size) * 2.0**112
-    return f64(as_float(as_bits(value) | (word & 0x8000) << 16))
-
-
-def narrow(value):
-    """Double → half precision, rounded to the nearest, ties to even: its bits."""
-    bits = as_bits(value)
-    size_bits = bits & 0x7FFFFFFFFFFFFFFF
-    size = as_float(size_bits)
-    rounded = (size_bits + ((1 << 41) - 1) + (size_bits >> 42 & 1) >> 42) - (1023 - 15 << 10)
-    found = as_bits(size + _SMALLEST_BASE) - _BITS_OF_BASE if size < 2.0**-14 else rounded
-    return (found if size < 65520.0 else 0x7C00) | bits >> 63 << 15
+def move_predicates(walk: CoreWalk, step: StepRow, index: s64, sources: Pointer[u64]) -> None:
+    """Predicates as bits of a word, or back."""
+    found, chosen = all_lanes(u64(0)), u64(step.offset)
+    for number in range(7):
+        if chosen >> u64(number) & 1 == 0:
+            continue
+        predicate = s32(number) | step.tables[1]
+        if step.code == Code.FROM_PREDICATES:
+            found |= u64(lanes_of(read_predicate(walk, predicate, walk.chosen[index]))) << u64(number)
+        else:
+            write_predicate(walk, predicate, index, mask_of((lanes(sources) >> u64(number) & 1) != 0))
+    kept = lanes(sources) & ~(chosen << u64(step.tables[0]))
+    put(walk.results + index * LANES, kept | found << u64(step.tables[0]))
 
 
 # Marks of what is not known
@@ -512,18 +498,17 @@ def access(walk: CoreWalk, step: StepRow) -> u32:
 # Steps
 
 
-def compute_all(walk: CoreWalk, step: StepRow) -> u32:
-    """All warps or none, as what it computes may be left to numpy."""
+def compute_all(walk: CoreWalk, step: StepRow) -> None:
+    """What a step computes, by all warps."""
     first, values = 1 if step.flags & Flag.UPPER else 0, local(u32, LANES)
     for index in range(walk.count):
-        if walk.bits[index] != 0 and compute(walk, step, index) == 0:
-            return 0
+        if walk.bits[index] != 0:
+            compute(walk, step, index)
     for index in range(walk.count):
         for word in range(s64(step.words)):
             if walk.bits[index] != 0:
                 put(values, u32(lanes(walk.results + index * LANES) >> 32 * (first + word)))
                 write(walk, step, word, index, values)
-    return 1
 
 
 def find_guarded(walk: CoreWalk, step: StepRow) -> u32:
@@ -556,8 +541,8 @@ def execute(walk: CoreWalk, step: StepRow) -> u32:
     if step.code == Code.OPAQUE:
         mark(walk, step, walk.bits)
         return 1
-    if step.code != Code.SKIP and compute_all(walk, step) == 0:
-        return 0
+    if step.code != Code.SKIP:
+        compute_all(walk, step)
     if is_touched(walk, step) != 0:
         for index in range(walk.count):
             walk.unknown_bits[index] = find_unknown(walk, step.first_read, step.read_count, index)

@@ -85,7 +85,7 @@ class Walk:
         self.problems: dict[int, tuple[int, int | None, str]] = {}
         self._step = 0
         self._last_steps: npt.NDArray[np.int64] = np.zeros(state.count, np.int64)
-        self._compiled = CompiledSteps(state, spaces, recorder) if code.is_compiled else None
+        self._compiled = CompiledSteps(state, spaces, recorder)
         self._lanes = Lanes(slice(0, 0), np.zeros((0, WARP_LANES), np.bool_))
         self._by_flow: dict[int, Callable[[BoundStep, Lanes], None]] = {
             Flow.BRANCH: self._branch,
@@ -148,10 +148,13 @@ class Walk:
         done = 0
         try:
             while done < len(segment.steps):
-                if self._compiled is not None and segment.steps[done].lowered is not None:
+                if segment.steps[done].lowered is not None:
                     done = self._compiled.run(segment, done, lanes)
                     if done == len(segment.steps):
                         break
+                    if segment.steps[done].is_computed:  # who executes it is not known, or there was no room to note it
+                        self._find_guarded(segment.steps[done], lanes)
+                        continue
                 self._execute(segment.steps[done], lanes, done)
                 done += 1
         except (WalkRefusedError, OutsideError, UnknownAddressError) as error:
@@ -200,9 +203,7 @@ class Walk:
             loaded = step.memory(self._state, lanes, self._spaces)
         elif step.step is not None:
             step.step(self._state, lanes)
-        if step.step is None and step.memory is None:
-            self._state.mark(step.writes, lanes, lanes.bits)
-        elif loaded is not None:
+        if loaded is not None:
             self._state.mark(step.writes, lanes, loaded)
         elif self._state.has_unknown and self._state.is_touched(step.touches):
             found = np.zeros(len(lanes.mask), np.uint32)

@@ -5,11 +5,12 @@ type, special functions are those of numpy, and subnormal numbers are kept.
 """
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from gpa_lsp.execution.simulator.execution.integer_steps import BOOLEANS, Builder, Step, find_modifier
+from gpa_lsp.execution.simulator.execution.binding import Builder, Step
 from gpa_lsp.execution.simulator.execution.memory_spaces import ConstantBanks
 from gpa_lsp.execution.simulator.execution.operand_values import (
     MachineInstruction,
@@ -19,21 +20,21 @@ from gpa_lsp.execution.simulator.execution.operand_values import (
     find_half,
     find_roles,
     read_bits,
-    read_double,
     read_integer,
     read_literal,
-    read_pair,
     read_predicate,
-    read_single,
     write_pair,
     write_predicate,
     write_register,
 )
 from gpa_lsp.execution.simulator.execution.warp_state import Column, Lanes, WarpState
+from tests.simulator.oracle.integer_steps import BOOLEANS, find_modifier
+from tests.simulator.oracle.readers import read_double, read_pair, read_single
 
 
 def _as_bits(value: Column) -> Column:
-    return value.astype(np.float32, copy=False).view(np.uint32)
+    bits = value.astype(np.float32, copy=False).view(np.uint32)
+    return np.where(np.isnan(value), np.uint32(0x7FFFFFFF), bits)
 
 
 def _write_single(target: str) -> Callable[[WarpState, Lanes, Column], None]:
@@ -47,7 +48,7 @@ def _write_double(target: str) -> Callable[[WarpState, Lanes, Column], None]:
 
 
 def _saturate(instruction: MachineInstruction, value: Column) -> Column:
-    return np.clip(np.nan_to_num(value, nan=0.0), 0, 1) if instruction.has("SAT") else value
+    return np.clip(np.nan_to_num(value, nan=0.0), 0, 1) + 0.0 if instruction.has("SAT") else value
 
 
 def build_single(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
@@ -92,7 +93,14 @@ def build_double(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
 
 
 def _fuse_double(one: Column, other: Column, added: Column) -> Column:
-    return (one.astype(np.longdouble) * other + added).astype(np.float64)
+    found = one * other + added
+    columns = np.broadcast_arrays(one, other, added, found)
+    out = np.array(found)
+    for place in np.argwhere(np.isfinite(found) & np.isfinite(one * other)):
+        a, b, c, rough = (column[tuple(place)].item() for column in columns)
+        exact = Fraction(a) * Fraction(b) + Fraction(c)
+        out[tuple(place)] = float(exact) if exact else rough
+    return out
 
 
 _ORDERED: dict[str, Callable[[Column, Column], Column]] = {
@@ -264,10 +272,13 @@ def build_float_to_integer(instruction: MachineInstruction, banks: ConstantBanks
     write = write_pair(target) if is_wide else write_register(target)
 
     def step(state: WarpState, lanes: Lanes) -> None:
-        value = np.nan_to_num(rounding(read(state, lanes)), nan=0.0, posinf=np.inf, neginf=-np.inf)
+        given = read(state, lanes)
+        value = np.nan_to_num(rounding(given), nan=0.0, posinf=np.inf, neginf=-np.inf)
         is_over = value >= float(limits.max)
         inside = np.clip(np.where(is_over, 0, value), float(limits.min), None)
         found = np.where(is_over, limits.max, inside.astype(kind)).astype(kind)
+        if is_wide:
+            found = np.where(np.isnan(given), np.uint64(1 << 63).view(kind), found)
         write(state, lanes, found.view(np.uint64) if is_wide else found.astype(np.int64).astype(np.uint32))
 
     return step
@@ -317,7 +328,7 @@ def build_float_to_float(instruction: MachineInstruction, banks: ConstantBanks) 
     else:
         words = write_register(target)
         write = lambda state, lanes, value: words(  # noqa: E731
-            state, lanes, value.astype(np.float16).view(np.uint16).astype(np.uint32)
+            state, lanes, _half_bits(value)
         )
 
     def step(state: WarpState, lanes: Lanes) -> None:
@@ -339,9 +350,14 @@ def build_pack(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
     return lambda state, lanes: write(state, lanes, pack_halves(low(state, lanes), high(state, lanes)))
 
 
+def _half_bits(value: Column) -> Column:
+    bits = value.astype(np.float16).view(np.uint16).astype(np.uint32)
+    return np.where(np.isnan(value), np.uint32(0x7FFF), bits)
+
+
 def pack_halves(low: Column, high: Column) -> Column:
     """uint32 of two numbers, rounded."""
-    words = [value.astype(np.float16).view(np.uint16).astype(np.uint32) for value in (low, high)]
+    words = [_half_bits(value) for value in (low, high)]
     return words[0] | words[1] << np.uint32(16)
 
 
@@ -377,7 +393,8 @@ def build_halves(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
         if name == "HADD2":
             found = values[0] + values[1]
         else:
-            found = values[0] * values[1] + (values[2] if name == "HFMA2" else 0.0)
+            found = values[0] * values[1]
+            found = found + values[2] if name == "HFMA2" else found
         return _saturate(instruction, found)
 
     def step(state: WarpState, lanes: Lanes) -> None:

@@ -1,0 +1,1 @@
+"""What SASS computes, in numpy: held against what machine code does."""
