@@ -48,6 +48,9 @@ WHOLE = "lines that end in … are cut; whole sentences: gpa-lsp "
 
 _MOST_SUGGESTIONS = 3
 
+# Of a suggestion and its place: as much as two lines of 80 cells hold behind its number and its gain
+_MOST_CHARS = 112
+
 _MOST_CODE_CELLS = 50
 _MOST_NAMED = 4
 _MOST_BY_CODE = 2
@@ -195,16 +198,21 @@ def list_run_facts(kernel: KernelReport) -> tuple[str, ...]:
 
 
 def _suggest(kernel: KernelReport, advice: Advice, number: int, places: PlaceNames, *, has_code: bool) -> Row:
-    text = describe_suggestion(advice)
-    if advice.speedup.doubt:
-        text = say("{text} ({doubt})", text=text, doubt=advice.speedup.doubt)
+    is_later = advice.standing is Standing.THEN
     place = _place_scope(kernel, advice.scope, places) if advice.regions else ""
-    is_named = any(isinstance(part, Place) for part in text.parts) or (bool(place) and place in text)
+    text, room = say("{title}", title=advice.title), _MOST_CHARS
+    for room in () if is_later else (_MOST_CHARS, _MOST_CHARS - len(place)):
+        text = describe_suggestion(advice, room)
+        if any(isinstance(part, Place) for part in text.parts) or (bool(place) and place in text):
+            place = ""
+            break
+    if advice.speedup.doubt and not is_later and len(text) + len(advice.speedup.doubt) + 3 <= room:
+        text = say("{text} ({doubt})", text=text, doubt=advice.speedup.doubt)
     at = _point_at(advice)
     return Row(
         label=f"{number}.",
-        gain=_LATER if advice.standing is Standing.THEN else describe_gain(advice),
-        place="" if is_named else place,
+        gain=_LATER if is_later else describe_gain(advice),
+        place=place,
         text=text,
         code=(places.read_line(kernel, at.file, at.line) or "") if has_code and at is not None else "",
         at=at,

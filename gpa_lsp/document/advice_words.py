@@ -42,6 +42,8 @@ LIKELY = "likely"  # In place of a gain of which the evidence gives no number
 
 _MOST_HINT_CHARS = 150
 _STOP = re.compile(r"(?<=[.!?]) (?=[A-Z])")
+_FEWEST_CHARS = 20  # Of what is left of a sentence
+_CLAUSE = re.compile(r"[,;:] | (?=\()")  # Where one ends
 # A hint that begins with one of these says what was found; others say what to do
 _FINDING_WORDS = frozenset({"The", "Each", "All", "A", "An", "It", "SMs"})
 
@@ -373,36 +375,54 @@ def label_suggestion(advice: Advice) -> str:
     return f"{advice.title} {describe_gain(advice)}".rstrip()
 
 
-def describe_suggestion(advice: Advice) -> Sentence:
-    """What to do, with a verb in front and its places as values."""
+def describe_suggestion(advice: Advice, most: int = _MOST_HINT_CHARS) -> Sentence:
+    """What to do, with a verb in front and its places as values.
+
+    Args:
+        most: characters; a sentence that is longer ends with a clause.
+    """
     region = advice.regions[0].hint if advice.regions else NOTHING
     hint = region if region and not _is_finding(region) else advice.hint or region
-    words = _take_sentences(join((hint,)))
-    if not words:
-        return say("{title}", title=advice.title)
-    if words.split()[0] == advice.title.split()[0]:
-        return words
-    return say("{title}: {words}", title=advice.title, words=begin_lower(words))
+    if hint.split()[:1] != advice.title.split()[:1]:
+        words = _take_sentences(join((hint,)), most - len(advice.title) - 2)
+        if words:
+            return say("{title}: {words}", title=advice.title, words=begin_lower(words))
+    return _take_sentences(join((hint,)), most) or say("{title}", title=advice.title)
 
 
 def _is_finding(hint: Sentence) -> bool:
     return hint.split(maxsplit=1)[0] in _FINDING_WORDS
 
 
-def _take_sentences(text: Sentence) -> Sentence:
-    """The first sentence of a text, and those behind it that fit; without the last stop."""
+def _take_sentences(text: Sentence, most: int) -> Sentence:
+    """The first sentence of a text, or the clauses of it that fit, and sentences behind it that fit; without the last stop. Empty where none fits."""
     sentences: list[list[Part]] = [[]]
     for part in text.parts:
         first, *others = _STOP.split(part) if isinstance(part, str) else (part,)
         sentences[-1].append(first)
         sentences.extend([one] for one in others)
     kept = Sentence(sentences[0])
+    if len(kept) > most:
+        return drop_stop(_take_clauses(kept, most))
     for one in sentences[1:]:
         longer = join((drop_stop(kept), Sentence(one)), ". ")
-        if len(longer) > _MOST_HINT_CHARS:
+        if len(longer) > most:
             break
         kept = longer
     return drop_stop(kept)
+
+
+def _take_clauses(text: Sentence, most: int) -> Sentence:
+    """The clauses of a sentence that fit; empty where not even the first does."""
+    kept, parts = NOTHING, list[Part]()
+    for part in text.parts:
+        words = part if isinstance(part, str) else ""
+        for end in (one.start() for one in _CLAUSE.finditer(words)):
+            shorter = Sentence([*parts, words[:end]])
+            if _FEWEST_CHARS <= len(shorter) <= most and shorter.count("(") == shorter.count(")"):
+                kept = shorter
+        parts.append(part)
+    return kept
 
 
 def explain_silence(kernel: KernelReport) -> Mapping[str, Mapping[str, tuple[str, ...]]]:

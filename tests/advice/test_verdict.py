@@ -124,6 +124,11 @@ class TestStanding:
         advice = make_advice("kernel_fusion", 1.5), make_advice("at_the_limit", 1.0)
         assert stand(make_limiter(LimiterKind.LATENCY), *advice) == [Standing.OUTSIDE, Standing.NOTHING]
 
+    def test_a_kernel_with_a_better_suggestion_is_not_at_its_limit(self):
+        limiter, nothing = make_limiter(LimiterKind.UNIT, FULL_DRAM), make_advice("at_the_limit", 1.0)
+        assert stand(limiter, make_advice("global_coalescing", 1.4, relieves=True), nothing) == [Standing.NOW]
+        assert stand(limiter, make_advice("fast_math", 1.02), nothing) == [Standing.SMALL, Standing.NOTHING]
+
 
 class TestKernel:
     def test_a_kernel_is_bound_by_its_memory_where_the_limiter_is(self):

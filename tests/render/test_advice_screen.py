@@ -73,7 +73,26 @@ def test_the_first_suggestion_is_quoted_everywhere() -> None:
     assert first is not None
     assert label_suggestion(first) == "Unroll the loop 1.34–1.44×"
     row = build_rows(kernel, PlaceNames()).rows[2]
-    assert (row.gain, row.text) == (describe_gain(first), describe_suggestion(first))
+    assert row.gain == describe_gain(first)
+    assert describe_suggestion(first).startswith(row.text), "the clauses of it that fit two lines"
+    assert str(row.text) == "Unroll the loop: load several elements before using the first"
+
+
+def test_a_suggestion_ends_with_a_clause_and_never_within_brackets() -> None:
+    first = find_first_suggestion(make_advised())
+    assert first is not None
+    long = replace(
+        first,
+        hint=say("Keep the sums (of rows, columns, and blocks) in registers, and store them once at the end"),
+        regions=(),
+    )
+    shown = [str(describe_suggestion(long, most)) for most in (150, 80, 50, 30)]
+    assert shown == [
+        "Unroll the loop: keep the sums (of rows, columns, and blocks) in registers, and store them once at the end",
+        "Unroll the loop: keep the sums (of rows, columns, and blocks) in registers",
+        "Unroll the loop",
+        "Unroll the loop",
+    ]
 
 
 def test_what_would_not_help_is_said_with_the_reason() -> None:

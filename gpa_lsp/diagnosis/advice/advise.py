@@ -64,7 +64,6 @@ def advise_kernel(subject: Subject) -> tuple[KernelAdvice, tuple[Problem, ...]]:
             found.append(answer)
     if subject.total_samples == 0:
         found = [replace(one, by_counters=True, reasons=(WITHOUT_SAMPLES, *one.reasons)) for one in found]
-    limiter = find_limiter(subject)
     advice = KernelAdvice(
         advice=rank(limiter, found, list_optimizers()),
         silences=tuple(silences),

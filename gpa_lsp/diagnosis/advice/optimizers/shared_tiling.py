@@ -211,7 +211,7 @@ def _write_hint(subject: Subject, work: LoopWork, loads: npt.NDArray[np.bool_]) 
     executed = np.maximum(subject.rows.executions[rows], 0)
     hottest = subject.rows.find_heaviest(rows, executed)
     remedy = say(
-        "Copy the data of {load} to shared memory tile by tile before {where}, each element once per block, and read it from there.",
+        "Copy the data of {load} to shared memory tile by tile, each element once per block, before {where}, and read it from there.",
         load=describe_place(subject, hottest),
         where=describe_scope(subject, work.scope),
     )

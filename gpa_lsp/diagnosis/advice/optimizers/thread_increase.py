@@ -164,20 +164,22 @@ def _describe(subject: Subject, room: _Room, chosen: OccupancyStep, others: Sequ
 
 def _write_hint(room: _Room, chosen: OccupancyStep, others: Sequence[OccupancyStep]) -> Sentence:
     """What limits the resident warps, and each step that raises the limit, the chosen one first."""
-    steps = list_of(
-        (say("{step} ({gain})", step=_say_step(room, step), gain=_say_gain(step)) for step in (chosen, *others)), "or"
+    first, *more = (
+        say("{step} ({gain})", step=_say_step(room, step), gain=_say_gain(step)) for step in (chosen, *others)
     )
+    also = say("; also with {steps}", steps=list_of(more, "or")) if more else NOTHING
     ladder = list_register_steps(room.architecture, room.block)
     last = NOTHING
     if OccupancyLimit.REGISTERS in chosen.resources and len(ladder) > 1:
         registers = count(ladder[-1].block.registers_per_thread, "register")
         last = say("; the most fit with {registers} ({gain})", registers=registers, gain=_say_gain(ladder[-1]))
     return say(
-        "More warps fit with {steps}{last}: an SM holds {held} of {most}, limited by {limiters}.",
+        "More warps fit with {first}: an SM holds {held} of {most}, limited by {limiters}{also}{last}.",
         held=count(room.occupancy.warps_per_sm),
         most=count(room.occupancy.max_warps_per_sm, "warp"),
         limiters=list_of(room.occupancy.limiters),
-        steps=steps,
+        first=first,
+        also=also,
         last=last,
     )
 
