@@ -8,7 +8,7 @@ import pytest
 
 from gpa_lsp.cli.main import main
 from gpa_lsp.diagnosis.advice.model import Advice
-from gpa_lsp.diagnosis.advice.pricing import NO_GAIN, WIDEST
+from gpa_lsp.diagnosis.advice.pricing import NO_GAIN
 from gpa_lsp.document.advice_words import describe_gain
 from gpa_lsp.editor.kernel_page import describe_kernel_briefly, describe_verdict
 from gpa_lsp.editor.snapshot import VisibleKernel
@@ -34,9 +34,9 @@ def test_a_range_that_says_nothing_is_no_number_in_any_view(tmp_path: Path) -> N
     path = write_launches(tmp_path, make_tiny_grid())
     kernel = judge(path)
     advice = find(kernel, "small_grid")
-    assert advice.speedup.high > WIDEST * advice.speedup.low
+    assert str(advice.speedup.doubt).startswith("anything from ")
     assert describe_gain(advice) == "likely"
-    assert any("likely" in line and "anything from " in line for line in read_screen(kernel))
+    assert any("likely" in line for line in read_screen(kernel))
     profile = make_profile(kernel, texts={})
     shown = VisibleKernel(name="k", profile=profile, kernel=profile.kernels[0])
     printed = [describe_verdict(shown), describe_kernel_briefly(shown, 200)]
@@ -44,6 +44,7 @@ def test_a_range_that_says_nothing_is_no_number_in_any_view(tmp_path: Path) -> N
         with redirect_stdout(io.StringIO()) as out:
             assert main([*words, str(path)]) == 0
         printed.append(out.getvalue())
+    assert "anything from " in printed[3]  # the details
     for text in printed:
         assert "likely" in text
         assert "1–108×" not in text

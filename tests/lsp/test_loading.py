@@ -240,7 +240,7 @@ async def test_a_profile_that_lies_elsewhere_is_read_once_it_is_included(
     elsewhere.write_text("1000000")
     loading.loader.include(elsewhere)
     await loading.wait(lambda: loading.audience.snapshot.profiles[elsewhere] is not before)
-    loading.loader.exclude_all()
+    loading.loader.exclude(elsewhere)
     await loading.wait(lambda: set(loading.audience.snapshot.profiles) == {here})
 
 

@@ -111,7 +111,7 @@ def test_a_save_simulates_and_every_view_says_so(client: RawClient, source: Path
     ]
     assert labels and all(one.endswith(" simulated") and len(one) <= 43 for one in labels), labels
     hover = client.request("textDocument/hover", {**document, "position": {"line": LINE, "character": 4}})
-    assert "simulated, not measured: on 64 kernels that nothing was fitted on" in hover["contents"]["value"]
+    assert "simulated, not measured" in hover["contents"]["value"]
     assert "sectors per access" in run(client, "gpaLsp.showLine", uri, LINE)
     listed = client.request("textDocument/documentSymbol", document)
     assert "simulated" in listed[0]["detail"]

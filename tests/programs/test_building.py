@@ -216,6 +216,6 @@ def test_kernels_that_cannot_run_are_no_good_end(
     build_program("nvcc none.cu -o none", machine=MACHINE, folder=tmp_path, limit_s=LIMIT_S, take=bytearray().extend)
     capfd.readouterr()
     assert main(["emulate", "--no-lines", "--machine", "T4", "--", "./add"]) == 3
-    assert re.search(r"^not run .* its PTX is for compute capability 8.0 and newer", capfd.readouterr().out, re.M)
+    assert re.search(r"^not run: .* its PTX is for compute capability 8.0 and newer", capfd.readouterr().out, re.M)
     assert main(["emulate", "--no-lines", "--", "./none"]) == 3
-    assert re.search(r"^not run 1 launch was cut short.*\n(.*\n)*  ended   .*grid", capfd.readouterr().out, re.M)
+    assert re.search(r"^not run: 1 launch was cut short.*\n(.*\n)*  ended   .*grid", capfd.readouterr().out, re.M)
