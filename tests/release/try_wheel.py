@@ -85,7 +85,7 @@ TRIALS = (
     Trial(("doctor",), shows="nvdisasm"),
     Trial(("emulate", "--", "true"), shows="0 launches", needs="cuda"),
     Trial(("predict", "explore", "saxpy.cu", "--block", "128,256", "--jobs", "2"), shows="256", needs="cuda"),
-    Trial(("gate", "example.gpa-profile.json", "--base", "example.gpa-profile.json"), shows="Gate passed"),
+    Trial(("gate", "example.gpa-profile.json", "--base", "example.gpa-profile.json"), shows="gate passed"),
     Trial(("report", "graph", "example.gpa-profile.json"), shows="digraph"),
     Trial(("history", "--record", "example.gpa-profile.json")),
     Trial(("history",), shows="short_def_use"),

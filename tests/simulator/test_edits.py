@@ -29,13 +29,11 @@ def test_the_head_says_what_the_source_holds(family: Family) -> None:
 
 def test_an_edit_is_simulated_and_its_remedy_advised(tmp_path: Path) -> None:
     [family] = read_families("column_reads")
-    [edit] = simulate_edits(family, family.sizes[0], "A100 PCIe 40GB", tmp_path)
-    assert isinstance(edit, Edit)
-    assert edit.achieved > 2
+    edits = list(simulate_edits(family, family.sizes[0], "A100 PCIe 40GB", tmp_path))
+    [edit] = [edit for edit in edits if isinstance(edit, Edit) and edit.achieved > 3]
     assert "shared_bank_conflicts" in [one.optimizer for one in edit.list_advice()]
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.gpa-profile.json")}
-    assert len(before) == 2
-    [again] = simulate_edits(family, family.sizes[0], "A100 PCIe 40GB", tmp_path)
-    assert isinstance(again, Edit)
-    assert again.achieved == edit.achieved
+    assert len(before) == len(edits) + 1
+    again = list(simulate_edits(family, family.sizes[0], "A100 PCIe 40GB", tmp_path))
+    assert [getattr(one, "achieved", None) for one in again] == [getattr(one, "achieved", None) for one in edits]
     assert {path: path.stat().st_mtime_ns for path in before} == before

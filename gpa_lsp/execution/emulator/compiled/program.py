@@ -129,7 +129,7 @@ class _Compiler:
         for edge in bound.edges:  # Lanes that come back join those behind the call.
             self._edges[len(self._segments)] = edge
             self._segments += [edge.entry, edge.landing]
-            self._places += [(edge.site.order, -1), (edge.following.order - 0.5,)]
+            self._places += [(edge.site.order, -1), (edge.joined.order - 0.5,)]
         self._functions[bound.name] = CompiledFunction(
             bound=bound,
             frames=self._frames[bound.name],

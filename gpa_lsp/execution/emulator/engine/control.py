@@ -111,11 +111,15 @@ def assemble(registers: Registers, parts: Parts, offset_bytes: int, size_bytes: 
     return result.astype(dtype)
 
 
-def end_with_indirect_call(pointer: int, entries: dict[str, Segment], *, machine: Machine, static: int) -> End:
-    """A call through a pointer: lanes part by the function they call. A pointer to nothing ends the lane.
+def end_with_indirect_call(
+    pointer: int, entries: dict[str, Segment], others: Segment, *, machine: Machine, static: int
+) -> End:
+    """A call through a pointer: lanes part by the function they call, one after the other, for their registers lie at the same place of the
+    frames. A pointer to nothing ends the lane.
 
     Args:
         entries: where the way into each function begins, by its name.
+        others: where those wait that call another one than the first.
     """
 
     def end(dispatcher: Dispatcher, fragment: Fragment) -> None:
@@ -128,7 +132,10 @@ def end_with_indirect_call(pointer: int, entries: dict[str, Segment], *, machine
             entry = entries.get(machine.find_function(address) or "")
             if entry is not None:
                 dispatcher.go(part, entry)
-                continue
+                rest = active & (addresses > address)
+                if rest.any():
+                    dispatcher.go(fragment.narrow(rest, int(np.count_nonzero(rest))), others)
+                return
             dispatcher.faults.end_on_gpu(DeviceError.INVALID_PC)
             message = f"call of 0x{address:x}, which is not a function"
             end_lanes(dispatcher, part, FaultKind.OUT_OF_BOUNDS, message, static)

@@ -179,6 +179,7 @@ class Ending(Struct, frozen=True, kw_only=True):
     bound: BoundFunction  # that is being bound
     segment: Segment  # that the instruction ends
     following: Segment | None  # what is behind it; None at the end of the function
+    others: Segment  # where lanes wait that call another function by the same pointer
     starts: list[Segment]  # of each block its first segment
     blocks: PtxBlocks  # of the function
 
@@ -328,13 +329,15 @@ def _bind_call(ending: Ending) -> None:
     if call.callee is None:
         if call.pointer is None:
             raise UnsupportedInstruction("call without a callee")
-        entries = {name: _add_edge(ending, name, arguments).entry for name in machine.list_called()}
-        to_one = end_with_indirect_call(call.pointer.slot, entries, machine=machine, static=binder.static)
+        others = ending.others
+        entries = {name: _add_edge(ending, name, arguments, others).entry for name in machine.list_called()}
+        to_one = end_with_indirect_call(call.pointer.slot, entries, others, machine=machine, static=binder.static)
+        others.end = to_one
         segment.end = end_guarded(binder.guard, following, to_one)
         return
     function = machine.module.functions.get(call.callee)
     if function is not None and function.instructions:
-        entry = _add_edge(ending, call.callee, arguments).entry
+        entry = _add_edge(ending, call.callee, arguments, following).entry
         segment.closing = _close(ending, ClosingKind.CALL, entry)
         return
     builtin = find_builtin(machine, call.callee)
@@ -344,7 +347,7 @@ def _bind_call(ending: Ending) -> None:
     segment.end = end_guarded(binder.guard, following, to_system)
 
 
-def _add_edge(ending: Ending, callee: str, arguments: list[Parts]) -> CallEdge:
+def _add_edge(ending: Ending, callee: str, arguments: list[Parts], joined: Segment) -> CallEdge:
     name, following = ending.segment.function, ending.next_segment
     edge = CallEdge(
         callee=callee,
@@ -353,6 +356,7 @@ def _add_edge(ending: Ending, callee: str, arguments: list[Parts]) -> CallEdge:
         entry=Segment(name, ()),
         landing=Segment(name, ()),
         following=following,
+        joined=joined,
         static=ending.binder.static,
     )
     edge.landing.closing = Closing(kind=ClosingKind.JUMP, taken=following)

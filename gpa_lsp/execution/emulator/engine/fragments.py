@@ -244,6 +244,7 @@ class CallEdge(Struct, frozen=True, kw_only=True):
     entry: Segment  # hands the arguments over; the function follows
     landing: Segment  # takes what the function returns; what is behind the call follows
     following: Segment  # behind the call
+    joined: Segment  # what runs next behind the landing: others that call, or what follows
     static: int  # number of the call
 
 

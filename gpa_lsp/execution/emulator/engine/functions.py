@@ -53,7 +53,7 @@ class _FunctionBinder:
         self._life = find_lives(function)
         self._together: set[int] = set()
         self._mark = 0
-        self._segments: list[tuple[int, int, Segment]] = []
+        self._segments: list[tuple[int, float, Segment]] = []
         self._starts = [self._new_segment(block, first) for block, first in enumerate(self._blocks.first)]
 
     def bind(self) -> None:
@@ -117,6 +117,12 @@ class _FunctionBinder:
         self._note_polling(segment, instruction)
         if instruction.opcode in ENDING:
             following = self._follow(block, index)
+            others = Segment(self._function.name, () if following is None else following.live_in)
+            call = instruction.call
+            if call is not None and call.callee is None:
+                self._segments.append((block, index + 0.5, others))
+                pointer = () if call.pointer is None else (call.pointer.slot,)
+                others.live_in = (*segment.live_in, *others.live_in, *pointer)
             segment.instructions.append(binder.static)
             self._count_guarded()
             before = tuple(binder.steps[self._mark :])
@@ -128,6 +134,7 @@ class _FunctionBinder:
                     bound=self._bound,
                     segment=segment,
                     following=following,
+                    others=others,
                     starts=self._starts,
                     blocks=self._blocks,
                 )
