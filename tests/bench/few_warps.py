@@ -1,18 +1,6 @@
 """Few warps: emulation and whole predictions, and what analyses cost beside the trace.
 
 Usage: ``python -m tests.bench.few_warps [--times N]``; needs NVRTC. Rates are by processor time.
-
-Before there was a core, 32 warps of ``bicg`` were traced at 0.26 million warp instructions a second on the machine of the finding, and hotspot was
-predicted whole at 0.46 million. On the machine of the first run of this bench numpy traced the former at 1.9 million; whole predictions went at
-0.07 (bicg) and 1.28 million (hotspot), in the core at 0.16 and 2.8. Since reuse, caches, requests and bank conflicts are found in one go there: 0.32
-and 3.4 while numpy has 0.06 and 1.3; plain launches of hotspot, which were 8 % slower in the core than in numpy, are 9 % faster. Since what was
-loaded last is kept in pages and counted in sums of sums: 0.42 and 3.9. Since lines that rows refer to together are moved together, and a probe of all
-blocks is the run: 0.8 and 4.5. The analyses still cost more than the traces, which are made at 7 and 13: about half of bicg's time is spent in the
-core, where each of its rows of 32 lanes is 32 lines, the rest in numpy. Since warp accesses that are alike are measured once, and sets of lines or
-words that nobody else touches are moved as one: analyses of bicg cost 2.7 times its trace (6.0 before on the same, busy machine), those of hotspot
-as much as its trace (1.7 before). What is left of bicg is some ten steps for each of its 98,000 rows, half of them in the core. Since elements are
-found once for each kind of request, rows and waves are ordered by counting, repeats are counted in the core and caches take rows as the trace has
-them: 2.7 (bicg, whole) and 7.0 million; analyses cost 2.3 and 0.9 times the traces where they cost 3.6 and 1.3 times in the same minutes before.
 """
 
 import argparse

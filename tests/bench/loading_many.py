@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from gpa_lsp.report.pipeline import analyse
-from tests.bench.process_tree import list_tree, read_busy_s, read_cpu_s, read_pss_bytes
+from tests.bench.measuring import list_tree, read_busy_s, read_cpu_s, read_pss_bytes
 from tests.conftest import ROOT, find_corpus
 from tests.lsp.raw_client import RawClient
 

@@ -37,8 +37,7 @@ from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Function
 from gpa_lsp.code.binary.tool_location import find_tool
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
-from tests.bench.measuring import run_once
-from tests.bench.process_tree import list_tree, read_busy_s, read_cpu_s, read_pss_bytes
+from tests.bench.measuring import list_tree, read_busy_s, read_cpu_s, read_pss_bytes, run_once
 from tests.conftest import find_corpus
 from tests.lsp.raw_client import RawClient
 from tests.profile.report_builder import ReportBuilder

@@ -25,8 +25,6 @@ What goes wrong, and the test that does it (of this file, or FILE.TEST beside it
 * Modules come back, contexts end: test_modules_that_come_back_are_written_once, test_a_context_that_ends_early_loses_nothing
 * The program is killed at any write: test_kill.test_killed_at_every_write
 * Ten million samples: test_profiles.test_ten_million_samples_take_bounded_memory
-
-What the collector itself costs a launch is printed by ``python -m tests.bench.collecting``.
 """
 
 import importlib
