@@ -171,5 +171,6 @@ def _make_kernel(kernel: ExaminedKernel) -> dict[str, Any]:
         "faults": [make_fault(fault) for fault in runs.faults],
         **pick(runs, "unfinished recorded unrecorded"),
         "prediction": None if prediction is None else make_kernel_prediction(prediction),
+        "comparison": None if kernel.comparison is None else pick(kernel.comparison, "launches spreads"),
         "problems": make_record(kernel.problems),
     }

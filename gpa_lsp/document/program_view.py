@@ -18,8 +18,10 @@ from gpa_lsp.execution.programs.model import (
     ProgramRun,
 )
 from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
+from gpa_lsp.execution.traces.results import MeasureSpread
 from gpa_lsp.foundation.locations import write_place
 from gpa_lsp.foundation.numbers import (
+    Quantity,
     format_bytes,
     format_count,
     format_count_of,
@@ -27,6 +29,7 @@ from gpa_lsp.foundation.numbers import (
     format_duration_ns,
     format_launches,
     format_percent,
+    format_quantity,
     format_seconds,
 )
 from gpa_lsp.foundation.ownership import choose_frame, is_library_file
@@ -39,6 +42,8 @@ _MOST_ROWS = 3
 _MOST_FINDINGS = 12
 _MOST_FRAMES = 4
 _MOST_ARRAYS = 6
+_MOST_SPREADS = 2
+_EVEN = 0.05  # Deviation beside the mean from which on launches differ
 _WASTED = 1.25  # Sectors or wavefronts beside what they could be, from which on a line is told
 _RUNTIME = "cuda"  # how functions of CUDA's headers begin
 _STUB = ".cudafe1.stub.c"  # a file of nvcc's, with what stands between a launch and the runtime
@@ -130,6 +135,25 @@ def _list_lines(kernel: ExaminedKernel, folder: Path | None) -> Iterator[_Row]:
         yield "memory", _point_at(access, describe_access(access), folder), Style.PLAIN
     for branch in _find_divergent(prediction.branches):
         yield "diverge", _point_at(branch, describe_branch(branch), folder), Style.PLAIN
+    if kernel.comparison is not None:
+        compared = f" ({format_count(kernel.comparison.launches)} of {format_launches(runs.launches)})"
+        varying = [_describe_spread(one) for one in _find_varying(kernel.comparison.spreads)[:_MOST_SPREADS]]
+        yield "differ", (varying[0] if varying else "launches do not differ") + compared, Style.PLAIN
+        for text in varying[1:]:
+            yield "", text, Style.PLAIN
+
+
+def _find_varying(spreads: Sequence[MeasureSpread]) -> list[MeasureSpread]:
+    """Those that vary most beside their mean; how many requests there are goes with the size of a launch."""
+    found = [one for one in spreads if one.quantity is not Quantity.COUNT and one.deviation > _EVEN * one.mean]
+    return sorted(found, key=lambda one: -one.deviation / one.mean)
+
+
+def _describe_spread(one: MeasureSpread) -> str:
+    least, most, mean, deviation = (
+        format_quantity(value, one.quantity) for value in (one.least, one.most, one.mean, one.deviation)
+    )
+    return f"{one.measure}: {least} to {most}, mean {mean} ± {deviation}"
 
 
 def _point_at(fact: AccessLineFact | BranchLineFact, words: str, folder: Path | None) -> Line:

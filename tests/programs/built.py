@@ -90,14 +90,23 @@ def write(folder: Path, text: str, name: str = "program.cu") -> Path:
 
 
 def run(
-    program: Path | str, *arguments: str, records: Path | None = None, folder: Path | None = None, **settings: object
+    program: Path | str,
+    *arguments: str,
+    records: Path | None = None,
+    others: Path | None = None,
+    folder: Path | None = None,
+    **settings: object,
 ) -> tuple[ProgramRun, str]:
     """What a program did, and what it printed."""
     printed = bytearray()
     chosen = RunSettings(**{"machine": MACHINE, "limit_s": 300.0, **settings})  # type: ignore[arg-type]
     surroundings = Surroundings(folder=folder or Path(program).parent, take=printed.extend)
     found = run_program(
-        [str(program), *arguments], chosen, surroundings, records=None if records is None else lambda: records
+        [str(program), *arguments],
+        chosen,
+        surroundings,
+        records=None if records is None else lambda: records,
+        others=others,
     )
     return found, printed.decode()
 

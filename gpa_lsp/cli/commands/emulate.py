@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_INCOMPLETE, judge_problems, parse_count
@@ -106,19 +106,22 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.format == "json" and is_printed(arguments.output):
         raise InputError("standard output is the program's own", remedy="name a file for the JSON with -o FILE")
     with ExitStack() as stack:
-        return _emulate(arguments, application, lambda: _choose_folder(arguments, stack), terminal)
+        others = None if arguments.no_lines else _make_folder(stack)
+        return _emulate(arguments, application, lambda: arguments.record or _make_folder(stack), others, terminal)
 
 
-def _choose_folder(arguments: argparse.Namespace, stack: ExitStack) -> Path:
-    """Where launches are recorded: a folder that stays where one was asked for."""
-    if arguments.record is not None:
-        return cast(Path, arguments.record)
+def _make_folder(stack: ExitStack) -> Path:
+    """For launches that are looked at and not kept."""
     made = tempfile.TemporaryDirectory(prefix=_TEMPORARY, ignore_cleanup_errors=True)
     return Path(stack.enter_context(made))
 
 
 def _emulate(
-    arguments: argparse.Namespace, application: list[str], records: Callable[[], Path], terminal: Terminal
+    arguments: argparse.Namespace,
+    application: list[str],
+    records: Callable[[], Path],
+    others: Path | None,
+    terminal: Terminal,
 ) -> int:
     from gpa_lsp.execution.programs.model import RunSettings
     from gpa_lsp.execution.programs.run import Surroundings, run_program
@@ -153,7 +156,7 @@ def _emulate(
         tell=tell,
     )
     keeps = arguments.record is not None or arguments.describe or not arguments.no_lines
-    run = run_program(application, settings, surroundings, records=records if keeps else None)
+    run = run_program(application, settings, surroundings, records=records if keeps else None, others=others)
     described = _describe(run) if arguments.describe else None
     kernels = _examine(run, arguments)
     _tell(run, kernels, described, arguments, terminal)

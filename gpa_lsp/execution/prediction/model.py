@@ -14,7 +14,7 @@ from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.prediction.static_source import SourceStatics
 from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
 from gpa_lsp.execution.traces.model import AccessGroupKind
-from gpa_lsp.execution.traces.results import Measure
+from gpa_lsp.execution.traces.results import Measure, MeasureSpread
 from gpa_lsp.execution.volumes.expressions import KernelAccesses
 from gpa_lsp.execution.volumes.measured_volumes import VolumeComparison
 from gpa_lsp.execution.volumes.model import Contradiction, VolumeMode, VolumePrediction
@@ -145,7 +145,8 @@ class LaunchComparison(Struct, frozen=True, kw_only=True):
     mangled_name: str  # of the kernel
     name: str  # for people
     launches: int  # how many
-    answer: Answer  # mean, least, most and deviation of each measure
+    spreads: tuple[MeasureSpread, ...]  # of each measure
+    answer: Answer  # the same for people
 
 
 class SourcePrediction(Struct, frozen=True, kw_only=True):

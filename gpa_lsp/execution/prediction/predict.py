@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
-from gpa_lsp.diagnosis.analyses.answers import Answer
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.execution.emulator.model import TraceSink
 from gpa_lsp.execution.launches.launch import LaunchDescription
@@ -238,22 +237,20 @@ def compare_launches(predictions: Sequence[KernelPrediction]) -> tuple[LaunchCom
     for one in predictions:
         if one.measures:
             groups.setdefault(one.mangled_name, []).append(one)
-    return tuple(
-        LaunchComparison(
-            mangled_name=mangled,
-            name=members[0].name,
-            launches=len(members),
-            answer=_compare_members(members),
-        )
-        for mangled, members in groups.items()
-        if len(members) > 1
-    )
+    return tuple(_compare_members(members) for members in groups.values() if len(members) > 1)
 
 
-def _compare_members(members: Sequence[KernelPrediction]) -> Answer:
-    answer = answer_launches(spread_listed([one.measures for one in members]), len(members), _ORIGIN)
+def _compare_members(members: Sequence[KernelPrediction]) -> LaunchComparison:
+    spreads = spread_listed([one.measures for one in members])
+    answer = answer_launches(spreads, len(members), _ORIGIN)
     chart = scatter_volumes([one.measured_volumes for one in members if one.measured_volumes is not None])
-    return answer if chart is None else replace(answer, charts=(*answer.charts, chart))
+    return LaunchComparison(
+        mangled_name=members[0].mangled_name,
+        name=members[0].name,
+        launches=len(members),
+        spreads=spreads,
+        answer=answer if chart is None else replace(answer, charts=(*answer.charts, chart)),
+    )
 
 
 class _BuiltLaunch(DescribedLaunch, frozen=True, kw_only=True):

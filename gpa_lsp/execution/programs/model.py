@@ -68,6 +68,7 @@ class KernelRuns(Struct, frozen=True, kw_only=True):
     unfinished: tuple[str, ...] = ()  # why launches were cut short, a sentence each
     recorded: RecordedLaunch | None = None  # the heaviest launch, or that which was chosen; None where none was kept
     unrecorded: str = ""  # why none was kept; empty otherwise
+    others: tuple[RecordedLaunch, ...] = ()  # at even distances over all launches, less the one above
     paths: tuple[LaunchPath, ...] = ()  # from where it was launched, most frequent first
 
 

@@ -1,4 +1,7 @@
-"""The heaviest launch of each kernel, or a chosen one, kept with its data as a description that the emulator reads: :class:`Recorder`."""
+"""Launches of each kernel kept with their data as descriptions that the emulator reads: :class:`Recorder`.
+
+The heaviest one, or a chosen one, and some at even distances over all of them.
+"""
 
 import time
 from collections.abc import Callable, Iterable
@@ -155,6 +158,7 @@ def _read_words(memory: ResidentMemory, base: int, size: int) -> Words:
 
 _TIME_SHARE = 0.1  # Copies of data may take this part of the time a program runs
 _MOST_HELD = 4  # Launches of the largest size that are held at once, of all kernels
+_MOST_SAMPLES = 8  # Launches of one kernel that are kept to compare them
 
 
 class _Snapshot(ColumnRecord, frozen=True, kw_only=True):
@@ -179,12 +183,32 @@ class _Kept(Struct, kw_only=True):
     snapshot: _Snapshot
     warp_instructions: int
 
+    @property
+    def number(self) -> int:
+        """Of the launch among those of its kernel, from 1."""
+        return self.snapshot.number
+
+
+class _Samples(Struct, kw_only=True):
+    """Launches of one kernel, so far from each other that they are few over all that there were."""
+
+    stride: int = 1
+    kept: list[_Kept] = field(default_factory=list)
+
+    def add(self, one: _Kept) -> None:
+        """Keep a launch if it is its turn; where they are too many, every other one goes."""
+        if (one.number - 1) % self.stride == 0:
+            self.kept.append(one)
+        while len(self.kept) > _MOST_SAMPLES:
+            self.stride *= 2
+            self.kept = [other for other in self.kept if (other.number - 1) % self.stride == 0]
+
 
 class Recorder:
-    """Copies what launches read, and keeps that of the heaviest.
+    """Copies what launches read, and keeps that of the heaviest and of some others.
 
     Args:
-        limit_bytes: of the data of one launch.
+        limit_bytes: of the data of one launch, and of all that are kept to compare them.
         chosen: the launch of each kernel to keep instead, from 1; None for the heaviest.
     """
 
@@ -194,6 +218,7 @@ class Recorder:
         self._started = time.process_time()
         self._spent_s = 0.0
         self._kept: dict[int, _Kept] = {}
+        self._samples: dict[int, _Samples] = {}
         self._refused: dict[int, str] = {}
         self._stems: set[str] = set()
 
@@ -205,18 +230,22 @@ class Recorder:
         begun = time.process_time()
         if key in self._kept and self._spent_s > _TIME_SHARE * (begun - self._started):
             return None
-        snapshot = self._take(tally, request, memory)
+        snapshot, room = self._take(tally, request, memory), _MOST_HELD * self._limit_bytes
         self._spent_s += time.process_time() - begun
         if snapshot is None:
             return None
 
         def judge(warp_instructions: int) -> None:
             before = self._kept.get(key)
-            if before is None and self._count_held_bytes() + snapshot.size_bytes > _MOST_HELD * self._limit_bytes:
+            kept = _Kept(snapshot=snapshot, warp_instructions=warp_instructions)
+            if before is None and _count_bytes(self._kept.values()) + snapshot.size_bytes > room:
                 self._refused.setdefault(key, "too much is kept of other kernels")
             elif before is None or warp_instructions > before.warp_instructions:
-                self._kept[key] = _Kept(snapshot=snapshot, warp_instructions=warp_instructions)
+                self._kept[key] = kept
                 self._refused.pop(key, None)
+            sampled = [one for samples in self._samples.values() for one in samples.kept]
+            if self._chosen is None and _count_bytes(sampled) + snapshot.size_bytes <= self._limit_bytes:
+                self._samples.setdefault(key, _Samples()).add(kept)
 
         return judge
 
@@ -252,8 +281,19 @@ class Recorder:
             OSError: it cannot be written.
         """
         kept = self._kept.get(id(tally))
-        if kept is None:
-            return None
+        return None if kept is None else self._write(tally, kept, folder)
+
+    def write_others(self, tally: KernelTally, folder: Path) -> tuple[RecordedLaunch, ...]:
+        """The same of launches at even distances over all of the kernel, less the heaviest.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        kept, samples = self._kept.get(id(tally)), self._samples.get(id(tally), _Samples())
+        others = (one for one in samples.kept if kept is None or one.number != kept.number)
+        return tuple(self._write(tally, one, folder) for one in others)
+
+    def _write(self, tally: KernelTally, kept: _Kept, folder: Path) -> RecordedLaunch:
         folder.mkdir(parents=True, exist_ok=True)
         module = folder / tally.module.path.name
         with atomic_write(module, encoding=None) as stream:
@@ -263,13 +303,10 @@ class Recorder:
             description=write_recording(_make_recording(tally, kept.snapshot), folder, stem),
             module=module,
             warp_instructions=kept.warp_instructions,
-            number=kept.snapshot.number,
+            number=kept.number,
             source=find_source(tally.facts.kernel),
-            is_heaviest=self._chosen is None,
+            is_heaviest=self._chosen is None and self._kept.get(id(tally)) is kept,
         )
-
-    def _count_held_bytes(self) -> int:
-        return sum(one.snapshot.size_bytes for one in self._kept.values())
 
     def _choose_stem(self, name: str) -> str:
         """A name that no other kernel of this run has; files of earlier runs are replaced."""
@@ -280,6 +317,10 @@ class Recorder:
             stem = f"{wanted}_{number}"
         self._stems.add(stem)
         return stem
+
+
+def _count_bytes(kept: Iterable[_Kept]) -> int:
+    return sum(one.snapshot.size_bytes for one in kept)
 
 
 def _make_recording(tally: KernelTally, snapshot: _Snapshot) -> Recording:

@@ -90,6 +90,7 @@ def run_program(
     surroundings: Surroundings,
     *,
     records: Callable[[], Path] | None = None,
+    others: Path | None = None,
 ) -> ProgramRun:
     """Run a command; what it launches is emulated. Ctrl-C ends it, and what was seen until then is told.
 
@@ -99,6 +100,7 @@ def run_program(
         surroundings: where.
         records: gives the folder that the heaviest launch of each kernel is written to, with its data, once the program has ended; None to keep
             none.
+        others: the folder for some more launches of each kernel, to compare them; None to keep none.
 
     Raises:
         InputError: there is no such program or GPU; or the program cannot run on our runtime, and how to rebuild it.
@@ -131,7 +133,7 @@ def run_program(
         finally:
             server.close()
         stacks = [describe_paths(session) for session in server.sessions]
-        kernels = _sum_kernels(server.sessions, stacks, recorder, records)
+        kernels = _sum_kernels(server.sessions, stacks, recorder, records, others)
     notes = [note for session in server.sessions for note in session.notes]
     return ProgramRun(
         end=end,
@@ -151,6 +153,7 @@ def _sum_kernels(
     stacks: Sequence[dict[int, HostPath]],
     recorder: Recorder | None,
     records: Callable[[], Path] | None,
+    others: Path | None,
 ) -> tuple[KernelRuns, ...]:
     launched = [
         (tally, paths)
@@ -159,7 +162,12 @@ def _sum_kernels(
         if tally.launches
     ]
     folder = None if records is None or not launched else records()
-    return tuple(_sum(tally, *_write_record(tally, recorder, folder), paths) for tally, paths in launched)
+    return tuple(
+        replace(
+            _sum(tally, *_write_record(tally, recorder, folder), paths), others=_write_others(tally, recorder, others)
+        )
+        for tally, paths in launched
+    )
 
 
 def describe_paths(session: Session) -> dict[int, HostPath]:
@@ -449,6 +457,15 @@ def _write_record(
         return recorder.write(tally, folder), recorder.explain(tally)
     except OSError as error:
         return None, f"it cannot be written: {error.strerror or error}"
+
+
+def _write_others(tally: KernelTally, recorder: Recorder | None, folder: Path | None) -> tuple[RecordedLaunch, ...]:
+    if recorder is None or folder is None:
+        return ()
+    try:
+        return recorder.write_others(tally, folder)
+    except OSError:
+        return ()  # the heaviest one is told, and what hinders the others hinders it
 
 
 def _sum(
