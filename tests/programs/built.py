@@ -106,7 +106,7 @@ def run(
         chosen,
         surroundings,
         records=None if records is None else lambda: records,
-        others=others,
+        others=None if others is None else lambda: others,
     )
     return found, printed.decode()
 

@@ -106,8 +106,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.format == "json" and is_printed(arguments.output):
         raise InputError("standard output is the program's own", remedy="name a file for the JSON with -o FILE")
     with ExitStack() as stack:
-        others = None if arguments.no_lines else _make_folder(stack)
-        return _emulate(arguments, application, lambda: arguments.record or _make_folder(stack), others, terminal)
+        return _emulate(arguments, application, lambda: _make_folder(stack), terminal)
 
 
 def _make_folder(stack: ExitStack) -> Path:
@@ -119,8 +118,7 @@ def _make_folder(stack: ExitStack) -> Path:
 def _emulate(
     arguments: argparse.Namespace,
     application: list[str],
-    records: Callable[[], Path],
-    others: Path | None,
+    make_folder: Callable[[], Path],
     terminal: Terminal,
 ) -> int:
     from gpa_lsp.execution.programs.model import RunSettings
@@ -156,7 +154,13 @@ def _emulate(
         tell=tell,
     )
     keeps = arguments.record is not None or arguments.describe or not arguments.no_lines
-    run = run_program(application, settings, surroundings, records=records if keeps else None, others=others)
+    run = run_program(
+        application,
+        settings,
+        surroundings,
+        records=(lambda: arguments.record or make_folder()) if keeps else None,
+        others=None if arguments.no_lines else make_folder,
+    )
     described = _describe(run) if arguments.describe else None
     kernels = _examine(run, arguments)
     _tell(run, kernels, described, arguments, terminal)

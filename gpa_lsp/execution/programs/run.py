@@ -90,7 +90,7 @@ def run_program(
     surroundings: Surroundings,
     *,
     records: Callable[[], Path] | None = None,
-    others: Path | None = None,
+    others: Callable[[], Path] | None = None,
 ) -> ProgramRun:
     """Run a command; what it launches is emulated. Ctrl-C ends it, and what was seen until then is told.
 
@@ -100,7 +100,7 @@ def run_program(
         surroundings: where.
         records: gives the folder that the heaviest launch of each kernel is written to, with its data, once the program has ended; None to keep
             none.
-        others: the folder for some more launches of each kernel, to compare them; None to keep none.
+        others: gives, then, the folder for some more launches of each kernel, to compare them; None to keep none.
 
     Raises:
         InputError: there is no such program or GPU; or the program cannot run on our runtime, and how to rebuild it.
@@ -153,7 +153,7 @@ def _sum_kernels(
     stacks: Sequence[dict[int, HostPath]],
     recorder: Recorder | None,
     records: Callable[[], Path] | None,
-    others: Path | None,
+    others: Callable[[], Path] | None,
 ) -> tuple[KernelRuns, ...]:
     launched = [
         (tally, paths)
@@ -161,10 +161,10 @@ def _sum_kernels(
         for tally in session.kernels.values()
         if tally.launches
     ]
-    folder = None if records is None or not launched else records()
+    folder, more = (None if made is None or not launched else made() for made in (records, others))
     return tuple(
         replace(
-            _sum(tally, *_write_record(tally, recorder, folder), paths), others=_write_others(tally, recorder, others)
+            _sum(tally, *_write_record(tally, recorder, folder), paths), others=_write_others(tally, recorder, more)
         )
         for tally, paths in launched
     )
