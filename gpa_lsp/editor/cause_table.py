@@ -97,7 +97,7 @@ def _list_partners(head: str, pairs: Sequence["LinePair"], name_place: NamePlace
     rows = []
     for pair in pairs[:_MOST_PARTNERS]:
         name = name_place(None if pair.place is None else (pair.place.file, pair.place.line))
-        rows.append(f"{head} {escape_markdown(_describe_pair(name, pair, 0))}")
+        rows.append(f"{head} {escape_markdown(describe_pair(name, pair, 0))}")
     return rows
 
 
@@ -180,10 +180,11 @@ def list_pair(name: str, pair: "BlamedPair", total: int) -> str:
     Returns:
         ``- line 13: 37 %, 2,709 samples · long_scoreboard: data from global memory · R6, 10 cycles later``
     """
-    return f"- {_describe_pair(name, pair, total)}"
+    return f"- {describe_pair(name, pair, total)}"
 
 
-def _describe_pair(name: str, pair: "BlamedPair", total: int) -> str:
+def describe_pair(name: str, pair: "BlamedPair", total: int) -> str:
+    """The other end of a stall: ``line 13: 37 %, 2,709 samples · long_scoreboard: data from global memory · R6, 10 cycles later``."""
     # It needs numpy, which the answer to initialize must not wait for.
     from gpa_lsp.document.advice_words import describe_cause
 

@@ -1,6 +1,8 @@
 """What the editor says about a kernel: a line for its lens, and a page for whoever wants more. Pure functions, Markdown."""
 
-from gpa_lsp.document.markdown_text import begin_paragraph
+from collections.abc import Sequence
+
+from gpa_lsp.document.markdown_text import begin_paragraph, write_links
 from gpa_lsp.editor.cause_table import describe_remedy
 from gpa_lsp.editor.history import describe_change_briefly, describe_past
 from gpa_lsp.editor.measurements import describe_shown
@@ -10,11 +12,26 @@ from gpa_lsp.foundation.visible_text import make_one_line, shorten
 
 MOST_LENS_CHARS = 90  # Of a lens: more would run out of the window beside the code's own width
 
+_MOST_HOVER_LINES = 12  # what is taken in at a glance; links open the rest
 _MOST_PAGE_CHARS = 1000
 _MOST_NAME_CELLS = 40
 _LEAST_PARTS = 2
 _MAX_LINES = 20
 _MOST_PLACES = 8
+
+
+def write_hover(rows: Sequence[str], last: Sequence[str]) -> str:
+    """Rows of Markdown as a hover: as many as it may have, and in any case the last ones; empty rows are left out."""
+    kept = [row for row in last if row]
+    return "  \n".join((*[row for row in rows if row][: _MOST_HOVER_LINES - len(kept)], *kept))
+
+
+def link_hover(shown: VisibleKernel, uri: str, line: int, *, is_sass: bool = False) -> str:
+    """The row of links to what a hover of a line (1-based) leaves out; in the SASS itself there is none to the SASS."""
+    place, mangled = (uri, line - 1), shown.kernel.report.mangled_name
+    links: list[tuple[str, str, Sequence[object]]] = [("table", "gpaLsp.showLine", place)]
+    links += [] if is_sass else [("SASS", "gpaLsp.openSass", place)]
+    return write_links([*links, ("page", "gpaLsp.showPage", (mangled,)), ("history", "gpaLsp.showHistory", (mangled,))])
 
 
 def describe_kernel_briefly(shown: VisibleKernel, room: int = MOST_LENS_CHARS, chosen: str = "") -> str:

@@ -4,7 +4,7 @@ Pure functions from measurements to text: no protocol, no positions. What is imp
 not wait for.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from gpa_lsp.foundation.visible_text import make_one_line, make_visible
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 
 if TYPE_CHECKING:
+    from gpa_lsp.document.blocks import Table
     from gpa_lsp.report.changes import ReasonCounts
     from gpa_lsp.report.model import InstructionColumns
 
@@ -132,6 +133,8 @@ def describe_line(lines: Sequence[HotLine]) -> str:
 
 def _describe_one(line: HotLine) -> str:
     """The doubts come early: a hover may be taller than its window."""
+    from gpa_lsp.document.markdown import write_markdown
+
     row, report = line.row, line.shown.kernel.report
     reason = find_top_reason(row.inclusive_by_reason)
     parts = [
@@ -143,7 +146,9 @@ def _describe_one(line: HotLine) -> str:
         of_kernel = format_percent(report.share_of(row.inclusive_by_reason[reason].all_samples).ratio)
         meaning = describe_stall_reason(reason).description
         parts.append(make_one_line(f"mostly **{reason}**, {of_kernel} of the kernel's samples: {meaning}"))
-    parts.append(draw_reasons(row.inclusive_by_reason, report.total_samples, "of kernel"))
+    parts.append(
+        "\n".join(write_markdown([make_reasons_table(row.inclusive_by_reason, report.total_samples, "of kernel")]))
+    )
     return "\n\n".join(part for part in parts if part)
 
 
@@ -187,12 +192,15 @@ def describe_doubts(line: HotLine | CauseLine) -> str:
     return f"_{'; '.join(doubts)}_" if doubts else ""
 
 
-def draw_reasons(counts: "ReasonCounts", total: int, whole: str) -> str:
+def make_reasons_table(counts: "ReasonCounts", total: int, whole: str) -> "Table":
     """The stall table.
 
     Args:
         whole: the title of the shares' column, e.g. ``of line``.
     """
+    from gpa_lsp.document.blocks import Table
+    from gpa_lsp.document.layout import Align, Column, Style
+
     shown = list(counts.items())
     others = shown[_MAX_REASONS:] if len(shown) > _MAX_REASONS + 1 else []
     rows = [
@@ -208,20 +216,9 @@ def draw_reasons(counts: "ReasonCounts", total: int, whole: str) -> str:
         samples = sum(count.all_samples for _, count in others)
         quiet = sum_known(count.latency_samples for _, count in others)
         rows.append((f"{len(others)} others", format_count(samples), format_count(quiet), _format_part(samples, total)))
-    return draw_table(("stall reason", "samples", "not issued", whole), rows)
-
-
-def draw_table(titles: Sequence[str], rows: Sequence[Sequence[str]], text_columns: Collection[int] = (0,)) -> str:
-    """A table of Markdown; empty without rows."""
-    from gpa_lsp.document.blocks import Table
-    from gpa_lsp.document.layout import Align, Column, Style
-    from gpa_lsp.document.markdown import write_markdown
-
-    aligns = [Align.LEFT if number in text_columns else Align.RIGHT for number in range(len(titles))]
-    columns = [Column(title=title, align=align) for title, align in zip(titles, aligns, strict=True)]
-    return "\n".join(
-        write_markdown([Table(columns=columns, rows=[[(cell, Style.PLAIN) for cell in row] for row in rows])])
-    )
+    titles = ("stall reason", "samples", "not issued", whole)
+    columns = [Column(title=title, align=Align.RIGHT if number else Align.LEFT) for number, title in enumerate(titles)]
+    return Table(columns=columns, rows=[[(cell, Style.PLAIN) for cell in row] for row in rows])
 
 
 def _format_part(samples: int, total: int) -> str:

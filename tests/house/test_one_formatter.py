@@ -39,7 +39,7 @@ ROOMS = tuple(sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
 FORMATTER = "foundation/numbers.py"
 
 READ_BY_NOBODY = {
-    "editor/sass/operand_hover.py": "a constant rounded to single precision, which is then written as Python writes it",
+    "editor/sass/hover.py": "a constant rounded to single precision, which is then written as Python writes it",
     "diagnosis/rewrites/kinds/single_precision_literals.py": "a literal of a source",
     "document/charts/chart_frame.py": "the values of ticks, which a chart draws by",
     "document/charts/roofline_rows.py": "the coordinates of points, which a chart draws by",

@@ -114,7 +114,7 @@ class Session:
         self._units = units
         self.documents = Documents(units=units, abilities=self.abilities, watcher=watcher)
         """What is open."""
-        self.sass = SassDocuments(build_sass, units)
+        self.sass = SassDocuments(build_sass, units, has_links=self.abilities.links)
         """The SASS documents."""
         self.pages = Pages(self._client)
         """The report as a page."""

@@ -1,24 +1,23 @@
 """What a hover says about an instruction itself: what it is, what it touches, how long it takes, whom it meets behind scoreboards."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from gpa_lsp.code.binary.model import ResourceKind, name_resource
 from gpa_lsp.code.binary.opcodes import describe_words
 from gpa_lsp.document.control_words import describe_control_of
+from gpa_lsp.document.layout import Line, Style
 from gpa_lsp.document.markdown_text import mark_code
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.library import SassDocument
 from gpa_lsp.editor.sass.operand_spans import find_mnemonic
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.numbers import format_number
-from gpa_lsp.foundation.visible_text import make_one_line, make_visible
 from gpa_lsp.gpu.arch.hazards import CycleBounds, ProducerGroup
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.sections import Figure, MemoryHierarchy, ScoreboardKind, Unknown
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.scoreboard_queries import (
-    FoundPartners,
     find_setters,
     find_waiters,
     list_awaited,
@@ -184,37 +183,36 @@ def _format_cycles(cycles: float) -> str:
 _MOST_NAMED = 3
 
 
-def describe_opcode(document: SassDocument, row: int) -> str:
-    """Opcode, kind, what it does, how that shows in a profile; and the instruction's text."""
+def describe_opcode(document: SassDocument, row: int) -> Line:
+    """Opcode, kind, what it does, how that shows in a profile."""
     text = document.shown.kernel.report.instructions.texts[row]
     if not text:
-        return f"**{name_instruction(document, row)}**: there is no disassembly of this code"
+        name = name_instruction(document, row)
+        return (name, Style.TITLE), (": there is no disassembly of this code", Style.PLAIN)
     mnemonic = _find_mnemonic(text)
     words = describe_words(mnemonic)
-    head = make_one_line(
-        " · ".join(part for part in (f"**{mnemonic.partition('.')[0]}**", words.kind, words.pipe) if part)
-    )
+    kinds = "".join(f" · {part}" for part in (words.kind, words.pipe) if part)
     sentence = words.sentence or "This version does not know this opcode; what it reads and writes is a guess."
     says = f"{sentence} {words.waits}" if words.waits else sentence
-    return f"{head}\n\n{says}\n\n```nvsass\n{make_visible(text)}\n```"
+    return (mnemonic.partition(".")[0], Style.TITLE), (f"{kinds}. {says}", Style.PLAIN)
 
 
-def describe_details(document: SassDocument, row: int) -> str:
-    """Modifiers, operands, latency, scheduling, scoreboards, as a list."""
+def describe_details(document: SassDocument, row: int) -> list[str]:
+    """Operands, scoreboards, modifiers, latency, scheduling, a row each."""
     report = document.shown.kernel.report
     text = report.instructions.texts[row]
     if not text:
-        return ""
+        return []
     mnemonic = _find_mnemonic(text)
     control = describe_control_of(report.instructions, row)
     lines = [
-        " · ".join(f"{mark_code(f'.{modifier}')} {says}" for modifier, says in describe_words(mnemonic).modifiers),
         _describe_uses(report, row),
+        *_describe_scoreboards(document, row),
+        " · ".join(f"{mark_code(f'.{modifier}')} {says}" for modifier, says in describe_words(mnemonic).modifiers),
         _describe_latency(report, row, mnemonic),
         f"for the scheduler: {control}" if control else "",
-        *_describe_scoreboards(document, row),
     ]
-    return "\n".join(f"- {line}" for line in lines if line)
+    return [line for line in lines if line]
 
 
 def _find_mnemonic(text: str) -> str:
@@ -273,26 +271,29 @@ def _describe_scoreboards(document: SassDocument, row: int) -> list[str]:
     for scoreboard in list_awaited(report, row):
         setters = find_setters(report, row, scoreboard)
         if setters.rows:
-            lines.append(f"waits for SB{scoreboard}: set by {_name_partners(document, setters)}")
+            lines.append(
+                f"waits for SB{scoreboard}: set by {list_names(document, setters.rows, is_complete=setters.is_complete)}"
+            )
     for scoreboard in list_set(report, row):
         waiters = find_waiters(report, row, scoreboard)
         what = "result" if report.instructions.write_barrier[row] == scoreboard else "operands"
         if not waiters.rows:
             lines.append(f"SB{scoreboard} (its {what}): no instruction depends on it")
             continue
-        line = f"SB{scoreboard} (its {what}): awaited by {_name_partners(document, waiters)}"
+        line = f"SB{scoreboard} (its {what}): awaited by {list_names(document, waiters.rows, is_complete=waiters.is_complete)}"
         others = [one for one in find_setters(report, waiters.rows[0], scoreboard).rows if one != row]
         if others:
-            line += f", together with {_list_names(others, lambda one: name_instruction(document, one))}"
+            line += f", together with {list_names(document, others)}"
         lines.append(line)
     return lines
 
 
-def _name_partners(document: SassDocument, found: FoundPartners) -> str:
-    names = _list_names(found.rows, lambda row: name_instruction(document, row))
-    return names if found.is_complete else f"{names} and perhaps others"
-
-
-def _list_names(rows: Sequence[int], name: Callable[[int], str]) -> str:
-    named = ", ".join(mark_code(name(row)) for row in rows[:_MOST_NAMED])
-    return f"{named} and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else named
+def list_names(
+    document: SassDocument, rows: Sequence[int], *, most: int = _MOST_NAMED, is_complete: bool = True
+) -> str:
+    """Instructions by their names, the first few; empty without any."""
+    named = ", ".join(mark_code(name_instruction(document, row)) for row in rows[:most])
+    more = len(rows) - most
+    if more > 0:
+        return f"{named} and {'' if is_complete else 'at least '}{more} more"
+    return named if is_complete else f"{named} and perhaps others"

@@ -88,6 +88,7 @@ class SassView(Struct, frozen=True, kw_only=True):
     positions: "Positions"  # translates lines and columns for the client
     settings: "Settings"  # the options
     places: "PlaceFinder"  # finds measured places on this machine
+    has_links: bool = False  # hovers may end in links that run commands of ours
 
 
 class _OpenDocument(Struct):
@@ -107,11 +108,13 @@ class SassDocuments:
     Args:
         build: makes a document, with the columns that were chosen.
         units: counts columns for the client.
+        has_links: hovers may end in links that run commands of ours.
     """
 
-    def __init__(self, build: BuildDocument, units: UnitCounter) -> None:
+    def __init__(self, build: BuildDocument, units: UnitCounter, *, has_links: bool = False) -> None:
         self._build = build
         self._units = units
+        self._has_links = has_links
         self._kernels: Mapping[str, VisibleKernel] = {}
         self._uris: Mapping[int, str] = {}
         self._made: OrderedDict[str, SassDocument] = OrderedDict()
@@ -200,7 +203,11 @@ class SassDocuments:
         if opened.view is None:
             positions = Positions(lines=opened.document.lines, units=self._units)
             opened.view = SassView(
-                document=opened.document, positions=positions, settings=self._settings, places=self._places
+                document=opened.document,
+                positions=positions,
+                settings=self._settings,
+                places=self._places,
+                has_links=self._has_links,
             )
         return opened.view
 

@@ -4,11 +4,18 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpa_lsp.document.markdown_text import begin_paragraph, write_links
+from gpa_lsp.document.markdown_text import begin_paragraph
 from gpa_lsp.editor.cause_table import describe_causes, describe_stalls, summarise_cause, summarise_remedy
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.history import describe_course_of, describe_line_change
-from gpa_lsp.editor.kernel_page import describe_first_of, describe_limit_of, describe_places, describe_verdict
+from gpa_lsp.editor.kernel_page import (
+    describe_first_of,
+    describe_limit_of,
+    describe_places,
+    describe_verdict,
+    link_hover,
+    write_hover,
+)
 from gpa_lsp.editor.lines.index import CauseLine, HotLine
 from gpa_lsp.editor.lines.names import name_place
 from gpa_lsp.editor.predicted.hover import describe_predictions, summarise_predictions
@@ -39,10 +46,8 @@ def describe_hover(view: DocumentView, line: int) -> str | None:
     if shown is None:
         said = "\n\n".join(_list_unmeasured(view, line))
         return _cut(said) or (_STALE if line in view.stale else None)
-    rows = [*_list_rows(view, line, lines, cause, shown)][: _MOST_LINES - 1]
-    if view.abilities.links:
-        rows.append(_write_links(view, line, shown))
-    return "  \n".join(rows)
+    links = link_hover(shown, view.uri, line) if view.abilities.links else ""
+    return write_hover(_list_rows(view, line, lines, cause, shown), [links])
 
 
 def _find_measured(view: DocumentView, line: int) -> tuple[Sequence[HotLine], CauseLine | None, VisibleKernel | None]:
@@ -56,7 +61,7 @@ def _find_measured(view: DocumentView, line: int) -> tuple[Sequence[HotLine], Ca
 
 def _list_rows(
     view: DocumentView, line: int, lines: Sequence[HotLine], cause: CauseLine | None, shown: VisibleKernel
-) -> Iterator[str]:
+) -> list[str]:
     """The verdict, the line's share, what causes it or what it causes, the remedy and the roof; then what else is known, a row each."""
     first = lines[0] if lines else cause
     assert first is not None
@@ -73,19 +78,7 @@ def _list_rows(
         _summarise_statics(view, line),
         summarise_predictions(view, line),
     ]
-    yield from filter(None, rows)
-
-
-def _write_links(view: DocumentView, line: int, shown: VisibleKernel) -> str:
-    place = (view.uri, line - 1)
-    return write_links(
-        (
-            ("table", "gpaLsp.showLine", place),
-            ("SASS", "gpaLsp.openSass", place),
-            ("page", "gpaLsp.showPage", place),
-            ("history", "gpaLsp.showHistory", (shown.kernel.report.mangled_name,)),
-        )
-    )
+    return rows
 
 
 def _cut(text: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
 from gpa_lsp.editor.protocol.plain_json import read_place
 from gpa_lsp.editor.protocol.safe_markdown import defuse
+from gpa_lsp.editor.sass.library import is_sass_uri
 
 
 def show_line(session: SessionActions, arguments: Sequence[Any]) -> str | None:
@@ -14,17 +15,25 @@ def show_line(session: SessionActions, arguments: Sequence[Any]) -> str | None:
     Returns:
         The page's Markdown, for clients that would rather show it themselves; None where nothing is known.
     """
-    from gpa_lsp.editor.source.hover import describe_line_page
-
     place = read_place(arguments)
-    view = None if place is None else session.view(place[0])
-    page = None if view is None or place is None else describe_line_page(view, place[1])
+    page = None if place is None else _describe(session, *place)
     if page is None or place is None:
         session.show_message("nothing is known of this line")
         return None
     page = defuse(f"# Line {place[1]}\n\n{page}")
     session.show_document(f"line {place[1]}", page)
     return page
+
+
+def _describe(session: SessionActions, uri: str, line: int) -> str | None:
+    from gpa_lsp.editor.sass.hover import describe_instruction
+    from gpa_lsp.editor.source.hover import describe_line_page
+
+    if is_sass_uri(uri):
+        sass = session.sass.view(uri)
+        return None if sass is None else describe_instruction(sass, line)
+    view = session.view(uri)
+    return None if view is None else describe_line_page(view, line)
 
 
 COMMAND = Command(name="gpaLsp.showLine", run=show_line)

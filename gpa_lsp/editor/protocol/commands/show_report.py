@@ -6,7 +6,7 @@ from typing import Any
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
 from gpa_lsp.editor.protocol.safe_markdown import defuse
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
-from gpa_lsp.editor.stall_table import draw_table, find_top_reason
+from gpa_lsp.editor.stall_table import find_top_reason
 from gpa_lsp.foundation.numbers import format_count
 
 
@@ -22,9 +22,21 @@ def describe_all(snapshot: Snapshot) -> str:
     """The page."""
     if not snapshot.visible:
         return "# No profile\n\nNo profile was found in the workspace, or none of them could be read.\n"
-    rows = [_make_row(shown) for shown in snapshot.visible]
+    from gpa_lsp.document.blocks import Part, Table
+    from gpa_lsp.document.layout import Align, Column, Style
+    from gpa_lsp.document.markdown import write_markdown
+
+    titles = {
+        "kernel": Align.LEFT,
+        "time": Align.RIGHT,
+        "samples": Align.RIGHT,
+        "mostly": Align.LEFT,
+        "profile": Align.LEFT,
+    }
+    columns = [Column(title=title, align=align) for title, align in titles.items()]
+    rows = [[(cell, Style.PLAIN) for cell in _make_row(shown)] for shown in snapshot.visible]
     return (
-        f"# Kernels\n\n{draw_table(('kernel', 'time', 'samples', 'mostly', 'profile'), rows, text_columns=(0, 3, 4))}\n"
+        "\n".join(write_markdown([Part(title="Kernels", blocks=[Table(columns=columns, rows=rows)])], level=1)) + "\n"
     )
 
 

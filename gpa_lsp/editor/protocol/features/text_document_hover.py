@@ -9,7 +9,6 @@ from gpa_lsp.editor.lines.positions import read_line
 from gpa_lsp.editor.model import Hover
 from gpa_lsp.editor.protocol.features import Method, RequestFeature
 from gpa_lsp.editor.protocol.protocol_types import make_hover, read_position
-from gpa_lsp.editor.sass import hover as sass_hover
 from gpa_lsp.editor.sass.library import SassView
 from gpa_lsp.editor.source.hover import describe_hover
 
@@ -23,6 +22,10 @@ def answer_hover(view: DocumentView, params: types.HoverParams) -> types.Hover |
 
 def answer_sass(view: SassView, params: types.HoverParams) -> types.Hover | None:
     """The hover of the instruction under the cursor."""
+    from gpa_lsp.editor.sass import (
+        hover as sass_hover,  # it needs numpy, which the answer to initialize must not wait for
+    )
+
     return make_hover(sass_hover.describe_hover(view, read_position(params.position)))
 
 
