@@ -23,8 +23,8 @@ from gpa_lsp.diagnosis.blame import DEFAULT_BLAMER
 from gpa_lsp.foundation.errors import GpaError, InputError
 from gpa_lsp.kernel.names import list_named
 from gpa_lsp.report import pipeline
-from gpa_lsp.report.def_use_graph import build_def_use_graph, cut_around
 from gpa_lsp.report.model import KernelReport, Report
+from gpa_lsp.report.pairs import build_def_use_graph, cut_around
 from gpa_lsp.report.source_paths import SourceLocator
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def advise(kernel: KernelReport) -> tuple[Advice, ...]:
 def def_use_graph(
     kernel: KernelReport, *, around: Iterable[tuple[str | None, int]] = (), steps: int = 2
 ) -> "nx.DiGraph[int]":
-    """Which instruction makes which wait, as :func:`gpa_lsp.report.def_use_graph.build_def_use_graph` describes it.
+    """Which instruction makes which wait, as :func:`gpa_lsp.report.pairs.build_def_use_graph` describes it.
 
     Args:
         kernel: of a report.

@@ -25,10 +25,10 @@ from gpa_lsp.foundation.numbers import (
 )
 from gpa_lsp.foundation.prose import NOTHING, Amount, Sentence, join, percent, say
 from gpa_lsp.foundation.prose import Part as ProsePart
+from gpa_lsp.kernel.names import find_family
 from gpa_lsp.report.changes import PartChange, TimeChange, Verdict
 from gpa_lsp.report.compare import AdviceOutcome, Comparison, KernelComparison, LikelyPair
 from gpa_lsp.report.differences import Difference
-from gpa_lsp.report.families import find_family
 from gpa_lsp.report.taken import AdviceFate
 
 FATE_WORDS: Mapping[AdviceFate, str] = {

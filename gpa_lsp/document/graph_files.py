@@ -24,7 +24,7 @@ def write_graph(graph: "nx.DiGraph[int]", form: str) -> str:
     """A def-use graph in one of :data:`GRAPH_FORMATS`.
 
     Args:
-        graph: of :func:`gpa_lsp.report.def_use_graph.build_def_use_graph`.
+        graph: of :func:`gpa_lsp.report.pairs.build_def_use_graph`.
         form: one of the formats. GraphML knows no mappings: samples by reason are one text there. DOT holds what a picture shows.
     """
     if form == "dot":

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # numpy must not be imported before the client has its answer
     from gpa_lsp.diagnosis.advice.model import Advice
     from gpa_lsp.editor.kernel_brief import KernelBrief
     from gpa_lsp.foundation.locations import Frame, InlineChain
-    from gpa_lsp.report.fixes.witnesses import TriedFix
+    from gpa_lsp.report.fixes.try_advice import TriedFix
     from gpa_lsp.report.kernel_lines import LineCauses
     from gpa_lsp.report.measured_files import MeasuredFile
     from gpa_lsp.report.model import InstructionColumns, KernelReport
@@ -76,7 +76,7 @@ def measure_kernel(kernel: "KernelReport", profile_modified_ns: int) -> Measured
 def hold_kernel(kernel: MeasuredKernel, tried: "Sequence[TriedFix]") -> MeasuredKernel:
     """A kernel whose advice promises only what its edits bear out; the same one where they say nothing new. Takes longer than a keystroke may."""
     from gpa_lsp.editor.kernel_brief import make_brief
-    from gpa_lsp.report.fixes.witnesses import hold_to_witnesses
+    from gpa_lsp.report.fixes.try_advice import hold_to_witnesses
     from gpa_lsp.report.kernel_lines import find_remedies
 
     untried = kernel.untried or kernel.report

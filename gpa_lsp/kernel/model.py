@@ -384,7 +384,7 @@ class Kernel(Struct, frozen=True, kw_only=True, dict=True, weakref=True):
     reasons: tuple[str, ...]  # the k stall reasons, sorted; the union over launches
     # the kernel first, then device functions by name, then :data:`OUTSIDE_MODULE` if anything was sampled there
     functions: tuple[FunctionSamples, ...]
-    # where launches differ in configuration or host path (:mod:`gpa_lsp.kernel.launch_contexts`), the kernel as the launches of each context show it,
+    # where launches differ in configuration or host path (:mod:`gpa_lsp.kernel.scatter`), the kernel as the launches of each context show it,
     # on the same rows: the heaviest contexts, most time first. Empty where all launches are of one.
     contexts: tuple["Kernel", ...] = ()
 

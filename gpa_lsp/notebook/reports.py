@@ -11,7 +11,7 @@ from gpa_lsp.gpu.device.roofs_file import KeptRoofs
 from gpa_lsp.kernel.names import list_named
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.pipeline import analyse
-from gpa_lsp.report.saved.schema import is_saved_report
+from gpa_lsp.report.saved import is_saved_report
 from gpa_lsp.report.saved.store import read_report
 
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from gpa_lsp.diagnosis.advice.model import LEAST_SPEEDUP, Advice, SilenceStage
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.prose import Sentence, list_of, percent, say
-from gpa_lsp.kernel.names import list_named, shorten_name
+from gpa_lsp.kernel.names import find_family, list_named, shorten_name
 from gpa_lsp.report.changes import (
     CODE_DIGITS,
     LaunchTimes,
@@ -33,7 +33,6 @@ from gpa_lsp.report.changes import (
     order_changes,
 )
 from gpa_lsp.report.differences import Difference, Trait, compare_traits, count_opcodes
-from gpa_lsp.report.families import find_family
 from gpa_lsp.report.line_map import map_edited_lines, split_lines
 from gpa_lsp.report.model import KernelReport, LineRow, Report, measure_launch_spread
 from gpa_lsp.report.taken import LOCAL_OPTIMIZERS, AdviceFate, judge_advice, judge_local_advice

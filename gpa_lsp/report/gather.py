@@ -20,13 +20,21 @@ from gpa_lsp.foundation.figures import Spread, measure_spread, sum_known
 from gpa_lsp.foundation.numbers import format_count, format_count_of, format_duration_ns
 from gpa_lsp.foundation.ownership import LINE_REMEDIES, find_language
 from gpa_lsp.kernel.calls import estimate_called_samples
-from gpa_lsp.kernel.launch_contexts import group_contexts
 from gpa_lsp.kernel.model import OUTSIDE_MODULE, FunctionSamples, Kernel
 from gpa_lsp.kernel.names import demangle, shorten_name
+from gpa_lsp.kernel.scatter import group_contexts
 from gpa_lsp.profile.launch_configuration import LaunchConfiguration
 from gpa_lsp.profile.model import Launch, RuleResult
-from gpa_lsp.report.columns import build_instruction_columns, build_kernel_code, list_loops
-from gpa_lsp.report.count import count_reasons, list_lines, number_routines, sum_all, sum_rows
+from gpa_lsp.report.count import (
+    build_instruction_columns,
+    build_kernel_code,
+    count_reasons,
+    list_lines,
+    list_loops,
+    number_routines,
+    sum_all,
+    sum_rows,
+)
 from gpa_lsp.report.model import (
     CodeFinding,
     DeviceReport,

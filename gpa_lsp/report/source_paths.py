@@ -17,8 +17,7 @@ from msgspec import Struct
 from gpa_lsp.foundation.files import read_bounded
 from gpa_lsp.foundation.locations import InlineChain
 from gpa_lsp.foundation.ownership import is_library_file
-from gpa_lsp.kernel.names import demangle
-from gpa_lsp.report.families import find_family
+from gpa_lsp.kernel.names import demangle, find_family
 
 DEFAULT_MAX_FILES = 200_000  # Files visited below the roots before the search for sources gives up
 

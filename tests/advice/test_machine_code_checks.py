@@ -13,7 +13,7 @@ from gpa_lsp.diagnosis.advice.find_statics import KernelFindings, find_static_fi
 from gpa_lsp.diagnosis.advice.static_model import StaticFinding
 from gpa_lsp.execution.compiler.compile import compile_source
 from gpa_lsp.execution.prediction.static_source import examine_unit
-from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
+from gpa_lsp.kernel.join import list_unmeasured_kernels
 from tests.advice.test_warp_checks import CHECKS, CLEAN, EXPECTED, NVRTC, STRIDED, THREAD
 from tests.conftest import ROOT
 

@@ -6,8 +6,8 @@ import pytest
 
 from gpa_lsp.code.binary.cubin import read_cubin
 from gpa_lsp.kernel.dataflow.accesses import find_access_runs
+from gpa_lsp.kernel.join import list_unmeasured_kernels
 from gpa_lsp.kernel.model import Kernel
-from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 from tests.rows.written import write_kernel
 
 

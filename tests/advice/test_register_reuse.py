@@ -11,9 +11,9 @@ from gpa_lsp.diagnosis.advice.optimizers.register_reuse import OPTIMIZER
 from gpa_lsp.diagnosis.advice.register_limits import find_register_limits
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.kernel.dataflow.local_accesses import LocalUse, find_local_accesses
+from gpa_lsp.kernel.join import list_unmeasured_kernels
 from gpa_lsp.kernel.model import KernelRows
 from gpa_lsp.kernel.scopes import ScopeKind
-from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 from tests.advice.blamed_by_hand import forget_code, write_subject
 from tests.conftest import ROOT
 from tests.rows.written import write_kernel

@@ -16,7 +16,7 @@ from gpa_lsp.diagnosis.advice.find_statics import (
 from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
 from gpa_lsp.diagnosis.advice.static_model import Certainty, StaticFinding
 from gpa_lsp.foundation.errors import ProblemSeverity
-from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
+from gpa_lsp.kernel.join import list_unmeasured_kernels
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_120")

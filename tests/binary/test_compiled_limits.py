@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gpa_lsp.code.binary.containers import find_cubins
 from gpa_lsp.code.binary.cubin import read_compiled_limits
 from gpa_lsp.code.binary.model import Cubin
-from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
+from gpa_lsp.kernel.join import list_unmeasured_kernels
 
 CUBINS = Path(__file__).parents[2] / "fixtures" / "cubins"
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_120")

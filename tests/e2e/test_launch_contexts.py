@@ -17,7 +17,7 @@ from gpa_lsp.document.context_words import list_context_lines, name_contexts
 from gpa_lsp.document.roofline_picture import draw_roofline_picture
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly, describe_verdict
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.kernel.launch_contexts import MOST_CONTEXTS
+from gpa_lsp.kernel.scatter import MOST_CONTEXTS
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.pipeline import analyse
 from gpa_lsp.report.saved.store import read_report, write_report

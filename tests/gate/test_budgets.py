@@ -5,8 +5,15 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.report.gate.budgets import DEFAULT_BUDGETS, find_configuration, parse_limit, read_budgets
-from gpa_lsp.report.gate.model import Limit, LimitKind, Metric
+from gpa_lsp.report.gate.model import (
+    DEFAULT_BUDGETS,
+    Limit,
+    LimitKind,
+    Metric,
+    find_configuration,
+    parse_limit,
+    read_budgets,
+)
 
 
 def write(folder: Path, text: str, name: str = ".gpa-lsp.toml") -> Path:

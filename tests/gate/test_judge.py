@@ -4,9 +4,18 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.document.gate_view import describe_row
-from gpa_lsp.report.gate.budgets import DEFAULT_BUDGETS, parse_limit
 from gpa_lsp.report.gate.judge import describe_kernel, judge_kernels
-from gpa_lsp.report.gate.model import Budget, Budgets, Figure, GateKernel, Metric, Origin, Outcome
+from gpa_lsp.report.gate.model import (
+    DEFAULT_BUDGETS,
+    Budget,
+    Budgets,
+    Figure,
+    GateKernel,
+    Metric,
+    Origin,
+    Outcome,
+    parse_limit,
+)
 from tests.report_builder import build_kernel
 
 ROWS = (

@@ -26,8 +26,8 @@ from gpa_lsp.code.binary.model import NO_BARRIER, Flow, Instructions
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Opcode, Pipe, describe_mnemonic
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.sections import ScoreboardKind
+from gpa_lsp.kernel.join import list_unmeasured_kernels
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
-from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 from gpa_lsp.profile.model import Device, Metric, Module, StallSamples
 from tests.control_flow.divergence_regions import list_divergence_regions
 from tests.rows.builders import make_launch

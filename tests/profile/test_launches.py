@@ -9,8 +9,7 @@ from gpa_lsp.profile.model import (
     RuleSpeedup,
     SourceMarker,
 )
-from gpa_lsp.profile.ncu.metrics import build_device
-from gpa_lsp.profile.ncu.rules import strip_markup
+from gpa_lsp.profile.ncu.metrics import build_device, strip_markup
 from gpa_lsp.profile.ncu.schema import MESSAGES
 from tests.damage import bounded_memory
 from tests.profile.report_builder import (

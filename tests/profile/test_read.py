@@ -18,7 +18,7 @@ import pytest
 
 from gpa_lsp.foundation.errors import InputError, ProblemSeverity, UnsupportedInputError
 from gpa_lsp.profile.model import Profile
-from gpa_lsp.profile.ncu import compression
+from gpa_lsp.profile.ncu import container as compression
 from gpa_lsp.profile.read import find_readers, list_suffixes, read_profile
 from tests.profile.report_builder import ReportBuilder, build_small_report, frame_entry
 from tests.profile.test_damage import SOUND_START

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.document.graph_files import GRAPH_FORMATS, write_graph
-from gpa_lsp.report.def_use_graph import build_def_use_graph
 from gpa_lsp.report.model import KernelReport
+from gpa_lsp.report.pairs import build_def_use_graph
 from tests.hostile_names import EVERYTHING, find_unseen
 from tests.report.test_pairs import BLAME, LISTING
 from tests.report_builder import build_kernel

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gpa_lsp.code.binary.model import ResourceKind, encode_resource
 from gpa_lsp.report.code_index import CodeIndex
 from gpa_lsp.report.code_queries import MOST_BLOCKS, MOST_ROWS, FoundRows, find_defs, find_uses, find_web
-from gpa_lsp.report.columns import build_kernel_code
+from gpa_lsp.report.count import build_kernel_code
 from gpa_lsp.report.model import KernelCode
 from tests.report.code_oracle import find_all_uses
 from tests.rows.written import write_kernel

@@ -5,7 +5,7 @@ import pickle
 from msgspec.structs import replace
 
 from gpa_lsp.code.binary.model import Flow
-from gpa_lsp.report.columns import build_instruction_columns, build_kernel_code, list_loops
+from gpa_lsp.report.count import build_instruction_columns, build_kernel_code, list_loops
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from tests.rows.written import write_kernel
 

@@ -4,7 +4,7 @@ import networkx as nx
 import pytest
 
 from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.report.def_use_graph import build_def_use_graph, cut_around
+from gpa_lsp.report.pairs import build_def_use_graph, cut_around
 from tests.conftest import ROOT
 from tests.report.test_pairs import BLAME, LISTING
 from tests.report_builder import build_kernel

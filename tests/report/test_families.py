@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpa_lsp.report.families import find_family
+from gpa_lsp.kernel.names import find_family
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.report.code_queries import count_live_registers
-from gpa_lsp.report.columns import build_kernel_code
+from gpa_lsp.report.count import build_kernel_code
 from gpa_lsp.report.pipeline import analyse
 from tests.conftest import examples, find_corpus
 from tests.rows.written import write_kernel

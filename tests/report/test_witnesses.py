@@ -10,11 +10,10 @@ from gpa_lsp.cli.main import main
 from gpa_lsp.diagnosis.advice.model import KernelAdvice
 from gpa_lsp.foundation.errors import ProblemSeverity
 from gpa_lsp.foundation.prose import factor, say
+from gpa_lsp.report.fixes.jobs import list_questions
 from gpa_lsp.report.fixes.results import FixState, FixVerdict
-from gpa_lsp.report.fixes.try_advice import try_advice
-from gpa_lsp.report.fixes.witnesses import TriedFix, hold_to_witnesses
+from gpa_lsp.report.fixes.try_advice import TriedFix, hold_to_witnesses, try_advice
 from gpa_lsp.report.model import KernelReport, Report
-from gpa_lsp.report.rewrite_contexts import list_questions
 from gpa_lsp.report.saved.store import write_report
 from gpa_lsp.report.source_paths import SourceLocator
 from tests.report_builder import build_kernel, build_report

@@ -32,8 +32,8 @@ from gpa_lsp.foundation.json_values import (
     Text,
     Whole,
 )
+from gpa_lsp.report.saved import SCHEMA_NAME
 from gpa_lsp.report.saved.report_records import REPORT, SavedReport
-from gpa_lsp.report.saved.schema import SCHEMA_NAME
 
 Schema = dict[str, Any]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gpa_lsp.foundation.errors import InputError, UnsupportedInputError
-from gpa_lsp.report.saved.schema import SCHEMA_NAME, is_saved_report
+from gpa_lsp.report.saved import SCHEMA_NAME, is_saved_report
 from gpa_lsp.report.saved.store import read_report, write_report
 from tests.conftest import examples
 from tests.report_builder import build_kernel, build_report

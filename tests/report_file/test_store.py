@@ -31,7 +31,7 @@ from gpa_lsp.foundation.figures import Share, measure_share
 from gpa_lsp.foundation.locations import Frame
 from gpa_lsp.kernel.scopes import Scope
 from gpa_lsp.report.model import DeviceReport, KernelReport, Report
-from gpa_lsp.report.saved.schema import is_saved_report
+from gpa_lsp.report.saved import is_saved_report
 from gpa_lsp.report.saved.store import read_report, write_report
 from tests.advice.subjects import build_edges
 from tests.analyses_samples import ANALYSES, ANSWER

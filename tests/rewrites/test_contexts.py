@@ -9,8 +9,8 @@ from gpa_lsp.diagnosis.advice.model import Category
 from gpa_lsp.diagnosis.advice.optimizers.loop_unrolling import OPTIMIZER as UNROLLING
 from gpa_lsp.foundation.locations import SourceLine
 from gpa_lsp.kernel.names import find_plain_name
+from gpa_lsp.report.fixes.jobs import build_context, list_questions, read_unroll_copies
 from gpa_lsp.report.model import DeviceReport, KernelReport
-from gpa_lsp.report.rewrite_contexts import build_context, list_questions, read_unroll_copies
 from tests.advice.blamed_by_hand import write_subject
 from tests.advice.test_excessive_unrolling import OPTIMIZER as LESS
 from tests.advice.test_excessive_unrolling import write_loop

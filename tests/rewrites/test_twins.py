@@ -14,9 +14,9 @@ from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.diagnosis.rewrites.find import find_rewrites
 from gpa_lsp.diagnosis.rewrites.model import Rewrite, apply_edits
+from gpa_lsp.report.fixes.jobs import list_questions
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.model import KernelReport
-from gpa_lsp.report.rewrite_contexts import list_questions
 from tests.pairs.made_up_profile import FIXTURES, Circumstances, make_up_kernel
 
 KERNELS = FIXTURES / "kernels"

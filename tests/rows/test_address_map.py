@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpa_lsp.foundation.errors import MismatchError
-from gpa_lsp.kernel.address_map import build_address_map
+from gpa_lsp.kernel.place import build_address_map
 from gpa_lsp.profile.model import LoadedFunction, Module
 from tests.rows.builders import make_cubin, make_executions, make_function, make_launch
 

@@ -17,7 +17,7 @@ from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
 from gpa_lsp.execution.simulator.traffic import find_traffic
 from gpa_lsp.execution.simulator.warp_walk import KernelWalk, WarpWalk
 from gpa_lsp.gpu.arch.lookup import find_architecture
-from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
+from gpa_lsp.kernel.join import list_unmeasured_kernels
 from tests.simulator.sm_notation import ALU, EXIT, STORE, make_block, make_model, make_program, read_cycles
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

@@ -20,8 +20,8 @@ from gpa_lsp.execution.simulator.execution.memory_spaces import GLOBAL_BASE
 from gpa_lsp.execution.simulator.walk_kernel import WalkSettings, prepare_walk, walk_kernel
 from gpa_lsp.execution.simulator.warp_walk import KernelWalk
 from gpa_lsp.foundation.errors import MissingToolError
+from gpa_lsp.kernel.join import list_unmeasured_kernels
 from gpa_lsp.kernel.model import Kernel
-from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 from tests.patience import LIMIT_S
 
 BUDGET = Budget(seconds=LIMIT_S, memory_bytes=512 << 20)

@@ -96,7 +96,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _read_budgets(arguments: argparse.Namespace) -> "Budgets":
-    from gpa_lsp.report.gate.budgets import DEFAULT_BUDGETS, find_configuration, read_budgets
+    from gpa_lsp.report.gate.model import DEFAULT_BUDGETS, find_configuration, read_budgets
 
     path = arguments.config or find_configuration(Path.cwd())
     return DEFAULT_BUDGETS if path is None else read_budgets(path)
@@ -189,7 +189,7 @@ def _load_source(path: Path, arguments: argparse.Namespace, problems: list[Probl
     """Compiled, and emulated where its launches are described; no host code is run."""
     from gpa_lsp.code.binary.cubin import read_cubin
     from gpa_lsp.execution.prediction.predict import predict_source
-    from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
+    from gpa_lsp.kernel.join import list_unmeasured_kernels
     from gpa_lsp.report.gate.judge import describe_kernel
     from gpa_lsp.report.gather import AnalysedKernel, gather_report
 
@@ -220,7 +220,7 @@ def _read_codes(path: Path) -> "Sequence[Cubin]":
     from gpa_lsp.code.binary.containers import find_cubins, recognise_container
     from gpa_lsp.code.binary.cubin import read_cubin
     from gpa_lsp.profile.read import read_profile
-    from gpa_lsp.report.saved.schema import is_saved_report
+    from gpa_lsp.report.saved import is_saved_report
 
     if not path.is_file() or is_saved_report(path):
         return ()
@@ -238,7 +238,7 @@ def _find_code(codes: "Sequence[Sequence[Cubin]]", kernel: "KernelReport") -> "K
     from gpa_lsp.code.binary.cubin import read_compiled_limits
     from gpa_lsp.diagnosis.advice.find_statics import find_static_findings
     from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin, KnownBlock
-    from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
+    from gpa_lsp.kernel.join import list_unmeasured_kernels
 
     capability = kernel.device.compute_capability
     held = [

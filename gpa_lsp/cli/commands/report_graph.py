@@ -41,7 +41,7 @@ def _parse_line(text: str) -> tuple[str | None, int]:
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from gpa_lsp.document.graph_files import write_graph
-    from gpa_lsp.report.def_use_graph import build_def_use_graph, cut_around
+    from gpa_lsp.report.pairs import build_def_use_graph, cut_around
 
     report = load_report(arguments, terminal, answers=False)
     for problem in report.problems:

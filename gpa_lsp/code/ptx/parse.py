@@ -6,7 +6,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from gpa_lsp.code.ptx.bodies import Body, BodyReader, list_instruction_spans
+from gpa_lsp.code.ptx.bodies import Body, BodyReader, DebugNames, LineReader, list_instruction_spans
 from gpa_lsp.code.ptx.declarations import (
     FunctionHead,
     HeadDetails,
@@ -17,7 +17,6 @@ from gpa_lsp.code.ptx.declarations import (
     read_variables,
 )
 from gpa_lsp.code.ptx.instructions import OpcodeForm
-from gpa_lsp.code.ptx.lines import DebugNames, LineReader
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, PtxVariable, Space
 from gpa_lsp.code.ptx.operands import incomplete
 from gpa_lsp.foundation.errors import InputError, UnsupportedInputError

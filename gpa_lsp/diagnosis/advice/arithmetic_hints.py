@@ -19,7 +19,7 @@ from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.locations import SourceLine
 from gpa_lsp.foundation.ownership import has_collapsed_loops
 from gpa_lsp.foundation.prose import NOTHING, Code, Place, Sentence, capitalize, count, join, list_of, percent, say
-from gpa_lsp.kernel.dataflow.arithmetic.patterns import Family
+from gpa_lsp.kernel.dataflow.arithmetic.expansions import Family
 from gpa_lsp.kernel.dataflow.arithmetic.sequences import ArithmeticSequence, Constancy
 from gpa_lsp.kernel.scopes import Scope
 

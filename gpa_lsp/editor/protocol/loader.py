@@ -26,7 +26,9 @@ from gpa_lsp.foundation.files import Stamp, read_stamp
 from gpa_lsp.foundation.numbers import format_count
 
 if TYPE_CHECKING:
-    from gpa_lsp.report.fixes.witnesses import TriedFix  # needs numpy, which the answer to initialize must not wait for
+    from gpa_lsp.report.fixes.try_advice import (
+        TriedFix,  # needs numpy, which the answer to initialize must not wait for
+    )
 
 # A file not written to for this long is taken to be complete, so that an error in it is an error
 SETTLED_NS = 5_000_000_000

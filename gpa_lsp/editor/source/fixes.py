@@ -13,9 +13,9 @@ from gpa_lsp.editor.snapshot import MeasuredKernel, VisibleKernel
 if TYPE_CHECKING:  # needs numpy and tree-sitter, which the answer to initialize must not wait for
     from gpa_lsp.diagnosis.advice.model import Speedup
     from gpa_lsp.diagnosis.rewrites.model import Rewrite
+    from gpa_lsp.report.fixes.jobs import Question
     from gpa_lsp.report.fixes.results import FixVerdict
-    from gpa_lsp.report.fixes.witnesses import TriedFix
-    from gpa_lsp.report.rewrite_contexts import Question
+    from gpa_lsp.report.fixes.try_advice import TriedFix
 
 _MOST_FIXES = 12
 _MOST_KERNELS = 4  # Kernels of a document whose advice is tried before anybody asks, those of most time
@@ -99,7 +99,7 @@ def list_tried(
     Args:
         find_verdicts: what is known of fixes of a document by now.
     """
-    from gpa_lsp.report.fixes.witnesses import TriedFix
+    from gpa_lsp.report.fixes.try_advice import TriedFix
 
     found = []
     for shown in view.snapshot.by_file.get(view.local_path, ()):
@@ -125,7 +125,7 @@ def _is_measured(view: DocumentView, shown: VisibleKernel) -> bool:
 
 def _list_fixes_of(view: DocumentView, shown: VisibleKernel, first: int, last: int) -> Iterator[Fix]:
     from gpa_lsp.diagnosis.rewrites.find import find_rewrites
-    from gpa_lsp.report.rewrite_contexts import list_questions
+    from gpa_lsp.report.fixes.jobs import list_questions
 
     anchors = [anchor.line for anchor in view.anchors if anchor.shown is shown]
     for question in list_questions(shown.kernel.untried or shown.kernel.report):

@@ -22,9 +22,9 @@ from gpa_lsp.gpu.device.find import build_product_machine, find_machine
 from gpa_lsp.gpu.device.model import Machine, MemoryFacts
 from gpa_lsp.gpu.device.products import Product, find_product_of
 from gpa_lsp.gpu.device.rates import read_attribute
+from gpa_lsp.kernel.join import list_unmeasured_kernels
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.kernel.names import demangle, list_named, shorten_name
-from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 from gpa_lsp.profile.model import Launch
 
 _CARVEOUT = "launch__shared_mem_config_size"

@@ -24,8 +24,8 @@ from gpa_lsp.execution.compiler.source_text import read_source
 from gpa_lsp.execution.launches.read_launches import find_launch_file, read_launches
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem, ProblemSeverity
 from gpa_lsp.gpu.arch.lookup import list_architectures
+from gpa_lsp.kernel.join import list_unmeasured_kernels
 from gpa_lsp.kernel.names import choose_by_name, demangle, find_plain_name, list_named
-from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 
 
 def find_known_blocks(path: Path, text: str, mangled_name: str, names: Collection[str]) -> tuple[KnownBlock, ...]:

@@ -26,14 +26,15 @@ from gpa_lsp.profile.model import (
 from gpa_lsp.profile.ncu import CONVERT_REMEDY, REPORT_MAGIC, find_compression, schema
 from gpa_lsp.profile.ncu.container import Container, EntryPlace, read_container, read_entry
 from gpa_lsp.profile.ncu.metrics import (
+    Allowance,
     LazyMetrics,
     encode_name_id,
     find_device,
     index_metrics,
     read_devices,
+    read_rules,
     read_tool_version,
 )
-from gpa_lsp.profile.ncu.rules import Allowance, read_rules
 from gpa_lsp.profile.ncu.samples import is_truncated, read_samples
 from gpa_lsp.profile.ncu.schema import Frame, NvtxState, SourceFile, Symbol, read_text
 
@@ -317,7 +318,7 @@ def _open_report(path: Path) -> Iterator[tuple[BinaryIO, int]]:
         if compression is None:
             yield stream, size_bytes
         else:
-            from gpa_lsp.profile.ncu.compression import decompress  # loads five decompressors
+            from gpa_lsp.profile.ncu.container import decompress  # loads five decompressors
 
             with decompress(stream, size_bytes, compression) as report:
                 yield report

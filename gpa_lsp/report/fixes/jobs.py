@@ -1,12 +1,121 @@
-"""From a fix that is offered to the job of trying it."""
+"""From a report's advice to questions for rewrites, and from a fix that is offered to the job of trying it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from pathlib import Path
 
-from gpa_lsp.diagnosis.rewrites.model import TextEdit, apply_edits
+from msgspec import Struct
+
+from gpa_lsp.diagnosis.advice.model import Advice, Category, Region
+from gpa_lsp.diagnosis.rewrites.model import RewriteContext, TextEdit, apply_edits
+from gpa_lsp.foundation.errors import UnknownArchitectureError
+from gpa_lsp.foundation.locations import SourceLine
+from gpa_lsp.gpu.arch.lookup import find_architecture
+from gpa_lsp.gpu.arch.occupancy import BlockShape, OccupancyLimit
+from gpa_lsp.gpu.arch.occupancy_steps import OccupancyStep, find_next_steps
+from gpa_lsp.kernel.names import find_plain_name
 from gpa_lsp.report.fixes.results import FixJob
 from gpa_lsp.report.model import KernelReport
+
+_OCCUPANCY = "thread_increase"
+_DIRECTIVE = "`#pragma unroll "
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """One place of one piece of advice, ready to be asked about with :func:`~gpa_lsp.diagnosis.rewrites.find.find_rewrites`."""
+
+    advice: Advice  # what to do
+    region: Region | None  # where; None for the kernel as a whole
+    lines: tuple[SourceLine, ...]  # as they were compiled: the region's own first, then those of its causes; each once
+    context: RewriteContext  # what is known besides
+
+
+def list_questions(kernel: KernelReport) -> tuple[Question, ...]:
+    """What there is to ask about a kernel's advice: one question for each region, best advice first; one for advice without regions."""
+    found = []
+    for advice in kernel.advice.advice if kernel.advice is not None else ():
+        regions: tuple[Region | None, ...] = advice.regions or (None,)
+        for region in regions:
+            lines = () if region is None else list_lines(kernel, region)
+            context = build_context(kernel, advice, region)
+            found.append(Question(advice=advice, region=region, lines=lines, context=context))
+    return tuple(found)
+
+
+def build_context(kernel: KernelReport, advice: Advice, region: Region | None = None) -> RewriteContext:
+    """What is known for rewriting one place an advice is about.
+
+    Args:
+        region: of the advice, where it is done; None for the kernel as a whole.
+    """
+    step = _find_register_step(kernel) if advice.optimizer == _OCCUPANCY else None
+    # A bound lets a kernel that spills have more registers only where a bound, or a flag, keeps it from them.
+    is_bounded = advice.optimizer != "register_reuse" or advice.category is Category.BINARY
+    return RewriteContext(
+        optimizer=advice.optimizer,
+        kernel=find_plain_name(kernel.name),
+        unroll_copies=read_unroll_copies(region.hint or advice.hint if region is not None else advice.hint),
+        threads_per_block=_find_most_threads(kernel) if is_bounded else None,
+        min_blocks=None if step is None else step.occupancy.blocks_per_sm,
+        max_registers=None if step is None else step.block.registers_per_thread,
+    )
+
+
+def list_lines(kernel: KernelReport, region: Region) -> tuple[SourceLine, ...]:
+    """The lines a region of advice is about, as they were compiled: its own first, then those of its causes; each once."""
+    return tuple(dict.fromkeys(_list_places(kernel, region)))
+
+
+def _list_places(kernel: KernelReport, region: Region) -> Iterator[SourceLine]:
+    if region.scope.file is not None and region.scope.line:
+        yield SourceLine(file=region.scope.file, line=region.scope.line)
+    columns = kernel.instructions
+    for hotspot in region.hotspots:
+        chain = int(columns.chain_index[hotspot.def_row])
+        frames = columns.chains[chain] if chain >= 0 else ()
+        yield from (frame.source_line for frame in frames[:1] if frame.line)
+
+
+def read_unroll_copies(hint: str) -> int | None:
+    """How far a hint says to unroll; None where it does not.
+
+    >>> read_unroll_copies("Unroll the loop at line 3 of k.cu by 8 (`#pragma unroll 8`): it runs 64 iterations per entry.")
+    8
+    >>> read_unroll_copies("Unroll the loop at line 3 of k.py by 4: it runs 64 iterations per entry."), read_unroll_copies("Load earlier.")
+    (4, None)
+    """
+    factor = hint.partition(_DIRECTIVE)[2].partition("`")[0]
+    if not factor:
+        opening = hint.partition(":")[0]
+        factor = opening.rpartition(" by ")[2] if opening.startswith("Unroll ") else ""
+    return int(factor) if factor.isdecimal() else None
+
+
+def _find_most_threads(kernel: KernelReport) -> int | None:
+    """Threads of the largest block that any launch had; None without launches, and where the block of one is unknown."""
+    blocks = [launch.configuration.block for launch in kernel.launches] or [kernel.configuration.block]
+    known = [prod(block) for block in blocks if block is not None]
+    return max(known) or None if len(known) == len(blocks) else None
+
+
+def _find_register_step(kernel: KernelReport) -> OccupancyStep | None:
+    """The fewest registers to give up for more resident warps; None where registers alone do not help, or the report does not say enough."""
+    shape, capability = kernel.configuration, kernel.device.compute_capability
+    threads = 0 if shape.block is None else prod(shape.block)
+    if capability is None or threads < 1 or shape.registers_per_thread is None:
+        return None
+    if shape.shared_static_bytes is None or shape.shared_dynamic_bytes is None:
+        return None
+    block = BlockShape(
+        threads=threads,
+        registers_per_thread=shape.registers_per_thread,
+        shared_bytes=shape.shared_static_bytes + shape.shared_dynamic_bytes,
+    )
+    try:
+        steps = find_next_steps(find_architecture(capability), block)
+    except (UnknownArchitectureError, ValueError):
+        return None
+    return next((step for step in steps if step.resources == (OccupancyLimit.REGISTERS,)), None)
 
 
 def make_fix_job(

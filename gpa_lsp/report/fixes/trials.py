@@ -25,7 +25,7 @@ from gpa_lsp.foundation.errors import GpaError, ProblemSeverity
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.gpu.device.products import list_products_named
 from gpa_lsp.kernel.dataflow.local_accesses import measure_spills
-from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
+from gpa_lsp.kernel.join import list_unmeasured_kernels
 from gpa_lsp.report.fixes.results import FixJob, FixState, FixVerdict, LaunchedJob, LaunchedQuestion, LaunchedResult
 from gpa_lsp.report.pipeline import analyse
 

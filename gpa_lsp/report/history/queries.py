@@ -6,8 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 
 from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.kernel.names import list_named
-from gpa_lsp.report.families import KernelFamily, find_family
+from gpa_lsp.kernel.names import KernelFamily, find_family, list_named
 from gpa_lsp.report.history.model import ALL_RUNS, KernelKey, RememberedFile, RememberedLines, Run, RunFilter
 from gpa_lsp.report.history.rows import (
     DamagedRowError,

@@ -16,7 +16,7 @@ from typing import Concatenate, ParamSpec
 
 from msgspec.structs import replace
 
-from gpa_lsp.report.families import find_family
+from gpa_lsp.kernel.names import find_family
 from gpa_lsp.report.history import queries
 from gpa_lsp.report.history.database import Database, Result, read_number
 from gpa_lsp.report.history.model import (

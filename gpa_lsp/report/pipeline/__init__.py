@@ -49,7 +49,7 @@ def load(paths: Sequence[Path], *, kernel_filter: str | None = None, **options: 
     Returns:
         One report of all, the kernels that took longest first. An input that cannot be used becomes a problem in it, and the others go on.
     """
-    from gpa_lsp.report.saved.schema import is_saved_report
+    from gpa_lsp.report.saved import is_saved_report
 
     saved = [path for path in paths if path.is_file() and is_saved_report(path)]
     profiles = [path for path in paths if path not in saved]

@@ -24,11 +24,10 @@ from gpa_lsp.diagnosis.blame import PAPER
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.foundation.errors import Problem, ToolError
 from gpa_lsp.gpu.device.roofs_file import KeptRoofs
-from gpa_lsp.kernel.join import disassemble_ahead, join_profile
-from gpa_lsp.kernel.launch_contexts import group_contexts
+from gpa_lsp.kernel.join import disassemble_ahead, join_profile, list_unmeasured_kernels
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.kernel.names import choose_by_name, list_named
-from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
+from gpa_lsp.kernel.scatter import group_contexts
 from gpa_lsp.profile.model import Launch, LaunchOutline, OpenedProfile, Profile
 from gpa_lsp.profile.read import open_profile, read_profile
 from gpa_lsp.report.gather import AnalysedKernel, KernelGatherer, assemble_report, gather_report

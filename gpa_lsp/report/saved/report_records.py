@@ -31,17 +31,23 @@ from gpa_lsp.report.model import (
     LoopRow,
     RuleNote,
 )
-from gpa_lsp.report.saved.blame_rows import BLAME_LAYOUTS, Amount, Category, Ratio, Reason, Resource, Row
+from gpa_lsp.report.saved import SCHEMA_NAMES
 from gpa_lsp.report.saved.instruction_rows import (
+    BLAME_LAYOUTS,
     INSTRUCTION_LAYOUTS,
+    Amount,
+    Category,
     Chain,
     Columns,
     File,
     Function,
     InstructionPlace,
+    Ratio,
+    Reason,
+    Resource,
+    Row,
     place_instruction,
 )
-from gpa_lsp.report.saved.schema import SCHEMA_NAMES
 
 
 class PlaceRow(Struct, frozen=True, kw_only=True):

@@ -17,8 +17,8 @@ from gpa_lsp.foundation.json_values import Lines, SentenceText, Writing
 from gpa_lsp.foundation.numbers import format_bytes
 from gpa_lsp.foundation.prose import Part
 from gpa_lsp.report.model import KernelReport, Report
+from gpa_lsp.report.saved import SCHEMA_NAME, SCHEMA_NAMES
 from gpa_lsp.report.saved.report_records import REPORT, Generator, SavedFinding, SavedReport
-from gpa_lsp.report.saved.schema import SCHEMA_NAME, SCHEMA_NAMES
 
 MAX_REPORT_BYTES = 512 << 20  # Larger files are refused; parsed JSON takes several times its size in memory
 

@@ -18,8 +18,8 @@ from gpa_lsp.diagnosis.analyses.static.model import (
 )
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, OccupancyLimit, find_occupancy
+from gpa_lsp.kernel.join import list_unmeasured_kernels
 from gpa_lsp.kernel.model import Kernel
-from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 
 CUBINS = Path(__file__).parents[3] / "fixtures" / "cubins"
 

@@ -19,8 +19,8 @@ from gpa_lsp.execution.calibration.benchmark_sources import (
 from gpa_lsp.execution.calibration.calibrate import compile_source, find_compiler_version
 from gpa_lsp.foundation.errors import MissingToolError, ToolError
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
-from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
-from gpa_lsp.report.columns import measure_loop_depths
+from gpa_lsp.kernel.join import list_unmeasured_kernels
+from gpa_lsp.report.count import measure_loop_depths
 
 CAPABILITIES = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)]
 

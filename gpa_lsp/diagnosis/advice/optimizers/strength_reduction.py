@@ -32,7 +32,7 @@ from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import Sentence, count, join, say
-from gpa_lsp.kernel.dataflow.arithmetic.patterns import Family
+from gpa_lsp.kernel.dataflow.arithmetic.expansions import Family
 from gpa_lsp.kernel.dataflow.arithmetic.sequences import (
     ArithmeticSequence,
     ArithmeticSequences,

@@ -9,9 +9,9 @@ from msgspec import Struct
 from gpa_lsp.diagnosis.analyses.roofline_model import BusyUnit
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.gpu.device.model import L1_CEILING, L2_CEILING
-from gpa_lsp.kernel.address_map import AddressMap, build_address_map
 from gpa_lsp.kernel.dataflow.accesses import WARP_THREADS
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
+from gpa_lsp.kernel.place import AddressMap, build_address_map
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.ncu.samples import InstructionCounts, read_instruction_counts
 

@@ -19,8 +19,12 @@ from gpa_lsp.gpu.arch.hazards import find_longest_entry
 from gpa_lsp.kernel.calls import find_callee
 from gpa_lsp.kernel.dataflow.arithmetic.expansions import (
     ArithmeticSequence,
+    Chain,
     Constancy,
     Divisor,
+    Family,
+    Routine,
+    Signature,
     accept,
     find_conversion,
     find_divisor,
@@ -28,12 +32,6 @@ from gpa_lsp.kernel.dataflow.arithmetic.expansions import (
     find_widened_arithmetic,
     is_constant_set_up,
     lift_rows,
-)
-from gpa_lsp.kernel.dataflow.arithmetic.patterns import (
-    Chain,
-    Family,
-    Routine,
-    Signature,
     load_patterns,
     recognise_routine,
 )
