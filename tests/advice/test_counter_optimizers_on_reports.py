@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from functools import cache
 
 import pytest
 
@@ -20,15 +19,10 @@ from gpa_lsp.diagnosis.advice.optimizers.shared_bank_conflicts import OPTIMIZER 
 from gpa_lsp.diagnosis.advice.optimizers.store_drain import OPTIMIZER as DRAIN
 from gpa_lsp.diagnosis.advice.optimizers.warp_balance import OPTIMIZER as BARRIERS
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, mark_accesses
-from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.model import Launch
-from gpa_lsp.profile.read import read_profile
-from tests.conftest import find_corpus
+from tests.real_reports import REPORTS, read_subjects
 
-CORPUS = find_corpus()
-REPORTS = sorted(path.name for path in (CORPUS / "ncu").iterdir()) if CORPUS is not None else []
 OPTIMIZERS: tuple[EliminationOptimizer, ...] = (
     COALESCING, CONFLICTS, TRANSACTIONS, DIVERGENCE, CONSTANTS, BARRIERS, ATOMICS, DRAIN,
 )  # fmt: skip
@@ -40,17 +34,7 @@ WITH_EXCESS = {
 """Reports in which the profiler's rule gives totals, and how many kernels of one launch it does so for."""
 WITH_STALLS_AT = {BARRIERS: ("barrier", "membar", "warpgroup_arrive"), DRAIN: ("drain",)}
 
-pytestmark = [
-    pytest.mark.corpus,
-    pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand (set GPA_LSP_CORPUS)"),
-]
-
-
-@cache
-def read_subjects(name: str) -> tuple[Subject, ...]:
-    assert CORPUS is not None
-    kernels, _ = join_profile(read_profile(CORPUS / "ncu" / name))
-    return tuple(Subject(kernel, blame_kernel(kernel)) for kernel in kernels)
+pytestmark = pytest.mark.corpus
 
 
 def find_rule(launch: Launch, rule: str) -> str:

@@ -1,8 +1,5 @@
 """The optimizers that hide latency, on real reports: what they match stays within what was sampled, and known kernels get what they should."""
 
-import json
-from functools import cache
-
 import numpy as np
 import pytest
 
@@ -11,34 +8,21 @@ from gpa_lsp.diagnosis.advice.optimizers import HidingOptimizer
 from gpa_lsp.diagnosis.advice.optimizers.async_copy import OPTIMIZER as ASYNC_COPY
 from gpa_lsp.diagnosis.advice.optimizers.code_reordering import OPTIMIZER as CODE_REORDERING
 from gpa_lsp.diagnosis.advice.optimizers.loop_unrolling import OPTIMIZER as LOOP_UNROLLING
-from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.diagnosis.blame.blame import blame_kernel
-from gpa_lsp.kernel.join import join_profile
-from gpa_lsp.profile.read import read_profile
-from tests.conftest import find_corpus
+from tests.real_reports import REPORTS, read_subjects
 
-CORPUS = find_corpus()
-REPORTS = sorted(json.loads((CORPUS / "expected_samples.json").read_text())) if CORPUS else []
 OPTIMIZERS = (LOOP_UNROLLING, CODE_REORDERING, ASYNC_COPY)
 
 pytestmark = pytest.mark.corpus
 
 
-@cache
-def build_subjects(report: str) -> dict[str, Subject]:
-    assert CORPUS is not None
-    kernels, _ = join_profile(read_profile(CORPUS / "ncu" / report))
-    return {kernel.mangled_name: Subject(kernel, blame_kernel(kernel)) for kernel in kernels}
-
-
 def ask(optimizer: HidingOptimizer, report: str, kernel: str) -> Advice | Silence:
-    (subject,) = [subject for name, subject in build_subjects(report).items() if kernel in name]
+    (subject,) = [subject for subject in read_subjects(report) if kernel in subject.kernel.mangled_name]
     return optimizer.advise(subject)
 
 
 @pytest.mark.parametrize("report", REPORTS)
 def test_matches_stay_within_the_samples(report: str) -> None:
-    for subject in build_subjects(report).values():
+    for subject in read_subjects(report):
         latency = float(subject.rows.latency_samples.sum())
         active = float((subject.rows.all_samples - subject.rows.latency_samples).sum())
         for optimizer in OPTIMIZERS:
@@ -85,7 +69,7 @@ def test_a_sorting_network_in_straight_code_is_the_compilers_business() -> None:
 
 
 def test_a_pipeline_of_asynchronous_copies_is_offered_another_stage() -> None:
-    for subject in build_subjects("a100_cutlass_sm80_2024.1.ncu-rep").values():
+    for subject in read_subjects("a100_cutlass_sm80_2024.1.ncu-rep"):
         found = ASYNC_COPY.advise(subject)
         if isinstance(found, Advice):
             assert "one more buffer allows 2" in found.regions[0].hint

@@ -3,7 +3,6 @@
 import json
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from statistics import fmean, geometric_mean
 from typing import Any
 
@@ -14,11 +13,8 @@ from gpa_lsp.diagnosis.advice.model import Advice, KernelAdvice
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
-from gpa_lsp.kernel.join import join_profile
-from gpa_lsp.profile.read import read_profile
-from tests.conftest import find_corpus
+from tests.real_reports import CORPUS, join
 
-CORPUS = find_corpus()
 PAIRS = None if CORPUS is None else CORPUS / "pairs"
 NOISE = 0.02
 """Of a measured speedup."""
@@ -31,21 +27,13 @@ pytestmark = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """An edit of a kernel and what was said before it.
-
-    Attributes:
-        name: of the pair.
-        is_gain: the edit made the kernel faster.
-        achieved: run time before / run time after.
-        rank: of the first piece of advice that asks for the edit, from 1; None where none does.
-        advice: that piece.
-    """
+    """An edit of a kernel and what was said before it."""
 
     name: str
-    is_gain: bool
-    achieved: float
-    rank: int | None
-    advice: Advice | None
+    is_gain: bool  # the edit made the kernel faster
+    achieved: float  # run time before / run time after
+    rank: int | None  # of the first piece of advice that asks for the edit, from 1; None where none does
+    advice: Advice | None  # that piece
 
     @property
     def error(self) -> float:
@@ -56,12 +44,12 @@ class Pair:
 @cache
 def read_pairs() -> tuple[Pair, ...]:
     assert PAIRS is not None
-    return tuple(read_pair(PAIRS, one) for one in json.loads((PAIRS / "pairs.json").read_text(encoding="utf-8")))
+    return tuple(read_pair(one) for one in json.loads((PAIRS / "pairs.json").read_text(encoding="utf-8")))
 
 
-def read_pair(folder: Path, written: dict[str, Any]) -> Pair:
+def read_pair(written: dict[str, Any]) -> Pair:
     advice = next(
-        found for name, found in advise_report(folder / written["before"]).items() if written["kernel_before"] in name
+        found for name, found in advise_report(f"pairs/{written['before']}").items() if written["kernel_before"] in name
     )
     matching = [(rank, one) for rank, one in enumerate(advice.advice, start=1) if one.optimizer in written["matching"]]
     rank, first = matching[0] if matching else (None, None)
@@ -75,12 +63,11 @@ def read_pair(folder: Path, written: dict[str, Any]) -> Pair:
 
 
 @cache
-def advise_report(path: Path) -> dict[str, KernelAdvice]:
-    kernels, _ = join_profile(read_profile(path))
+def advise_report(name: str) -> dict[str, KernelAdvice]:
     found = {}
-    for kernel in kernels:
+    for kernel in join(name):
         advice, problems = advise_kernel(Subject(kernel, blame_kernel(kernel), place_kernel(kernel)))
-        assert not problems, (path.name, kernel.name, problems)
+        assert not problems, (name, kernel.name, problems)
         found.setdefault(kernel.name, advice)
     return found
 

@@ -8,14 +8,11 @@ from hypothesis import strategies as st
 
 from gpa_lsp.diagnosis.advice.advise import list_optimizers
 from gpa_lsp.diagnosis.advice.model import Advice, Category, Silence
-from gpa_lsp.kernel.join import join_profile
-from gpa_lsp.profile.read import read_profile
 from tests.advice.subjects import make_subject
 from tests.advice.test_matches import NO_SHARED, PARALLEL, ask
-from tests.conftest import examples, find_corpus
+from tests.conftest import examples
+from tests.real_reports import REPORTS, join
 from tests.rows.written import write_kernel
-
-CORPUS = find_corpus()
 
 
 def test_their_category_is_parallel() -> None:
@@ -48,12 +45,10 @@ def test_bounds_hold(name, launch, samples, capability):
 @cache
 def answers(report: str) -> dict[str, dict[str, Advice | Silence]]:
     """Kernel → optimizer → answer."""
-    assert CORPUS is not None
-    path = CORPUS / "ncu" / f"{report}.ncu-rep"
-    if not path.is_file():
-        pytest.skip("this report is not in the corpus")
-    kernels, _ = join_profile(read_profile(path), with_text=False)
-    return {kernel.mangled_name: {name: ask(name, make_subject(kernel)) for name in PARALLEL} for kernel in kernels}
+    return {
+        kernel.mangled_name: {name: ask(name, make_subject(kernel)) for name in PARALLEL}
+        for kernel in join(f"{report}.ncu-rep")
+    }
 
 
 def find(report: str, kernel: str, optimizer: str) -> Advice | Silence:
@@ -90,10 +85,9 @@ class TestRealReports:
         assert found.speedup.bound == pytest.approx(82)
 
     def test_every_answer_is_sound(self):
-        assert CORPUS is not None
         spoken = 0
-        for path in sorted((CORPUS / "ncu").glob("*.ncu-rep")):
-            for found in answers(path.name.removesuffix(".ncu-rep")).values():
+        for name in REPORTS:
+            for found in answers(name.removesuffix(".ncu-rep")).values():
                 for answer in found.values():
                     assert not isinstance(answer, Silence) or answer.message
                     if isinstance(answer, Advice):

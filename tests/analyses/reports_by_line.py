@@ -4,10 +4,8 @@ from collections.abc import Iterator
 from functools import cache
 
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.model import Launch
-from gpa_lsp.profile.read import read_profile
-from tests.conftest import find_corpus
+from tests.real_reports import REPORTS, join
 
 
 @cache
@@ -46,11 +44,8 @@ def runs_alike(facts: Subject) -> bool:
 
 
 def _read_kernels() -> Iterator[Subject]:
-    folder = find_corpus()
-    assert folder is not None
-    for path in sorted((folder / "ncu").glob("*.ncu-rep")):
-        kernels, _ = join_profile(read_profile(path))
-        for kernel in kernels:
+    for name in REPORTS:
+        for kernel in join(name):
             facts = Subject(kernel)
             if facts.rows.has_code:
                 yield facts

@@ -11,12 +11,9 @@ from msgspec.structs import replace
 from gpa_lsp.diagnosis.analyses.answers import Answer, Chart, Table
 from gpa_lsp.diagnosis.analyses.questions import load_balance, occupancy
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.model import Launch
-from gpa_lsp.profile.read import read_profile
-from tests.conftest import find_corpus
+from tests.real_reports import REPORTS, join
 
-CORPUS = find_corpus()
 pytestmark = pytest.mark.corpus
 
 LIMITS = {
@@ -35,14 +32,12 @@ def every_launch() -> tuple[tuple[str, Subject, Launch], ...]:
 
 
 def _cut_kernels() -> Iterator[tuple[str, Subject, Launch]]:
-    assert CORPUS is not None
-    for path in sorted((CORPUS / "ncu").glob("*.ncu-rep")):
-        kernels, _ = join_profile(read_profile(path), with_text=False)
-        for kernel in kernels:
+    for name in REPORTS:
+        for kernel in join(name):
             for launch in kernel.launches:
                 if launch.failure is None:
                     facts = Subject(replace(kernel, launches=(launch,), contexts=()))
-                    yield f"{path.name} {launch.index}", facts, launch
+                    yield f"{name} {launch.index}", facts, launch
 
 
 @cache

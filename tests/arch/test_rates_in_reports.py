@@ -1,23 +1,14 @@
 """Rates of the tables against what real reports count: instructions by opcode, and how busy NVIDIA says their pipe was."""
 
-import json
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.profile.model import Launch
-from gpa_lsp.profile.read import read_profile
-from tests.conftest import find_corpus
+from tests.real_reports import REPORTS, read_launches
 
-CORPUS = find_corpus()
-REPORTS = sorted(json.loads((CORPUS / "expected_samples.json").read_text())) if CORPUS else []
-
-pytestmark = [
-    pytest.mark.corpus,
-    pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand"),
-]
+pytestmark = pytest.mark.corpus
 
 XU_RATES = {
     "MUFU": "mufu_instructions_per_cycle",
@@ -28,11 +19,6 @@ XU_RATES = {
 """Opcodes of the XU pipe and the rate each stands for."""
 XU_OTHERS = ("F2F", "FRND", "POPC", "BREV", "FCHK")
 """Opcodes that take the same pipe."""
-
-
-def read_launches(name: str) -> Iterator[Launch]:
-    assert CORPUS is not None
-    return (launch for launch in read_profile(CORPUS / "ncu" / name).launches if launch.failure is None)
 
 
 def count_opcodes(launch: Launch, metric_name: str) -> Counter[str]:

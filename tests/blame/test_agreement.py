@@ -8,14 +8,10 @@ from hypothesis import strategies as st
 
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.diagnosis.blame.model import BlameEdges, Dependency
-from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import Kernel
-from gpa_lsp.profile.read import read_profile
-from tests.conftest import find_corpus
+from tests.real_reports import REPORTS, join
 from tests.rows.written import write_kernel
 
-CORPUS = find_corpus()
-REPORTS = sorted((CORPUS / "ncu").glob("*.ncu-rep")) if CORPUS else []
 LONG, SHORT, WAIT = "long_scoreboard", "short_scoreboard", "wait"
 
 
@@ -69,10 +65,10 @@ def test_both_blame_the_one_producer(section):
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
-def test_on_real_reports_they_agree_on_every_scoreboard_and_barrier_with_one_cause(path):
+@pytest.mark.parametrize("name", REPORTS)
+def test_on_real_reports_they_agree_on_every_scoreboard_and_barrier_with_one_cause(name):
     compared: Counter[str] = Counter()
-    for kernel in join_profile(read_profile(path))[0]:
+    for kernel in join(name):
         published, measured = blame_by_both(kernel)
         for key in published.keys() & measured.keys():
             if key[1] in (LONG, SHORT, "barrier"):

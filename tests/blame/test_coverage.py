@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gpa_lsp.diagnosis.blame.blame import blame_kernel, join_pairs, measure_coverage
+from gpa_lsp.diagnosis.blame.blame import join_pairs, measure_coverage
 from gpa_lsp.diagnosis.blame.model import (
     BlameCategory,
     Dependency,
@@ -16,10 +15,8 @@ from gpa_lsp.diagnosis.blame.model import (
     Unattributed,
     UnattributedCause,
 )
-from gpa_lsp.kernel.join import join_profile
-from gpa_lsp.profile.read import read_profile
 from tests.advice.subjects import NOTHING_LOST, build_edges
-from tests.conftest import find_corpus
+from tests.real_reports import REPORTS, blame
 from tests.rows.written import write_kernel
 
 KERNEL = write_kernel("""
@@ -138,19 +135,17 @@ def test_without_anything_to_count_there_is_no_ratio():
     assert silent.before_ratio is silent.after_ratio is None
 
 
-CORPUS = find_corpus()
 FEWEST_SAMPLES = 500
 
 
 @cache
 def measure_corpus(blamer: str) -> tuple[SingleDependencyCoverage, ...]:
     """Kernels with enough samples; the one that two reports hold counts once."""
-    assert CORPUS is not None
     found = {}
-    for path in sorted(Path(CORPUS / "ncu").glob("*.ncu-rep")):
-        for kernel in join_profile(read_profile(path))[0]:
+    for name in REPORTS:
+        for kernel, blamed in blame(name, blamer):
             if kernel.total_samples >= FEWEST_SAMPLES:
-                found[kernel.mangled_name, kernel.total_samples] = blame_kernel(kernel, blamer).coverage
+                found[kernel.mangled_name, kernel.total_samples] = blamed.coverage
     return tuple(found.values())
 
 

@@ -4,7 +4,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,18 +36,15 @@ from gpa_lsp.diagnosis.blame.walk_back import (
 )
 from gpa_lsp.diagnosis.blame.work import WorkBudget
 from gpa_lsp.kernel.dataflow.instruction_kinds import QUEUES
-from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import Kernel
-from gpa_lsp.profile.read import read_profile
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
 from tests.advice.subjects import list_rows
 from tests.blame.listings import sections
 from tests.blame.worst_cases import write_diamonds, write_irreducible, write_nest, write_recursion
 from tests.blame.written_views import blame_wait, view_kernel, view_text
-from tests.conftest import examples, find_corpus
+from tests.conftest import examples
+from tests.real_reports import REPORTS, join
 from tests.rows.written import write_kernel
-
-CORPUS = find_corpus()
 
 
 def blame(view: FunctionView) -> FunctionBlame:
@@ -422,9 +418,8 @@ def test_no_sample_is_lost_or_made(lines: list[tuple[str, str, int, int, int]], 
 
 
 @pytest.mark.corpus
-def test_a_convolution_is_stalled_on_the_load_of_many_lines_and_not_on_the_one_behind_it(corpus: Path) -> None:
-    kernels, _ = join_profile(read_profile(corpus / "pairs" / "a100_conv2d_naive.ncu-rep"))
-    (kernel,) = kernels
+def test_a_convolution_is_stalled_on_the_load_of_many_lines_and_not_on_the_one_behind_it() -> None:
+    (kernel,) = join("pairs/a100_conv2d_naive.ncu-rep")
     edges = blame_kernel(kernel).edges
     throttled = edges.reason == kernel.reasons.index("lg_throttle")
     total = float(edges.all_samples[throttled].sum())
@@ -459,11 +454,9 @@ Source: an independent prototype on the same reports; the samples at two places 
 
 @cache
 def blame_corpus() -> tuple[tuple[tuple[int, int], FunctionView, BlameEdges], ...]:
-    assert CORPUS is not None
     found = []
-    for path in sorted((Path(CORPUS) / "ncu").iterdir()):
-        kernels, _ = join_profile(read_profile(path))
-        for kernel in kernels:
+    for name in REPORTS:
+        for kernel in join(name):
             for index, function in enumerate(kernel.functions):
                 view = view_function(kernel, index, np.ones(len(function.pc_offsets)))
                 if view is not None:

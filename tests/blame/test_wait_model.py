@@ -1,7 +1,5 @@
 """``wait`` against stall counts, on written kernels and on real reports."""
 
-from functools import cache
-from pathlib import Path
 from statistics import median
 
 import numpy as np
@@ -10,10 +8,8 @@ from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.blame.issue_counts import check_wait, count_issues
 from gpa_lsp.diagnosis.blame.model import WaitCheck
-from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import Kernel
-from gpa_lsp.profile.read import read_profile
-from tests.conftest import find_corpus
+from tests.real_reports import REPORTS, join
 from tests.rows.written import write_kernel
 
 LOOP = """
@@ -69,20 +65,11 @@ def test_nothing_to_check() -> None:
     assert check_wait(without, count_issues(without)) is None
 
 
-CORPUS = find_corpus()
-REPORTS = sorted((CORPUS / "ncu").glob("*.ncu-rep")) if CORPUS else []
-
-
-@cache
-def read_kernels(path: Path) -> tuple[Kernel, ...]:
-    return join_profile(read_profile(path))[0]
-
-
 @pytest.mark.corpus
-@pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
-def test_real_samples_follow_the_stall_counts(path: Path) -> None:
+@pytest.mark.parametrize("name", REPORTS)
+def test_real_samples_follow_the_stall_counts(name: str) -> None:
     """Where there are samples enough to tell; stall counts, control codes and issue counts are then all read rightly."""
-    for kernel in read_kernels(path):
+    for kernel in join(name):
         counts = count_issues(kernel)
         found = check_wait(kernel, counts)
         assert counts.is_exact != any(launch.samples_truncated for launch in kernel.launches), counts.why
@@ -96,7 +83,7 @@ def test_real_samples_follow_the_stall_counts(path: Path) -> None:
 def test_the_stall_shows_at_the_next_address_also_behind_a_branch() -> None:
     """In the first instructions of blocks the two predecessors differ: samples follow that by address."""
     by_address, by_flow = [], []
-    for kernel in (kernel for path in REPORTS for kernel in read_kernels(path)):
+    for kernel in (kernel for name in REPORTS for kernel in join(name)):
         function = kernel.functions[0]
         graph, control = function.graph, function.control
         if "wait" not in kernel.reasons or graph is None or control is None or kernel.total_samples < 100_000:

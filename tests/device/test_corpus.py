@@ -1,8 +1,5 @@
 """Real reports: our roofs against the peaks and percentages NVIDIA stores in them."""
 
-import json
-from functools import cache
-
 import pytest
 
 from gpa_lsp.gpu.arch.lookup import find_architecture
@@ -10,28 +7,15 @@ from gpa_lsp.gpu.device.find import find_machine
 from gpa_lsp.gpu.device.model import ClockBasis, Machine, MemoryLevel, OperationKind
 from gpa_lsp.gpu.device.rates import list_operation_rates
 from gpa_lsp.profile.model import Launch
-from gpa_lsp.profile.read import read_profile
-from tests.conftest import find_corpus
+from tests.real_reports import REPORTS, read_launches
 
-CORPUS = find_corpus()
-REPORTS = sorted(json.loads((CORPUS / "expected_samples.json").read_text())) if CORPUS else []
-
-pytestmark = [
-    pytest.mark.corpus,
-    pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand"),
-]
+pytestmark = pytest.mark.corpus
 
 OPERATIONS = (
     (OperationKind.FP32, "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained", 2),
     (OperationKind.FP64, "sm__sass_thread_inst_executed_op_dfma_pred_on.sum.peak_sustained", 2),
     (OperationKind.FP16, "sm__sass_thread_inst_executed_op_hfma_pred_on.sum.peak_sustained", 4),
 )
-
-
-@cache
-def read_launches(name: str) -> tuple[Launch, ...]:
-    assert CORPUS is not None
-    return tuple(launch for launch in read_profile(CORPUS / "ncu" / name).launches if launch.failure is None)
 
 
 def machine_of(launch: Launch, *, with_counters: bool) -> Machine:

@@ -9,27 +9,13 @@ import pytest
 
 from gpa_lsp.foundation.errors import ProblemSeverity
 from gpa_lsp.profile.model import Launch
-from gpa_lsp.profile.read import read_profile
 from gpa_lsp.report.model import FunctionRole, Report
-from gpa_lsp.report.pipeline import analyse
-from tests.conftest import find_corpus
+from tests.real_reports import CORPUS, REPORTS, analyse_report, read_launches
 
-CORPUS = find_corpus()
-REPORTS = sorted(json.loads((CORPUS / "expected_samples.json").read_text())) if CORPUS else []
-
-pytestmark = [
-    pytest.mark.corpus,
-    pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand"),
-]
+pytestmark = pytest.mark.corpus
 
 SATURATED = {"a100_selfjoin_saturated_2020.3.ncu-rep"}
 WITH_FAILED_LAUNCH = {"rtx3090_mergesort_2023.1.ncu-rep"}
-
-
-@cache
-def analyse_report(name: str) -> Report:
-    assert CORPUS is not None
-    return analyse([CORPUS / "ncu" / name])
 
 
 @cache
@@ -114,8 +100,6 @@ def test_only_the_known_doubts_are_reported(name):
 
 def test_called_routines_without_lines_are_credited_to_the_line_that_calls_them():
     name = "v100_miniweather_baseline_2022.2.ncu-rep"
-    if name not in REPORTS:
-        pytest.skip("this report is not in the corpus")
     kernel = next(kernel for kernel in analyse_report(name).kernels if "x_279" in kernel.mangled_name)
     routines = {row.mangled_name: row.samples for row in kernel.functions if row.role is FunctionRole.DEVICE_FUNCTION}
     division, power = routines["__cuda_sm20_div_f64_slowpath_v2"], routines["__internal_accurate_pow"]
@@ -130,8 +114,6 @@ def test_called_routines_without_lines_are_credited_to_the_line_that_calls_them(
 
 def test_the_triton_kernel_has_its_lines_in_python():
     name = "gh200_triton_silu_2025.1.ncu-rep"
-    if name not in REPORTS:
-        pytest.skip("this report is not in the corpus")
     kernel = next(kernel for kernel in analyse_report(name).kernels if kernel.mangled_name == "silu_kernel_non_strided")
     assert {Path(row.file).suffix for row in kernel.lines if row.file} == {".py"}
 
@@ -156,10 +138,7 @@ def read_marker_shares(launch: Launch) -> dict[int, float]:
     ],
 )
 def test_shares_and_lines_are_those_of_the_profilers_own_markers(name, kernel_name, lines):
-    if name not in REPORTS:
-        pytest.skip("this report is not in the corpus")
-    assert CORPUS is not None
-    (launch,) = (found for found in read_profile(CORPUS / "ncu" / name).launches if found.mangled_name == kernel_name)
+    (launch,) = (found for found in read_launches(name) if found.mangled_name == kernel_name)
     kernel = next(found for found in analyse_report(name).kernels if found.mangled_name == kernel_name)
     columns = kernel.instructions
     marked = read_marker_shares(launch)

@@ -10,22 +10,14 @@ from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.sass.operand_spans import list_values
 from gpa_lsp.report.code_queries import find_defs, find_uses
 from gpa_lsp.report.model import KernelReport
-from gpa_lsp.report.pipeline import analyse
-from tests.conftest import find_corpus
 from tests.editor.sass.documents import URI, open_document, show_report
+from tests.real_reports import REPORTS, analyse_report
 
-CORPUS = find_corpus()
-REPORTS = sorted(path.name for path in (CORPUS / "ncu").glob("*.ncu-rep")) if CORPUS else []
-
-pytestmark = [
-    pytest.mark.corpus,
-    pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand"),
-]
+pytestmark = pytest.mark.corpus
 
 
 def analyse_kernels(name: str) -> list[KernelReport]:
-    assert CORPUS is not None
-    return [kernel for kernel in analyse([CORPUS / "ncu" / name]).kernels if kernel.code is not None]
+    return [kernel for kernel in analyse_report(name).kernels if kernel.code is not None]
 
 
 @pytest.mark.parametrize("name", REPORTS)

@@ -1,6 +1,5 @@
 """Two real measurements of one program, before and after an edit, remembered: the same verdicts as comparing the profiles themselves."""
 
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,22 +11,11 @@ from gpa_lsp.report.history.recording import Surroundings
 from gpa_lsp.report.history.store import History
 from gpa_lsp.report.kernel_lines import find_body
 from gpa_lsp.report.model import Report
-from gpa_lsp.report.pipeline import analyse
-from tests.conftest import find_corpus
+from tests.real_reports import analyse_report
 
-CORPUS = find_corpus()
-pytestmark = [
-    pytest.mark.corpus,
-    pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand"),
-]
+pytestmark = pytest.mark.corpus
 
 BEFORE, AFTER = "v100_miniweather_baseline_2022.2.ncu-rep", "v100_miniweather_divtomult_2022.2.ncu-rep"
-
-
-@cache
-def read(name: str) -> Report:
-    assert CORPUS is not None
-    return analyse([CORPUS / "ncu" / name])
 
 
 def remember(history: History, report: Report) -> dict[str, KernelHistory]:
@@ -45,10 +33,10 @@ def remember(history: History, report: Report) -> dict[str, KernelHistory]:
 
 def test_the_past_is_what_comparing_the_profiles_says(tmp_path: Path) -> None:
     with History(tmp_path / "history.db") as history:
-        assert all(past.previous is None for past in remember(history, read(BEFORE)).values())
-        pasts = remember(history, read(AFTER))
-        assert remember(history, read(AFTER)) == pasts
-    compared = compare_reports(read(BEFORE), read(AFTER)).kernels
+        assert all(past.previous is None for past in remember(history, analyse_report(BEFORE)).values())
+        pasts = remember(history, analyse_report(AFTER))
+        assert remember(history, analyse_report(AFTER)) == pasts
+    compared = compare_reports(analyse_report(BEFORE), analyse_report(AFTER)).kernels
     assert len(compared) == len(pasts) == 5
     for pair in compared:
         past = pasts[pair.after.mangled_name].previous
@@ -62,8 +50,8 @@ def test_the_past_is_what_comparing_the_profiles_says(tmp_path: Path) -> None:
 
 def test_reading_them_the_other_way_round_tells_the_same_when_asked_again(tmp_path: Path) -> None:
     with History(tmp_path / "history.db") as history:
-        early = remember(history, read(AFTER))
-        remember(history, read(BEFORE))
-        late = remember(history, read(AFTER))
+        early = remember(history, analyse_report(AFTER))
+        remember(history, analyse_report(BEFORE))
+        late = remember(history, analyse_report(AFTER))
     assert all(past.previous is None for past in early.values())
     assert all(past.previous is not None for past in late.values())

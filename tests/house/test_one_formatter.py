@@ -27,8 +27,8 @@ from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.pipeline import analyse
 from tests.conftest import ROOT
-from tests.e2e.test_advice_corpus import CORPUS, REPORTS, analyse_report
 from tests.editor.views import make_profile
+from tests.real_reports import REPORTS, analyse_report
 from tests.render.html_report.page_examples import make_page_example
 
 PACKAGE = ROOT / "gpa_lsp"
@@ -306,7 +306,6 @@ def test_every_view_is_heard() -> None:
 
 
 @pytest.mark.corpus
-@pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand")
 @pytest.mark.parametrize("name", REPORTS)
 def test_real_reports_say_every_fact_in_one_way(name: str) -> None:
     said = listen(analyse_report(name))

@@ -1,7 +1,5 @@
 """The screen of a kernel: what stands in it, and that it fits."""
 
-from pathlib import Path
-
 import pytest
 from msgspec.structs import replace
 
@@ -25,13 +23,13 @@ from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.foundation.prose import say
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.pipeline import analyse
-from tests.conftest import ROOT, find_corpus
+from tests.conftest import ROOT
 from tests.editor.views import make_profile
+from tests.real_reports import CORPUS, REPORTS, analyse_report
 from tests.render.advice_examples import LIMITER, limit, make_advice_example, make_advised, make_silent
 from tests.report_builder import build_kernel, build_report
 
-CORPUS = find_corpus()
-REPORTS = sorted(path for room in ("ncu", "pairs") for path in (CORPUS / room).glob("*.ncu-rep")) if CORPUS else []
+PAIRS = sorted(f"pairs/{path.name}" for path in (CORPUS / "pairs").glob("*.ncu-rep")) if CORPUS else []
 
 WIDTHS = (None, 200, 100, 60, 20)
 
@@ -216,7 +214,6 @@ def test_bundled_reports_fit() -> None:
 
 
 @pytest.mark.corpus
-@pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand")
-@pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.name)
-def test_real_reports_fit(path: Path) -> None:
-    check_fits(analyse([path]))
+@pytest.mark.parametrize("name", [*REPORTS, *PAIRS])
+def test_real_reports_fit(name: str) -> None:
+    check_fits(analyse_report(name))

@@ -1,8 +1,6 @@
 """Kernels that people changed for a reason they wrote down: what comparing them says."""
 
 import json
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +9,9 @@ from gpa_lsp.report.changes import Verdict
 from gpa_lsp.report.compare import AdviceOutcome, KernelComparison, compare_reports
 from gpa_lsp.report.differences import Trait
 from gpa_lsp.report.model import Report
-from gpa_lsp.report.pipeline import analyse
 from gpa_lsp.report.taken import AdviceFate
-from tests.conftest import find_corpus
+from tests.real_reports import CORPUS, analyse_report
 
-CORPUS = find_corpus()
 FOLDER = None if CORPUS is None else CORPUS / "pairs"
 IS_THERE = FOLDER is not None and (FOLDER / "pairs.json").is_file()
 pytestmark = [
@@ -29,10 +25,8 @@ RENAMED = ("hpca-naive-v1", "suh-smem-1d", "suh-G-naive-coal", "arm-v1-v6", "arm
 """Pairs of reports with one kernel each, whose names differ."""
 
 
-@cache
 def read(name: str) -> Report:
-    assert FOLDER is not None
-    return analyse([Path(FOLDER) / name])
+    return analyse_report(f"pairs/{name}")
 
 
 def compare(pair: dict[str, Any]) -> KernelComparison:

@@ -6,11 +6,9 @@ from hypothesis import strategies as st
 
 from gpa_lsp.report.code_queries import count_live_registers
 from gpa_lsp.report.count import build_kernel_code
-from gpa_lsp.report.pipeline import analyse
-from tests.conftest import examples, find_corpus
+from tests.conftest import examples
+from tests.real_reports import REPORTS, analyse_report
 from tests.rows.written import write_kernel
-
-CORPUS = find_corpus()
 
 
 def count(text: str) -> list[int]:
@@ -67,12 +65,10 @@ def test_what_is_read_and_written_is_alive(rows: list[tuple[int, bool, int]]) ->
 
 
 @pytest.mark.corpus
-@pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand")
-@pytest.mark.parametrize("name", sorted(path.name for path in (CORPUS / "ncu").iterdir()) if CORPUS else [])
+@pytest.mark.parametrize("name", REPORTS)
 def test_real_kernels_have_as_many_registers_as_they_need(name: str) -> None:
     """A compiler gives a kernel at least the registers that are alive somewhere, and large kernels hardly more."""
-    assert CORPUS is not None
-    for kernel in analyse([CORPUS / "ncu" / name]).kernels:
+    for kernel in analyse_report(name).kernels:
         registers = kernel.configuration.registers_per_thread
         assert kernel.code is not None and registers is not None
         most = int(count_live_registers(kernel.code).max())

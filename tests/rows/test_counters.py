@@ -12,8 +12,9 @@ from gpa_lsp.kernel.place import COUNTERS, read_counters
 from gpa_lsp.profile.model import LoadedFunction, Metric, Module, Profile
 from gpa_lsp.profile.ncu.samples import read_instruction_counts
 from gpa_lsp.profile.read import read_profile
-from tests.conftest import find_corpus
 from tests.profile.native_writing import write_native
+from tests.real_reports import REPORTS
+from tests.real_reports import join as join_report
 from tests.rows.builders import make_launch, make_samples
 
 KERNEL = "_Z13short_def_usePKfPfii"
@@ -109,16 +110,7 @@ def test_a_native_profile_carries_counters(image, tmp_path):
     assert values_of(join(read_profile(path)), "shared_wavefronts") == {SECOND: 64}
 
 
-CORPUS = find_corpus()
-REPORTS = sorted(path.name for path in (CORPUS / "ncu").iterdir()) if CORPUS is not None else []
 OPERATIONS = ("ld", "st", "atom", "red")
-
-
-def read_joined(name: str) -> tuple[Kernel, ...]:
-    assert CORPUS is not None
-    kernels, problems = join_profile(read_profile(CORPUS / "ncu" / name), with_text=False)
-    assert [problem for problem in problems if problem.kernel is None] == []
-    return kernels
 
 
 def add_up(kernel: Kernel, counter: str) -> int | None:
@@ -135,7 +127,7 @@ def add_aggregates(kernel: Kernel, *names: str) -> float | None:
 @pytest.mark.corpus
 @pytest.mark.parametrize("name", REPORTS)
 def test_rows_add_up_to_the_metric_of_the_report(name):
-    for kernel in read_joined(name):
+    for kernel in join_report(name):
         for counter, aliases in COUNTERS.items():
             stored = [
                 sum(metric.instance_values)  # type: ignore[arg-type]
@@ -149,7 +141,7 @@ def test_rows_add_up_to_the_metric_of_the_report(name):
 @pytest.mark.corpus
 @pytest.mark.parametrize("name", REPORTS)
 def test_counters_agree_with_each_other(name):
-    for function in (function for kernel in read_joined(name) for function in kernel.functions):
+    for function in (function for kernel in join_report(name) for function in kernel.functions):
         counters = function.counters
         for actual, ideal in (
             ("global_sectors", "global_sectors_ideal"),
@@ -174,7 +166,7 @@ ONE_BY_ONE = {"rtx3090_mergesort_2023.1.ncu-rep"}
 def test_sectors_add_up_to_what_the_caches_counted(name):
     """Exactly on newer GPUs; compute capability 7.0, copies to shared memory and programs that spin count a little differently."""
     is_loose = name.startswith(("v100", "a100_cutlass_sm80")) or name in SPINNING | ONE_BY_ONE
-    for kernel in read_joined(name):
+    for kernel in join_report(name):
         counted = add_up(kernel, "global_sectors")
         names = [f"l1tex__t_sectors_pipe_lsu_mem_global_op_{operation}.sum" for operation in OPERATIONS]
         cached = add_aggregates(kernel, *names)
@@ -186,7 +178,7 @@ def test_sectors_add_up_to_what_the_caches_counted(name):
 @pytest.mark.corpus
 @pytest.mark.parametrize("name", REPORTS)
 def test_threads_and_divergent_branches_add_up_to_the_aggregates(name):
-    for kernel in read_joined(name):
+    for kernel in join_report(name):
         threads = add_up(kernel, "thread_executions")
         executed = sum(int(function.executions.clip(min=0).sum()) for function in kernel.functions)
         ratios = {

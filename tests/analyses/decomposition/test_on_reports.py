@@ -1,7 +1,5 @@
 """The decomposition of every kernel of the corpus, against the profiler's own sums."""
 
-from functools import cache
-
 import numpy as np
 import pytest
 
@@ -12,29 +10,15 @@ from gpa_lsp.diagnosis.analyses.decomposition.stall_split import split_reason
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import read_warp_time
 from gpa_lsp.diagnosis.analyses.questions import memory_latency, stall_sources, top_down
 from gpa_lsp.diagnosis.analyses.questions.top_down import build_issue_tree
-from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.diagnosis.blame.blame import blame_kernel
-from gpa_lsp.kernel.join import join_profile
-from gpa_lsp.profile.read import read_profile
 from tests.analyses.decomposition.test_tree import check_sums
-from tests.conftest import find_corpus
-
-CORPUS = find_corpus()
-REPORTS = sorted(path.name for path in (CORPUS / "ncu").glob("*.ncu-rep")) if CORPUS else []
+from tests.real_reports import REPORTS, read_subjects
 
 pytestmark = pytest.mark.corpus
 
 
-@cache
-def read_facts(name: str) -> tuple[Subject, ...]:
-    assert CORPUS is not None
-    kernels, _ = join_profile(read_profile(CORPUS / "ncu" / name))
-    return tuple(Subject(kernel, blame_kernel(kernel), None) for kernel in kernels)
-
-
 @pytest.mark.parametrize("name", REPORTS)
 def test_sources_add_up_to_their_reasons_and_nodes_to_their_parents(name):
-    for facts in read_facts(name):
+    for facts in read_subjects(name):
         for reason in facts.kernel.reasons:
             split = split_reason(facts, reason)
             assert sum(source.samples for source in split.sources) == pytest.approx(split.samples)
@@ -44,7 +28,7 @@ def test_sources_add_up_to_their_reasons_and_nodes_to_their_parents(name):
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_states_add_up_to_the_profilers_latency_per_instruction(name):
-    for facts in read_facts(name):
+    for facts in read_subjects(name):
         time = read_warp_time(facts)
         assert sum(one.share_ratio for one in time.states) == pytest.approx(1.0)
         latency = facts.metric("smsp__average_warp_latency_per_inst_issued.ratio")
@@ -59,7 +43,7 @@ def test_what_a_sample_stands_for_agrees_by_counters_and_by_executions():
     """Standard error of the second is one over the root of the samples that issued; passes differ by more."""
     apart = []
     for name in REPORTS:
-        for facts in read_facts(name):
+        for facts in read_subjects(name):
             scale, selected = measure_sample_scale(facts), facts.rows.count_reason("selected")
             if scale is None or selected < 1000:
                 continue
@@ -74,7 +58,7 @@ def test_what_a_sample_stands_for_agrees_by_counters_and_by_executions():
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_the_waiting_for_memory_is_shared_out_whole(name):
-    for facts in read_facts(name):
+    for facts in read_subjects(name):
         view = view_memory(facts)
         if view.split is not None:
             assert sum(part.share_ratio for part in view.split.parts) == pytest.approx(1.0)
@@ -86,7 +70,7 @@ def test_the_waiting_for_memory_is_shared_out_whole(name):
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_answers_are_within_their_bounds(name):
-    for facts in read_facts(name):
+    for facts in read_subjects(name):
         for question in (top_down, memory_latency, stall_sources):
             answer = question.answer(facts)
             assert answer.is_known
@@ -98,8 +82,6 @@ def test_answers_are_within_their_bounds(name):
 
 def test_a_pointer_chase_takes_the_unloaded_latency():
     """One warp walks a list, a sector at a time: what it sees is the latency of the memory, and no queue."""
-    if "rtx3090_mergesort_2023.1.ncu-rep" not in REPORTS:
-        pytest.skip("the report is not at hand")
-    facts = max(read_facts("rtx3090_mergesort_2023.1.ncu-rep"), key=lambda one: one.kernel.total_samples)
+    facts = max(read_subjects("rtx3090_mergesort_2023.1.ncu-rep"), key=lambda one: one.kernel.total_samples)
     split = view_memory(facts).split
     assert split.wait_cycles + split.passed_cycles == pytest.approx(split.unloaded_cycles, rel=0.15)

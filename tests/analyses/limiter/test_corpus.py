@@ -1,19 +1,13 @@
 """Every kernel of real reports has a limiter, or is told which metric is missing; and some verdicts that people who tune kernels would give."""
 
-import json
-
 import pytest
 
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.kernel.join import join_profile
-from gpa_lsp.profile.read import read_profile
-from tests.conftest import find_corpus
+from tests.real_reports import REPORTS, join
 
-CORPUS = find_corpus()
 pytestmark = pytest.mark.corpus
-REPORTS = sorted(json.loads((CORPUS / "expected_samples.json").read_text())) if CORPUS else []
 VERDICTS = (
     ("a100_conv2d_naive", "baseline", "unit", "l1"),
     ("a100_conv2d_variant2", "variant2", "unit", "shared"),
@@ -27,9 +21,7 @@ VERDICTS = (
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_every_kernel_has_a_limiter_or_is_told_what_is_missing(name: str) -> None:
-    assert CORPUS is not None
-    kernels, _ = join_profile(read_profile(CORPUS / "ncu" / name), with_text=False)
-    for kernel in kernels:
+    for kernel in join(name):
         limiter = find_limiter(Subject(kernel))
         assert (limiter.kind is LimiterKind.UNKNOWN) == bool(limiter.missing)
         assert str(limiter.sentence).endswith(".")
@@ -40,7 +32,5 @@ def test_every_kernel_has_a_limiter_or_is_told_what_is_missing(name: str) -> Non
 
 @pytest.mark.parametrize(("report", "kernel", "kind", "unit"), VERDICTS)
 def test_verdicts(report: str, kernel: str, kind: str, unit: str) -> None:
-    assert CORPUS is not None
-    kernels, _ = join_profile(read_profile(CORPUS / "pairs" / f"{report}.ncu-rep"), with_text=False)
-    limiter = find_limiter(Subject(next(one for one in kernels if kernel in one.mangled_name)))
+    limiter = find_limiter(Subject(next(one for one in join(f"pairs/{report}.ncu-rep") if kernel in one.mangled_name)))
     assert (limiter.kind.value, limiter.unit) == (kind, unit)

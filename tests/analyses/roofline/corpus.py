@@ -1,20 +1,14 @@
 """Launches of the corpus of real reports, joined once."""
 
-import json
 from dataclasses import dataclass
 from functools import cache
 
 from gpa_lsp.diagnosis.analyses.questions.speed_of_light import Basis
 from gpa_lsp.diagnosis.analyses.roofline.counts import count_launch, read_span
 from gpa_lsp.gpu.device.find import find_machine
-from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.model import Launch
-from gpa_lsp.profile.read import read_profile
-from tests.conftest import find_corpus
-
-CORPUS = find_corpus()
-REPORTS = sorted(json.loads((CORPUS / "expected_samples.json").read_text())) if CORPUS else []
+from tests.real_reports import join
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,18 +21,10 @@ class Measured:
 
 
 @cache
-def read_kernels(name: str) -> tuple[Kernel, ...]:
-    """The kernels of a report."""
-    assert CORPUS is not None
-    kernels, _ = join_profile(read_profile(CORPUS / "ncu" / name))
-    return kernels
-
-
-@cache
 def list_measured(name: str) -> tuple[Measured, ...]:
     """The launches of a report that have numbers."""
     found = []
-    for kernel in read_kernels(name):
+    for kernel in join(name):
         for launch in kernel.launches:
             span, machine = read_span(launch), find_machine(launch.device, kernel.architecture, launch)
             if span is None or machine is None:

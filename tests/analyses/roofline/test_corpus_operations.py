@@ -10,7 +10,8 @@ from gpa_lsp.diagnosis.analyses.roofline.operations import count_operations
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
 from gpa_lsp.gpu.device.model import OperationKind
 from gpa_lsp.profile.model import Launch
-from tests.analyses.roofline.corpus import REPORTS, list_measured, read_kernels
+from tests.analyses.roofline.corpus import list_measured
+from tests.real_reports import REPORTS, join
 
 pytestmark = pytest.mark.corpus
 
@@ -56,7 +57,7 @@ def test_counters_tables_and_instructions_agree():
 def test_the_sum_over_launches_is_what_all_launches_did():
     several = 0
     for name in REPORTS:
-        for kernel in read_kernels(name):
+        for kernel in join(name):
             placed = place_kernel(kernel)
             assert placed.whole is not None
             whole, launches = placed.whole, placed.launches
@@ -78,7 +79,7 @@ def test_the_sum_over_launches_is_what_all_launches_did():
 
 def test_no_roof_is_exceeded():
     for name in REPORTS:
-        for kernel in read_kernels(name):
+        for kernel in join(name):
             placed = place_kernel(kernel)
             for roofline in placed.launches:
                 for roof in roofline.roofs:

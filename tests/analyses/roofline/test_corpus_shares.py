@@ -20,7 +20,8 @@ from gpa_lsp.diagnosis.analyses.roofline.place import ISSUE, place_kernel
 from gpa_lsp.diagnosis.analyses.roofline_model import CLEARLY_NEARER, Roofline
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.profile.model import Launch
-from tests.analyses.roofline.corpus import REPORTS, Measured, list_measured, read_kernels
+from tests.analyses.roofline.corpus import Measured, list_measured
+from tests.real_reports import REPORTS, join
 
 pytestmark = pytest.mark.corpus
 
@@ -74,7 +75,7 @@ def test_no_roofline_promises_more_than_the_profiler_s_busiest_unit_leaves():
     """A unit of NVIDIA's at 86 % leaves no kernel with the same work more than 1 / 0.86 of its speed, wherever its roofs are."""
     tight = 0
     for name in REPORTS:
-        for kernel in read_kernels(name):
+        for kernel in join(name):
             placed = place_kernel(kernel)
             for line in () if placed is None else placed.launches:
                 launch = next(one for one in kernel.launches if one.index == line.launch_index)
@@ -106,7 +107,7 @@ def test_a_throughput_is_the_largest_of_its_members_ours_included(metric):
 
 
 def list_rooflines(name: str) -> Iterator[tuple[str, Launch, Roofline]]:
-    for kernel in read_kernels(name):
+    for kernel in join(name):
         placed = place_kernel(kernel)
         launches = {launch.index: launch for launch in kernel.launches}
         for roofline in placed.launches:
@@ -182,7 +183,7 @@ RULE = re.compile(
 def test_the_profilers_rule_for_the_roofline_says_the_same_percentages():
     compared = 0
     for name in REPORTS:
-        for kernel in read_kernels(name):
+        for kernel in join(name):
             placed = place_kernel(kernel)
             assert placed is not None
             peaks = [placed.machine.find_peak(kind) for kind in (OperationKind.FP32, OperationKind.FP64)]

@@ -12,24 +12,16 @@ from gpa_lsp.editor.sass.operand_spans import list_operands
 from gpa_lsp.editor.sass.outline import list_folds, list_symbols
 from gpa_lsp.editor.sass.tokens import encode_tokens
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.report.pipeline import analyse
-from tests.conftest import find_corpus
 from tests.editor.sass.documents import URI, check_document, open_document
 from tests.editor.views import make_profile, make_snapshot
+from tests.real_reports import REPORTS, analyse_report
 
-CORPUS = find_corpus()
-REPORTS = sorted(path.name for path in (CORPUS / "ncu").iterdir()) if CORPUS else []
-
-pytestmark = [
-    pytest.mark.corpus,
-    pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand"),
-]
+pytestmark = pytest.mark.corpus
 
 
 @cache
 def show_kernels(name: str) -> tuple[VisibleKernel, ...]:
-    assert CORPUS is not None
-    kernels = analyse([CORPUS / "ncu" / name]).kernels
+    kernels = analyse_report(name).kernels
     texts = {file: text for kernel in kernels for file, text in kernel.embedded_sources.items()}
     return make_snapshot(make_profile(*kernels, texts=dict(texts))).visible
 
