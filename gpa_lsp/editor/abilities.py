@@ -16,6 +16,7 @@ class Abilities(Struct, frozen=True, kw_only=True):
     # it shows def-use chains of sources itself, so their call hierarchy stays with the language's own server
     call_hierarchy_tree: bool = False
     pages: bool = False  # it shows pages of HTML itself
+    typing: bool = False  # ``gpaLsp/askForText``
     questions: bool = False  # it shows a question beside the work, and not in its way
     previews: bool = False  # it shows what is said of an edit before it applies it
     line_end_lenses: bool = False  # it draws lenses at the ends of lines, where hints stand
@@ -30,6 +31,7 @@ _NAMES = {
     "links": "links",
     "callHierarchyTree": "call_hierarchy_tree",
     "pages": "pages",
+    "typing": "typing",
     "questions": "questions",
     "previews": "previews",
     "lineEndLenses": "line_end_lenses",

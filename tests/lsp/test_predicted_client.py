@@ -185,6 +185,22 @@ def test_a_launch_that_is_described_runs_within_the_budget_on_the_gpu_of_the_wor
     assert "RTX 5090" in page and "A100" not in page, page
 
 
+def test_sizes_that_nothing_says_are_asked_for(client: RawClient, source: Path) -> None:
+    """One line, which begins with what is guessed; closed, nothing is described."""
+    uri = start(client, source, typing=True)
+    wait_for(client, uri, is_emulated)
+    asked: list[Any] = []
+    answers: list[str | None] = [None, "threads = 96", "rows = 3"]
+    client.replies["gpaLsp/askForText"] = lambda params: asked.append(params) or answers.pop(0)
+    client.replies["workspace/applyEdit"] = lambda params: {"applied": True}
+    assert run(client, "gpaLsp.describeLaunch", uri, "_Z4lonePf") is None
+    assert asked[0]["value"].startswith("threads = ") and "How large is a launch of lone?" in asked[0]["text"]
+    assert "threads = 96  # as told" in run(client, "gpaLsp.describeLaunch", uri, "_Z4lonePf")
+    assert run(client, "gpaLsp.describeLaunch", uri, "_Z4lonePf") is None
+    assert any("no size is called rows; there are threads" in text for text in client.messages()), client.messages()
+    assert len(asked) == 3
+
+
 def list_lenses(client: RawClient, uri: str) -> list[str]:
     lenses = client.request("textDocument/codeLens", {"textDocument": {"uri": uri}}) or []
     return [one["command"]["title"] for one in lenses]

@@ -7,7 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.execution.emulator.model import Budget
-from gpa_lsp.execution.launches.launch import ScalarArgument
+from gpa_lsp.execution.launches.launch import LaunchDescription, ScalarArgument, list_arrays
+from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.launches.told_sizes import list_guessed_sizes
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice, list_launches
 from gpa_lsp.execution.prediction.model import EDITOR_PREDICTION, PredictionSettings
 from gpa_lsp.execution.prediction.predict import predict_source
@@ -423,3 +425,71 @@ def test_what_no_launch_can_have_is_guessed(tmp_path: Path, launch: str, fits: P
     assert min(*read.grid, *read.block) > 0
     (kernel,) = predict_source(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
     assert kernel.volumes is not None
+
+
+READING = """
+#include <cstdlib>
+int main(int argc, char **argv)
+{
+    int count = atoi(argv[1]), steps = atoi(argv[2]);
+    float *x, *y;
+    cudaMalloc(&x, 4 * count);
+    cudaMalloc(&y, 4 * count);
+    walk<<<(count + 255) / 256, 256>>>(x, y, count, steps);
+}
+"""
+WALK = """
+__global__ void walk(const float* x, float* y, int n, int rounds)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float sum = 0;
+    for (int k = 0; k < rounds; ++k) sum += x[i] * k;
+    y[i] = sum;
+}
+"""
+
+
+def tell(folder: Path, source: str, said: str) -> tuple[str, LaunchDescription]:
+    path = folder / "walk.cu"
+    path.write_text(source)
+    text = write_templates(path, launches_text="", settings=NVRTC, fits=SETTINGS, told=said)
+    return text, read_launches(folder / "walk.launch.toml", text=text)[0]
+
+
+def test_what_the_host_code_reads_is_asked_for_and_is_no_guess_once_it_is_told(tmp_path: Path) -> None:
+    """Grid, arrays and numbers follow from what was said, as the program makes them of it."""
+    text, guessed = tell(tmp_path, WALK + READING, "")
+    assert [name for name, _ in list_guessed_sizes(text)] == ["count", "steps"] and "grid" in guessed.guesses
+    text, launch = tell(tmp_path, WALK + READING, "count = 5000, steps = 7")
+    assert list_guessed_sizes(text) == () and launch.guesses == ("x",)
+    assert launch.grid == (20, 1, 1) and [one.count for one in list_arrays(launch)] == [5000, 5000]
+    assert [one.value for one in launch.arguments if isinstance(one, ScalarArgument)] == [5000, 7]
+    text, _ = tell(tmp_path, WALK + READING, "count = 5000")
+    assert list_guessed_sizes(text) == (("steps", "16"),) and "argv[1]" not in text
+
+
+def test_without_host_code_threads_and_what_bounds_a_loop_are_asked_for(tmp_path: Path) -> None:
+    text, _ = tell(tmp_path, WALK, "")
+    asked = dict(list_guessed_sizes(text))
+    assert set(asked) == {"threads", "rounds"} and asked["rounds"] == "16"
+    text, launch = tell(tmp_path, WALK, "threads = 700, rounds = 3")
+    assert list_guessed_sizes(text) == () and "threads" not in launch.guesses and "rounds" not in launch.guesses
+    assert launch.grid == (3, 1, 1)
+    assert [one.value for one in launch.arguments if isinstance(one, ScalarArgument)] == [700, 3]
+
+
+@pytest.mark.parametrize(
+    ("said", "source", "complaint"),
+    [
+        ("n 5", WALK, "“n 5” is no size"),
+        ("threads = 0", WALK, "“threads = 0” is no size"),
+        ("n = 2x3", WALK, "“n = 2x3” is no size"),
+        ("length = 5", WALK, "no size is called length; there are n, rounds and threads"),
+        ("threads = 64", WALK + READING, "no size is called threads; there are count, steps, n and rounds"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(said: str, source: str, complaint: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as refused:
+        tell(tmp_path, source, said)
+    assert complaint in str(refused.value), str(refused.value)

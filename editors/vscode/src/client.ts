@@ -3,7 +3,7 @@
 import * as path from "node:path";
 import {
   type CancellationToken, commands, type Disposable, type DocumentFilter, EventEmitter, type ExtensionContext, type Hover, languages, type LogOutputChannel, type Position, type TextDocument, Uri,
-  workspace,
+  window, workspace,
 } from "vscode";
 import {
   type CallHierarchyItem,
@@ -21,7 +21,7 @@ import type { EnvironmentMaker } from "./environment";
 import { cleanSearchPaths } from "./folders";
 import { BUNDLED, readSurroundings } from "./interpreters";
 import { placeDocument, toProtocol } from "./placement";
-import { CHOOSE_MEASUREMENT, type ClientAbilities, type Heat, HEAT, type Output, OUTPUT, type Page, SASS_SCHEME, SHOW_PAGE, SHOW_PREDICTION, type Status, STATUS } from "./protocol";
+import { ASK_FOR_TEXT, CHOOSE_MEASUREMENT, type ClientAbilities, type Heat, HEAT, type Output, OUTPUT, type Page, SASS_SCHEME, SHOW_PAGE, SHOW_PREDICTION, type Status, STATUS, type TextQuestion } from "./protocol";
 import { resolveServer, type ServerCommand } from "./python";
 import { readAll, SECTION } from "./settings";
 
@@ -149,6 +149,7 @@ export class Connection implements Disposable {
     client.onNotification(HEAT, (heat: Heat) => this.#heat.fire(heat));
     client.onNotification(STATUS, (status: Status) => this.#status.fire(status));
     client.onNotification(OUTPUT, (output: Output) => this.#output.fire(output));
+    client.onRequest(ASK_FOR_TEXT, ({ text, value }: TextQuestion) => window.showInputBox({ prompt: text, value, ignoreFocusOut: true }));
     client.onDidChangeState(({ newState }) => this.#follow(client, newState));
     this.#client = client;
     await client.start();
@@ -185,7 +186,7 @@ export class Connection implements Disposable {
   }
 
   #makeOptions(): LanguageClientOptions {
-    const client: ClientAbilities = { heat: true, status: true, output: true, images: true, links: true, callHierarchyTree: true, pages: true, questions: true, previews: true, trusted: workspace.isTrusted };
+    const client: ClientAbilities = { heat: true, status: true, output: true, images: true, links: true, callHierarchyTree: true, pages: true, typing: true, questions: true, previews: true, trusted: workspace.isTrusted };
     return {
       documentSelector: DOCUMENTS,
       diagnosticCollectionName: SECTION,

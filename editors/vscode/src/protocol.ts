@@ -152,7 +152,14 @@ export type Direction = "incoming" | "outgoing";
 export const HEAT = "gpaLsp/heat";
 export const STATUS = "gpaLsp/status";
 export const OUTPUT = "gpaLsp/output";
+export const ASK_FOR_TEXT = "gpaLsp/askForText";
 export const SASS_SCHEME = "gpa-sass";
+
+/** A line that a person is to type, with what stands in it at first. */
+export interface TextQuestion {
+  readonly text: string;
+  readonly value: string;
+}
 
 /** What initializationOptions.client says this client can do. */
 export interface ClientAbilities {
@@ -163,6 +170,7 @@ export interface ClientAbilities {
   readonly links: true;
   readonly callHierarchyTree: true;
   readonly pages: true;
+  readonly typing: true;
   readonly questions: true;
   readonly previews: true;
   readonly trusted: boolean;

@@ -54,6 +54,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print a template of a launch description for each kernel without one, and trace nothing",
     )
+    parser.add_argument(
+        "--sizes",
+        metavar="SIZES",
+        default="",
+        help='for --template of a source: what it would guess, such as "n = 4096, threads = 64x64"',
+    )
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -167,6 +173,9 @@ def _print_templates(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from gpa_lsp.execution.prediction.templates import write_build_templates, write_report_templates, write_templates
 
     kind = find_kind(arguments.source)
+    if arguments.sizes and kind is not InputKind.SOURCE:
+        message, remedy = "--sizes is for a source", "write the sizes into the description that --template prints"
+        raise InputError(message, path=arguments.source, remedy=remedy)
     if kind is InputKind.REPORT:
         refuse_for_report(arguments)
         written = write_report_templates(arguments.source, kernel=arguments.kernel, launches_path=arguments.launches)
@@ -175,7 +184,7 @@ def _print_templates(arguments: argparse.Namespace, terminal: Terminal) -> int:
         if not is_built:
             check_is_source(arguments.source)
         fits = PredictionSettings(budget=Budget(seconds=_FITTING_SECONDS))
-        written = (write_build_templates if is_built else partial(write_templates, fits=fits))(
+        written = (write_build_templates if is_built else partial(write_templates, fits=fits, told=arguments.sizes))(
             arguments.source,
             kernel=arguments.kernel,
             launches_path=arguments.launches,

@@ -29,6 +29,7 @@ def find_assumed_launches(
     defined: tuple[str, ...] = (),
     *,
     most_threads: int = USUAL_THREADS,
+    told: tuple[tuple[str, Number], ...] = (),
 ) -> tuple[HostLaunch, ...]:
     """The launches of :func:`~.host_launches.find_host_launches`; what they do not know is filled in as if the program had read certain numbers.
 
@@ -40,6 +41,7 @@ def find_assumed_launches(
         included: as there.
         defined: as there.
         most_threads: of a launch whose grid follows from what is read; below :data:`USUAL_THREADS` also of what is read and shapes no grid.
+        told: numbers that somebody knows, with where they are read from or the variable that gets them: no guesses.
 
     >>> text = "int main(int c, char **v) { int n = atoi(v[1]); float *p; cudaMalloc(&p, n * n * 4); k<<<dim3(n / 4, n / 4), dim3(4, 4)>>>(p, n); }"
     >>> (launch,) = find_assumed_launches("k.cu", text)
@@ -47,11 +49,13 @@ def find_assumed_launches(
     ((256, 256, 1), [4194304, 1024], (('v[1] (n)', 1024),))
     """
     known = find_host_launches(file, text, included, defined)
+    if told:
+        known = read_launches(file, text, included, defined, AssumedInputs(told=dict(told), knows_only_told=True))
     if known and all(map(_is_whole, known)):
         return known
     found = known
     for size in _SIZES:
-        launches, inputs, depends = _read_as_if(file, text, included, defined, size)
+        launches, inputs, depends = _read_as_if(file, text, included, defined, size=size, told=told)
         found = tuple(_merge(known, launches, inputs))
         if not depends or all(_is_small(one, most_threads) for one in found):
             break
@@ -67,13 +71,19 @@ _Read = tuple[tuple[HostLaunch, ...], tuple[tuple[str, Number], ...], bool]
 
 @lru_cache(maxsize=64)
 def _read_as_if(
-    file: str, text: str, included: tuple[tuple[str, str], ...], defined: tuple[str, ...], size: int
+    file: str,
+    text: str,
+    included: tuple[tuple[str, str], ...],
+    defined: tuple[str, ...],
+    *,
+    size: int,
+    told: tuple[tuple[str, Number], ...],
 ) -> _Read:
     """As if what says how large something is were of one size."""
     sizes, counts, filters = _find_roles(file, text, included, defined)
     values = dict.fromkeys(counts, min(size, OTHER))
     values |= dict.fromkeys(filters, max(1, min(OTHER, size // _FILTER_SHARE)))
-    inputs = AssumedInputs(size=size, sizes=sizes, values=values)
+    inputs = AssumedInputs(size=size, sizes=sizes, values=values, told=dict(told))
     launches = read_launches(file, text, included, defined, inputs)
     return launches, inputs.describe(), bool(sizes or values)
 

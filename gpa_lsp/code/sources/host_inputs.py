@@ -51,7 +51,7 @@ _OF_A_GPU = {
 
 def find_property(name: str, inputs: "AssumedInputs | None") -> Number | None:
     """A number of the GPU, as ``cudaDeviceProp`` or ``cudaDevAttr…`` name it: one that all have, or where it is taken for granted, of one GPU."""
-    if name in _OF_ANY_GPU or inputs is None or name not in _OF_A_GPU:
+    if name in _OF_ANY_GPU or inputs is None or inputs.knows_only_told or name not in _OF_A_GPU:
         return _OF_ANY_GPU.get(name)
     inputs.has_asked_gpu = True
     return _OF_A_GPU[name]
@@ -86,14 +86,20 @@ class AssumedInputs(Struct):
     # the variables that got what was read, by where it was read from
     names: dict[str, str] = field(default_factory=dict)
     given: dict[str, Number] = field(default_factory=dict)  # what was read, by where it was read from
+    # numbers that somebody knows, by where they are read from or by the variable that gets them
+    told: Mapping[str, Number] = field(default_factory=dict)
+    knows_only_told: bool = False  # whatever else is read is unknown
     has_asked_gpu: bool = False  # the program has asked for numbers that not all GPUs have
 
-    def read(self, source: str, name: str, *, is_float: bool) -> Number:
-        """A number that is read.
+    def read(self, source: str, name: str, *, is_float: bool) -> Number | None:
+        """A number that is read; None for one that is not known.
 
         Args:
             source: where from, such as ``argv[1]``.
         """
+        told = self.told.get(source, self.told.get(name))
+        if told is not None or self.knows_only_told:
+            return told
         self.names.setdefault(source, name)
         usual = self.size if self.sizes is not None and source in self.sizes else OTHER
         value: Number = self.values.get(source, usual)

@@ -63,12 +63,14 @@ class TemplateJob(Struct, frozen=True, kw_only=True):
 
     base: PredictedJob  # the source
     kernel: str  # mangled name
+    told: str = ""  # what the user says of sizes, such as ``n = 4096, threads = 64x64``
 
 
 class TemplateResult(Struct, frozen=True, kw_only=True):
     """The text to append to the description, or why there is none."""
 
     text: str = ""
+    guessed: str = ""  # sizes that nothing in the source says, as ``told`` takes them
     failure: str = ""
 
 

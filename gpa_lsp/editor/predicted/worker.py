@@ -35,7 +35,7 @@ from gpa_lsp.execution.prediction.fault_answer import ENDINGS, REMEDIES
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.model import EDITOR_PREDICTION, KernelPrediction, PredictionSettings, SourcePrediction
 from gpa_lsp.execution.prediction.predict import match_launches, predict_source
-from gpa_lsp.execution.prediction.templates import write_templates
+from gpa_lsp.execution.prediction.templates import describe_guesses, write_templates
 from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem
 from gpa_lsp.foundation.files import atomic_write
@@ -207,10 +207,11 @@ def _write_template(job: TemplateJob) -> TemplateResult:
             compute_capability=base.architecture,
             settings=choose_compile_settings(base),
             fits=choose_settings(base),
+            told=job.told,
         )
     except GpaError as error:
         return TemplateResult(failure=str(error))
-    return TemplateResult(text=text)
+    return TemplateResult(text=text, guessed=describe_guesses(text))
 
 
 def list_launches(prediction: SourcePrediction) -> Iterator[PredictedLaunch]:

@@ -157,6 +157,11 @@ class Client:
         title = getattr(answer, "title", None)
         return title if title in actions else None
 
+    async def ask_for_text(self, text: str, value: str) -> str | None:
+        """A line that the user types, however long that takes; None where there is none."""
+        answer = await self.ask("gpaLsp/askForText", {"text": make_sentence(text), "value": value}, limit_s=None)
+        return answer if isinstance(answer, str) else None
+
     def _show(self, kind: types.MessageType, text: str) -> None:
         message = f"gpa-lsp: {make_sentence(text)}"
         self.notify(types.WINDOW_SHOW_MESSAGE, types.ShowMessageParams(type=kind, message=message))

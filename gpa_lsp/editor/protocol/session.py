@@ -425,6 +425,10 @@ class Session:
         """Say a sentence."""
         self._client.inform(text)
 
+    async def ask_for_text(self, text: str, value: str) -> str | None:
+        """A line that the user types, where the client can ask for one, else what it would begin with."""
+        return await self._client.ask_for_text(text, value) if self.abilities.typing else value
+
     def measure(self, uri: str | None) -> bool:
         """Run the user's command for a document, or for none."""
         path = read_path(uri) if uri is not None and not is_sass_uri(uri) else None

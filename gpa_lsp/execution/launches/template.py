@@ -7,6 +7,8 @@ from math import log2
 from pathlib import PurePath
 from types import MappingProxyType
 
+from msgspec import Struct
+
 from gpa_lsp.code.binary.linkage_names import find_bare_name
 from gpa_lsp.code.ptx.model import Operand, PtxFunction, PtxVariable, Register, SpecialRegister
 from gpa_lsp.code.ptx.scalar_types import ScalarType
@@ -31,8 +33,9 @@ from gpa_lsp.foundation.prose import list_of
 
 _GUESSES = "correct them, and take out what is right"
 _NAMED = re.compile(r'\{ name = "(\w+)"')
+_AS_TOLD = "# as told"  # Comment behind what a person has said
 # Comments behind what somebody knows
-TOLD = ("# line ", "# never read")
+TOLD = ("# line ", "# never read", _AS_TOLD)
 _MOST_INPUTS = 6
 # Of what names a number that is read, what cannot stand in a comment
 _UNTOLD = re.compile(r"[^\w \[\]().>&-]", re.ASCII)
@@ -74,6 +77,18 @@ _VALUE = re.compile(r" value = [^,}]*?(?=\s*[,}])")
 _KNOWN_BITS = {1: "u8", 2: "u16", 4: "int", 8: "int64"}
 
 
+class ToldSizes(Struct, frozen=True):
+    """What a person says of the sizes of a launch."""
+
+    numbers: dict[
+        str, int
+    ] = {}  # by the name of a kernel's parameter, or by a variable that the host code reads a number into
+    threads: tuple[int, ...] = ()  # in all by axis; empty where they are not told
+
+
+NOTHING_TOLD = ToldSizes()
+
+
 def write_template(
     function: PtxFunction,
     names: Collection[str],
@@ -84,12 +99,14 @@ def write_template(
     measured: LaunchDescription | None = None,
     host: HostLaunch | None = None,
     threads: int = USUAL_THREADS,
+    told: ToldSizes = NOTHING_TOLD,
 ) -> str:
     """The text of a description that can be read as it stands, with sizes that are guessed and to be corrected.
 
     Args:
         measured: a launch of it that was measured, for block, grid and shared memory; None where there is none.
         host: a launch of it as the host code says it, for arguments, and for what was not measured; None where there is none.
+        told: sizes that are no guesses.
 
     Every size is given by ``threads``, so that one number is to be changed first. Types of arrays are those of the source, else those that the
     kernel's instructions access them with. Without a source, what the kernel never reads is a zero.
@@ -99,14 +116,20 @@ def write_template(
         name = function.name
     block = function.required_threads or (min(function.max_threads or _BLOCK, _BLOCK), 1, 1)
     shape = _write_shape(host, measured, block, threads)
+    if told.threads:
+        covered = f"threads = {told.threads[0] if len(told.threads) == 1 else list(told.threads)}  {_AS_TOLD}"
+        shape = [covered if line.startswith("threads = ") else line for line in shape]
     shared_bytes = _find_shared_bytes(host, measured)
     has_shared = shared_bytes > 0 or any(one.is_extern for one in function.shared)
     known = source_names if len(source_names) == len(function.parameters) else ()
     has_threads = any(one.startswith("threads = ") for one in shape)
-    written = _write_arguments(function, known, host, has_threads=has_threads)
+    written = _write_arguments(function, known, host, told.numbers, has_threads=has_threads)
     written += _write_references(function, references, has_threads=has_threads)
     tables = [] if not known else _write_tables(function, known, written)
-    guesses = [*_list_guessed_shape(shape, function, host, measured), *_list_guessed_arguments([*written, *tables])]
+    shaping = [
+        one for one in _list_guessed_shape(shape, function, host, measured) if one != "threads" or not told.threads
+    ]
+    guesses = [*shaping, *_list_guessed_arguments([*written, *tables])]
     guesses += sorted(find_read_parameters(function).intersection(filled).difference(guesses))
     lines = [
         _write_heading(host, measured),
@@ -186,7 +209,12 @@ def _find_bounds(function: PtxFunction) -> dict[str, str]:
 
 
 def _write_arguments(
-    function: PtxFunction, known: Sequence[SourceParameter], host: HostLaunch | None, *, has_threads: bool
+    function: PtxFunction,
+    known: Sequence[SourceParameter],
+    host: HostLaunch | None,
+    told: Mapping[str, int],
+    *,
+    has_threads: bool,
 ) -> list[str]:
     """One line for each, those of structures among them with several."""
     lines: list[str] = []
@@ -214,6 +242,10 @@ def _write_arguments(
         if host is not None:
             line = line if parameter.name in members else _give(line, given, is_float=parameter.type.is_float)
             line = line if has_threads else _count_by_grid(line)
+        if arguments[number] in told and " value = " in line and "[" not in line:
+            value = told[arguments[number]]
+            shown = repr(float(value)) if parameter.type.is_float else str(value)
+            line = f"{_VALUE.sub(f' value = {shown}', line.partition('  # ')[0], count=1)}  {_AS_TOLD}"
         lines.append(line)
     return lines
 
@@ -378,6 +410,7 @@ def write_source_template(
     measured: LaunchDescription | None = None,
     host: HostLaunch | None = None,
     threads: int = USUAL_THREADS,
+    told: ToldSizes = NOTHING_TOLD,
 ) -> str:
     """The same with the names and types that the source gives its parameters.
 
@@ -387,6 +420,7 @@ def write_source_template(
         measured: as for :func:`write_template`.
         host: as for :func:`write_template`.
         threads: as for :func:`write_template`.
+        told: as for :func:`write_template`.
     """
     found = (read_source_parameters(file, text, function.name) for file, text in texts)
     known = next((one for one in found if one), ())
@@ -400,6 +434,7 @@ def write_source_template(
         measured=measured,
         host=host,
         threads=threads,
+        told=told,
     )
 
 

@@ -2,9 +2,10 @@
 
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ from gpa_lsp.execution.emulator.model import Fault
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.read_launches import find_launch_file, read_launches
 from gpa_lsp.execution.launches.template import write_source_template, write_template
+from gpa_lsp.execution.launches.told_sizes import check_told_sizes, describe_sizes, list_guessed_sizes, read_told_sizes
 from gpa_lsp.execution.prediction.built_modules import read_modules
 from gpa_lsp.execution.prediction.fault_answer import believe
 from gpa_lsp.execution.prediction.fitting import (
@@ -78,6 +80,7 @@ def write_templates(
     compute_capability: tuple[int, int] | None = None,
     settings: CompileSettings = DEFAULT_SETTINGS,
     fits: PredictionSettings | None = None,
+    told: str = "",
 ) -> str:
     """The text of a description, or of what to append to the one there is.
 
@@ -91,9 +94,11 @@ def write_templates(
         compute_capability: to compile for; None leaves it to the compile command.
         settings: of the compiler.
         fits: sizes are such that emulation by these ends within its limits; None for the usual sizes.
+        told: sizes that are no guesses, such as ``n = 4096, threads = 64x64``.
 
     Raises:
-        InputError: the source does not compile, there is no such kernel, every one has a launch already, or the profile has none of them.
+        InputError: the source does not compile, there is no such kernel, every one has a launch already, the profile has none of them, or what is
+            told is no size of it.
         MissingToolError: no compiler is installed.
         ToolError: the compiler did not end in time, or crashed.
     """
@@ -102,13 +107,16 @@ def write_templates(
     described = launches_path or find_launch_file(statics.path)
     launches = _read_known(described, launches_text)
     measured = _list_measured(profile_path)
-    host_code = read_host_code(statics)
+    sizes = read_told_sizes(told)
+    host_code = read_host_code(statics, sizes.numbers)
     filled = tuple(_list_filled(module, host_code.texts))
     work = None if fits is None else _plan_fitting(fits, module, statics)
 
     def write(function: PtxFunction, names: Collection[str]) -> str:
         launch = measured.find(function)
-        begin = partial(write_source_template, function, names, texts=host_code.texts, filled=filled, measured=launch)
+        begin = partial(
+            write_source_template, function, names, texts=host_code.texts, filled=filled, measured=launch, told=sizes
+        )
         said = _find_said(host_code.launches, function, names)
         if launch is not None:
             return _write_readable(begin, _find_same(said, launch))
@@ -118,7 +126,15 @@ def write_templates(
             )
         return "\n".join(_write_fitting(work, function, begin, host_code, one) for one in said or (None,))
 
-    return _describe([module], launches, kernel, write, path=statics.path, described=described, measured=measured)
+    found = _describe([module], launches, kernel, write, path=statics.path, described=described, measured=measured)
+    if told:
+        check_told_sizes(sizes, found, read_host_code(statics).launches)
+    return found
+
+
+def describe_guesses(text: str) -> str:
+    """Sizes that a description guesses, as they are told; empty for none."""
+    return describe_sizes(list_guessed_sizes(text))
 
 
 def _list_filled(module: PtxModule, texts: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -244,8 +260,8 @@ def _fit_variant(
         is_as_before = before is not None and before.wrong == found.wrong and not found.is_cut_off
         if not (best.wrong or best.is_cut_off) or is_as_before:
             break
-        if _THREADS_WORD not in text and write(_SIZES[-1]) == write(threads):
-            break  # the host code says how large it is
+        if write(_SIZES[-1]) == write(threads):
+            break  # somebody, or the host code, says how large it is
         before = found
     return best
 
@@ -471,8 +487,13 @@ def _describe(
     return written
 
 
-def read_host_code(statics: SourceStatics) -> HostCode:
-    """Read the host code of a source, with its headers; of a fragment that of the file it was compiled through."""
+def read_host_code(statics: SourceStatics, told: Mapping[str, int] = MappingProxyType({})) -> HostCode:
+    """Read the host code of a source, with its headers; of a fragment that of the file it was compiled through.
+
+    Args:
+        told: numbers that it reads and somebody knows, by the variable that gets them.
+    """
+    known = tuple(told.items())
     own = (str(statics.path), statics.text)
     path = statics.unit.source or statics.path
     flags = statics.flags or CompilerFlags(directory=path.parent)
@@ -480,13 +501,13 @@ def read_host_code(statics: SourceStatics) -> HostCode:
         text = statics.text if path == statics.path else read_source(path, None).decode("utf-8", "replace")
         included = include_with_search(path, text.encode(), flags)[1].headers
     except GpaError:
-        read = partial(_read_launches, own[0], own[1], (), (), "")
+        read = partial(_read_launches, own[0], own[1], (), (), "", told=known)
         return HostCode(launches=read(), texts=(own,), read=read)
     texts = {str(file): content.decode("utf-8", "replace") for file, content in included.items()}
     texts |= {own[0]: own[1]} if own[0] in texts else {}
     macros = tuple(one for one in flags.macros if not one.startswith("-"))
     file = "" if path == statics.path else str(path)
-    read = partial(_read_launches, str(path), text, tuple(texts.items()), macros, file)
+    read = partial(_read_launches, str(path), text, tuple(texts.items()), macros, file, told=known)
     others = {str(path): text, **texts}
     return HostCode(launches=read(), texts=(own, *(one for one in others.items() if one[0] != own[0])), read=read)
 
@@ -499,9 +520,10 @@ def _read_launches(
     file: str,
     *,
     most_threads: int = USUAL_THREADS,
+    told: tuple[tuple[str, int], ...] = (),
 ) -> tuple[HostLaunch, ...]:
     """Launches of a text; lines of another one than the source are named by its file."""
-    launches = find_assumed_launches(path, text, included, macros, most_threads=most_threads)
+    launches = find_assumed_launches(path, text, included, macros, most_threads=most_threads, told=told)
     return tuple(_name_file(one, file) for one in launches) if file else launches
 
 

@@ -63,9 +63,13 @@ def test_a_described_kernel_is_emulated_as_it_is_edited(start_neovim: StartNeovi
     assert description.read_text() == DESCRIPTION, "the edit is the user's to save"
     neovim.wait_for("another emulation", lambda: neovim.screen.find("32 sectors/req") is None)
     neovim.lua("vim.api.nvim_win_set_cursor(0, { 7, 0 })")
+    neovim.lua("vim.ui.input = function(options, take) vim.g.asked = options; take('threads = 96') end")
     neovim.lua(apply, "Describe a launch of lone")
+    neovim.wait_for_lua("return vim.g.asked ~= nil")
+    asked = neovim.lua("return { vim.g.asked.prompt, vim.g.asked.default }")
+    assert "How large is a launch of lone?" in asked[0] and asked[1].startswith("threads = "), asked
     neovim.wait_for_lua(
-        f"return vim.tbl_contains(vim.api.nvim_buf_get_lines({buffer}, 0, -1, false), 'kernel = \"lone\"')"
+        f"return vim.tbl_contains(vim.api.nvim_buf_get_lines({buffer}, 0, -1, false), 'threads = 96  # as told')"
     )
     neovim.command("buffer moving.cu")
     neovim.command("GpaLsp prediction")

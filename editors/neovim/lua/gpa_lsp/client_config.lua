@@ -42,6 +42,15 @@ local function build_handlers()
   handlers['window/showDocument'] = function(error, params, context)
     return require('gpa_lsp.windows').answer_show_document(error, params, context)
   end
+  handlers['gpaLsp/askForText'] = function(_, params)
+    local running = coroutine.running()
+    vim.ui.input({ prompt = params.text .. ': ', default = params.value }, function(typed)
+      vim.schedule(function()
+        coroutine.resume(running, typed or vim.NIL)
+      end)
+    end)
+    return coroutine.yield()
+  end
   handlers['textDocument/inlayHint'] = function(error, hints, context)
     require('gpa_lsp.hints').answer(error, hints, context)
   end
@@ -89,7 +98,7 @@ end
 ---@return vim.lsp.ClientConfig
 function M.build()
   local options = require('gpa_lsp.options').get()
-  local wanted = { heat = true, status = true, output = true, callHierarchyTree = true, lineEndLenses = vim.fn.has('nvim-0.12') == 0 }
+  local wanted = { heat = true, status = true, output = true, typing = true, callHierarchyTree = true, lineEndLenses = vim.fn.has('nvim-0.12') == 0 }
   return {
     name = 'gpa_lsp',
     cmd = options.cmd,

@@ -91,6 +91,10 @@ class SessionActions(SessionView, Protocol):
         """Say what the user must know."""
         ...
 
+    async def ask_for_text(self, text: str, value: str) -> str | None:
+        """A line that the user types, where the client can ask for one, with what stands in it at first, else that; None for no answer."""
+        ...
+
     def measure(self, uri: str | None) -> bool:
         """Run the user's command for a document, or for none; whether there is one that may be run."""
         ...
