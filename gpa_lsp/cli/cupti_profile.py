@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, Renamed, judge_problems, parse_count
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, judge_problems
+from gpa_lsp.cli.options import Renamed, declare, parse_count
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
 
@@ -23,37 +24,24 @@ _LEAST_EXPONENT = 5
 _NCU_ALONE = {
     "full": "--full", "roofline": "--roofline", "section": "--section", "metric": "--metric", "no_metrics": "--no-metrics",
     "nvtx": "--nvtx", "from_profiler_start": "--from-profiler-start", "ncu": "--ncu", "option": "--option",
-    "source_folder": "--source-folder", "sampling_buffer_size": "--sampling-buffer-size", "is_printed": "--print",
+    "source_folder": "--source-folder", "sampling_buffer_size": "--sampling-buffer-size", "print": "--print",
 }  # fmt: skip
 
 
 def add_cupti_arguments(group: "argparse._ArgumentGroup") -> None:
     """The arguments that choose and control this way of measuring."""
-    group.add_argument(
-        "--sampler",
-        choices=("ncu", "cupti"),
-        default="ncu",
-        help="ncu: Nsight Compute (default); cupti: a library in the program, which needs NVIDIA's CUPTI (the extra [cupti])",
-    )
-    group.add_argument(
-        "--continuous",
-        action="store_true",
-        help="cupti: kernels run as they do without it, and samples are added up by kernel; else one kernel runs at a time, "
-        "which programs that wait for other processes (NCCL) may not bear",
-    )
-    group.add_argument(
-        "--duty",
-        metavar="PERCENT",
-        type=_parse_percent,
-        default=100,
-        help="cupti, continuous: sample in this part of each second (default: 100)",
-    )
-    group.add_argument("--timing", action="store_true", help="cupti: time kernels, sample none; needs no permission")
-    group.add_argument(
-        "--seconds",
-        metavar="SECONDS",
-        type=parse_count,
-        help="cupti: end the program and all it started after so long; what was measured until then is kept",
+    declare(
+        group,
+        """
+        --sampler {ncu,cupti}  ncu: Nsight Compute (default); cupti: a library in the program, which needs NVIDIA's CUPTI (the extra [cupti])
+        --continuous           cupti: kernels run as they do without it, and samples are added up by kernel; else one kernel runs at a time, which
+                               programs that wait for other processes (NCCL) may not bear
+        --duty PERCENT         cupti, continuous: sample in this part of each second (default: %(default)s)
+        --timing               cupti: time kernels, sample none; needs no permission
+        --seconds S            cupti: end the program and all it started after so long; what was measured until then is kept
+        """,
+        sampler="ncu",
+        duty=(_parse_percent, 100),
     )
     group.add_argument("--limit", type=parse_count, action=Renamed, dest="seconds")
 

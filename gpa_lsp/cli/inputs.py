@@ -1,10 +1,9 @@
-"""From the paths on a command line to one report."""
+"""From the paths on a command line to one report, and from what became of it to an exit code."""
 
 import argparse
 import copy
 import os
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +11,12 @@ from msgspec.structs import replace
 
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.foundation.catalogue import list_members
 from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity
 from gpa_lsp.kernel.names import shorten_name
 
 if TYPE_CHECKING:
     from gpa_lsp.document.places import PlaceNames
+    from gpa_lsp.foundation.processes.watched_command import CommandEnd
     from gpa_lsp.report.model import Report
     from gpa_lsp.report.source_paths import SourceLocator
 
@@ -36,49 +35,6 @@ EXIT_CODES = (
     "2 bad input or bad usage, or a part of what was asked for is missing; 3 a program ended well, but not all of its kernels could be emulated "
     "or recorded; 130 interrupted; 70 a bug in gpa-lsp. emulate and record otherwise leave the code of the program they run."
 )
-
-
-class Renamed(argparse.Action):
-    """An option under its former name: hidden from help, sets the ``dest`` of the new one, and says so on standard error."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
-        super().__init__(option_strings, dest, help=argparse.SUPPRESS, default=argparse.SUPPRESS, **options)
-
-    def __call__(
-        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
-    ) -> None:
-        """Keep the value."""
-        setattr(namespace, self.dest, values)
-        sys.stderr.write(f"{parser.prog}: {option} is now --{self.dest.replace('_', '-')}\n")
-
-
-def add_input_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of every command that looks at profiles."""
-    parser.add_argument(
-        "paths",
-        metavar="PATH",
-        nargs="+",
-        type=Path,
-        help="a profile, a report saved as JSON, or a folder to look for profiles in",
-    )
-    add_filter_arguments(parser)
-
-
-def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of every command that shows kernels: which, and where their sources are."""
-    parser.add_argument(
-        "--kernel",
-        metavar="NAME",
-        help="only the kernel of this name, or else kernels whose name (readable, short or mangled) contains NAME",
-    )
-    parser.add_argument(
-        "--map",
-        metavar="FROM=TO",
-        action="append",
-        default=[],
-        type=_parse_mapping,
-        help="sources compiled below FROM are below TO here; repeatable",
-    )
 
 
 def load_report(
@@ -136,17 +92,6 @@ def load_before(arguments: argparse.Namespace, terminal: Terminal, mode: str | N
     return load_report(earlier, terminal, mode=mode)
 
 
-def parse_count(text: str) -> int:
-    """A whole number, for the parser of arguments.
-
-    >>> parse_count("12")
-    12
-    """
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(text)
-
-
 def name_places(arguments: argparse.Namespace) -> "PlaceNames":
     """How the command shows sources: as found from the current directory and by ``--map``."""
     from gpa_lsp.document.places import PlaceNames  # these imports bring numpy, which --help and --version do without
@@ -154,46 +99,20 @@ def name_places(arguments: argparse.Namespace) -> "PlaceNames":
     return PlaceNames(locate_sources(arguments), _read_folder())
 
 
-def add_expand_argument(parser: argparse.ArgumentParser) -> None:
-    """``--expand``, of the commands that write JSON."""
-    parser.add_argument(
-        "--expand",
-        action="store_true",
-        help="json: repeat files, functions and inline chains wherever they are used (default: once, in tables that the rest refers to)",
-    )
+def find_exit_code(end: "CommandEnd", terminal: Terminal, *, sooner: str = "", crash: str = "") -> int:
+    """The program's own status, as shells have it; 2 where it was not started, 130 where the user ended it, 1 where we did."""
+    from gpa_lsp.foundation.processes.watched_command import Ending, describe_signal
 
-
-def add_mode_argument(parser: argparse.ArgumentParser) -> None:
-    """``--mode``, of the commands that attribute stalls."""
-    parser.add_argument(
-        "--mode",
-        choices=list_members("gpa_lsp.diagnosis.blame.blamers"),
-        help="scoreboard finds causes by scoreboards and stall counts, and counts what a change leaves of each unit's work (the default); "
-        "paper finds and estimates as GPA (Zhou et al., 2021) was published",
-    )
-
-
-def add_limit_argument(parser: argparse.ArgumentParser, what: str, default: int | None = None) -> None:
-    """``--limit``, also known as ``--top``, of the commands that print the first rows of something.
-
-    Args:
-        what: what is limited, for the help.
-        default: the limit without the option; None where the command chooses one.
-    """
-    parser.add_argument(
-        "--limit",
-        "--top",
-        dest="limit",
-        metavar="N",
-        type=_parse_limit,
-        default=default,
-        help=f"{what} ({'0' if default is None else f'default: {default}; 0'} for all)",
-    )
-
-
-def _parse_limit(text: str) -> int:
-    """The most rows that are shown."""
-    return parse_count(text) or sys.maxsize
+    if end.ending is Ending.NOT_STARTED:
+        terminal.complain(f"gpa-lsp: the program was not started: {end.words}")
+        return EXIT_BAD_INPUT
+    if end.ending is not Ending.ENDED:
+        more = f"; {sooner}" if sooner and end.ending is Ending.TIMED_OUT else ""
+        terminal.complain(f"gpa-lsp: the program did not end by itself: {end.ending.value}{more}")
+        return EXIT_INTERRUPTED if end.ending is Ending.CANCELLED else EXIT_FOUND
+    if crash or (end.status is not None and end.status < 0):
+        terminal.complain(f"gpa-lsp: {crash or f'the program was ended by {describe_signal(-(end.status or 0))}'}")
+    return EXIT_FOUND if end.status is None else end.status if end.status >= 0 else 128 - end.status
 
 
 def choose_exit_code(*reports: "Report | None") -> int:
@@ -237,10 +156,3 @@ def _load(arguments: argparse.Namespace, kernel: str | None, terminal: Terminal,
     }
     with ProgressBar(terminal) as progress:
         return load(arguments.paths, kernel_filter=kernel, progress=progress, **means, **options)
-
-
-def _parse_mapping(text: str) -> tuple[str, str]:
-    source, equals, target = text.partition("=")
-    if not (source and equals and target):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form FROM=TO")
-    return source, target

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.cupti_profile import check_output, explain_forbidden, find_period
-from gpa_lsp.cli.inputs import EXIT_FOUND, Renamed, judge_problems, parse_count
+from gpa_lsp.cli.inputs import EXIT_FOUND, judge_problems
+from gpa_lsp.cli.options import Renamed, declare
 from gpa_lsp.cli.outputs import write_file
 from gpa_lsp.cli.predictions import InputKind, find_kind
 from gpa_lsp.cli.static_check import SUFFIXES
@@ -19,39 +20,25 @@ if TYPE_CHECKING:
 
 _DESCRIPTION_SUFFIX = ".launch.toml"
 _OUTPUT_SUFFIX = ".timed.gpa-profile.json"
-_DEFAULT_REPETITIONS = 30
 
 
 def add_timing_arguments(group: "argparse._ArgumentGroup") -> None:
     """What says which launches are timed."""
-    group.add_argument(
-        "--launches",
-        metavar="FILE",
-        type=_parse_description,
-        help="time the launches that FILE describes (NAME.launch.toml); no program runs, and no permission is needed; "
-        "with --sampler cupti one launch more of each is sampled",
+    declare(
+        group,
+        """
+        --launches FILE  time the launches that FILE describes (NAME.launch.toml); no program runs, and no permission is needed; with --sampler cupti
+                         one launch more of each is sampled
+        --of CODE        source or build of those launches (default: the source beside FILE)
+        --replay REPORT  launch kernels of a report again here: its code, grid and block, with the arguments that --launches describes
+        --repetitions N  times that each launch is timed (default: %(default)s)
+        """,
+        launches=_parse_description,
+        of=Path,
+        replay=Path,
+        repetitions=30,
     )
     group.add_argument("--launch", type=Path, action=Renamed, dest="launches")
-    group.add_argument(
-        "--of",
-        metavar="CODE",
-        type=Path,
-        dest="code",
-        help="source or build of those launches (default: the source beside FILE)",
-    )
-    group.add_argument(
-        "--replay",
-        metavar="REPORT",
-        type=Path,
-        help="launch kernels of a report again here: its code, grid and block, with the arguments that --launches describes",
-    )
-    group.add_argument(
-        "--repetitions",
-        metavar="N",
-        type=parse_count,
-        default=_DEFAULT_REPETITIONS,
-        help=f"times that each launch is timed (default: {_DEFAULT_REPETITIONS})",
-    )
 
 
 def _parse_description(text: str) -> Path:
@@ -68,10 +55,10 @@ def wants_timing(arguments: argparse.Namespace) -> bool:
     Raises:
         InputError: there is code, and no description of its launches.
     """
-    if arguments.code is not None and arguments.launches is None:
+    if arguments.of is not None and arguments.launches is None:
         from gpa_lsp.execution.launches.read_launches import word_undescribed
 
-        raise InputError(word_undescribed(), path=arguments.code, remedy="name one with --launches FILE")
+        raise InputError(word_undescribed(), path=arguments.of, remedy="name one with --launches FILE")
     return arguments.launches is not None or arguments.replay is not None
 
 
@@ -83,7 +70,7 @@ def run_timing(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """
     if arguments.application:
         raise InputError("a program and a description", remedy="give -- APP ARGS or --launches FILE, not both")
-    if arguments.is_printed or arguments.dry_run:
+    if arguments.print or arguments.dry_run:
         raise InputError(
             "there is no command to print: no Nsight Compute is run", remedy="leave out --print and --dry-run"
         )
@@ -91,7 +78,7 @@ def run_timing(arguments: argparse.Namespace, terminal: Terminal) -> int:
         raise InputError(
             "--continuous adds up launches of a program", remedy="leave it out: a described launch is sampled once"
         )
-    if arguments.replay is not None and arguments.code is not None:
+    if arguments.replay is not None and arguments.of is not None:
         raise InputError("a report and other code", remedy="leave out --of: the code of a report is its own")
     found = _time(arguments)
     for problem in found.problems:
@@ -138,7 +125,7 @@ def _time(arguments: argparse.Namespace) -> "LaunchTimings":
     kernel = arguments.kernel or None
     if arguments.replay is not None:
         return time_report(arguments.replay, choice, kernel=kernel, work=work)
-    code = arguments.code or find_code(arguments.launches)
+    code = arguments.of or find_code(arguments.launches)
     time = time_build if find_kind(code) is InputKind.BUILD else time_source
     return time(code, choice, kernel=kernel, work=work)
 

@@ -1,4 +1,4 @@
-"""Where commands write: options that name a file to write, what may not be replaced by it, and the writing."""
+"""Where commands write: what may not be replaced by a file that is written, and the writing in each format."""
 
 import argparse
 import json
@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpa_lsp.cli.options import STANDARD_OUTPUT
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.foundation.errors import GpaError, InputError, MissingToolError
+from gpa_lsp.foundation.errors import GpaError, InputError
 from gpa_lsp.foundation.files import atomic_write
 
 if TYPE_CHECKING:
@@ -18,74 +19,11 @@ if TYPE_CHECKING:
     from gpa_lsp.document.places import PlaceNames
     from gpa_lsp.report.model import Report
 
-# what -o calls standard output
-STANDARD_OUTPUT = Path("-")
+# what other programs read: one notice per finding
+NOTICE_FORMATS = ("sarif", "github")
 
-_PICTURES = (".svg", ".png")
 _OTHER_FILE = "choose another file"
 _DESCRIPTION_SUFFIX = ".launch.toml"
-
-
-class _StoreOutput(argparse.Action):
-    """Keep the path, and that it is one to write."""
-
-    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
-        setattr(namespace, self.dest, values)
-        namespace.outputs = {**getattr(namespace, "outputs", {}), self.dest: values}
-
-
-class _StoreMeasurement(_StoreOutput):
-    """Keep the path of a measurement, which may replace an earlier one."""
-
-    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
-        super().__call__(parser, namespace, values, option_string)
-        namespace.is_measuring = True
-
-
-def add_output_argument(
-    parser: "argparse.ArgumentParser | argparse._ArgumentGroup",
-    what: str,
-    *,
-    option: str | None = None,
-    suffixes: Sequence[str] = (),
-    is_measurement: bool = False,
-) -> None:
-    """``-o FILE``, or another option that names a file to write.
-
-    Args:
-        option: its long name; None for ``-o`` and ``--output``.
-    """
-
-    def parse(text: str) -> Path:
-        path = Path(text)
-        if suffixes and path != STANDARD_OUTPUT and path.suffix.lower() not in suffixes:
-            raise argparse.ArgumentTypeError(f"{text!r} does not end in {', '.join(suffixes)}")
-        if path.suffix.lower() in _PICTURES and suffixes:
-            from gpa_lsp.document.charts.pictures import check_drawing  # before the work, not after it
-
-            try:
-                check_drawing()
-            except MissingToolError as error:
-                raise argparse.ArgumentTypeError(str(error)) from error
-        return path
-
-    names = ("-o", "--output") if option is None else (option,)
-    action = _StoreMeasurement if is_measurement else _StoreOutput
-    parser.add_argument(*names, metavar="FILE", type=parse, action=action, help=what)
-
-
-def add_format_argument(parser: argparse.ArgumentParser, *others: str, page_help: str = "") -> None:
-    """``--format`` with the forms beside text, and ``--html`` where a page is one of them.
-
-    Args:
-        parser: of the command.
-        others: forms beside text.
-        page_help: what the page shows; empty where there is none.
-    """
-    parser.add_argument("--format", choices=("text", *others), default="text", help="how to print (default: text)")
-    if page_help:
-        text = f"the same as --format html: {page_help}"
-        parser.add_argument("--html", dest="format", action="store_const", const="html", help=text)
 
 
 def check_outputs(arguments: argparse.Namespace) -> None:
@@ -208,6 +146,7 @@ def write_blocks(
     form: str = "text",
     max_rows: int | None = None,
     folds: bool = False,
+    is_listing: bool = False,
 ) -> None:
     """Write a document to the file that was asked for, or to standard output.
 
@@ -217,6 +156,7 @@ def write_blocks(
         form: ``text`` or ``markdown``.
         max_rows: longest table; None for no limit.
         folds: of Markdown: fold away what can be, as GitHub does.
+        is_listing: of text: lines as compilers print them, of any length.
 
     Raises:
         InputError: as :func:`write_output`.
@@ -227,11 +167,42 @@ def write_blocks(
         text = "".join(f"{line}\n" for line in write_markdown(blocks, max_rows=max_rows, folds=folds))
         write_output(text, output, terminal)
     elif is_printed(output):
-        terminal.write_blocks(blocks, max_rows=max_rows)
+        terminal.write_blocks(blocks, max_rows=max_rows, is_listing=is_listing)
     else:
         from gpa_lsp.document.terminal import write_plain
 
         write_output(write_plain(blocks, max_rows=max_rows), output, terminal)
+
+
+def write_answer(
+    arguments: argparse.Namespace,
+    terminal: Terminal,
+    *,
+    text: "Callable[[], Sequence[Block]]",
+    json: Callable[[], Any] | None = None,
+    html: Callable[[], str] | None = None,
+    notices: "Callable[[], Sequence[Notice]] | None" = None,
+    places: "PlaceNames | None" = None,
+    **options: Any,
+) -> None:
+    """Write an answer in the format that was asked for, to the file that was asked for or to standard output.
+
+    What is not asked for is not made, and what makes it need not be imported.
+
+    Args:
+        text: the blocks of ``text`` and ``markdown``.
+        notices: those of ``sarif`` and ``github``, which show sources as *places* says.
+        options: of :func:`write_blocks`.
+    """
+    form, output = arguments.format, getattr(arguments, "output", None)
+    if form == "json" and json is not None:
+        write_json(json(), output, terminal)
+    elif form == "html" and html is not None:
+        write_output(html(), output, terminal, is_page=True)
+    elif notices is not None and places is not None and form in NOTICE_FORMATS:
+        write_output(write_notices(notices(), places, form), output, terminal)
+    else:
+        write_blocks(text(), output, terminal, form=form, **options)
 
 
 def write_json(value: Any, output: Path | None, terminal: Terminal) -> None:

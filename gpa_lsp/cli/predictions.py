@@ -1,7 +1,6 @@
 """What the commands that emulate have in common: arguments, predicting with a progress bar, and what stops them."""
 
 import argparse
-import re
 from collections.abc import Iterable
 from enum import Enum
 from pathlib import Path
@@ -10,95 +9,41 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, judge_problems
+from gpa_lsp.cli.options import add_source_arguments, declare, parse_blocks, parse_number
 from gpa_lsp.cli.progress import ProgressBar
-from gpa_lsp.cli.static_check import SUFFIXES, parse_architecture
+from gpa_lsp.cli.static_check import SUFFIXES
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.foundation.numbers import format_count_of, format_number
 
 if TYPE_CHECKING:
     from gpa_lsp.execution.emulator.model import TraceSink
     from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
     from gpa_lsp.execution.prediction.model import PredictionSettings, SourcePrediction
 
-_DEFAULT_SECONDS = 20.0
-_DEFAULT_MEMORY = "2GiB"
-_UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
-_SIZE = re.compile(r"([0-9]{1,15})\s*([a-z]*)")
-_BLOCKS = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12}))?")
-_MOST_BLOCKS = 1 << 20
-_MOST_NUMBER = 1 << 32
 _SOURCE_HELP = (
     "a CUDA C++ source, or a program, library, object, fat binary or cubin with PTX in it, or a file of PTX, "
     "or a report whose code was built with -lineinfo"
 )
 
 
-def add_source_arguments(parser: argparse.ArgumentParser, source_help: str) -> None:
-    """Source, kernel and the description of launches."""
-    parser.add_argument("source", metavar="SOURCE", type=Path, help=source_help)
-    parser.add_argument(
-        "--kernel",
-        metavar="NAME",
-        help="only the kernel of this name, or else kernels whose name (readable or mangled) contains NAME",
-    )
-    parser.add_argument(
-        "--launches",
-        metavar="FILE",
-        type=Path,
-        help="the description of launches and arguments (default: SOURCE with .launch.toml in place of its suffix)",
-    )
-
-
 def add_prediction_arguments(parser: argparse.ArgumentParser, source_help: str = _SOURCE_HELP) -> None:
     """Source, kernel, launch, GPU and budget."""
     add_source_arguments(parser, source_help)
-    parser.add_argument(
-        "--launch", metavar="N", type=parse_number, help="only the Nth described launch of those kernels"
-    )
-    parser.add_argument(
-        "--profile",
-        metavar="FILE",
-        type=Path,
-        help="emulate the launches of this profile, with the arguments of the description",
-    )
-    parser.add_argument(
-        "--machine",
-        metavar="GPU",
-        help="predict for this GPU, by name or by a .toml file that describes one (default: the first known GPU of --arch)",
-    )
-    parser.add_argument(
-        "--arch",
-        metavar="SM",
-        type=parse_architecture,
-        help="architecture to compile for, such as sm_86 (default: that of --machine or the oldest newer one the compiler supports, else that of the "
-        "compile command, else sm_80)",
-    )
-    parser.add_argument(
-        "--seconds",
-        metavar="N",
-        type=parse_seconds,
-        default=_DEFAULT_SECONDS,
-        help=f"seconds of processor time for each launch (default: {format_number(_DEFAULT_SECONDS)})",
-    )
-    add_memory_argument(parser, "each launch")
-    parser.add_argument(
-        "--blocks",
-        metavar="LIST",
-        type=parse_blocks,
-        default=(),
-        help="execute these blocks by linear index, such as 0,7,100-131 (default: all if that is quick, else one wave of the GPU)",
-    )
-
-
-def add_memory_argument(parser: argparse.ArgumentParser, what: str) -> None:
-    """``--memory``, of the commands that emulate."""
-    parser.add_argument(
-        "--memory",
-        metavar="SIZE",
-        type=parse_size,
-        default=_DEFAULT_MEMORY,
-        help=f"memory for {what}, such as 512MiB (default: {_DEFAULT_MEMORY}); filled arrays need theirs twice",
+    declare(
+        parser,
+        """
+        --launch N         only the Nth described launch of those kernels
+        --profile FILE     emulate the launches of this profile, with the arguments of the description
+        --machine GPU      (default: the first known GPU of --arch)
+        --arch SM          (default: that of --machine or the oldest newer one the compiler supports, else that of the compile command, else sm_80)
+        --seconds S        seconds of processor time for each launch (default: %(default)s)
+        --memory SIZE      memory for each launch, such as 512MiB (default: %(default)s); filled arrays need theirs twice
+        --blocks LIST      execute these blocks by linear index, such as 0,7,100-131 (default: all if that is quick, else one wave of the GPU)
+        """,
+        launch=parse_number,
+        seconds="20",
+        memory="2GiB",
+        blocks=(parse_blocks, ()),
     )
 
 
@@ -270,53 +215,3 @@ def _complain_of_nothing(prediction: "SourcePrediction", terminal: Terminal) -> 
         prediction.kernels or prediction.undescribed or prediction.problems
     ):
         terminal.complain(f"note: {prediction.path}: no kernel in it")
-
-
-def parse_size(text: str) -> int:
-    """Bytes, for the parser of arguments.
-
-    >>> parse_size("512MiB"), parse_size("2 gib"), parse_size("4096")
-    (536870912, 2147483648, 4096)
-    """
-    match = _SIZE.fullmatch(text.strip().lower())
-    if match is None or match[2] not in _UNITS or not int(match[1]):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 512MiB")
-    return int(match[1]) * _UNITS[match[2]]
-
-
-def parse_blocks(text: str) -> tuple[int, ...]:
-    """Linear indexes of blocks, ascending.
-
-    >>> parse_blocks("7,0,3-5")
-    (0, 3, 4, 5, 7)
-    """
-    found: set[int] = set()
-    for part in text.split(","):
-        match = _BLOCKS.fullmatch(part.strip())
-        if match is None:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a list of blocks such as 0,7,100-131")
-        first, last = int(match[1]), int(match[2] or match[1])
-        if last < first or last - first >= _MOST_BLOCKS:
-            raise argparse.ArgumentTypeError(
-                f"{part.strip()!r} is not a range of at most {format_count_of(_MOST_BLOCKS, 'block')}"
-            )
-        found.update(range(first, last + 1))
-    return tuple(sorted(found))
-
-
-def parse_seconds(text: str) -> float:
-    """A time, for the parser of arguments."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0.01 <= seconds <= 86_400:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time in seconds between 0.01 and 86,400")
-    return seconds
-
-
-def parse_number(text: str) -> int:
-    """A number from 1 on, for the parser of arguments."""
-    if not text.isdecimal() or not 1 <= int(text[:20]) <= _MOST_NUMBER:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, judge_problems, name_places
-from gpa_lsp.cli.outputs import write_json, write_notices, write_output
+from gpa_lsp.cli.outputs import write_answer
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import GpaError, InputError, ProblemSeverity
-from gpa_lsp.gpu.arch.sections import parse_architecture_name
 
 if TYPE_CHECKING:
     from gpa_lsp.diagnosis.advice.static_model import StaticFinding
@@ -69,18 +68,13 @@ def _print(
 ) -> None:
     from gpa_lsp.document.static_view import build_static, list_static_notices, make_static_json
 
-    places, form = name_places(arguments), arguments.format
-    if form == "json":
-        write_json(make_static_json(sources), None, terminal)
-    elif form == "text":
-        terminal.write_blocks(build_static(sources, findings, places), is_listing=True)
-    else:
-        write_output(write_notices(list_static_notices(sources, findings), places, form), None, terminal)
-
-
-def parse_architecture(text: str) -> tuple[int, int]:
-    """``sm_86``, ``8.6`` or ``86``, for the parser of arguments."""
-    found = parse_architecture_name(text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an architecture such as sm_86")
-    return found
+    places = name_places(arguments)
+    write_answer(
+        arguments,
+        terminal,
+        text=lambda: build_static(sources, findings, places),
+        json=lambda: make_static_json(sources),
+        notices=lambda: list_static_notices(sources, findings),
+        places=places,
+        is_listing=True,
+    )

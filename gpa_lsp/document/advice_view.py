@@ -18,18 +18,19 @@ from gpa_lsp.document.advice_words import (
     describe_speedup,
     explain_silence,
     find_best_advice,
+    lead_estimate,
     name_best_advice,
     show_estimate,
     show_gain,
     summarise_advice,
 )
 from gpa_lsp.document.blame_words import describe_basis, describe_bounds
-from gpa_lsp.document.blocks import NO_SPAN, Block, Item, Items, Paragraph, Part, Spot, Table
+from gpa_lsp.document.blocks import NO_SPAN, Block, Item, Items, Paragraph, Part, Spot, Table, tabulate
 from gpa_lsp.document.check_view import describe_code_finding, name_code_place
 from gpa_lsp.document.context_words import build_context_table
 from gpa_lsp.document.findings import name_kernels
 from gpa_lsp.document.kernel_view import build_advice_table, build_overview
-from gpa_lsp.document.layout import UNBROKEN, Align, Column, Span, Style, cut, join_facts, style_of_share
+from gpa_lsp.document.layout import UNBROKEN, Span, Style, cut, flexible, join_facts, left, right, style_of_share
 from gpa_lsp.document.notices import build_problems
 from gpa_lsp.document.places import InstructionPlaces, PlaceNames
 from gpa_lsp.document.sampling_words import describe_dropped, describe_time
@@ -84,7 +85,7 @@ def build_advice(
     return [*blocks, *build_problems(report.problems, places)]
 
 
-_OVERVIEW = (Column(title="best", align=Align.RIGHT), Column(title="advice", can_shrink=True, min_chars=16))
+_OVERVIEW = (right("best"), flexible("advice", 16))
 
 
 def _describe_best(kernel: KernelReport) -> Sequence[Span]:
@@ -206,7 +207,7 @@ def build_piece(advice: Advice, every: Sequence[Advice], kernel: KernelReport, p
         remarks.append(Item(text=(("basis: ", Style.DIM), (join(advice.reasons, "; "), Style.DIM))))
     return Part(
         title=((advice.title, Style.TITLE), _GAP, (advice.optimizer, Style.DIM)),
-        lead=(show_estimate(advice.speedup), style_of_share(1 - 1 / max(1.0, advice.speedup.estimate))),
+        lead=lead_estimate(advice.speedup),
         blocks=[
             *(Paragraph(text=text, style=style) for text, style in texts if text),
             Items(items=[_build_region(advice, one, kernel, places, instructions) for one in shown], are_numbered=True),
@@ -271,27 +272,21 @@ def _show_instruction(row: int, kernel: KernelReport, instructions: InstructionP
 
 def build_estimate_table(kernel: KernelReport) -> Table:
     """What the profiler's own rules estimate, apart from our estimates."""
-    columns = (
-        Column(title="factor", align=Align.RIGHT),
-        Column(title="saves", align=Align.RIGHT),
-        Column(title="of the time of"),
-        Column(title="rule"),
-        Column(title="remark", can_shrink=True, min_chars=16),
+
+    def show_factor(note: RuleNote) -> str:
+        factor = convert_saving(note.speedup_percent or 0.0)
+        return UNKNOWN if factor is None else format_speedup(factor)
+
+    return tabulate(
+        list_estimates(kernel),
+        [
+            (right("factor"), show_factor),
+            (right("saves"), lambda note: format_percent((note.speedup_percent or 0.0) / 100)),
+            (left("of the time of"), lambda note: "the kernel" if note.speedup_is_global else "its part"),
+            (left("rule"), lambda note: (note.rule, Style.CODE)),
+            (flexible("remark", 16), lambda note: (cut(note.text, _REMARK_CELLS), Style.DIM)),
+        ],
     )
-    rows = []
-    for note in list_estimates(kernel):
-        ratio = (note.speedup_percent or 0.0) / 100
-        factor = convert_saving(100 * ratio)
-        rows.append(
-            (
-                (UNKNOWN if factor is None else format_speedup(factor), Style.PLAIN),
-                (format_percent(ratio), Style.PLAIN),
-                ("the kernel" if note.speedup_is_global else "its part", Style.PLAIN),
-                (note.rule, Style.CODE),
-                (cut(note.text, _REMARK_CELLS), Style.DIM),
-            )
-        )
-    return Table(columns=columns, rows=rows)
 
 
 def list_estimates(kernel: KernelReport) -> tuple[RuleNote, ...]:

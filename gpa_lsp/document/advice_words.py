@@ -18,6 +18,7 @@ from gpa_lsp.diagnosis.advice.model import (
 )
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind, shorten_limit
 from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency, UnattributedCause
+from gpa_lsp.document.layout import Span, style_of_share
 from gpa_lsp.document.places import InstructionPlaces, PlaceNames
 from gpa_lsp.foundation.locations import write_place
 from gpa_lsp.foundation.numbers import (
@@ -171,6 +172,11 @@ def name_doubt(speedup: Speedup) -> str:
 def show_estimate(speedup: Speedup) -> str:
     """The expected speedup, never above its bound as printed: ``1.39×``; a word where no number is worth printing."""
     return name_doubt(speedup) if speedup.doubt else format_speedup(min(speedup.estimate, floor_speedup(speedup.bound)))
+
+
+def lead_estimate(speedup: Speedup) -> Span:
+    """The expected speedup as hot as the part of the time that it saves."""
+    return show_estimate(speedup), style_of_share(1 - 1 / max(1.0, speedup.estimate))
 
 
 def show_interval(speedup: Speedup) -> str:

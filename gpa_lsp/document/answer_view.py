@@ -13,8 +13,8 @@ from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Chart, Finding, Line
 from gpa_lsp.diagnosis.analyses.starlight import suggestions
 from gpa_lsp.diagnosis.analyses.starlight.suggestions import NAMES_BETWEEN, OUR_ADVICE, SUGGESTIONS_TITLE
 from gpa_lsp.document.advice_words import show_gain
-from gpa_lsp.document.blocks import Block, Figure, Gauge, Item, Items, Part, Spot, Table
-from gpa_lsp.document.layout import Align, Column, Style, style_of_share
+from gpa_lsp.document.blocks import Block, Figure, Gauge, Item, Items, Part, Spot, Table, tabulate
+from gpa_lsp.document.layout import Align, Column, Span, Style, flexible, left, right, style_of_share
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.foundation.locations import write_place
 from gpa_lsp.foundation.numbers import (
@@ -166,25 +166,21 @@ def describe_mark(mark: LineMark) -> Sentence:
 
 def build_bars(bars: Sequence[Bar], title: str = "", *, hot_ratio: float = math.inf) -> Table:
     """Bars with their labels, percent and amounts; hot from this part of what can be reached."""
-    columns = (
-        Column(title="", can_shrink=True, min_chars=12),
-        Column(title=""),
-        Column(title="", align=Align.RIGHT),
-        Column(title="", can_shrink=True, min_chars=8),
+
+    def draw(bar: Bar) -> Span:
+        drawn = Gauge(bar.ratio, _BAR_CELLS, ceiling_ratio=bar.ceiling_ratio)
+        return drawn, Style.HOT if bar.ratio >= hot_ratio * bar.ceiling_ratio else Style.BAR
+
+    return tabulate(
+        bars,
+        [
+            (flexible(), lambda bar: bar.label),
+            (left(), draw),
+            (right(), lambda bar: format_percent(bar.ratio)),
+            (flexible("", 8), lambda bar: (bar.words, Style.DIM)),
+        ],
+        title,
     )
-    rows = [
-        (
-            (bar.label, Style.PLAIN),
-            (
-                Gauge(bar.ratio, _BAR_CELLS, ceiling_ratio=bar.ceiling_ratio),
-                Style.HOT if bar.ratio >= hot_ratio * bar.ceiling_ratio else Style.BAR,
-            ),
-            (format_percent(bar.ratio), Style.PLAIN),
-            (bar.words, Style.DIM),
-        )
-        for bar in bars
-    ]
-    return Table(title=title, columns=columns, rows=rows)
 
 
 def _build_table(table: answers.Table) -> Table:
@@ -232,25 +228,20 @@ def describe_share(finding: Finding) -> str:
 
 
 def _tabulate_marks(marks: Sequence[LineMark], kernel: KernelReport | None, places: PlaceNames | None) -> Table:
-    columns = (
-        Column(title="place", keeps_end=True, can_shrink=True, min_chars=16),
-        Column(title="value", align=Align.RIGHT),
-        Column(title="share", align=Align.RIGHT),
-        Column(title="what", can_shrink=True),
+    def show_share(mark: LineMark) -> Span:
+        share = "" if mark.share_ratio is None else format_percent(mark.share_ratio)
+        return share, style_of_share(mark.share_ratio or 0.0)
+
+    return tabulate(
+        marks,
+        [
+            (flexible("place", 16, keeps_end=True), lambda mark: (_point_at(mark, kernel, places), Style.PATH)),
+            (right("value"), lambda mark: format_quantity(mark.value, mark.quantity)),
+            (right("share"), show_share),
+            (flexible("what"), lambda mark: (join((mark.measure, mark.text), ": "), Style.DIM)),
+        ],
+        most_rows=MOST_MARKS,
     )
-    rows = [
-        (
-            (_point_at(mark, kernel, places), Style.PATH),
-            (format_quantity(mark.value, mark.quantity), Style.PLAIN),
-            (
-                "" if mark.share_ratio is None else format_percent(mark.share_ratio),
-                style_of_share(mark.share_ratio or 0.0),
-            ),
-            (join((mark.measure, mark.text), ": "), Style.DIM),
-        )
-        for mark in marks
-    ]
-    return Table(columns=columns, rows=rows, most_rows=MOST_MARKS)
 
 
 def _point_at(mark: LineMark, kernel: KernelReport | None, places: PlaceNames | None) -> Spot:

@@ -4,8 +4,8 @@ A text is mostly a :class:`~gpa_lsp.foundation.prose.Sentence`, whose code and p
 they stand for: a :class:`Spot` a place, a :class:`Gauge` a share, and a line of spans the roles of its pieces.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -157,6 +157,24 @@ class Part(Struct, frozen=True, kw_only=True):
 
 
 Block = Paragraph | Items | Table | Rows | Figure | Part
+
+_T = TypeVar("_T")
+Cell = str | Span  # a text without a style is plain
+
+
+def tabulate(
+    rows: Iterable[_T], columns: Sequence[tuple[Column, Callable[[_T], Cell]]], title: str = "", **more: Any
+) -> Table:
+    """A table by its columns, each with what stands in it of a row; *more* are fields of :class:`Table`."""
+    heads = [column for column, _ in columns]
+    return Table(
+        title=title, columns=heads, rows=[[style_cell(find(row)) for _, find in columns] for row in rows], **more
+    )
+
+
+def style_cell(cell: Cell) -> Span:
+    """A cell with its style."""
+    return (cell, Style.PLAIN) if isinstance(cell, str) else cell
 
 
 def holds_anything(block: Block) -> bool:

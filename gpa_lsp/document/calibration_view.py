@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpa_lsp.document.blocks import Gauge, Item, Items, Paragraph, Part, Table
-from gpa_lsp.document.layout import Align, Column, Span, Style
+from gpa_lsp.document.blocks import Gauge, Item, Items, Paragraph, Part, Table, tabulate
+from gpa_lsp.document.layout import Style, flexible, left
 from gpa_lsp.foundation.numbers import (
     UNKNOWN,
     format_bytes,
@@ -15,23 +15,13 @@ from gpa_lsp.foundation.numbers import (
     format_per_s,
     format_percent,
 )
-from gpa_lsp.gpu.device.model import Machine, MemoryLevel, OperationKind
+from gpa_lsp.gpu.device.model import Machine, MemoryLevel
 
 if TYPE_CHECKING:
     from gpa_lsp.execution.calibration.calibrate import Calibration
     from gpa_lsp.execution.calibration.model import SweepPoint
 
 _BAR_CELLS = 30
-
-_COLUMNS = (
-    Column(title="ceiling", align=Align.LEFT),
-    Column(title="measured"),
-    Column(title="per cycle"),
-    Column(title="theoretical"),
-    Column(title="reached"),
-    Column(title="spread"),
-    Column(title="how", align=Align.LEFT, can_shrink=True),
-)
 
 
 def build_calibration(found: "Calibration", machine: Machine | None) -> Part:
@@ -50,7 +40,7 @@ def build_calibration(found: "Calibration", machine: Machine | None) -> Part:
         style=Style.TITLE,
         blocks=[
             Paragraph(text=f"{clock}; driver for CUDA {facts.driver_version}"),
-            Table(columns=_COLUMNS, rows=[*_list_peaks(found, machine), *_list_bandwidths(found, machine)]),
+            _tabulate_rates(found, machine),
             *_build_sweep("L1, by working set of one SM", found.l1_sweep),
             *_build_sweep("L2 and DRAM, by working set of the GPU", found.common_sweep),
             *([Part(title="Not measured", blocks=[Items(items=skipped)])] if skipped else []),
@@ -58,78 +48,52 @@ def build_calibration(found: "Calibration", machine: Machine | None) -> Part:
     )
 
 
-def _list_peaks(found: "Calibration", machine: Machine | None) -> Iterator[Sequence[Span]]:
+def _tabulate_rates(found: "Calibration", machine: Machine | None) -> Table:
+    titles = ("ceiling", "measured", "per cycle", "theoretical", "reached", "spread")
+    rows = [*_list_peaks(found, machine), *_list_bandwidths(found, machine)]
+    columns = (*map(left, titles), flexible("how"))
+    return Table(columns=columns, rows=[[(cell, Style.PLAIN) for cell in row] for row in rows])
+
+
+def _list_peaks(found: "Calibration", machine: Machine | None) -> Iterator[Sequence[str]]:
     for peak in found.roofs.peaks:
         roof = None if machine is None else machine.find_peak(peak.kind)
-        yield _make_row(
-            name=peak.kind.value,
-            measured=format_per_s(peak.ops_per_s, peak.kind.operation),
-            per_cycle=peak.ops_per_cycle,
-            theoretical=None
-            if roof is None or roof.ops_per_s is None
-            else format_per_s(roof.ops_per_s, peak.kind.operation),
-            reached_ratio=None if roof is None or not roof.ops_per_s else peak.ops_per_s / roof.ops_per_s,
-            spread_ratio=peak.spread_ratio,
-            how=_describe_kind(peak.kind),
+        theoretical = None if roof is None else roof.ops_per_s
+        yield (
+            peak.kind.value,
+            format_per_s(peak.ops_per_s, peak.kind.operation),
+            format_number(peak.ops_per_cycle),
+            UNKNOWN if theoretical is None else format_per_s(theoretical, peak.kind.operation),
+            format_percent(peak.ops_per_s / theoretical if theoretical else None),
+            format_percent(peak.spread_ratio),
+            "mma of one warp, dense" if peak.kind.is_tensor else "one instruction, 8 chains per thread",
         )
 
 
-def _list_bandwidths(found: "Calibration", machine: Machine | None) -> Iterator[Sequence[Span]]:
+def _list_bandwidths(found: "Calibration", machine: Machine | None) -> Iterator[Sequence[str]]:
     for bandwidth in found.roofs.bandwidths:
         roof = None if machine is None else machine.find_bandwidth(bandwidth.level)
-        size = bandwidth.working_set_bytes
-        yield _make_row(
-            name=bandwidth.level.value,
-            measured=format_bytes_per_s(bandwidth.bytes_per_s),
-            per_cycle=bandwidth.bytes_per_cycle,
-            theoretical=None if roof is None or roof.bytes_per_s is None else format_bytes_per_s(roof.bytes_per_s),
-            reached_ratio=None if roof is None or not roof.bytes_per_s else bandwidth.bytes_per_s / roof.bytes_per_s,
-            spread_ratio=bandwidth.spread_ratio,
-            how="reads" if size is None else f"reads of {format_bytes(size)}{_name_owner(bandwidth.level)}",
+        theoretical, size = None if roof is None else roof.bytes_per_s, bandwidth.working_set_bytes
+        owner = " per SM" if bandwidth.level is MemoryLevel.L1 else ""
+        yield (
+            bandwidth.level.value,
+            format_bytes_per_s(bandwidth.bytes_per_s),
+            format_number(bandwidth.bytes_per_cycle),
+            UNKNOWN if theoretical is None else format_bytes_per_s(theoretical),
+            format_percent(bandwidth.bytes_per_s / theoretical if theoretical else None),
+            format_percent(bandwidth.spread_ratio),
+            "reads" if size is None else f"reads of {format_bytes(size)}{owner}",
         )
-
-
-def _name_owner(level: MemoryLevel) -> str:
-    return " per SM" if level is MemoryLevel.L1 else ""
-
-
-def _describe_kind(kind: OperationKind) -> str:
-    if kind.is_tensor:
-        return "mma of one warp, dense"
-    return "one instruction, 8 chains per thread"
-
-
-def _make_row(
-    *,
-    name: str,
-    measured: str,
-    per_cycle: float | None,
-    theoretical: str | None,
-    reached_ratio: float | None,
-    spread_ratio: float | None,
-    how: str,
-) -> Sequence[Span]:
-    texts = (
-        name,
-        measured,
-        format_number(per_cycle),
-        theoretical or UNKNOWN,
-        format_percent(reached_ratio),
-        format_percent(spread_ratio),
-        how,
-    )
-    return [(text, Style.PLAIN) for text in texts]
 
 
 def _build_sweep(title: str, points: "Sequence[SweepPoint]") -> list[Part]:
-    columns = (Column(title="working set"), Column(title="read"), Column(title=""))
     most = max((point.rate.per_s for point in points), default=1.0)
-    rows: list[Sequence[Span]] = [
-        (
-            (format_bytes(point.working_set_bytes), Style.PLAIN),
-            (format_bytes_per_s(point.rate.per_s), Style.PLAIN),
-            (Gauge(point.rate.per_s / most, _BAR_CELLS), Style.BAR),
-        )
-        for point in points
-    ]
-    return [Part(title=title, blocks=[Table(columns=columns, rows=rows)])] if rows else []
+    table = tabulate(
+        points,
+        [
+            (left("working set"), lambda point: format_bytes(point.working_set_bytes)),
+            (left("read"), lambda point: format_bytes_per_s(point.rate.per_s)),
+            (left(), lambda point: (Gauge(point.rate.per_s / most, _BAR_CELLS), Style.BAR)),
+        ],
+    )
+    return [Part(title=title, blocks=[table])] if points else []

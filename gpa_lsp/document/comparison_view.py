@@ -8,9 +8,9 @@ import msgspec
 
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
 from gpa_lsp.document.advice_words import show_estimate
-from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part, Table
+from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part, Table, tabulate
 from gpa_lsp.document.findings import name_kernels
-from gpa_lsp.document.layout import Align, Column, Line, Span, Style
+from gpa_lsp.document.layout import Line, Span, Style, flexible, left, right
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.foundation.json_records import pick
 from gpa_lsp.foundation.numbers import (
@@ -195,21 +195,15 @@ def build_changes(found: KernelComparison, show: Callable[[PartChange, int | Non
 
 def _tabulate_differences(differences: Sequence[Difference]) -> Table:
     """What changed notably, with both values."""
-    columns = (
-        Column(title="before", align=Align.RIGHT),
-        Column(title="after", align=Align.RIGHT),
-        Column(title="", can_shrink=True, min_chars=12),
+    return tabulate(
+        filter(_is_notable, differences),
+        [
+            (right("before"), lambda one: str(_write_value(one.before, one))),
+            (right("after"), lambda one: str(_write_value(one.after, one))),
+            (flexible(), lambda one: f"{one.trait.value} (in the code)" if one.is_static else one.trait.value),
+        ],
+        "What changed",
     )
-    rows = [
-        (
-            (str(_write_value(one.before, one)), Style.PLAIN),
-            (str(_write_value(one.after, one)), Style.PLAIN),
-            (f"{one.trait.value} (in the code)" if one.is_static else one.trait.value, Style.PLAIN),
-        )
-        for one in differences
-        if _is_notable(one)
-    ]
-    return Table(title="What changed", columns=columns, rows=rows)
 
 
 def _is_notable(difference: Difference) -> bool:
@@ -222,27 +216,22 @@ def _is_notable(difference: Difference) -> bool:
 
 
 def _tabulate_outcomes(outcomes: Sequence[AdviceOutcome]) -> Table:
-    columns = (
-        Column(title="advice", can_shrink=True, min_chars=12),
-        Column(title=""),
-        Column(title="estimated", align=Align.RIGHT),
-        Column(title="achieved", align=Align.RIGHT),
-        Column(title="stalls before", align=Align.RIGHT),
-        Column(title="now", align=Align.RIGHT),
+    def show_fate(outcome: AdviceOutcome) -> Span:
+        return FATE_WORDS[outcome.fate], Style.TITLE if outcome.achieved is not None else Style.DIM
+
+    return tabulate(
+        outcomes,
+        [
+            (flexible("advice"), lambda outcome: outcome.advice.title),
+            (left(), show_fate),
+            (right("estimated"), lambda outcome: format_speedup(outcome.estimate)),
+            (right("achieved"), lambda one: UNKNOWN if one.achieved is None else format_speedup(one.achieved)),
+            (right("stalls before"), lambda outcome: format_percent(outcome.before_ratio)),
+            (right("now"), lambda outcome: format_percent(outcome.after_ratio)),
+        ],
+        "Advice given before",
+        note="Stalls as shares of the samples of their report; achieved by all changes together.",
     )
-    rows = [
-        (
-            (outcome.advice.title, Style.PLAIN),
-            (FATE_WORDS[outcome.fate], Style.TITLE if outcome.achieved is not None else Style.DIM),
-            (format_speedup(outcome.estimate), Style.PLAIN),
-            (UNKNOWN if outcome.achieved is None else format_speedup(outcome.achieved), Style.PLAIN),
-            (format_percent(outcome.before_ratio), Style.PLAIN),
-            (format_percent(outcome.after_ratio), Style.PLAIN),
-        )
-        for outcome in outcomes
-    ]
-    note = "Stalls as shares of the samples of their report; achieved by all changes together."
-    return Table(title="Advice given before", columns=columns, rows=rows, note=note)
 
 
 def describe_signs(outcome: AdviceOutcome) -> Sentence:
@@ -353,14 +342,16 @@ def build_part_table(title: str, changes: Sequence[PartChange], name: Callable[[
         name: what a part is called.
     """
     shown = [change for change in changes if _is_notable_part(change, changes)][:_MOST_PARTS]
-    columns = (
-        Column(title="before", align=Align.RIGHT),
-        Column(title="after", align=Align.RIGHT),
-        Column(title="change", align=Align.RIGHT),
-        Column(title="", can_shrink=True, min_chars=12, keeps_end=True),
+    return tabulate(
+        shown,
+        [
+            (right("before"), lambda change: _format_part(change)[0]),
+            (right("after"), lambda change: _format_part(change)[1]),
+            (right("change"), lambda change: _format_part(change)[2]),
+            (flexible(keeps_end=True), lambda change: (name(change), Style.CODE)),
+        ],
+        title,
     )
-    rows = [(*((text, Style.PLAIN) for text in _format_part(change)), (name(change), Style.CODE)) for change in shown]
-    return Table(title=title, columns=columns, rows=rows)
 
 
 def _is_notable_part(change: PartChange, changes: Sequence[PartChange]) -> bool:

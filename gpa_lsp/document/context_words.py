@@ -3,12 +3,14 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, KernelAdvice
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, shorten_limit
 from gpa_lsp.diagnosis.analyses.roofline_model import Roofline
 from gpa_lsp.document.advice_words import label_suggestion
-from gpa_lsp.document.blocks import Table
-from gpa_lsp.document.layout import Align, Column, Style
+from gpa_lsp.document.blocks import NO_SPAN, Table, tabulate
+from gpa_lsp.document.layout import Style, flexible, right
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.sampling_words import describe_time
 from gpa_lsp.foundation.numbers import format_bytes, format_count, format_count_of, format_dim3, format_percent
@@ -142,30 +144,21 @@ def _limits_alike(kernel: KernelReport, context: LaunchContext) -> bool:
 
 def build_context_table(kernel: KernelReport, _: PlaceNames) -> Table:
     """The launch contexts that were judged, heaviest first; no rows where there is one."""
-    columns = (
-        Column(title="part", align=Align.RIGHT),
-        Column(title="time", align=Align.RIGHT),
-        Column(title="launches", align=Align.RIGHT),
-        Column(title="launched with", can_shrink=True, min_chars=12),
-        Column(title="limited by", can_shrink=True, min_chars=12),
-        Column(title="advice", can_shrink=True, min_chars=20),
+    table = tabulate(
+        zip(name_contexts(kernel), kernel.contexts, strict=True),
+        [
+            (right("part"), lambda row: describe_part(kernel, row[1])),
+            (right("time"), lambda row: describe_time(kernel, row[1].duration_ns)),
+            (right("launches"), lambda row: format_count(row[1].launch_count)),
+            (flexible("launched with"), lambda row: (row[0], Style.TITLE)),
+            (flexible("limited by"), lambda row: shorten_limit(row[1].limiter) or "unknown"),
+            (flexible("advice", 20), lambda row: str(describe_context_advice(row[1]))),
+        ],
+        "Launch contexts",
     )
-    rows = [
-        (
-            (describe_part(kernel, context), Style.PLAIN),
-            (describe_time(kernel, context.duration_ns), Style.PLAIN),
-            (format_count(context.launch_count), Style.PLAIN),
-            (name, Style.TITLE),
-            (shorten_limit(context.limiter) or "unknown", Style.PLAIN),
-            (str(describe_context_advice(context)), Style.PLAIN),
-        )
-        for name, context in zip(name_contexts(kernel), kernel.contexts, strict=True)
-    ]
     rest = describe_rest(kernel)
-    if rest:
-        empty = ("", Style.PLAIN)
-        rows.append((empty, empty, empty, (rest, Style.DIM), empty, empty))
-    return Table(title="Launch contexts", columns=columns, rows=rows)
+    last = [*[NO_SPAN] * 3, (rest, Style.DIM), NO_SPAN, NO_SPAN]
+    return replace(table, rows=[*table.rows, last]) if rest else table
 
 
 def name_shape(kernel: KernelReport) -> str:

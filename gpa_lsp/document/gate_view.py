@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpa_lsp.document.blocks import Gauge, Item, Items, Part, Table
+from gpa_lsp.document.blocks import Gauge, Item, Items, Part, Table, tabulate
 from gpa_lsp.document.check_view import identify
 from gpa_lsp.document.comparison_view import describe_range
-from gpa_lsp.document.layout import Align, Column, Span, Style
+from gpa_lsp.document.layout import Span, Style, flexible, left, right
 from gpa_lsp.document.notices import Notice, Rule, list_problems
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.foundation.errors import Problem, ProblemSeverity
@@ -25,20 +25,6 @@ _OUTCOMES = {
 _MOST_ROWS = 200
 _BAR_CELLS = 12
 _BUDGET_RATIO = 0.5  # Of a bar: where the budget ends, so that as much again can be seen beyond it
-
-_COLUMNS = (
-    Column(title=""),
-    Column(title="kernel", can_shrink=True),
-    Column(title="metric", can_shrink=True, min_chars=15),
-    Column(title="origin", drop_order=2),
-    Column(title="before", align=Align.RIGHT),
-    Column(title="after", align=Align.RIGHT),
-    Column(title="change", align=Align.RIGHT, drop_order=5),
-    Column(title="budget"),
-    Column(title="used", align=Align.RIGHT, drop_order=4),
-    Column(title="", drop_order=1),
-    Column(title="line", can_shrink=True, keeps_end=True, min_chars=16, drop_order=3),
-)
 
 
 def build_gate(result: GateResult, places: PlaceNames) -> Part:
@@ -61,11 +47,7 @@ def build_gate(result: GateResult, places: PlaceNames) -> Part:
         style=Style.ERROR if result.has_failed else Style.HEADING,
         blocks=[
             Items(items=items, most_items=_MOST_ROWS),
-            Table(
-                columns=_COLUMNS,
-                rows=[_make_row(row, names[row.kernel.name], places) for row in rows],
-                most_rows=_MOST_ROWS,
-            ),
+            _tabulate_rows(rows, names, places),
         ],
     )
 
@@ -87,20 +69,35 @@ def _lead_in(row: GateRow, places: PlaceNames) -> Sequence[Span]:
     return ((place, Style.PATH), (": ", Style.PLAIN)) if place else ()
 
 
-def _make_row(row: GateRow, name: str, places: PlaceNames) -> Sequence[Span]:
-    used = _measure_use(row)
-    return (
-        _OUTCOMES[row.outcome],
-        (name, Style.CODE),
-        (row.budget.metric.words, Style.PLAIN),
-        ("" if row.origin is None else str(row.origin), Style.DIM),
-        (_show_value(row, row.before), Style.PLAIN),
-        (_show_value(row, row.after), Style.PLAIN),
-        (_show_change(row), Style.PLAIN),
-        (row.budget.text, Style.PLAIN),
-        ("" if used is None else format_percent(used), Style.PLAIN),
-        ("" if used is None else Gauge(used * _BUDGET_RATIO, _BAR_CELLS, ceiling_ratio=_BUDGET_RATIO), Style.BAR),
-        (_show_place(row, places), Style.PATH),
+def _tabulate_rows(rows: Sequence[GateRow], names: Mapping[str, str], places: PlaceNames) -> Table:
+    def show_used(row: GateRow) -> str:
+        used = _measure_use(row)
+        return "" if used is None else format_percent(used)
+
+    def draw_used(row: GateRow) -> Span:
+        used = _measure_use(row)
+        drawn = "" if used is None else Gauge(used * _BUDGET_RATIO, _BAR_CELLS, ceiling_ratio=_BUDGET_RATIO)
+        return drawn, Style.BAR
+
+    return tabulate(
+        rows,
+        [
+            (left(), lambda row: _OUTCOMES[row.outcome]),
+            (flexible("kernel"), lambda row: (names[row.kernel.name], Style.CODE)),
+            (flexible("metric", 15), lambda row: row.budget.metric.words),
+            (left("origin", drop_order=2), lambda row: ("" if row.origin is None else str(row.origin), Style.DIM)),
+            (right("before"), lambda row: _show_value(row, row.before)),
+            (right("after"), lambda row: _show_value(row, row.after)),
+            (right("change", drop_order=5), _show_change),
+            (left("budget"), lambda row: row.budget.text),
+            (right("used", drop_order=4), show_used),
+            (left(drop_order=1), draw_used),
+            (
+                flexible("line", 16, keeps_end=True, drop_order=3),
+                lambda row: (_show_place(row, places), Style.PATH),
+            ),
+        ],
+        most_rows=_MOST_ROWS,
     )
 
 

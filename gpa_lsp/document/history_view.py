@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from gpa_lsp.document.blocks import Block, Paragraph, Part, Table
+from gpa_lsp.document.blocks import Block, Paragraph, Part, Table, tabulate
 from gpa_lsp.document.comparison_view import (
     build_part_table,
     describe_instructions,
@@ -19,7 +19,7 @@ from gpa_lsp.document.comparison_view import (
     say_all,
 )
 from gpa_lsp.document.launch_place_words import describe_times
-from gpa_lsp.document.layout import Align, Column, Span, Style
+from gpa_lsp.document.layout import Span, Style, flexible, left, right
 from gpa_lsp.document.time_course_words import format_moment
 from gpa_lsp.foundation.json_records import pick
 from gpa_lsp.foundation.locations import write_place
@@ -31,18 +31,6 @@ from gpa_lsp.report.history.past import RunRow, RunTime
 
 Overview = Sequence[tuple[Sequence[RunRow], int]]  # of each kernel its runs, newest first, and how many there are
 
-_COLUMNS = (
-    Column(title="run", align=Align.RIGHT),
-    Column(title="measured"),
-    Column(title="time", align=Align.RIGHT),
-    Column(title="since previous"),
-    Column(title="since baseline"),
-    Column(title="samples", align=Align.RIGHT, drop_order=1),
-    Column(title="id", align=Align.RIGHT),
-    Column(title="best advice", can_shrink=True, drop_order=1),
-    Column(title="profile", can_shrink=True, keeps_end=True, drop_order=1),
-)
-
 
 def build_history(overview: Overview, folder: Path | None = None, zone: tzinfo | None = None) -> list[Block]:
     """Kernel by kernel its runs, newest first; moments are of the user's zone where *zone* is None."""
@@ -52,7 +40,7 @@ def build_history(overview: Overview, folder: Path | None = None, zone: tzinfo |
         newest = rows[0].run.measurement
         facts = [part for part in (show_path(newest.key.home, folder), newest.key.device) if part]
         title = ((names[newest.name], Style.TITLE), (f"  {'  '.join(facts)}", Style.DIM))
-        inner: list[Block] = [Table(columns=_COLUMNS, rows=[_make_row(row, folder, zone) for row in rows])]
+        inner: list[Block] = [_tabulate_runs(rows, folder, zone)]
         hidden = run_count - len(rows)
         if hidden:
             inner.append(Paragraph(text=f"and {format_count(hidden)} older (--limit 0 shows all)", style=Style.DIM))
@@ -61,20 +49,26 @@ def build_history(overview: Overview, folder: Path | None = None, zone: tzinfo |
     return blocks or [Paragraph(text=nothing, style=Style.DIM)]
 
 
-def _make_row(row: RunRow, folder: Path | None, zone: tzinfo | None) -> tuple[Span, ...]:
-    run = row.run
-    measurement = run.measurement
-    baseline = ("baseline", Style.TITLE) if run.is_baseline else _describe_time(row.baseline)
-    return (
-        (str(run.number), Style.PLAIN),
-        (format_moment(measurement.measured_ns, zone), Style.PLAIN),
-        (_format_time(measurement), Style.PLAIN),
-        _describe_time(row.previous),
-        baseline,
-        (format_count(measurement.total_samples), Style.PLAIN),
-        (f"@{run.run_id}", Style.DIM),
-        (_describe_advice(measurement), Style.PLAIN),
-        (show_path(measurement.profile or "", folder), Style.DIM),
+def _tabulate_runs(rows: Sequence[RunRow], folder: Path | None, zone: tzinfo | None) -> Table:
+    def show_baseline(row: RunRow) -> Span:
+        return ("baseline", Style.TITLE) if row.run.is_baseline else _describe_time(row.baseline)
+
+    return tabulate(
+        [(row, row.run.measurement) for row in rows],
+        [
+            (right("run"), lambda row: str(row[0].run.number)),
+            (left("measured"), lambda row: format_moment(row[1].measured_ns, zone)),
+            (right("time"), lambda row: _format_time(row[1])),
+            (left("since previous"), lambda row: _describe_time(row[0].previous)),
+            (left("since baseline"), lambda row: show_baseline(row[0])),
+            (right("samples", drop_order=1), lambda row: format_count(row[1].total_samples)),
+            (right("id"), lambda row: (f"@{row[0].run.run_id}", Style.DIM)),
+            (flexible("best advice", drop_order=1), lambda row: _describe_advice(row[1])),
+            (
+                flexible("profile", keeps_end=True, drop_order=1),
+                lambda row: (show_path(row[1].profile or "", folder), Style.DIM),
+            ),
+        ],
     )
 
 
@@ -198,14 +192,17 @@ def build_run_change(change: RunChange, folder: Path | None = None, zone: tzinfo
     if is_other:
         return Part(title=title, blocks=blocks)
     lines = order_changes([*change.lines.values(), *change.gone])
-    places = [((name, Style.CODE), (describe_times(*times), Style.PLAIN)) for name, *times in change.places]
-    columns = (Column(title="", keeps_end=True, can_shrink=True), Column(title=""))
+    places = tabulate(
+        change.places,
+        [(flexible(keeps_end=True), lambda row: (row[0], Style.CODE)), (left(), lambda row: describe_times(*row[1:]))],
+        "By place of launch",
+    )
     return Part(
         title=title,
         blocks=[
             *blocks,
             build_part_table("By stall reason", change.reasons, lambda part: part.name),
-            Table(title="By place of launch", columns=columns, rows=places),
+            places,
             build_part_table("By line", lines, lambda part: _name_line(part, folder)),
         ],
     )

@@ -5,16 +5,17 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from gpa_lsp.diagnosis.advice.model import Advice
 from gpa_lsp.diagnosis.blame.model import NO_STALLS
 from gpa_lsp.document.advice_screen import WHOLE, build_rows
-from gpa_lsp.document.advice_words import BY_COUNTERS, NO_SASS, describe_cause, show_bound, show_estimate, show_interval
+from gpa_lsp.document.advice_words import BY_COUNTERS, NO_SASS, describe_cause, lead_estimate, show_bound, show_interval
 from gpa_lsp.document.answer_view import build_answers
 from gpa_lsp.document.blame_words import NO_CAUSE, measure_causes
-from gpa_lsp.document.blocks import Block, Gauge, Item, Items, Paragraph, Part, Table
+from gpa_lsp.document.blocks import NO_SPAN, Block, Gauge, Item, Items, Paragraph, Part, Table, tabulate
 from gpa_lsp.document.context_words import build_context_table, name_shape
 from gpa_lsp.document.findings import choose_reasons, name_kernels
 from gpa_lsp.document.launch_place_words import describe_place_time, describe_stack
-from gpa_lsp.document.layout import Align, Column, Span, Style, join_facts, style_of_share
+from gpa_lsp.document.layout import Column, Span, Style, flexible, join_facts, left, right, style_of_share
 from gpa_lsp.document.notices import build_problems
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.sampling_words import OTHER_CODE, describe_device, describe_quiet, list_sampling_facts
@@ -36,15 +37,13 @@ from gpa_lsp.profile.launch_configuration import LaunchConfiguration
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.report.changes import ReasonCounts
 from gpa_lsp.report.launch_places import list_launch_places
-from gpa_lsp.report.model import FunctionRow, KernelReport, LaunchReport, LineRow, LoopRow, Report, RuleNote
+from gpa_lsp.report.model import KernelReport, LaunchReport, LineRow, LoopRow, Report, RuleNote
 
 _BAR_CELLS = 12
 _SOURCE_CHARS = 60
 _NAME_CHARS = 400
 _MOST_PLACES = 50  # That launched a kernel
 _CALLED_SHOWN_FROM = 0.005
-_RIGHT = Align.RIGHT
-
 
 TableBuilder = Callable[[KernelReport, PlaceNames], Table]
 
@@ -60,149 +59,128 @@ def name_reasons(counts: ReasonCounts, limit: int) -> str:
     return ", ".join(f"{reason.name} {format_percent(reason.ratio)}" for reason in reasons)
 
 
-def _share_span(kernel: KernelReport, samples: int) -> Span:
+def _share_span(kernel: KernelReport, samples: int, called_ratio: float = 0.0, *, is_dim: bool = False) -> Span:
     share = kernel.share_of(samples)
-    return (format_share(share), style_of_share(share.ratio))
+    return format_share(share), Style.DIM if is_dim else style_of_share(share.ratio + called_ratio)
+
+
+def _draw_share(kernel: KernelReport, samples: int, *, is_dim: bool) -> Span:
+    ratio = samples / kernel.total_samples if kernel.total_samples else 0.0
+    return Gauge(ratio, _BAR_CELLS), Style.DIM if is_dim else Style.BAR
 
 
 def build_state_table(kernel: KernelReport, _: PlaceNames) -> Table:
     """Samples by warp state; the two states of issuing are dimmed."""
-    columns = (
-        Column(title="share", align=_RIGHT),
-        Column(title="", drop_order=1),
-        Column(title="samples", align=_RIGHT),
-        Column(title="not issued", align=_RIGHT),
-        Column(title="state"),
-        Column(title="", can_shrink=True, min_chars=20),
+    return tabulate(
+        [(name, count, describe_stall_reason(name)) for name, count in kernel.by_reason.items()],
+        [
+            (right("share"), lambda row: _share_span(kernel, row[1].all_samples, is_dim=not row[2].is_stall)),
+            (left(drop_order=1), lambda row: _draw_share(kernel, row[1].all_samples, is_dim=not row[2].is_stall)),
+            (right("samples"), lambda row: format_count(row[1].all_samples)),
+            (right("not issued"), lambda row: format_count(row[1].latency_samples)),
+            (left("state"), lambda row: (row[0], Style.PLAIN if row[2].is_stall else Style.DIM)),
+            (flexible("", 20), lambda row: (row[2].description, Style.DIM)),
+        ],
+        "Warp states",
     )
-    rows = []
-    for name, count in kernel.by_reason.items():
-        reason = describe_stall_reason(name)
-        share, heat = _share_span(kernel, count.all_samples)
-        ratio = count.all_samples / kernel.total_samples if kernel.total_samples else 0.0
-        rows.append(
-            (
-                (share, heat if reason.is_stall else Style.DIM),
-                (Gauge(ratio, _BAR_CELLS), Style.BAR if reason.is_stall else Style.DIM),
-                (format_count(count.all_samples), Style.PLAIN),
-                (format_count(count.latency_samples), Style.PLAIN),
-                (name, Style.PLAIN if reason.is_stall else Style.DIM),
-                (reason.description, Style.DIM),
-            )
-        )
-    return Table(title="Warp states", columns=columns, rows=rows)
 
 
 def build_cause_table(kernel: KernelReport, _: PlaceNames) -> Table:
     """Samples by the kind of cause they are attributed to, and those without a cause."""
-    columns = (
-        Column(title="share", align=_RIGHT),
-        Column(title="", drop_order=1),
-        Column(title="samples", align=_RIGHT),
-        Column(title="stalled on", can_shrink=True, min_chars=20),
-    )
-    rows = []
-    causes = [] if kernel.blame is None else measure_causes(kernel, kernel.blame)
-    for category, ratio in causes:
-        is_stall = category not in NO_STALLS
-        rows.append(
-            (
-                (format_percent(ratio), style_of_share(ratio) if is_stall else Style.DIM),
-                (Gauge(ratio, _BAR_CELLS), Style.BAR if is_stall else Style.DIM),
-                (format_count(ratio * kernel.total_samples), Style.PLAIN),
-                (describe_cause(category), Style.PLAIN if is_stall else Style.DIM),
-            )
-        )
-    lost = 0.0 if kernel.blame is None else float(kernel.blame.unattributed.all_samples.sum())
+    blame, total = kernel.blame, kernel.total_samples
+    causes = [] if blame is None else measure_causes(kernel, blame)
+    rows = [(describe_cause(category), ratio, category in NO_STALLS) for category, ratio in causes]
+    lost = 0.0 if blame is None else float(blame.unattributed.all_samples.sum())
     if lost:
-        ratio = lost / kernel.total_samples
-        share = (format_percent(ratio), Style.DIM)
-        bar = (Gauge(ratio, _BAR_CELLS), Style.DIM)
-        rows.append((share, bar, (format_count(lost), Style.PLAIN), (NO_CAUSE, Style.DIM)))
-    return Table(title="Causes", columns=columns, rows=rows)
+        rows.append((NO_CAUSE, lost / total, True))
+    return tabulate(
+        rows,
+        [
+            (right("share"), lambda row: (format_percent(row[1]), Style.DIM if row[2] else style_of_share(row[1]))),
+            (left(drop_order=1), lambda row: (Gauge(row[1], _BAR_CELLS), Style.DIM if row[2] else Style.BAR)),
+            (right("samples"), lambda row: format_count(row[1] * total)),
+            (flexible("stalled on", 20), lambda row: (row[0], Style.DIM if row[2] else Style.PLAIN)),
+        ],
+        "Causes",
+    )
 
 
 def build_function_table(kernel: KernelReport, _: PlaceNames) -> Table:
     """The functions, where there are more than the kernel itself; other code that was sampled meanwhile is the last."""
-    columns = (
-        Column(title="share", align=_RIGHT),
-        Column(title="samples", align=_RIGHT),
-        Column(title="instructions", align=_RIGHT),
-        Column(title="registers", align=_RIGHT),
-        Column(title="lines"),
-        Column(title="mostly", can_shrink=True),
-        Column(title="function", can_shrink=True, min_chars=20),
-    )
     foreign = kernel.sampling.foreign_samples
-    shown = kernel.functions if len(kernel.functions) > 1 or foreign else ()
-    rows = [_function_cells(kernel, row) for row in shown]
-    if foreign:
-        nothing: Span = ("", Style.PLAIN)
-        rows.append((nothing, (format_count(foreign), Style.DIM), *[nothing] * 4, (OTHER_CODE, Style.DIM)))
-    return Table(title="Functions", columns=columns, rows=rows)
-
-
-def _function_cells(kernel: KernelReport, row: FunctionRow) -> Sequence[Span]:
-    return (
-        _share_span(kernel, row.samples),
-        (format_count(row.samples), Style.PLAIN),
-        (format_count(row.instruction_count) if row.instruction_count else "", Style.PLAIN),
-        (format_count(row.registers) if row.registers is not None else "", Style.PLAIN),
-        ("yes" if row.has_lines else "no", Style.PLAIN if row.has_lines else Style.WARNING),
-        (name_reasons(row.by_reason, 1), Style.PLAIN),
-        (shorten_name(demangle(row.name), 100), Style.CODE),
+    table = tabulate(
+        kernel.functions if len(kernel.functions) > 1 or foreign else (),
+        [
+            (right("share"), lambda row: _share_span(kernel, row.samples)),
+            (right("samples"), lambda row: format_count(row.samples)),
+            (right("instructions"), lambda row: format_count(row.instruction_count) if row.instruction_count else ""),
+            (right("registers"), lambda row: format_count(row.registers) if row.registers is not None else ""),
+            (left("lines"), lambda row: "yes" if row.has_lines else ("no", Style.WARNING)),
+            (flexible("mostly"), lambda row: name_reasons(row.by_reason, 1)),
+            (flexible("function", 20), lambda row: (shorten_name(demangle(row.name), 100), Style.CODE)),
+        ],
+        "Functions",
     )
+    if not foreign:
+        return table
+    other = [NO_SPAN, (format_count(foreign), Style.DIM), *[NO_SPAN] * 4, (OTHER_CODE, Style.DIM)]
+    return replace(table, rows=[*table.rows, other])
 
 
 def build_line_table(kernel: KernelReport, places: PlaceNames) -> Table:
     """The source lines, hottest first, and the samples without a line."""
-    columns = (
-        Column(title="inclusive", align=_RIGHT),
-        Column(title="self", align=_RIGHT),
-        Column(title="called", align=_RIGHT),
-        Column(title="samples", align=_RIGHT),
-        Column(title="mostly", can_shrink=True),
-        Column(title="line", can_shrink=True, min_chars=24, keeps_end=True),
-        Column(title="", can_shrink=True, drop_order=1),
-    )
-    rows = [_line_cells(kernel, row, places) for row in kernel.lines]
-    return Table(title="Source lines", columns=columns, rows=rows)
+    total = kernel.total_samples or 1
 
+    def show_place(row: LineRow) -> str:
+        if row.file is None or row.line is None:
+            return f"{shorten_name(demangle(row.function))} (no line)"
+        return places.show_line(kernel, row.file, row.line)
 
-def _line_cells(kernel: KernelReport, row: LineRow, places: PlaceNames) -> Sequence[Span]:
-    total = kernel.total_samples
-    share = kernel.share_of(row.inclusive_samples)
-    called = row.called_samples / total if total else 0.0
-    place, text = f"{shorten_name(demangle(row.function))} (no line)", None
-    if row.file is not None and row.line is not None:
-        place = places.show_line(kernel, row.file, row.line)
-        text = places.read_line(kernel, row.file, row.line)
-    return (
-        (format_share(share), style_of_share(share.ratio + called)),
-        (format_percent(row.samples / total) if total else "", Style.PLAIN),
-        (f"~{format_percent(called)}" if called >= _CALLED_SHOWN_FROM else "", Style.PLAIN),
-        (format_count(row.inclusive_samples), Style.PLAIN),
-        (name_reasons(row.inclusive_by_reason, 2), Style.PLAIN),
-        (place, Style.PATH),
-        ((text or "")[:_SOURCE_CHARS], Style.CODE),
+    def read_source(row: LineRow) -> str:
+        is_known = row.file is not None and row.line is not None
+        return (places.read_line(kernel, row.file or "", row.line or 0) if is_known else None) or ""
+
+    def show_called(row: LineRow) -> str:
+        called = row.called_samples / total
+        return f"~{format_percent(called)}" if called >= _CALLED_SHOWN_FROM else ""
+
+    return tabulate(
+        kernel.lines,
+        [
+            (right("inclusive"), lambda row: _share_span(kernel, row.inclusive_samples, row.called_samples / total)),
+            (right("self"), lambda row: format_percent(row.samples / total) if kernel.total_samples else ""),
+            (right("called"), show_called),
+            (right("samples"), lambda row: format_count(row.inclusive_samples)),
+            (flexible("mostly"), lambda row: name_reasons(row.inclusive_by_reason, 2)),
+            (flexible("line", 24, keeps_end=True), lambda row: (show_place(row), Style.PATH)),
+            (flexible(drop_order=1), lambda row: (read_source(row)[:_SOURCE_CHARS], Style.CODE)),
+        ],
+        "Source lines",
     )
 
 
 def build_loop_table(kernel: KernelReport, places: PlaceNames) -> Table:
     """Loops with samples, hottest first."""
-    columns = (
-        Column(title="share", align=_RIGHT),
-        Column(title="samples", align=_RIGHT),
-        Column(title="depth", align=_RIGHT),
-        Column(title="instructions"),
-        Column(title="lines", can_shrink=True, min_chars=24, keeps_end=True),
-        Column(title="function", can_shrink=True),
-    )
     loops = sorted(
         (loop for loop in kernel.loops if loop.samples),
         key=lambda loop: (-loop.samples, loop.depth, loop.function, loop.header_pc_offset),
     )
-    return Table(title="Loops", columns=columns, rows=[_loop_cells(kernel, loop, places) for loop in loops])
+
+    def name_function(loop: LoopRow) -> str:
+        return "" if loop.function == kernel.mangled_name else shorten_name(demangle(loop.function))
+
+    return tabulate(
+        loops,
+        [
+            (right("share"), lambda loop: _share_span(kernel, loop.samples)),
+            (right("samples"), lambda loop: format_count(loop.samples)),
+            (right("depth"), lambda loop: str(loop.depth)),
+            (left("instructions"), lambda loop: f"0x{loop.header_pc_offset:x} to 0x{loop.last_pc_offset:x}"),
+            (flexible("lines", 24, keeps_end=True), lambda loop: (show_loop_lines(kernel, loop, places), Style.PATH)),
+            (flexible("function"), lambda loop: (name_function(loop), Style.CODE)),
+        ],
+        "Loops",
+    )
 
 
 def show_loop_lines(kernel: KernelReport, loop: LoopRow, places: PlaceNames) -> str:
@@ -212,85 +190,60 @@ def show_loop_lines(kernel: KernelReport, loop: LoopRow, places: PlaceNames) -> 
     return write_place(places.show_file(kernel, loop.file), loop.first_line, loop.last_line)
 
 
-def _loop_cells(kernel: KernelReport, loop: LoopRow, places: PlaceNames) -> Sequence[Span]:
-    is_own = loop.function == kernel.mangled_name
-    return (
-        _share_span(kernel, loop.samples),
-        (format_count(loop.samples), Style.PLAIN),
-        (str(loop.depth), Style.PLAIN),
-        (f"0x{loop.header_pc_offset:x} to 0x{loop.last_pc_offset:x}", Style.PLAIN),
-        (show_loop_lines(kernel, loop, places), Style.PATH),
-        ("" if is_own else shorten_name(demangle(loop.function)), Style.CODE),
-    )
-
-
 def build_launch_table(kernel: KernelReport, _: PlaceNames) -> Table:
     """The launches, where there are several, one that failed, or an aggregate of several."""
-    columns = (
-        Column(title="launch", align=_RIGHT),
-        Column(title="time", align=_RIGHT),
-        Column(title="samples", align=_RIGHT),
-        Column(title="grid", align=_RIGHT),
-        Column(title="block", align=_RIGHT),
-        Column(title="mostly", can_shrink=True),
-        Column(title="", can_shrink=True, min_chars=20),
-    )
     is_special = any(launch.failure is not None or launch.aggregate is not None for launch in kernel.launches)
-    shown = kernel.launches if len(kernel.launches) > 1 or is_special else ()
-    return Table(title="Launches", columns=columns, rows=[_launch_cells(launch) for launch in shown])
-
-
-def _launch_cells(launch: LaunchReport) -> Sequence[Span]:
-    notes = ["sampling buffer full"] if launch.samples_truncated else []
-    if launch.sampling.dropped_samples:
-        notes.append(f"{format_count(launch.sampling.dropped_samples)} more samples dropped")
-    if launch.aggregate is not None:
-        notes.append(f"{format_launches(launch.launch_count)} combined; the time is their mean")
-    if launch.failure is not None:
-        notes.append(launch.failure)
-    return (
-        (str(launch.index), Style.PLAIN),
-        (format_duration_ns(launch.duration_ns), Style.PLAIN),
-        (format_count(launch.total_samples), Style.PLAIN),
-        (format_dim3(launch.configuration.grid), Style.PLAIN),
-        (format_dim3(launch.configuration.block), Style.PLAIN),
-        (name_reasons(launch.by_reason, 2), Style.PLAIN),
-        ("; ".join(notes), Style.WARNING),
+    return tabulate(
+        kernel.launches if len(kernel.launches) > 1 or is_special else (),
+        [
+            (right("launch"), lambda launch: str(launch.index)),
+            (right("time"), lambda launch: format_duration_ns(launch.duration_ns)),
+            (right("samples"), lambda launch: format_count(launch.total_samples)),
+            (right("grid"), lambda launch: format_dim3(launch.configuration.grid)),
+            (right("block"), lambda launch: format_dim3(launch.configuration.block)),
+            (flexible("mostly"), lambda launch: name_reasons(launch.by_reason, 2)),
+            (flexible("", 20), lambda launch: ("; ".join(_note_launch(launch)), Style.WARNING)),
+        ],
+        "Launches",
     )
+
+
+def _note_launch(launch: LaunchReport) -> Iterator[str]:
+    if launch.samples_truncated:
+        yield "sampling buffer full"
+    if launch.sampling.dropped_samples:
+        yield f"{format_count(launch.sampling.dropped_samples)} more samples dropped"
+    if launch.aggregate is not None:
+        yield f"{format_launches(launch.launch_count)} combined; the time is their mean"
+    if launch.failure is not None:
+        yield launch.failure
 
 
 def build_advice_table(kernel: KernelReport, _: PlaceNames) -> Table:
     """The pieces of advice, largest estimate first."""
-    columns = (
-        Column(title="speedup", align=_RIGHT),
-        Column(title="range"),
-        Column(title="at most", align=_RIGHT),
-        Column(title="of the samples", align=_RIGHT),
-        Column(title="to change"),
-        Column(title="advice", can_shrink=True, min_chars=20),
+
+    def show_part(advice: Advice) -> str:
+        return BY_COUNTERS if advice.by_counters else format_share(advice.share) if advice.matched_samples else ""
+
+    return tabulate(
+        kernel.advice.advice if kernel.advice is not None else (),
+        [
+            (right("speedup"), lambda advice: lead_estimate(advice.speedup)),
+            (left("range"), lambda advice: show_interval(advice.speedup)),
+            (right("at most"), lambda advice: show_bound(advice.speedup)),
+            (right("of the samples"), show_part),
+            (left("to change"), lambda advice: advice.category.value),
+            (flexible("advice", 20), lambda advice: advice.title),
+        ],
+        "Advice",
     )
-    rows = [
-        (
-            (show_estimate(advice.speedup), style_of_share(1 - 1 / max(1.0, advice.speedup.estimate))),
-            (show_interval(advice.speedup), Style.PLAIN),
-            (show_bound(advice.speedup), Style.PLAIN),
-            (
-                BY_COUNTERS if advice.by_counters else format_share(advice.share) if advice.matched_samples else "",
-                Style.PLAIN,
-            ),
-            (advice.category.value, Style.PLAIN),
-            (advice.title, Style.PLAIN),
-        )
-        for advice in (kernel.advice.advice if kernel.advice is not None else ())
-    ]
-    return Table(title="Advice", columns=columns, rows=rows)
 
 
 def build_heading(kernel: KernelReport, name: str, places: PlaceNames) -> Part:
     """Its name, the GPU, launches, samples, and the profile."""
     blocks = [Paragraph(text=_abridge(kernel.name), style=Style.DIM)] if kernel.name != name else []
     facts = (describe_device(kernel.device), _describe_launches(kernel), describe_samples(kernel))
-    blocks += [Paragraph(text=text) for text in facts]
+    blocks += [Paragraph(text=fact) for fact in facts]
     if kernel.profile_path is not None:
         path = f"{places.show_path(kernel.profile_path)}{_format_time(kernel.measured_unix_s)}"
         blocks.append(Paragraph(text=path, style=Style.DIM))
@@ -338,12 +291,12 @@ def describe_samples(kernel: KernelReport) -> str:
     """How many, how many of them not issued, and what is unknown or wrong of them."""
     if not kernel.total_samples:
         return "no samples"
-    text = f"{format_count_of(kernel.total_samples, 'sample')}, {describe_quiet(kernel)}"
+    said = f"{format_count_of(kernel.total_samples, 'sample')}, {describe_quiet(kernel)}"
     spread = kernel.samples_spread
     if spread is not None and spread.standard_deviation is not None:
-        text += f"; {format_count(spread.mean)} ± {format_count(spread.standard_deviation)} per launch"
+        said += f"; {format_count(spread.mean)} ± {format_count(spread.standard_deviation)} per launch"
     full = ["the sampling buffer was full"] if kernel.samples_truncated else []
-    return "; ".join([text, *list_sampling_facts(kernel), *full, *([NO_SASS] if kernel.lacks_sass else [])])
+    return "; ".join([said, *list_sampling_facts(kernel), *full, *([NO_SASS] if kernel.lacks_sass else [])])
 
 
 def build_launch_places(kernel: KernelReport) -> Part:
@@ -366,11 +319,11 @@ def build_rules(kernel: KernelReport) -> Part:
 
 
 def _describe_rule(note: RuleNote) -> str:
-    text = f"{note.rule}: {note.text}"
+    said = f"{note.rule}: {note.text}"
     if note.speedup_percent is None:
-        return text
+        return said
     scope = "of the kernel's time" if note.speedup_is_global else "of this part's time"
-    return f"{text} (the profiler's estimate: {format_percent(note.speedup_percent / 100)} {scope})"
+    return f"{said} (the profiler's estimate: {format_percent(note.speedup_percent / 100)} {scope})"
 
 
 def _format_time(unix_s: int | None) -> str:
@@ -455,21 +408,16 @@ def build_overview(
         time: Span = (format_duration_ns(total or None), Style.PLAIN)
         share: Span = (format_percent(total / whole) if total else "", style_of_share(total / whole))
         rows.append([time, share, *describe(kernel), (names[kernel.name], Style.TITLE)])
-    first = (Column(title="time", align=_RIGHT), Column(title="share", align=_RIGHT))
-    last = Column(title="kernel", can_shrink=True, min_chars=16)
-    return [Part(title="Kernels", blocks=[Table(columns=(*first, *columns, last), rows=rows, is_whole=True)])]
+    shown = (right("time"), right("share"), *columns, flexible("kernel", 16))
+    return [Part(title="Kernels", blocks=[Table(columns=shown, rows=rows, is_whole=True)])]
 
 
-_OVERVIEW = (
-    Column(title="launches", align=_RIGHT),
-    Column(title="samples", align=_RIGHT),
-    Column(title="mostly", can_shrink=True),
-)
+_OVERVIEW = (right("launches"), right("samples"), flexible("mostly"))
 
 
 def _describe_briefly(kernel: KernelReport) -> Sequence[Span]:
     counts = (format_count(kernel.launch_count), format_count(kernel.total_samples))
-    return [(text, Style.PLAIN) for text in (*counts, name_reasons(kernel.by_reason, 1))]
+    return [(cell, Style.PLAIN) for cell in (*counts, name_reasons(kernel.by_reason, 1))]
 
 
 def _choose_briefly(kernel: KernelReport, places: PlaceNames, parts: Sequence[Part]) -> Iterator[Block]:

@@ -111,6 +111,21 @@ class Column(Struct, frozen=True, kw_only=True):
     drop_order: int = 0
 
 
+def left(title: str = "", *, drop_order: int = 0) -> Column:
+    """A column of texts that are never cut."""
+    return Column(title=title, drop_order=drop_order)
+
+
+def right(title: str = "", *, drop_order: int = 0) -> Column:
+    """A column of numbers."""
+    return Column(title=title, align=Align.RIGHT, drop_order=drop_order)
+
+
+def flexible(title: str = "", min_chars: int = 12, *, keeps_end: bool = False, drop_order: int = 0) -> Column:
+    """A column of texts that are cut where the table is too wide."""
+    return Column(title=title, can_shrink=True, min_chars=min_chars, keeps_end=keeps_end, drop_order=drop_order)
+
+
 def lay_out_table(
     columns: Sequence[Column], rows: Sequence[Sequence[Span]], *, width: int | None, indent: int = 2
 ) -> Iterator[Line]:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.document.answer_view import build_answer
-from gpa_lsp.document.blocks import Block, Paragraph, Part, Table
-from gpa_lsp.document.layout import Align, Column, Span, Style
+from gpa_lsp.document.blocks import Block, Paragraph, Part, Table, tabulate
+from gpa_lsp.document.layout import Column, Span, Style, flexible, left, right
 from gpa_lsp.execution.launches.read_launches import explain_undescribed
 from gpa_lsp.execution.prediction.model import Execution, KernelPrediction, SourcePrediction
 from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
@@ -157,21 +157,6 @@ def describe_execution(execution: Execution) -> str:
     return text
 
 
-_COLUMNS = (
-    Column(title="line", keeps_end=True, can_shrink=True, min_chars=12),
-    Column(title="access"),
-    Column(title="array", can_shrink=True, min_chars=6),
-    Column(title="requests", align=Align.RIGHT),
-    Column(title="lines/req", align=Align.RIGHT),
-    Column(title="sectors/req", align=Align.RIGHT),
-    Column(title="ideal", align=Align.RIGHT),
-    Column(title="wavefronts/req", align=Align.RIGHT),
-    Column(title="L1 hits", align=Align.RIGHT),
-    Column(title="L2 hits", align=Align.RIGHT, drop_order=1),
-    Column(title="pattern", can_shrink=True, min_chars=10),
-)
-
-
 def build_access_table(facts: Sequence[AccessLineFact], folder: Path | None = None) -> Table:
     """What lines do to memory, those with most sectors or wavefronts first; lines that only call what does it are left out.
 
@@ -180,7 +165,34 @@ def build_access_table(facts: Sequence[AccessLineFact], folder: Path | None = No
     """
     own = [fact for fact in facts if not fact.is_nested]
     own.sort(key=lambda one: (-_count_traffic(one), one.file, one.line))
-    return Table(columns=_COLUMNS, rows=[_make_row(fact, folder) for fact in own], most_rows=MOST_LINES)
+
+    def show_place(fact: AccessLineFact) -> Span:
+        return write_place(show_path(Path(fact.file), folder), fact.line), Style.PATH
+
+    def mark(fact: AccessLineFact, number: float, *, is_told: bool) -> Span:
+        is_much = fact.excess_ratio >= _MUCH_RATIO
+        return format_number(number) if is_told else "", Style.WARM if is_much else Style.PLAIN
+
+    return tabulate(
+        own,
+        [
+            (flexible("line", keeps_end=True), show_place),
+            (left("access"), lambda one: f"{one.space.name.lower()} {one.kind.value}"),
+            (flexible("array", 6), lambda one: ", ".join(one.arrays)),
+            (right("requests"), lambda one: format_count(one.requests)),
+            (right("lines/req"), lambda one: "" if one.is_shared else format_number(one.lines_per_request)),
+            (right("sectors/req"), lambda one: mark(one, one.sectors_per_request, is_told=not one.is_shared)),
+            (right("ideal"), lambda one: (format_number(one.ideal), Style.DIM)),
+            (right("wavefronts/req"), lambda one: mark(one, one.wavefronts_per_request, is_told=one.is_shared)),
+            (right("L1 hits"), lambda one: "" if one.l1_hit_ratio is None else format_percent(one.l1_hit_ratio)),
+            (
+                right("L2 hits", drop_order=1),
+                lambda one: "" if one.l2_hit_ratio is None else format_percent(one.l2_hit_ratio),
+            ),
+            (flexible("pattern", 10), lambda one: (one.pattern_words, Style.DIM)),
+        ],
+        most_rows=MOST_LINES,
+    )
 
 
 def _build_lines(facts: Sequence[AccessLineFact], folder: Path | None) -> list[Part]:
@@ -190,24 +202,6 @@ def _build_lines(facts: Sequence[AccessLineFact], folder: Path | None) -> list[P
 
 def _count_traffic(fact: AccessLineFact) -> float:
     return fact.requests * fact.cost if fact.is_shared else fact.sectors
-
-
-def _make_row(fact: AccessLineFact, folder: Path | None) -> Sequence[Span]:
-    is_shared = fact.is_shared
-    style = Style.WARM if fact.excess_ratio >= _MUCH_RATIO else Style.PLAIN
-    return (
-        (write_place(show_path(Path(fact.file), folder), fact.line), Style.PATH),
-        (f"{fact.space.name.lower()} {fact.kind.value}", Style.PLAIN),
-        (", ".join(fact.arrays), Style.PLAIN),
-        (format_count(fact.requests), Style.PLAIN),
-        ("" if is_shared else format_number(fact.lines_per_request), Style.PLAIN),
-        ("" if is_shared else format_number(fact.sectors_per_request), style),
-        (format_number(fact.ideal), Style.DIM),
-        (format_number(fact.wavefronts_per_request) if is_shared else "", style),
-        ("" if fact.l1_hit_ratio is None else format_percent(fact.l1_hit_ratio), Style.PLAIN),
-        ("" if fact.l2_hit_ratio is None else format_percent(fact.l2_hit_ratio), Style.PLAIN),
-        (fact.pattern_words, Style.DIM),
-    )
 
 
 def build_listing(kernel: KernelPrediction, file: str, text: str) -> Table:
@@ -224,16 +218,19 @@ def build_listing(kernel: KernelPrediction, file: str, text: str) -> Table:
         hot |= {access.line} if access.excess_ratio >= _MUCH_RATIO else set()
     for branch in (one for one in kernel.branches if one.file == file and not one.is_nested):
         said.setdefault(branch.line, []).extend([describe_branch(branch)] if branch.divergent else [])
-    columns = (Column(title="line", align=Align.RIGHT), Column(title="what it does"), Column(title="source"))
-    rows = [
-        (
-            (str(number), Style.DIM),
-            ("; ".join(said.get(number, ())), Style.HOT if number in hot else Style.PLAIN),
-            (line, Style.CODE),
-        )
-        for number, line in enumerate(split_lines(text)[:_MOST_SOURCE_LINES] if said else (), start=1)
-    ]
-    return Table(title="The source with what each line does", columns=columns, rows=rows, is_listing=True)
+    return tabulate(
+        enumerate(split_lines(text)[:_MOST_SOURCE_LINES] if said else (), start=1),
+        [
+            (right("line"), lambda row: (str(row[0]), Style.DIM)),
+            (
+                left("what it does"),
+                lambda row: ("; ".join(said.get(row[0], ())), Style.HOT if row[0] in hot else Style.PLAIN),
+            ),
+            (left("source"), lambda row: (row[1], Style.CODE)),
+        ],
+        "The source with what each line does",
+        is_listing=True,
+    )
 
 
 def describe_access(fact: AccessLineFact) -> str:

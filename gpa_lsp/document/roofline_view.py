@@ -3,15 +3,16 @@
 from collections.abc import Collection, Sequence
 
 from gpa_lsp.diagnosis.analyses.answers import Movement
-from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline, Roofline
+from gpa_lsp.diagnosis.analyses.roofline_model import InstructionPoint, KernelRoofline, Point, Roofline
 from gpa_lsp.document.advice_words import describe_limit_briefly
 from gpa_lsp.document.answer_view import build_bars, describe_movement, list_answers, list_missing, list_suggestions
-from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part, Table, holds_anything
+from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part, Table, holds_anything, tabulate
 from gpa_lsp.document.charts.roofline_chart import RooflineView
+from gpa_lsp.document.charts.roofline_rows import describe_transactions
 from gpa_lsp.document.context_words import count_contexts, list_context_lines, name_contexts
 from gpa_lsp.document.findings import name_kernels
 from gpa_lsp.document.kernel_view import build_overview
-from gpa_lsp.document.layout import Align, Column, Span, Style
+from gpa_lsp.document.layout import Span, Style, flexible, left, right
 from gpa_lsp.document.notices import build_problems
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.roofline_text import (
@@ -31,7 +32,6 @@ from gpa_lsp.foundation.numbers import (
     format_count_of,
     format_duration_ns,
     format_intensity,
-    format_number,
     format_per_s,
     format_percent,
     format_speedup,
@@ -80,12 +80,7 @@ def build_rooflines(
     return [*blocks, *build_problems((*report.problems, *(before.problems if before is not None else ())), places)]
 
 
-_OVERVIEW = (
-    Column(title="nearest ceiling", can_shrink=True),
-    Column(title="used", align=Align.RIGHT),
-    Column(title="headroom", align=Align.RIGHT),
-    Column(title="", drop_order=1),
-)
+_OVERVIEW = (flexible("nearest ceiling"), right("used"), right("headroom"), left(drop_order=1))
 
 
 def _describe_nearest(kernel: KernelReport) -> Sequence[Span]:
@@ -159,53 +154,46 @@ def _describe_change(before: Roofline, now: Roofline) -> str:
 
 def build_point_table(line: Roofline, title: str = "") -> Table:
     """Operations over bytes of each level of memory; points of other types than the dominant one are dimmed."""
-    columns = (
-        Column(title="operations"),
-        Column(title="bytes of"),
-        Column(title="intensity", align=Align.RIGHT),
-        Column(title="achieved", align=Align.RIGHT),
-        Column(title="attainable", align=Align.RIGHT),
-        Column(title="reached", align=Align.RIGHT),
-        Column(title="limited by", drop_order=1),
+
+    def show(point: Point, cell: str) -> Span:
+        return cell, Style.PLAIN if point.kind is line.dominant else Style.DIM
+
+    def show_reached(point: Point) -> Span:
+        attainable = point.attainable_ops_per_s
+        return show(point, format_percent(attainable and point.achieved_ops_per_s / attainable))
+
+    return tabulate(
+        line.points,
+        [
+            (left("operations"), lambda one: show(one, one.kind.value)),
+            (left("bytes of"), lambda one: show(one, one.level.value)),
+            (right("intensity"), lambda one: show(one, format_intensity(one.intensity, f"{one.kind.operation}/B"))),
+            (right("achieved"), lambda one: show(one, format_per_s(one.achieved_ops_per_s, one.kind.operation))),
+            (right("attainable"), lambda one: show(one, format_per_s(one.attainable_ops_per_s, one.kind.operation))),
+            (right("reached"), show_reached),
+            (left("limited by", drop_order=1), lambda one: show(one, _SIDES[one.is_memory_side])),
+        ],
+        title,
     )
-    rows = []
-    for point in line.points:
-        reached = point.attainable_ops_per_s and point.achieved_ops_per_s / point.attainable_ops_per_s
-        style = Style.PLAIN if point.kind is line.dominant else Style.DIM
-        cells = (
-            point.kind.value,
-            point.level.value,
-            format_intensity(point.intensity, f"{point.kind.operation}/B"),
-            format_per_s(point.achieved_ops_per_s, point.kind.operation),
-            format_per_s(point.attainable_ops_per_s, point.kind.operation),
-            format_percent(reached),
-            _SIDES[point.is_memory_side],
-        )
-        rows.append([(cell, style) for cell in cells])
-    return Table(title=title, columns=columns, rows=rows)
 
 
 def build_instruction_table(line: Roofline, title: str = "") -> Table:
     """Warp instructions over transactions of each level of memory."""
-    columns = (
-        Column(title="transactions of"),
-        Column(title="instructions", align=Align.RIGHT),
-        Column(title="achieved", align=Align.RIGHT),
-        Column(title="attainable", align=Align.RIGHT),
-        Column(title="reached", align=Align.RIGHT),
+
+    def show_reached(point: InstructionPoint) -> str:
+        return format_percent(point.attainable_per_s and point.achieved_per_s / point.attainable_per_s)
+
+    return tabulate(
+        line.instruction_points,
+        [
+            (left("transactions of"), lambda one: one.level.value),
+            (right("instructions"), describe_transactions),
+            (right("achieved"), lambda one: format_per_s(one.achieved_per_s, "inst")),
+            (right("attainable"), lambda one: format_per_s(one.attainable_per_s, "inst")),
+            (right("reached"), show_reached),
+        ],
+        title,
     )
-    rows = []
-    for point in line.instruction_points:
-        reached = point.attainable_per_s and point.achieved_per_s / point.attainable_per_s
-        cells = (
-            point.level.value,
-            f"{format_number(point.intensity)} per {format_bytes(point.transaction_bytes)}",
-            format_per_s(point.achieved_per_s, "inst"),
-            format_per_s(point.attainable_per_s, "inst"),
-            format_percent(reached),
-        )
-        rows.append([(cell, Style.PLAIN) for cell in cells])
-    return Table(title=title, columns=columns, rows=rows)
 
 
 def build_amount_table(line: Roofline, title: str = "") -> Table:
@@ -216,12 +204,15 @@ def build_amount_table(line: Roofline, title: str = "") -> Table:
         if one.operations
     ]
     found += [(one.level.value, format_bytes(one.bytes), one.source, one.is_exact) for one in line.traffic]
-    rows = [
-        ((name, Style.PLAIN), (amount, Style.PLAIN), (source if is_exact else f"{source} (not exact)", Style.DIM))
-        for name, amount, source, is_exact in found
-    ]
-    columns = (Column(title="what"), Column(title="amount", align=Align.RIGHT), Column(title="from"))
-    return Table(title=title, columns=columns, rows=rows)
+    return tabulate(
+        found,
+        [
+            (left("what"), lambda row: row[0]),
+            (right("amount"), lambda row: row[1]),
+            (left("from"), lambda row: (row[2] if row[3] else f"{row[2]} (not exact)", Style.DIM)),
+        ],
+        title,
+    )
 
 
 def _list_launches(kernel: KernelReport, roofline: KernelRoofline) -> list[Block]:
@@ -234,28 +225,25 @@ def _list_launches(kernel: KernelReport, roofline: KernelRoofline) -> list[Block
     }
     known = {line.launch_index for _, line in contexts}
     shown = [*(line for _, line in contexts), *(line for line in roofline.launches if line.launch_index not in known)]
-    columns = (
-        *((Column(title="launched with", can_shrink=True, min_chars=12),) if contexts else ()),
-        Column(title="launch", align=Align.RIGHT),
-        Column(title="time", align=Align.RIGHT),
-        Column(title="nearest ceiling"),
-        Column(title="used", align=Align.RIGHT),
-        Column(title="headroom", align=Align.RIGHT),
+    table = tabulate(
+        shown[:_MOST_LAUNCHES],
+        [
+            (
+                flexible("launched with"),
+                lambda one: names.get(one.launch_index or 0, "another context") if contexts else "",
+            ),
+            (right("launch"), lambda one: format_count(one.launch_index)),
+            (right("time"), lambda one: format_duration_ns(one.duration_s * 1e9)),
+            (left("nearest ceiling"), lambda one: _name_nearest(one)[0]),
+            (right("used"), lambda one: _name_nearest(one)[1]),
+            (right("headroom"), lambda one: _name_nearest(one)[2]),
+        ],
     )
-    rows: list[Sequence[Span]] = [
-        (
-            *(((names.get(one.launch_index or 0, "another context"), Style.PLAIN),) if contexts else ()),
-            (format_count(one.launch_index), Style.PLAIN),
-            (format_duration_ns(one.duration_s * 1e9), Style.PLAIN),
-            *_name_nearest(one),
-        )
-        for one in shown[:_MOST_LAUNCHES]
-    ]
     text = f"The figures above are the sum of {count_contexts(kernel)}; each is listed by its longest launch first."
     blocks: list[Block] = [Paragraph(text=text)] if contexts else []
     rest = len(roofline.launches) + roofline.left_out - _MOST_LAUNCHES
     more = [Paragraph(text=f"and {format_count(rest)} more", style=Style.DIM)] if rest > 0 else []
-    return [*blocks, Table(columns=columns, rows=rows), *more]
+    return [*blocks, table, *more]
 
 
 def list_movements(kernel: KernelReport) -> list[Movement]:
@@ -278,13 +266,14 @@ def build_roof_table(machine: Machine, kinds: Collection[OperationKind] | None =
     found += [(one.level.value, format_bytes_per_s(one.bytes_per_s), one.citation) for one in machine.bandwidths]
     if machine.issue_per_s is not None:
         found.append(("instruction issue", format_per_s(machine.issue_per_s, "inst"), "the architecture's table"))
-    columns = (
-        Column(title="ceiling"),
-        Column(title="at most", align=Align.RIGHT),
-        Column(title="from", can_shrink=True, min_chars=16),
+    return tabulate(
+        found,
+        [
+            (left("ceiling"), lambda row: row[0]),
+            (right("at most"), lambda row: row[1]),
+            (flexible("from", 16), lambda row: (row[2], Style.DIM)),
+        ],
     )
-    rows = [((name, Style.PLAIN), (rate, Style.PLAIN), (citation, Style.DIM)) for name, rate, citation in found]
-    return Table(columns=columns, rows=rows)
 
 
 def describe_clocks(machine: Machine) -> str:

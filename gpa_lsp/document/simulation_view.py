@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part, Table
-from gpa_lsp.document.layout import Align, Column, Style
-from gpa_lsp.execution.hybrid.estimate import PaperEstimate
+from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part, tabulate
+from gpa_lsp.document.layout import Style, flexible, left, right
+from gpa_lsp.execution.hybrid.estimate import PaperEstimate, TracedCode
 from gpa_lsp.execution.prediction.simulation import EstimatedLaunch
 from gpa_lsp.execution.simulator.profile_document import DocumentLaunch
 from gpa_lsp.execution.simulator.reasons import REASONS
@@ -79,19 +79,19 @@ def _describe_estimate(found: PaperEstimate) -> Iterator[str]:
 
 
 def _build_trace(found: PaperEstimate) -> Iterator[Block]:
-    columns = (
-        Column(title="lines"),
-        Column(title="visits", align=Align.RIGHT),
-        Column(title="warps", align=Align.RIGHT),
-        Column(title="operations of each visit", can_shrink=True),
+    def list_kinds(one: TracedCode) -> str:
+        return ", ".join(f"{format_count(count)} {kind.value}" for kind, count in one.operations.items()) or "none"
+
+    yield tabulate(
+        found.code,
+        [
+            (left("lines"), lambda one: "none" if one.lines is None else "–".join(map(str, dict.fromkeys(one.lines)))),
+            (right("visits"), lambda one: format_count(one.visits)),
+            (right("warps"), lambda one: format_count(one.warps)),
+            (flexible("operations of each visit"), list_kinds),
+        ],
+        "Trace, by basic block",
     )
-    rows = []
-    for one in found.code:
-        kinds = ", ".join(f"{format_count(count)} {kind.value}" for kind, count in one.operations.items())
-        lines = "none" if one.lines is None else "–".join(map(str, dict.fromkeys(one.lines)))
-        cells = (lines, format_count(one.visits), format_count(one.warps), kinds or "none")
-        rows.append([(cell, Style.PLAIN) for cell in cells])
-    yield Table(title="Trace, by basic block", columns=columns, rows=rows)
     yield Items(items=[Item(text=text) for text in (*_list_loops(found), *_list_branches(found))])
 
 

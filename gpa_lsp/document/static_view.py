@@ -17,9 +17,9 @@ from gpa_lsp.diagnosis.analyses.static.model import (
     describe_occupancy,
     describe_resources,
 )
-from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part, Table
+from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part, Table, tabulate
 from gpa_lsp.document.check_view import describe_by_code, make_code_rule
-from gpa_lsp.document.layout import Align, Column, Span, Style
+from gpa_lsp.document.layout import Span, Style, flexible, left, right
 from gpa_lsp.document.notices import Notice, build_notices, list_problems
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.execution.compiler.model import CompilerMessage
@@ -35,7 +35,6 @@ _SCHEMA = "gpa-lsp static 1"
 _MOST_FINDINGS = 50
 _MOST_INSTRUCTIONS = 4
 _MOST_REQUESTS = 200
-_RIGHT = Align.RIGHT
 
 
 def build_static(
@@ -144,16 +143,15 @@ def build_static_kernel(kernel: KernelFindings, compiler: str) -> Part:
 
 
 def _tabulate_resources(statics: KernelStatics) -> Table:
-    rows = [
+    rows = (
         ("registers per thread", format_count(statics.registers)),
         ("register limit of the compiler", format_count(statics.register_cap)),
         ("static shared memory per block", format_bytes(statics.shared_static_bytes)),
         ("local memory per thread", UNKNOWN if statics.local_bytes is None else format_bytes(statics.local_bytes)),
         ("spilled registers per thread", format_bytes(statics.spill_bytes)),
         ("barriers", format_count(statics.barriers)),
-    ]
-    columns = (Column(title="resource"), Column(title="", align=_RIGHT))
-    return Table(columns=columns, rows=[[(cell, Style.PLAIN) for cell in row] for row in rows])
+    )
+    return tabulate(rows, [(left("resource"), lambda row: row[0]), (right(), lambda row: row[1])])
 
 
 def _tabulate_blocks(statics: KernelStatics) -> list[Block]:
@@ -162,21 +160,19 @@ def _tabulate_blocks(statics: KernelStatics) -> list[Block]:
     text = "The block size is unknown; a launch with constant dimensions, launch bounds or a launch description would tell."
     if statics.block is not None:
         text = f"{describe_occupancy(statics)} for {describe_block(statics.block)}. {statics.next_step}".strip()
-    columns = (
-        Column(title="threads per block", align=_RIGHT),
-        Column(title="blocks per SM", align=_RIGHT),
-        Column(title="warps per SM", align=_RIGHT),
-        Column(title="occupancy", align=_RIGHT),
-        Column(title="limited by"),
-    )
-    rows = []
-    for threads, found in statics.by_block:
-        limits = ", ".join(limit.value for limit in found.limiters)
-        counts = map(format_count, (threads, found.blocks_per_sm, found.warps_per_sm))
-        rows.append([(cell, Style.PLAIN) for cell in (*counts, format_percent(found.ratio), limits)])
     own = None if statics.block is None else statics.block.threads
-    current = next((number for number, (threads, _) in enumerate(statics.by_block) if threads == own), None)
-    return [Paragraph(text=text), Table(columns=columns, rows=rows, current_row=current)]
+    table = tabulate(
+        statics.by_block,
+        [
+            (right("threads per block"), lambda row: format_count(row[0])),
+            (right("blocks per SM"), lambda row: format_count(row[1].blocks_per_sm)),
+            (right("warps per SM"), lambda row: format_count(row[1].warps_per_sm)),
+            (right("occupancy"), lambda row: format_percent(row[1].ratio)),
+            (left("limited by"), lambda row: ", ".join(limit.value for limit in row[1].limiters)),
+        ],
+        current_row=next((number for number, (threads, _) in enumerate(statics.by_block) if threads == own), None),
+    )
+    return [Paragraph(text=text), table]
 
 
 def _list_findings(findings: Sequence[StaticFinding]) -> Iterator[Part]:
@@ -204,19 +200,18 @@ def _tabulate_requests(kernel: KernelFindings) -> Iterator[Part]:
         frame = find_frame_in(access.instruction.chain, place.file.__eq__)
         if frame is not None:
             counts[frame.line, _describe_request(facts, access)] += 1
-    columns = (
-        Column(title="line", align=_RIGHT),
-        Column(title="access", can_shrink=True),
-        Column(title="threads of a warp", can_shrink=True),
-        Column(title="cost", can_shrink=True),
-        Column(title="instructions", align=_RIGHT),
+    table = tabulate(
+        [(line, words, number) for (line, words), number in sorted(counts.items())],
+        [
+            (right("line"), lambda row: str(row[0])),
+            (flexible("access"), lambda row: row[1][0]),
+            (flexible("threads of a warp"), lambda row: row[1][1]),
+            (flexible("cost"), lambda row: row[1][2]),
+            (right("instructions"), lambda row: format_count(row[2])),
+        ],
+        most_rows=_MOST_REQUESTS,
     )
-    rows = [
-        [(text, Style.PLAIN) for text in (str(line), *words, format_count(number))]
-        for (line, words), number in sorted(counts.items())
-    ]
-    if rows:
-        table = Table(columns=columns, rows=rows, most_rows=_MOST_REQUESTS)
+    if table.rows:
         yield Part(title=f"Requests of a warp{facts.assumption}", blocks=[table])
 
 

@@ -9,13 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.cli.commands import profile
 from gpa_lsp.cli.main import main
-from gpa_lsp.profile.collect.recipe import (
-    DEFAULT_LAUNCHES,
-    Recipe,
-    build_command,
-)
+from gpa_lsp.profile.collect.recipe import Recipe, build_command
 from tests.collect.processes import hear_interrupts
 from tests.collect.scripts import write_program
 from tests.conftest import ROOT
@@ -210,5 +205,7 @@ def test_bad_usage(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert main(["profile", "--ncu", "/nowhere/ncu", "--", "./app"]) == 2
 
 
-def test_the_defaults_are_those_of_the_recipe() -> None:
-    assert profile._DEFAULT_LAUNCHES == DEFAULT_LAUNCHES
+def test_the_defaults_are_those_of_the_recipe(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", "--print", "--", "./app"]) == 0
+    command = build_command(Recipe(output=Path("profile.ncu-rep")), ["./app"])
+    assert shlex.split(capsys.readouterr().out) == list(command)

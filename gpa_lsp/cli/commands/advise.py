@@ -2,82 +2,56 @@
 
 import argparse
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import (
-    EXIT_FOUND,
+from gpa_lsp.cli.inputs import EXIT_FOUND, choose_exit_code, load_report, locate_sources, name_places, tell_problems
+from gpa_lsp.cli.options import (
     Renamed,
-    add_expand_argument,
+    add_format_argument,
     add_input_arguments,
     add_mode_argument,
-    choose_exit_code,
-    load_report,
-    locate_sources,
-    name_places,
-    parse_count,
-    tell_problems,
-)
-from gpa_lsp.cli.outputs import (
-    add_format_argument,
     add_output_argument,
-    is_printed,
-    write_blocks,
-    write_notices,
-    write_output,
-    write_report_json,
+    declare,
 )
+from gpa_lsp.cli.outputs import is_printed, write_answer, write_report_json
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.diagnosis.blame import PAPER
 from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
+    from gpa_lsp.document.blocks import Block
     from gpa_lsp.report.model import Report
-
-_FORMATS = ("json", "markdown", "sarif", "github")
-_DEFAULT_LIMIT = 5
-_DEFAULT_TOP = 10
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_arguments(parser)
-    add_format_argument(parser, *_FORMATS)
-    add_output_argument(parser, "write to FILE instead of standard output")
-    add_expand_argument(parser)
-    parser.add_argument(
-        "--details",
-        action="store_true",
-        help="text and markdown: everything about each piece of advice: interval, bound, stalled lines, caveats and the basis of the estimate; "
-        "always in mode paper",
-    )
-    parser.add_argument(
-        "--limit",
-        metavar="N",
-        type=parse_count,
-        default=_DEFAULT_LIMIT,
-        help=f"with --details: at most N pieces of advice per kernel and category (default: {_DEFAULT_LIMIT}; 0 for all)",
-    )
-    parser.add_argument(
-        "--top",
-        metavar="N",
-        type=parse_count,
-        default=_DEFAULT_TOP,
-        help=f"text and markdown: at most N kernels, longest first (default: {_DEFAULT_TOP}; 0 for all)",
+    add_format_argument(parser, "json", "markdown", "sarif", "github")
+    add_output_argument(parser)
+    declare(
+        parser,
+        """
+        --expand
+        --details  text and markdown: everything about each piece of advice: interval, bound, stalled lines, caveats and the basis of the estimate;
+                   always in mode paper
+        --limit N  with --details: at most N pieces of advice per kernel and category (default: %(default)s; 0 for all)
+        --top N    text and markdown: at most N kernels, longest first (default: %(default)s; 0 for all)
+        """,
+        limit=5,
+        top=10,
     )
     add_mode_argument(parser)
     parser.add_argument("--blamer", choices=("scoreboard", "paper"), action=Renamed, dest="mode")
-    parser.add_argument(
-        "--compile",
-        action="store_true",
-        help="compile the edits that advice asks for where sources (.cu) are here as they were measured: what compiles to the same code gains "
-        "nothing; where a launch is described beside the source, also simulate it with and without the edit",
-    )
-    parser.add_argument(
-        "--fail-on-speedup",
-        metavar="X",
-        type=_parse_speedup,
-        help="exit with 1 when any change of a kernel is estimated to speed it up by X or more, e.g. 1.2",
+    declare(
+        parser,
+        """
+        --compile            compile the edits that advice asks for where sources (.cu) are here as they were measured: what compiles to the same
+                             code gains nothing; where a launch is described beside the source, also simulate it with and without the edit
+        --fail-on-speedup X  exit with 1 when any change of a kernel is estimated to speed it up by X or more, e.g. 1.2
+        """,
+        fail_on_speedup=_parse_speedup,
     )
 
 
@@ -101,28 +75,25 @@ def _try_advice(report: "Report", arguments: argparse.Namespace, terminal: Termi
 
 
 def _write(report: "Report", arguments: argparse.Namespace, terminal: Terminal) -> None:
-    """Each format's renderer is loaded only when it is asked for."""
-    form, output = arguments.format, arguments.output
-    if form == "json":
-        write_report_json(report, output, terminal, is_expanded=arguments.expand)
+    if arguments.format == "json":
+        write_report_json(report, arguments.output, terminal, is_expanded=arguments.expand)
         return
-    places, most = name_places(arguments), arguments.top or None
-    if form in ("sarif", "github"):
-        from gpa_lsp.document.advice_notices import list_advice_notices
+    from gpa_lsp.document.advice_notices import list_advice_notices
+    from gpa_lsp.document.advice_screen import build_screens
+    from gpa_lsp.document.advice_view import build_advice
 
-        write_output(write_notices(list_advice_notices(report, places), places, form), output, terminal)
-    elif (
-        arguments.details or arguments.mode == PAPER
-    ):  # with pairs of def and use, as in the paper's report (GPA Figure 8)
-        from gpa_lsp.document.advice_view import build_advice
+    places, most, limit = name_places(arguments), arguments.top or None, arguments.limit or None
+    # with pairs of def and use, as in the paper's report (GPA Figure 8)
+    has_details = arguments.details or arguments.mode == PAPER
 
-        limit = arguments.limit or None
-        blocks = build_advice(report, places, max_kernels=most, max_advice=limit, has_table=form == "markdown")
-        write_blocks(blocks, output, terminal, form=form, folds=True)
-    else:
-        from gpa_lsp.document.advice_screen import build_screens
+    def build() -> "list[Block]":
+        if not has_details:
+            return build_screens(report, places, max_kernels=most)
+        has_table = arguments.format == "markdown"
+        return build_advice(report, places, max_kernels=most, max_advice=limit, has_table=has_table)
 
-        write_blocks(build_screens(report, places, max_kernels=most), output, terminal, form=form)
+    notices = partial(list_advice_notices, report, places)
+    write_answer(arguments, terminal, text=build, notices=notices, places=places, folds=has_details)
 
 
 def _judge(report: "Report", least: float | None) -> int:

@@ -5,17 +5,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import (
-    EXIT_FOUND,
-    add_expand_argument,
-    add_input_arguments,
-    add_mode_argument,
-    choose_exit_code,
-    load_report,
-    name_places,
-)
-from gpa_lsp.cli.outputs import add_format_argument, write_notices, write_output, write_report_json
-from gpa_lsp.cli.static_check import are_sources, check_sources, parse_architecture
+from gpa_lsp.cli.inputs import EXIT_FOUND, choose_exit_code, load_report, name_places
+from gpa_lsp.cli.options import add_format_argument, add_input_arguments, add_mode_argument, declare
+from gpa_lsp.cli.outputs import write_answer, write_report_json
+from gpa_lsp.cli.static_check import are_sources, check_sources
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import ProblemSeverity
 
@@ -25,34 +18,20 @@ if TYPE_CHECKING:
     from gpa_lsp.report.model import Report
     from gpa_lsp.report.saved.report_records import SavedFinding
 
-_FORMATS = ("json", "sarif", "github")
-_DEFAULT_MIN_SHARE_PERCENT = "5"
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_arguments(parser)
-    add_format_argument(parser, *_FORMATS)
-    add_expand_argument(parser)
+    add_format_argument(parser, "json", "sarif", "github")
+    declare(parser, "--expand")
     add_mode_argument(parser)
-    parser.add_argument(
-        "--min-share",
-        metavar="PERCENT",
-        type=_parse_percent,
-        default=_DEFAULT_MIN_SHARE_PERCENT,
-        help=f"least share of a kernel's samples that makes a finding (default: {_DEFAULT_MIN_SHARE_PERCENT})",
-    )
-    parser.add_argument(
-        "--fail-on",
-        choices=("none", "finding", "problem"),
-        action="append",
-        default=[],
-        help="exit with 1 on a finding, or on a problem that costs part of the answer (default: none); repeatable",
-    )
-    parser.add_argument(
-        "--arch",
-        metavar="SM",
-        type=parse_architecture,
-        help="architecture to compile sources for, such as sm_86 (default: the newest of their compile command, else sm_80)",
+    declare(
+        parser,
+        """
+        --min-share PERCENT                   least share of a kernel's samples that makes a finding (default: %(default)s)
+        --fail-on {none,finding,problem}...   exit with 1 on a finding, or on a problem that costs part of the answer (default: none); repeatable
+        --arch SM                             (default: the newest of a source's compile command, else sm_80)
+        """,
+        min_share="5",
     )
 
 
@@ -77,16 +56,20 @@ def _print(
     arguments: argparse.Namespace,
     terminal: Terminal,
 ) -> None:
-    """Each format's renderer is loaded only when it is asked for."""
-    from gpa_lsp.document.check_view import build_check, list_notices
-
-    if arguments.format == "text":
-        terminal.write_blocks(build_check(report, findings, places, arguments.min_share), is_listing=True)
-    elif arguments.format == "json":
+    if arguments.format == "json":
         rows = _make_rows(findings, places)
         write_report_json(report, None, terminal, is_expanded=arguments.expand, findings=rows)
-    else:
-        write_output(write_notices(list_notices(report, findings), places, arguments.format), None, terminal)
+        return
+    from gpa_lsp.document.check_view import build_check, list_notices
+
+    write_answer(
+        arguments,
+        terminal,
+        text=lambda: build_check(report, findings, places, arguments.min_share),
+        notices=lambda: list_notices(report, findings),
+        places=places,
+        is_listing=True,
+    )
 
 
 def _make_rows(findings: "Sequence[Finding]", places: "PlaceNames") -> "Iterator[SavedFinding]":
@@ -118,16 +101,6 @@ def _judge(report: "Report", findings: "Sequence[Finding]", fail_on: Sequence[st
     is_any = bool(findings) or any(kernel.code_findings for kernel in report.kernels)
     failed = ("finding" in fail_on and is_any) or ("problem" in fail_on and costly)
     return EXIT_FOUND if failed else 0
-
-
-def _parse_percent(text: str) -> float:
-    try:
-        percent = float(text.removesuffix("%"))
-    except ValueError:
-        percent = -1.0
-    if not 0 <= percent <= 100:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage from 0 to 100")
-    return percent / 100
 
 
 COMMAND = Command(

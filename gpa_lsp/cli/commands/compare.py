@@ -7,15 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import (
-    EXIT_BAD_INPUT,
-    EXIT_FOUND,
-    add_filter_arguments,
-    choose_exit_code,
-    load_report,
-    name_places,
-)
-from gpa_lsp.cli.outputs import add_format_argument, write_json
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, choose_exit_code, load_report, name_places
+from gpa_lsp.cli.options import add_filter_arguments, add_format_argument, declare
+from gpa_lsp.cli.outputs import write_answer
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError, ProblemSeverity
 
@@ -26,51 +20,32 @@ if TYPE_CHECKING:
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("before", metavar="BEFORE", type=Path, help="a profile, or a report saved as JSON")
-    parser.add_argument(
-        "after",
-        metavar="AFTER",
-        nargs="?",
-        type=Path,
-        help="the same program, measured after a change (default: BEFORE itself, whose kernels --pair names)",
-    )
-    parser.add_argument(
-        "--pair",
-        metavar="OLD=NEW",
-        action="append",
-        default=[],
-        dest="pairs",
-        type=_parse_pair,
-        help="compare kernel OLD of BEFORE with kernel NEW of AFTER, and nothing else; names or parts of them; repeatable",
-    )
-    parser.add_argument(
-        "--yes", action="store_true", help="also compare kernels of different names that look alike, without asking"
+    what = "the same program, measured after a change (default: BEFORE itself, whose kernels --pair names)"
+    parser.add_argument("after", metavar="AFTER", nargs="?", type=Path, help=what)
+    declare(
+        parser,
+        """
+        --pair OLD=NEW...  compare kernel OLD of BEFORE with kernel NEW of AFTER, and nothing else; names or parts of them; repeatable
+        --yes              also compare kernels of different names that look alike, without asking
+        """,
     )
     add_filter_arguments(parser)
     add_format_argument(parser, "json")
-    parser.add_argument(
-        "--fail-on-slower", action="store_true", help="exit with 1 when a kernel is slower by more than the noise"
-    )
-
-
-def _parse_pair(text: str) -> tuple[str, str]:
-    old, _, new = text.partition("=")
-    if not (old and new):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form OLD=NEW")
-    return old, new
+    declare(parser, "--fail-on-slower  exit with 1 when a kernel is slower by more than the noise")
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from gpa_lsp.report.changes import Verdict
     from gpa_lsp.report.compare import compare_reports  # loads numpy, which --help and --version do without
 
-    if arguments.after is None and not arguments.pairs:
+    if arguments.after is None and not arguments.pair:
         raise InputError(
             "one report alone cannot be compared", remedy="give a second one, or name two kernels: --pair OLD=NEW"
         )
     before = _load(arguments.before, arguments, terminal)
     is_one = arguments.after is None or arguments.after == arguments.before
     after = before if is_one else _load(arguments.after, arguments, terminal)
-    comparison = compare_reports(before, after, arguments.pairs, lambda pair: _accept(pair, arguments, terminal))
+    comparison = compare_reports(before, after, arguments.pair, lambda pair: _accept(pair, arguments, terminal))
     _say_errors((before,) if is_one else (before, after), terminal)
     _print(comparison, arguments, terminal)
     is_compared = any(found.verdict is not Verdict.OTHER_WORK for found in comparison.kernels)
@@ -108,10 +83,12 @@ def _say_errors(reports: "tuple[Report, ...]", terminal: Terminal) -> None:
 def _print(comparison: "Comparison", arguments: argparse.Namespace, terminal: Terminal) -> None:
     from gpa_lsp.document.comparison_view import build_comparison, make_comparison_document
 
-    if arguments.format == "json":
-        write_json(make_comparison_document(comparison), None, terminal)
-    else:
-        terminal.write_blocks(build_comparison(comparison, name_places(arguments)))
+    write_answer(
+        arguments,
+        terminal,
+        text=lambda: build_comparison(comparison, name_places(arguments)),
+        json=lambda: make_comparison_document(comparison),
+    )
 
 
 COMMAND = Command(

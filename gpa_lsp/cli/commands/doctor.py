@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.outputs import add_format_argument, write_json
+from gpa_lsp.cli.options import add_format_argument
+from gpa_lsp.cli.outputs import write_answer
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.document.blocks import Block, Item, Items, Part, Table
-from gpa_lsp.document.layout import Column, Span, Style
+from gpa_lsp.document.layout import Span, Style, flexible, left
 from gpa_lsp.foundation.json_records import pick
 
 if TYPE_CHECKING:
@@ -25,16 +26,18 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from gpa_lsp.cli.installation import inspect_installation, inspect_packages  # imports most of the package
 
     components, packages = inspect_installation(), inspect_packages()
-    if arguments.format == "json":
-        rows = [pick(part, "name state detail adds install") for part in (*components, *packages)]
-        write_json({"components": rows}, None, terminal)
-    else:
-        terminal.write_blocks(_build(components, packages))
+    parts = (*components, *packages)
+    write_answer(
+        arguments,
+        terminal,
+        text=lambda: _build(components, packages),
+        json=lambda: {"components": [pick(part, "name state detail adds install") for part in parts]},
+    )
     return 0
 
 
 def _build(components: "Sequence[Component]", packages: "Sequence[Component]") -> list[Block]:
-    columns = (Column(title=""), Column(title=""), Column(title="", can_shrink=True, min_chars=30))
+    columns = (left(), left(), flexible("", 30))
     found = Table(columns=columns, rows=[_make_row(part, part.detail) for part in components])
     uses = Table(columns=columns, rows=[_make_row(part, part.adds) for part in packages])
     lacking = [

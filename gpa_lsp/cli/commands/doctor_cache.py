@@ -6,18 +6,17 @@ from pathlib import Path
 
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
-from gpa_lsp.cli.outputs import add_format_argument, write_json
+from gpa_lsp.cli.options import add_format_argument, declare
+from gpa_lsp.cli.outputs import write_answer
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.document.blocks import Block, Paragraph, Table
-from gpa_lsp.document.layout import Align, Column, Span, Style
+from gpa_lsp.document.blocks import Block, Paragraph, tabulate
+from gpa_lsp.document.layout import Style, flexible, right
 from gpa_lsp.foundation.kept_files import KeptFiles, find_cache_folder
 from gpa_lsp.foundation.numbers import format_bytes, format_count, format_count_of
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--clear", action="store_true", help="remove everything that is kept; it is rebuilt when needed"
-    )
+    declare(parser, "--clear  remove everything that is kept; it is rebuilt when needed")
     add_format_argument(parser, "json")
 
 
@@ -26,10 +25,12 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
     kinds = list_kept()
     kept = [reason for files in kinds.values() for reason in files.clear()] if arguments.clear else []
-    if arguments.format == "json":
-        write_json(_describe(kinds), None, terminal)
-    else:
-        terminal.write_blocks(_build(kinds, find_cache_folder()))
+    write_answer(
+        arguments,
+        terminal,
+        text=lambda: _build(kinds, find_cache_folder()),
+        json=lambda: _describe(kinds),
+    )
     if not kept:
         return 0
     count = format_count_of(len(kept), "file")
@@ -47,20 +48,18 @@ def _describe(kinds: Mapping[str, KeptFiles]) -> dict[str, object]:
 
 
 def _build(kinds: Mapping[str, KeptFiles], folder: Path) -> list[Block]:
-    columns = (
-        Column(title=str(folder), align=Align.LEFT, can_shrink=True, min_chars=24),
-        Column(title="entries", align=Align.RIGHT),
-        Column(title="size", align=Align.RIGHT),
-        Column(title="limit", align=Align.RIGHT),
+    rows = [(name, *files.measure(), files.limit_bytes) for name, files in kinds.items()]
+    table = tabulate(
+        rows,
+        [
+            (flexible(str(folder), 24), lambda row: row[0]),
+            (right("entries"), lambda row: format_count(row[1])),
+            (right("size"), lambda row: format_bytes(row[2])),
+            (right("limit"), lambda row: format_bytes(row[3])),
+        ],
     )
-    rows: list[list[Span]] = []
-    for name, files in kinds.items():
-        count, size_bytes = files.measure()
-        cells = (format_count(count), format_bytes(size_bytes), format_bytes(files.limit_bytes))
-        rows.append([(name, Style.PLAIN), *((cell, Style.PLAIN) for cell in cells)])
-    is_kept = any(files.measure()[0] for files in kinds.values())
     hint = "gpa-lsp doctor cache --clear removes it; it is rebuilt when needed."
-    return [Table(columns=columns, rows=rows), *([Paragraph(text=hint, style=Style.DIM)] if is_kept else [])]
+    return [table, *([Paragraph(text=hint, style=Style.DIM)] if any(row[1] for row in rows) else [])]
 
 
 COMMAND = Command(

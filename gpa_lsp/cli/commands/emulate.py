@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import EXIT_INCOMPLETE, judge_problems, parse_count
-from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_blocks, write_json
-from gpa_lsp.cli.predictions import parse_seconds, parse_size
-from gpa_lsp.cli.program_end import find_exit_code
+from gpa_lsp.cli.inputs import EXIT_INCOMPLETE, find_exit_code, judge_problems
+from gpa_lsp.cli.options import add_application_argument, add_output_argument, declare, read_application
+from gpa_lsp.cli.outputs import is_printed, write_answer
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
 
@@ -21,88 +20,38 @@ if TYPE_CHECKING:
     from gpa_lsp.execution.programs.examine import ExaminedKernel
     from gpa_lsp.execution.programs.model import ProgramRun
 
-_DEFAULT_MACHINE = "A100 PCIe 40GB"
-_DEFAULT_LIMIT = "600"
-_DEFAULT_MEMORY = "4GiB"
 _KERNEL_SECONDS = 20.0
 _TEMPORARY = "gpa-lsp-"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--machine",
-        metavar="GPU",
-        default=_DEFAULT_MACHINE,
-        help=f"the GPU the program sees, by name or by a .toml file that describes one (default: {_DEFAULT_MACHINE})",
-    )
-    parser.add_argument(
-        "--build",
-        metavar="COMMAND",
-        help='build the program first, with what it needs to run here, e.g. --build "make -B"',
-    )
-    parser.add_argument(
-        "--each-kernel",
-        metavar="N",
-        type=parse_count,
-        help="emulate the first N launches of each kernel; later ones do nothing",
-    )
-    parser.add_argument(
-        "--seconds",
-        metavar="S",
-        type=parse_seconds,
-        default=_DEFAULT_LIMIT,
-        help=f"end the program after so many seconds of processor time (default: {_DEFAULT_LIMIT})",
-    )
-    parser.add_argument(
-        "--memory",
-        metavar="SIZE",
-        type=parse_size,
-        default=_DEFAULT_MEMORY,
-        help=f"device memory the program may allocate (default: {_DEFAULT_MEMORY})",
-    )
-    _add_what_is_kept(parser)
-    parser.add_argument(
-        "application", metavar="-- APP ARGS", nargs=argparse.REMAINDER, help="the program to run, and its arguments"
-    )
-
-
-def _add_what_is_kept(parser: argparse.ArgumentParser) -> None:
-    """What is looked at, kept and told of the launches."""
-    parser.add_argument(
-        "--races", action="store_true", help="look for races on shared memory in every launch; takes longer"
-    )
-    parser.add_argument(
-        "--record",
-        metavar="DIR",
-        type=Path,
-        help="keep the heaviest launch of each kernel in this folder, for gpa-lsp predict and the editor",
-    )
-    parser.add_argument(
-        "--describe",
-        action="store_true",
-        help="write the heaviest launch of each kernel, with its data, beside its source below this folder: editors emulate it with every save",
-    )
-    parser.add_argument(
-        "--record-launch",
-        metavar="N",
-        type=parse_count,
-        help="look at launch N of each kernel, and keep it, instead of the heaviest",
-    )
-    parser.add_argument(
-        "--no-lines",
-        action="store_true",
-        help="run only: look neither at the lines of the heaviest launches nor at allocations",
-    )
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="how to tell what was seen (default: text)"
+    declare(
+        parser,
+        """
+        --machine GPU      (default: %(default)s)
+        --build COMMAND    build the program first, with what it needs to run here, e.g. --build "make -B"
+        --each-kernel N    emulate the first N launches of each kernel; later ones do nothing
+        --seconds S        end the program after so many seconds of processor time (default: %(default)s)
+        --memory SIZE      device memory the program may allocate (default: %(default)s)
+        --races            look for races on shared memory in every launch; takes longer
+        --record DIR       keep the heaviest launch of each kernel in this folder, for gpa-lsp predict and the editor
+        --describe         write the heaviest launch of each kernel, with its data, beside its source below this folder: editors emulate it with
+                           every save
+        --record-launch N  look at launch N of each kernel, and keep it, instead of the heaviest
+        --no-lines         run only: look neither at the lines of the heaviest launches nor at allocations
+        --format {text,json}  how to tell what was seen (default: text)
+        """,
+        machine="A100 PCIe 40GB",
+        seconds="600",
+        memory="4GiB",
+        format="text",
     )
     add_output_argument(parser, "tell it in FILE, not after the program's output")
+    add_application_argument(parser, "run")
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    application = arguments.application[1:] if arguments.application[:1] == ["--"] else arguments.application
-    if not application:
-        raise InputError("no program to run", remedy="give it after two dashes: gpa-lsp emulate -- ./app")
+    application = read_application(arguments, "run", "emulate")
     if arguments.format == "json" and is_printed(arguments.output):
         raise InputError("standard output is the program's own", remedy="name a file for the JSON with -o FILE")
     with ExitStack() as stack:
@@ -194,14 +143,15 @@ def _tell(
     arguments: argparse.Namespace,
     terminal: Terminal,
 ) -> None:
-    if arguments.format == "json":
-        from gpa_lsp.document.prediction_json import make_program
+    from gpa_lsp.document.prediction_json import make_program
+    from gpa_lsp.document.program_view import build_program
 
-        write_json(make_program(run, kernels, described), arguments.output, terminal)
-    else:
-        from gpa_lsp.document.program_view import build_program
-
-        write_blocks(build_program(run, kernels, Path.cwd()), arguments.output, terminal)
+    write_answer(
+        arguments,
+        terminal,
+        text=lambda: build_program(run, kernels, Path.cwd()),
+        json=lambda: make_program(run, kernels, described),
+    )
 
 
 def _tell_records(run: "ProgramRun", terminal: Terminal) -> None:

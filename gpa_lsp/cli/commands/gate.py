@@ -10,17 +10,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, add_filter_arguments, load_report, name_places
-from gpa_lsp.cli.outputs import (
-    add_format_argument,
-    add_output_argument,
-    refuse_standard_output,
-    write_file,
-    write_json,
-    write_notices,
-    write_output,
-)
-from gpa_lsp.cli.static_check import SUFFIXES, parse_architecture
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, load_report, name_places
+from gpa_lsp.cli.options import add_filter_arguments, add_format_argument, add_output_argument, declare
+from gpa_lsp.cli.outputs import refuse_standard_output, write_answer, write_file, write_notices
+from gpa_lsp.cli.static_check import SUFFIXES
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem, ProblemSeverity
 
@@ -39,36 +32,23 @@ _SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "a profile, a saved report, a folder of profiles, device code (cubin, object, program) or a .cu source"
     parser.add_argument("head", metavar="HEAD", nargs="+", type=Path, help=f"after the change: {what}")
-    parser.add_argument(
-        "--base",
-        action="extend",
-        metavar="BASE",
-        nargs="+",
-        required=True,
-        type=Path,
-        help=f"before it: the same, or the word {HISTORY!r} for the pinned or newest runs that are remembered here",
-    )
-    parser.add_argument(
-        "--config",
-        metavar="FILE",
-        type=Path,
-        help="the budgets: a pyproject.toml with [tool.gpa-lsp.gate], or another file with [gate] "
-        "(default: .gpa-lsp.toml, else pyproject.toml of the current folder, else time +3 %%)",
+    before = f"before it: the same, or the word {HISTORY!r} for the pinned or newest runs that are remembered here"
+    parser.add_argument("--base", metavar="BASE", action="extend", nargs="+", required=True, type=Path, help=before)
+    declare(
+        parser,
+        """
+        --config FILE  the budgets: a pyproject.toml with [tool.gpa-lsp.gate], or another file with [gate] (default: .gpa-lsp.toml, else
+                       pyproject.toml of the current folder, else time +3 %%)
+        """,
     )
     add_filter_arguments(parser)
-    parser.add_argument(
-        "--arch",
-        metavar="SM",
-        type=parse_architecture,
-        help="architecture to compile sources for, such as sm_86 (default: the newest of their compile command, else sm_80)",
-    )
+    declare(parser, "--arch SM  (default: the newest of a source's compile command, else sm_80)")
     add_format_argument(parser, "json", "github")
     add_output_argument(parser, "also write what exceeds a budget to FILE, as SARIF", option="--sarif")
-    add_output_argument(
-        parser,
-        f"also write a summary to FILE, as Markdown (default: append it to ${_SUMMARY_VARIABLE} where that is set)",
-        option="--summary",
+    summary = (
+        f"also write a summary to FILE, as Markdown (default: append it to ${_SUMMARY_VARIABLE} where that is set)"
     )
+    add_output_argument(parser, summary, option="--summary")
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -144,12 +124,14 @@ def _print(
 ) -> None:
     from gpa_lsp.document.gate_view import build_gate, list_gate_notices, make_gate_document
 
-    if arguments.format == "json":
-        write_json(make_gate_document(result, places), None, terminal)
-    elif arguments.format == "github":
-        write_output(write_notices(list_gate_notices(result, head.problems), places, "github"), None, terminal)
-    else:
-        terminal.write_blocks([build_gate(result, places)])
+    write_answer(
+        arguments,
+        terminal,
+        text=lambda: [build_gate(result, places)],
+        json=lambda: make_gate_document(result, places),
+        notices=lambda: list_gate_notices(result, head.problems),
+        places=places,
+    )
 
 
 HISTORY = "history"  # In place of a path: what was measured before, on this computer

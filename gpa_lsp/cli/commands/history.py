@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, add_filter_arguments, judge_problems, parse_count
-from gpa_lsp.cli.outputs import add_format_argument, add_output_argument, write_json, write_output
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, judge_problems
+from gpa_lsp.cli.options import add_filter_arguments, add_format_argument, add_output_argument, declare
+from gpa_lsp.cli.outputs import write_answer, write_json
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError, ProblemSeverity
 
 if TYPE_CHECKING:
+    from gpa_lsp.document.history_view import Overview
     from gpa_lsp.report.history.model import Run, RunFilter
     from gpa_lsp.report.history.store import History
 
@@ -23,37 +25,39 @@ _MOST_NAMED = 6  # runs in a message
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "paths",
-        metavar="PATH",
-        nargs="*",
-        type=Path,
-        help="only kernels of this source file or folder, or runs of this profile (default: everything)",
-    )
+    what = "only kernels of this source file or folder, or runs of this profile (default: everything)"
+    parser.add_argument("paths", metavar="PATH", nargs="*", type=Path, help=what)
     add_filter_arguments(parser)
-    parser.add_argument(
-        "--limit",
-        metavar="N",
-        type=parse_count,
-        help=f"at most N runs shown of each kernel; 0 shows all (default: {_DEFAULT_LIMIT}, on a page {_PAGE_LIMIT})",
-    )
+    limits = f"(default: {_DEFAULT_LIMIT}, on a page {_PAGE_LIMIT})"
+    declare(parser, f"--limit N  at most N runs shown of each kernel; 0 shows all {limits}")
     page = "one page with the time of each kernel over its runs, which opens from disk without a network"
     add_format_argument(parser, "json", "html", page_help=page)
     add_output_argument(parser, "html: write to FILE instead of standard output")
-    parser.add_argument("--yes", action="store_true", help="do not ask before --clear")
+    declare(parser, "--yes  do not ask before --clear")
     parser.epilog = "RUN is the number that a run is listed by, where one kernel alone has it (--kernel and PATH choose), or its id, as @12."
     actions = parser.add_mutually_exclusive_group()
-    actions.add_argument(
-        "--record", metavar="PROFILE", nargs="+", type=Path, help="record these profiles or saved reports"
+    declare(
+        actions,
+        """
+        --record PROFILE+  record these profiles or saved reports
+        --pin RUN          make RUN the baseline of its kernel
+        --unpin RUN        remove the baseline of RUN's kernel
+        """,
+        record=Path,
+        pin=_parse_run,
+        unpin=_parse_run,
     )
-    actions.add_argument("--pin", metavar="RUN", type=_parse_run, help="make RUN the baseline of its kernel")
-    actions.add_argument("--unpin", metavar="RUN", type=_parse_run, help="remove the baseline of RUN's kernel")
-    actions.add_argument(
-        "--compare", metavar=("BEFORE", "AFTER"), nargs=2, type=_parse_run, help="print what changed between two runs"
+    words = "print what changed between two runs"
+    actions.add_argument("--compare", metavar=("BEFORE", "AFTER"), nargs=2, type=_parse_run, help=words)
+    declare(
+        actions,
+        """
+        --delete RUN+  delete these runs
+        --clear        delete everything
+        --where        print the path and size of the history
+        """,
+        delete=_parse_run,
     )
-    actions.add_argument("--delete", metavar="RUN", nargs="+", type=_parse_run, help="delete these runs")
-    actions.add_argument("--clear", action="store_true", help="delete everything")
-    actions.add_argument("--where", action="store_true", help="print the path and size of the history")
 
 
 def _parse_run(text: str) -> str:
@@ -107,26 +111,28 @@ def _choose_action(arguments: argparse.Namespace) -> _Action:
 
 
 def _list(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
-    if arguments.format == "html":
-        return _write_page(history, arguments, terminal)
     from gpa_lsp.document.history_view import build_history, make_history_document
     from gpa_lsp.report.history.past import build_overview
 
-    limit = _DEFAULT_LIMIT if arguments.limit is None else arguments.limit
-    overview = build_overview(history, _read_filter(arguments), limit or None)
-    if arguments.format == "json":
-        write_json(make_history_document(overview, history.path), None, terminal)
-    else:
-        terminal.write_blocks(build_history(overview, Path.cwd()))
-    return 0
+    wanted, folder = _read_filter(arguments), Path.cwd()
 
+    def look_back() -> "Overview":
+        return build_overview(history, wanted, _DEFAULT_LIMIT if arguments.limit is None else arguments.limit or None)
 
-def _write_page(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from gpa_lsp.cli.history_recording import draw_history  # draws, which takes much to import
+    def draw() -> str:
+        from gpa_lsp.cli.history_recording import draw_history  # draws, which takes much to import
 
-    limit = _PAGE_LIMIT if arguments.limit is None else arguments.limit
-    page = draw_history(history, _read_filter(arguments), limit or None, Path.cwd())
-    write_output(page, arguments.output, terminal, is_page=True)
+        return draw_history(
+            history, wanted, _PAGE_LIMIT if arguments.limit is None else arguments.limit or None, folder
+        )
+
+    write_answer(
+        arguments,
+        terminal,
+        text=lambda: build_history(look_back(), folder),
+        json=lambda: make_history_document(look_back(), history.path),
+        html=draw,
+    )
     return 0
 
 
@@ -202,10 +208,12 @@ def _compare(history: "History", arguments: argparse.Namespace, terminal: Termin
 
     before, after = (_find_run(history, text, arguments) for text in arguments.compare)
     change = compare_recorded(history, before, after)
-    if arguments.format == "json":
-        write_json(make_run_change_document(change), None, terminal)
-    else:
-        terminal.write_blocks([build_run_change(change, Path.cwd())])
+    write_answer(
+        arguments,
+        terminal,
+        text=lambda: [build_run_change(change, Path.cwd())],
+        json=lambda: make_run_change_document(change),
+    )
     return EXIT_BAD_INPUT if change.verdict is Verdict.OTHER_WORK else 0  # as of two reports
 
 

@@ -2,12 +2,14 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, add_limit_argument, judge_problems
-from gpa_lsp.cli.outputs import add_format_argument, add_output_argument, write_blocks, write_json, write_output
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, judge_problems
+from gpa_lsp.cli.options import add_format_argument, add_limit_argument, add_output_argument, declare
+from gpa_lsp.cli.outputs import write_answer
 from gpa_lsp.cli.predictions import (
     InputKind,
     add_prediction_arguments,
@@ -33,25 +35,19 @@ _EXPRESSIONS = ".toml"
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_prediction_arguments(parser, _SOURCE_HELP)
-    parser.add_argument(
-        "--mode",
-        choices=("corrected", "paper"),
-        default="corrected",
-        help="the volume model: corrected (the default), or as published, for a V100, an A100 or what a file makes of them",
-    )
-    parser.add_argument(
-        "--paper",
-        action="store_true",
-        help="also count by CUDAAdvisor's definitions, for comparison with its paper",
+    declare(
+        parser,
+        """
+        --mode {corrected,paper}  the volume model: corrected (the default), or as published, for a V100, an A100 or what a file makes of them
+        --paper                   also count by CUDAAdvisor's definitions, for comparison with its paper
+        """,
+        mode="corrected",
     )
     add_format_argument(parser, "json", "html")
-    add_output_argument(parser, "write to FILE instead of standard output")
+    add_output_argument(parser)
     add_limit_argument(parser, "text: at most N rows per table")
-    parser.add_argument(
-        "--fail-on",
-        choices=("none", "fault"),
-        default="none",
-        help="exit with 1 when the emulated program faults (default: none)",
+    declare(
+        parser, "--fail-on {none,fault}  exit with 1 when the emulated program faults (default: none)", fail_on="none"
     )
 
 
@@ -70,6 +66,8 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _run_expressions(arguments: argparse.Namespace, terminal: Terminal) -> int:
     _refuse_choices(arguments, "describes one launch", ("blocks", "paper"))
+    from gpa_lsp.document.prediction_json import make_expression_prediction
+    from gpa_lsp.document.prediction_view import build_expression_prediction
     from gpa_lsp.execution.prediction.predict_expressions import predict_expressions
     from gpa_lsp.execution.volumes.model import VolumeMode  # these bring numpy, which --help does without
     from gpa_lsp.execution.volumes.written_expressions import read_expressions
@@ -80,14 +78,9 @@ def _run_expressions(arguments: argparse.Namespace, terminal: Terminal) -> int:
         compute_capability=arguments.arch,
         mode=VolumeMode(arguments.mode),
     )
-    from gpa_lsp.document.prediction_json import make_expression_prediction
-    from gpa_lsp.document.prediction_view import build_expression_prediction
-
-    def make_value() -> dict[str, Any]:
-        return make_expression_prediction(prediction, str(arguments.source))
-
     head = (arguments.source.name, "predicted from address expressions, not measured")
-    _write(build_expression_prediction(prediction), head, make_value, arguments, terminal)
+    value = partial(make_expression_prediction, prediction, str(arguments.source))
+    _write(partial(build_expression_prediction, prediction), head, value, arguments, terminal)
     return 0
 
 
@@ -114,7 +107,7 @@ def _run_saved(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from gpa_lsp.document.prediction_view import build_saved_trace
 
     head = (f"Trace of {saved.short_name}", f"from a kept trace ({saved.origin}); predicted, not measured")
-    _write(build_saved_trace(saved, Path.cwd()), head, lambda: make_saved_trace(saved), arguments, terminal)
+    _write(partial(build_saved_trace, saved, Path.cwd()), head, partial(make_saved_trace, saved), arguments, terminal)
     return judge_problems(saved.problems)
 
 
@@ -123,27 +116,25 @@ def _write_prediction(prediction: "SourcePrediction", arguments: argparse.Namesp
     from gpa_lsp.document.prediction_view import build_prediction, build_prediction_page
 
     title, lead, blocks = build_prediction_page(prediction, Path.cwd())
-    if arguments.format != "html":
-        blocks = build_prediction(prediction, Path.cwd())
-    _write(blocks, (title, lead), lambda: make_prediction(prediction), arguments, terminal)
+    is_page = arguments.format == "html"
+    build = partial(build_prediction, prediction, Path.cwd()) if not is_page else lambda: blocks
+    _write(build, (title, lead), partial(make_prediction, prediction), arguments, terminal)
 
 
 def _write(
-    blocks: "Sequence[Block]",
+    build: "Callable[[], Sequence[Block]]",
     head: tuple[str, str],
     make_value: Callable[[], dict[str, Any]],
     arguments: argparse.Namespace,
     terminal: Terminal,
 ) -> None:
     """Write what was predicted in the format that was asked for; the head is the title of a page, and what stands below it."""
-    if arguments.format == "json":
-        write_json(make_value(), arguments.output, terminal)
-    elif arguments.format == "html":
-        from gpa_lsp.document.document_page import render_document_page
+    from gpa_lsp.document.document_page import render_document_page
 
-        write_output(render_document_page(*head, blocks), arguments.output, terminal, is_page=True)
-    else:
-        write_blocks(blocks, arguments.output, terminal, max_rows=arguments.limit)
+    def draw() -> str:
+        return render_document_page(*head, build())
+
+    write_answer(arguments, terminal, text=build, json=make_value, html=draw, max_rows=arguments.limit)
 
 
 def _judge(prediction: "SourcePrediction", fail_on: str) -> int:

@@ -2,26 +2,24 @@
 
 import argparse
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, add_limit_argument, parse_count
-from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_file
-from gpa_lsp.cli.predictions import (
-    add_memory_argument,
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
+from gpa_lsp.cli.options import (
+    add_limit_argument,
+    add_output_argument,
     add_source_arguments,
-    check_is_source,
+    declare,
     parse_number,
-    parse_seconds,
 )
+from gpa_lsp.cli.outputs import is_printed, write_file
+from gpa_lsp.cli.predictions import check_is_source
 from gpa_lsp.cli.progress import ProgressBar
-from gpa_lsp.cli.static_check import parse_architecture
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.foundation.numbers import format_number
 
 if TYPE_CHECKING:
     from gpa_lsp.execution.prediction.exploration.explore import Exploration, Workers
@@ -33,92 +31,41 @@ _SUFFIXES = (".html", ".svg", ".png", ".json")
 _DEFAULT_TOP = 15
 _THREADS = "64..1024"
 _VOLUMES, _SIMULATION, _PAPER = "volumes", "simulation", "paper"
-_DEFAULT_SECONDS = 10.0
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source_arguments(parser, "a CUDA C++ source")
-    parser.add_argument("--launch", metavar="N", type=parse_number, help="the Nth described launch of that kernel")
-    _add_space_arguments(parser)
-    _add_simulation_arguments(parser)
-    parser.add_argument(
-        "--machine",
-        metavar="GPU",
-        help="predict for this GPU, by name (if several boards match, the first is used and reported) or by a .toml file that describes one",
+    declare(
+        parser,
+        """
+        --launch N                     the Nth described launch of that kernel
+        --block BLOCKS...              block sizes: 32x8, 16,32x1..8 (lists and powers of two), or all (the default); repeatable; the block of the
+                                       launch is always included
+        --fold FOLDS...                elements per thread: 1,2y,2z (default: 1); repeatable
+        --threads LOW..HIGH            range of threads per block kept from lists and all (default: %(default)s)
+        --by {volumes,simulation,paper}  rank by data volumes (the default), by simulating each configuration, which takes about a second for each, or
+                                       by the estimate of the hybrid framework (predict stalls --mode paper)
+        --define NAME=VALUES...        values of a macro of the source, such as TILE=8,16,32, not with --by volumes; blocks may name it (--block
+                                       TILExTILE); repeatable
+        --unroll LINE=FACTORS...       unroll factors of the loop on a line, such as 12=1,2,4, with --by simulation or paper; repeatable
+        --seconds S                    seconds for executing blocks of one configuration, with --by simulation or paper (default: %(default)s)
+        --machine GPU                  predict for this GPU, by name (if several boards match, the first is used and reported) or by a .toml file
+                                       that describes one
+        --arch SM
+        --mode {corrected,paper}       the volume model (default: corrected)
+        --memory SIZE                  memory for emulating each configuration, such as 512MiB (default: %(default)s); filled arrays need theirs
+                                       twice
+        --jobs N                       processes (default: one per core)
+        --scheduler ADDRESS            evaluate on the Dask cluster of this scheduler
+        --resume FILE                  keep results in FILE, and resume from it
+        """,
+        launch=parse_number,
+        threads=(_parse_range, _THREADS),
+        by=_VOLUMES,
+        seconds="10",
+        mode="corrected",
+        memory="2GiB",
     )
-    parser.add_argument(
-        "--arch", metavar="SM", type=parse_architecture, help="architecture to compile for, such as sm_86"
-    )
-    parser.add_argument(
-        "--mode", choices=("corrected", "paper"), default="corrected", help="the volume model (default: corrected)"
-    )
-    add_memory_argument(parser, "emulating each configuration")
-    _add_run_arguments(parser)
-
-
-def _add_space_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which configurations."""
-    parser.add_argument(
-        "--block",
-        metavar="BLOCKS",
-        action="append",
-        default=[],
-        help="block sizes: 32x8, 16,32x1..8 (lists and powers of two), or all (the default); repeatable; the block of the launch is always "
-        "included",
-    )
-    parser.add_argument(
-        "--fold",
-        metavar="FOLDS",
-        action="append",
-        default=[],
-        help="elements per thread: 1,2y,2z (default: 1); repeatable",
-    )
-    parser.add_argument(
-        "--threads",
-        metavar="LOW..HIGH",
-        type=_parse_range,
-        default=_THREADS,
-        help=f"range of threads per block kept from lists and all (default: {_THREADS})",
-    )
-
-
-def _add_simulation_arguments(parser: argparse.ArgumentParser) -> None:
-    """What ranks them, and what simulation alone can vary."""
-    parser.add_argument(
-        "--by",
-        choices=(_VOLUMES, _SIMULATION, _PAPER),
-        default=_VOLUMES,
-        help="rank by data volumes (the default), by simulating each configuration, which takes about a second for each, or by the estimate of the "
-        "hybrid framework (predict stalls --mode paper)",
-    )
-    parser.add_argument(
-        "--define",
-        metavar="NAME=VALUES",
-        action="append",
-        default=[],
-        help="values of a macro of the source, such as TILE=8,16,32, not with --by volumes; blocks may name it (--block TILExTILE); repeatable",
-    )
-    parser.add_argument(
-        "--unroll",
-        metavar="LINE=FACTORS",
-        action="append",
-        default=[],
-        help="unroll factors of the loop on a line, such as 12=1,2,4, with --by simulation or paper; repeatable",
-    )
-    parser.add_argument(
-        "--seconds",
-        metavar="N",
-        type=parse_seconds,
-        default=_DEFAULT_SECONDS,
-        help=f"seconds for executing blocks of one configuration, with --by simulation or paper (default: {format_number(_DEFAULT_SECONDS)})",
-    )
-
-
-def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Who evaluates them, and where the result goes."""
-    parser.add_argument("--jobs", metavar="N", type=parse_count, help="processes (default: one per core)")
-    parser.add_argument("--scheduler", metavar="ADDRESS", help="evaluate on the Dask cluster of this scheduler")
-    parser.add_argument("--resume", metavar="FILE", type=Path, help="keep results in FILE, and resume from it")
     add_output_argument(parser, "write the result (.html, .svg, .png or .json)", suffixes=_SUFFIXES)
     add_limit_argument(parser, "at most N rows shown", _DEFAULT_TOP)
 

@@ -6,91 +6,50 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, judge_problems, parse_count
-from gpa_lsp.cli.outputs import add_output_argument, refuse_standard_output, write_file
-from gpa_lsp.cli.predictions import InputKind, add_source_arguments, find_kind, parse_number, parse_seconds, parse_size
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, judge_problems
+from gpa_lsp.cli.options import add_output_argument, add_source_arguments, declare, parse_number
+from gpa_lsp.cli.outputs import refuse_standard_output, write_file
+from gpa_lsp.cli.predictions import InputKind, find_kind
 from gpa_lsp.cli.progress import ProgressBar
-from gpa_lsp.cli.static_check import SUFFIXES, parse_architecture
+from gpa_lsp.cli.static_check import SUFFIXES
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.foundation.numbers import format_count, format_number
 
 if TYPE_CHECKING:
     from gpa_lsp.execution.prediction.simulation import Simulation
 
-_DEFAULT_SECONDS = 20.0
-_DEFAULT_MEMORY = "8GiB"
 _SUFFIX = ".simulated.gpa-profile.json"
 _MOST_ROWS = 200
-_DEFAULT_EXECUTIONS, _EXECUTION_BYTES = 12_000_000, 50
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source_arguments(parser, "a CUDA C++ source, a build, or a report, whose code, GPU and clocks are then taken")
-    parser.add_argument(
-        "--machine",
-        metavar="GPU",
-        help="simulate this GPU, by name or by a .toml file that describes one (default: that of the report or the architecture)",
-    )
-    parser.add_argument(
-        "--arch",
-        metavar="SM",
-        type=parse_architecture,
-        help="architecture to compile for, or whose code to take out of a build, such as sm_86 (default: that of --machine)",
-    )
-    parser.add_argument(
-        "--seconds",
-        metavar="N",
-        type=parse_seconds,
-        default=_DEFAULT_SECONDS,
-        help=f"seconds for executing the blocks of a launch (default: {format_number(_DEFAULT_SECONDS)})",
-    )
-    parser.add_argument(
-        "--memory",
-        metavar="SIZE",
-        type=parse_size,
-        default=_DEFAULT_MEMORY,
-        help=f"memory for the arrays of a launch, such as 512MiB (default: {_DEFAULT_MEMORY})",
-    )
-    _add_paper_arguments(parser)
-    parser.add_argument(
-        "--executions",
-        metavar="N",
-        type=parse_number,
-        default=_DEFAULT_EXECUTIONS,
-        help=f"warp instructions to execute of a launch, for about {_EXECUTION_BYTES} bytes of memory each; three times as many where one "
-        f"block alone is executed (default: {format_count(_DEFAULT_EXECUTIONS)})",
-    )
-    parser.add_argument(
-        "--compare",
-        action="store_true",
-        help="of a report: also print measured and simulated samples side by side, by stall reason and line, and how far they agree",
+    declare(
+        parser,
+        """
+        --machine GPU                   (default: that of the report or the architecture)
+        --arch SM                       architecture to compile for, or whose code to take out of a build, such as sm_86 (default: that of --machine)
+        --seconds S                     seconds for executing the blocks of a launch (default: %(default)s)
+        --memory SIZE                   memory for the arrays of a launch, such as 512MiB (default: %(default)s)
+        --mode {pipeline,paper,printed}  pipeline simulates an SM and its stalls (default); paper estimates a time alone, as the hybrid framework of
+                                        Wang et al. (2019) does, with what GPUs of today need beside it; printed leaves that out
+        --loop-bound N                  with --mode paper or printed: loops that end where the data says run N iterations (default: as often as the
+                                        described data has them)
+        --show-trace                    with --mode paper or printed: also print the trace by basic block, the bounds of loops and the branches that
+                                        warps miss
+        --executions N                  warp instructions to execute of a launch, for about 50 bytes of memory each; three times as many where one
+                                        block alone is executed (default: 12,000,000)
+        --compare                       of a report: also print measured and simulated samples side by side, by stall reason and line, and how far
+                                        they agree
+        """,
+        seconds="20",
+        memory="8GiB",
+        mode="pipeline",
+        executions=(parse_number, 12_000_000),
     )
     add_output_argument(parser, "write that comparison as a page of HTML", option="--page")
-    add_output_argument(
-        parser, f"the profile to write (default: SOURCE with {_SUFFIX} in place of its suffix, in the current folder)"
-    )
-
-
-def _add_paper_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--mode",
-        choices=("pipeline", "paper", "printed"),
-        default="pipeline",
-        help="pipeline simulates an SM and its stalls (default); paper estimates a time alone, as the hybrid framework of Wang et al. (2019) "
-        "does, with what GPUs of today need beside it; printed leaves that out",
-    )
-    parser.add_argument(
-        "--loop-bound",
-        metavar="N",
-        type=parse_count,
-        help="with --mode paper or printed: loops that end where the data says run N iterations (default: as often as the described data has them)",
-    )
-    parser.add_argument(
-        "--show-trace",
-        action="store_true",
-        help="with --mode paper or printed: also print the trace by basic block, the bounds of loops and the branches that warps miss",
-    )
+    what = f"the profile to write (default: SOURCE with {_SUFFIX} in place of its suffix, in the current folder)"
+    add_output_argument(parser, what)
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:

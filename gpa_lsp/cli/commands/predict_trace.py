@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
+from gpa_lsp.cli.options import declare
 from gpa_lsp.cli.outputs import is_printed, refuse_standard_output, write_output
 from gpa_lsp.cli.predictions import (
     InputKind,
@@ -34,25 +35,16 @@ _FITTING_SECONDS = 8.0  # For the sizes of one kernel that nobody knows
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_prediction_arguments(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="PATH",
-        type=Path,
-        help="the folder for the trace (default: the source's name with .trace in place of its suffix), or the file for templates (default: "
-        "standard output)",
-    )
-    parser.add_argument("--entries", action="store_true", help="also keep the entries of warps into basic blocks")
-    parser.add_argument(
-        "--on",
-        choices=("emulator", "gpu"),
-        default="emulator",
-        help="where to execute it: in the emulator, or on a GPU of this computer by PTX that records itself (default: emulator)",
-    )
-    parser.add_argument(
-        "--template",
-        action="store_true",
-        help="print a template of a launch description for each kernel without one, and trace nothing",
+    declare(
+        parser,
+        """
+        -o, --output PATH    the folder for the trace (default: the source's name with .trace in place of its suffix), or the file for templates
+                             (default: standard output)
+        --entries            also keep the entries of warps into basic blocks
+        --on {emulator,gpu}  where to execute it: in the emulator, or on a GPU of this computer by PTX that records itself (default: emulator)
+        --template           print a template of a launch description for each kernel without one, and trace nothing
+        """,
+        on="emulator",
     )
     parser.add_argument(
         "--sizes",

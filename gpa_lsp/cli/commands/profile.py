@@ -8,118 +8,64 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.cupti_profile import CUPTI_OUTPUT, add_cupti_arguments, check_output, complain, profile_with_cupti
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, parse_count
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND
 from gpa_lsp.cli.launch_timing import add_timing_arguments, run_timing, wants_timing
-from gpa_lsp.cli.outputs import add_output_argument, refuse_standard_output
+from gpa_lsp.cli.options import add_application_argument, add_output_argument, declare, parse_count, read_application
+from gpa_lsp.cli.outputs import refuse_standard_output
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from gpa_lsp.profile.collect.recipe import Recipe
 
 _DEFAULT_OUTPUT = Path("profile.ncu-rep")
-_DEFAULT_LAUNCHES = 3
 _HELP_TIMEOUT_S = 20
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    _add_selection_arguments(parser.add_argument_group("what is measured"))
-    _add_control_arguments(parser.add_argument_group("how it is measured"))
+    declare(parser.add_argument_group("what is measured"), _SELECTION, kernel="", launch_count=3, skip=0)
+    controls = {"replay_mode": "kernel", "clock_control": "none", "cache_control": "all"}
+    group = parser.add_argument_group("how it is measured")
+    declare(group, _CONTROL, sampling_interval=_parse_interval, sampling_buffer_size=parse_count, **controls)
     add_cupti_arguments(parser.add_argument_group("how it is measured without Nsight Compute"))
     add_timing_arguments(parser.add_argument_group("described launches, timed without Nsight Compute"))
-    add_output_argument(
+    what = f"the report (default: {_DEFAULT_OUTPUT}; with --sampler cupti {CUPTI_OUTPUT}; with --launches or --replay their name with "
+    add_output_argument(parser, f"{what}.timed.gpa-profile.json)", is_measurement=True)
+    declare(
         parser,
-        f"the report (default: {_DEFAULT_OUTPUT}; with --sampler cupti {CUPTI_OUTPUT}; with --launches or --replay their name with "
-        ".timed.gpa-profile.json)",
-        is_measurement=True,
+        """
+        --ncu PATH  Nsight Compute's program (default: $GPA_LSP_NCU, PATH, usual folders)
+        --print     only print the command, for ssh, srun, docker or a script
+        --dry-run   find Nsight Compute, print the command, and run nothing
+        """,
+        ncu=str,
     )
-    parser.add_argument(
-        "--ncu", metavar="PATH", help="Nsight Compute's program (default: $GPA_LSP_NCU, PATH, usual folders)"
-    )
-    parser.add_argument(
-        "--print",
-        action="store_true",
-        dest="is_printed",
-        help="only print the command, for ssh, srun, docker or a script",
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="find Nsight Compute, print the command, and run nothing"
-    )
-    parser.add_argument(
-        "application", metavar="-- APP ARGS", nargs=argparse.REMAINDER, help="the program to measure, and its arguments"
-    )
+    add_application_argument(parser, "measure")
 
 
-def _add_selection_arguments(group: "argparse._ArgumentGroup") -> None:
-    group.add_argument(
-        "--kernel",
-        metavar="NAME",
-        default="",
-        help="only kernels whose readable name contains NAME (mangled, when it starts with _Z)",
-    )
-    group.add_argument(
-        "--launch-count",
-        metavar="N",
-        type=parse_count,
-        default=_DEFAULT_LAUNCHES,
-        help="launches to measure: per kernel and launch configuration, or with --kernel over all that match "
-        f"(default: {_DEFAULT_LAUNCHES}; 0 for all)",
-    )
-    group.add_argument("--skip", metavar="N", type=parse_count, default=0, help="matching launches to skip first")
-    group.add_argument(
-        "--nvtx", metavar="RANGE", action="append", default=[], help="only launches in this NVTX range, e.g. step/"
-    )
-    group.add_argument(
-        "--from-profiler-start", action="store_true", help="only between cudaProfilerStart and cudaProfilerStop"
-    )
-    group.add_argument("--full", action="store_true", help="everything Nsight Compute can collect; takes longer")
-    group.add_argument("--roofline", action="store_true", help="also rooflines per data type and level of memory")
-    group.add_argument("--section", metavar="NAME", action="append", default=[], help="one more section")
-    group.add_argument("--metric", metavar="NAME", action="append", default=[], help="one more metric")
-    group.add_argument("--no-metrics", action="store_true", help="only the metrics of sections, none of our own")
+_SELECTION = """
+    --kernel NAME          only kernels whose readable name contains NAME (mangled, when it starts with _Z)
+    --launch-count N       launches to measure: per kernel and launch configuration, or with --kernel over all that match (default: %(default)s; 0 for
+                           all)
+    --skip N               matching launches to skip first
+    --nvtx RANGE...        only launches in this NVTX range, e.g. step/
+    --from-profiler-start  only between cudaProfilerStart and cudaProfilerStop
+    --full                 everything Nsight Compute can collect; takes longer
+    --roofline             also rooflines per data type and level of memory
+    --section NAME...      one more section
+    --metric NAME...       one more metric
+    --no-metrics           only the metrics of sections, none of our own
+"""
 
-
-def _add_control_arguments(group: "argparse._ArgumentGroup") -> None:
-    group.add_argument(
-        "--replay-mode",
-        choices=("kernel", "application", "range", "app-range"),
-        default="kernel",
-        help="repeat each launch (default), the whole program, or ranges between cudaProfilerStart and cudaProfilerStop",
-    )
-    group.add_argument(
-        "--clock-control",
-        choices=("none", "base", "boost"),
-        default="none",
-        help="lock the GPU's clocks; none (default) needs no permission and measures the program's own times",
-    )
-    group.add_argument(
-        "--cache-control",
-        choices=("all", "none"),
-        default="all",
-        help="empty the caches before each pass (default: all)",
-    )
-    group.add_argument(
-        "--sampling-interval",
-        metavar="N",
-        type=_parse_interval,
-        help="a sample every 2^(5+N) cycles, N from 0 to 31 (default: automatic)",
-    )
-    group.add_argument(
-        "--sampling-buffer-size",
-        metavar="BYTES",
-        type=parse_count,
-        help="buffer for samples on the GPU (default: 32 MiB, 3.7 million samples)",
-    )
-    group.add_argument(
-        "--source-folder",
-        metavar="DIR",
-        action="append",
-        default=[],
-        help="folder of sources that moved since they were compiled; repeatable",
-    )
-    group.add_argument(
-        "--option", metavar="WORD", action="append", default=[], help="passed to Nsight Compute unchanged"
-    )
+_CONTROL = """
+    --replay-mode {kernel,application,range,app-range}  repeat each launch (default), the whole program, or ranges between cudaProfilerStart and
+                                  cudaProfilerStop
+    --clock-control {none,base,boost}  lock the GPU's clocks; none (default) needs no permission and measures the program's own times
+    --cache-control {all,none}    empty the caches before each pass (default: all)
+    --sampling-interval N         a sample every 2^(5+N) cycles, N from 0 to 31 (default: automatic)
+    --sampling-buffer-size BYTES  buffer for samples on the GPU (default: 32 MiB, 3.7 million samples)
+    --source-folder DIR...        folder of sources that moved since they were compiled; repeatable
+    --option WORD...              passed to Nsight Compute unchanged
+"""
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -128,14 +74,12 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return run_timing(arguments, terminal)
     from gpa_lsp.profile.collect.recipe import build_command
 
-    application = arguments.application[1:] if arguments.application[:1] == ["--"] else arguments.application
-    if not application:
-        raise InputError("no program to measure", remedy="give it after two dashes: gpa-lsp profile -- ./app")
+    application = read_application(arguments, "measure", "profile")
     if arguments.sampler == "cupti":
         return profile_with_cupti(arguments, application, terminal)
     arguments.output = arguments.output or _DEFAULT_OUTPUT
     recipe = _make_recipe(arguments)
-    if arguments.is_printed:
+    if arguments.print:
         command = build_command(recipe, application, ncu=arguments.ncu or "ncu")
         terminal.print_safely(lambda: terminal.write_text(f"{shlex.join(command)}\n"))
         return 0
@@ -168,7 +112,7 @@ def _make_recipe(arguments: argparse.Namespace) -> "Recipe":
         cache_control=arguments.cache_control,
         sampling_interval=arguments.sampling_interval,
         sampling_buffer_bytes=arguments.sampling_buffer_size,
-        source_folders=tuple(arguments.source_folder),
+        source_folders=tuple(map(str, arguments.source_folder)),
         nvtx_ranges=tuple(arguments.nvtx),
         starts_enabled=not arguments.from_profiler_start,
         options=tuple(arguments.option),

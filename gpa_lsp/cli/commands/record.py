@@ -6,56 +6,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import EXIT_INCOMPLETE, Renamed, parse_count
+from gpa_lsp.cli.inputs import EXIT_INCOMPLETE, find_exit_code
+from gpa_lsp.cli.options import Renamed, add_application_argument, declare, parse_size, read_application
 from gpa_lsp.cli.outputs import refuse_standard_output
-from gpa_lsp.cli.predictions import parse_seconds, parse_size
-from gpa_lsp.cli.program_end import find_exit_code
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from gpa_lsp.execution.record.run import RecordedProgram
 
-_DEFAULT_LIMIT = "600"
-_DEFAULT_SIZE = "256MiB"
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-o", "--output", metavar="DIR", type=Path, required=True, help="the folder for launches, code and data"
-    )
-    parser.add_argument(
-        "--launch",
-        metavar="N",
-        type=parse_count,
-        help="keep launch N of each kernel, instead of the first with the most threads",
-    )
-    parser.add_argument(
-        "--size",
-        metavar="SIZE",
-        type=parse_size,
-        default=_DEFAULT_SIZE,
-        help=f"data of one launch that is kept at most (default: {_DEFAULT_SIZE})",
+    what = "the folder for launches, code and data"
+    parser.add_argument("-o", "--output", metavar="DIR", type=Path, required=True, help=what)
+    declare(
+        parser,
+        """
+        --launch N   keep launch N of each kernel, instead of the first with the most threads
+        --size SIZE  data of one launch that is kept at most (default: %(default)s)
+        --seconds S  end the program after so many seconds (default: %(default)s)
+        """,
+        size="256MiB",
+        seconds="600",
     )
     parser.add_argument("--limit", type=parse_size, action=Renamed, dest="size")
-    parser.add_argument(
-        "--seconds",
-        metavar="S",
-        type=parse_seconds,
-        default=_DEFAULT_LIMIT,
-        help=f"end the program after so many seconds (default: {_DEFAULT_LIMIT})",
-    )
-    parser.add_argument(
-        "application", metavar="-- APP ARGS", nargs=argparse.REMAINDER, help="the program to run, and its arguments"
-    )
+    add_application_argument(parser, "run")
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     refuse_standard_output(arguments.output, "a recording")
-    application = arguments.application[1:] if arguments.application[:1] == ["--"] else arguments.application
-    if not application:
-        message = "no program to run"
-        raise InputError(message, remedy="give it after two dashes: gpa-lsp record -o recorded -- ./app")
+    application = read_application(arguments, "run", "record -o recorded")
     from gpa_lsp.execution.record.describe import RecordSettings
     from gpa_lsp.execution.record.run import record_program
 

@@ -6,31 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import (
-    add_expand_argument,
+from gpa_lsp.cli.inputs import choose_exit_code, load_before, load_report, locate_sources, name_places, tell_problems
+from gpa_lsp.cli.options import (
+    add_format_argument,
     add_input_arguments,
     add_limit_argument,
     add_mode_argument,
-    choose_exit_code,
-    load_before,
-    load_report,
-    locate_sources,
-    name_places,
-    parse_count,
-    tell_problems,
-)
-from gpa_lsp.cli.outputs import (
-    add_format_argument,
     add_output_argument,
-    is_printed,
-    write_blocks,
-    write_output,
-    write_report_json,
+    declare,
 )
+from gpa_lsp.cli.outputs import is_printed, write_answer, write_report_json
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
+    from gpa_lsp.document.blocks import Block
     from gpa_lsp.report.history.model import TimeCourse
     from gpa_lsp.report.model import Report
 
@@ -39,32 +29,27 @@ _MOST_FILES = 1000  # Pages of one profile in one folder before a name has to be
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_arguments(parser)
-    page = (
-        "one page with everything, which opens from disk without a network; on a terminal without -o it is written to a new file here, named "
-        "after the profile"
-    )
-    add_format_argument(parser, "json", "html", page_help=page)
-    add_output_argument(parser, "write to FILE instead of standard output")
-    parser.add_argument(
-        "--before", metavar="PATH", type=Path, help="html: an earlier profile; the page shows how each kernel changed"
-    )
-    parser.add_argument(
-        "--history",
-        action="store_true",
-        help="html: add the time of each kernel over the runs that this user recorded; see gpa-lsp history",
+    page = "one page with everything, which opens from disk without a network; on a terminal without -o it is written to a new file here, named "
+    add_format_argument(parser, "json", "html", page_help=f"{page}after the profile")
+    add_output_argument(parser)
+    declare(
+        parser,
+        """
+        --before PATH  html: an earlier profile; the page shows how each kernel changed
+        --history      html: add the time of each kernel over the runs that this user recorded; see gpa-lsp history
+        """,
     )
     add_mode_argument(parser)
     add_limit_argument(parser, "text: at most N rows per table")
-    parser.add_argument(
-        "--details",
-        action="store_true",
-        help="text: everything about each kernel: reasons, functions, loops, launches, analyses (default: at most two screens)",
+    declare(
+        parser,
+        """
+        --details     text: everything about each kernel: reasons, functions, loops, launches, analyses (default: at most two screens)
+        --indent N    json: spaces per level (default: one row per line)
+        --expand
+        --no-sources  json and html: leave out source texts
+        """,
     )
-    parser.add_argument(
-        "--indent", metavar="N", type=parse_count, help="json: spaces per level (default: one row per line)"
-    )
-    add_expand_argument(parser)
-    parser.add_argument("--no-sources", action="store_true", help="json and html: leave out source texts")
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -84,23 +69,24 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _write(report: "Report", before: "Report | None", arguments: argparse.Namespace, terminal: Terminal) -> None:
-    """Each format's renderer is loaded only when it is asked for."""
     has_sources = not arguments.no_sources
     if arguments.format == "json":
         options = {"indent": arguments.indent, "with_sources": has_sources, "is_expanded": arguments.expand}
         write_report_json(report, arguments.output, terminal, **options)
-    elif arguments.format == "html":
-        from gpa_lsp.document.html_report.page import render_html_report
+        return
 
-        courses = _find_courses(report) if arguments.history else None
-        locator = locate_sources(arguments)
-        page = render_html_report(report, locator=locator, with_sources=has_sources, before=before, courses=courses)
-        write_output(page, arguments.output, terminal, is_page=True)
-    else:
+    def build() -> "list[Block]":
         from gpa_lsp.document.kernel_view import build_report_page
 
-        blocks = build_report_page(report, name_places(arguments), has_details=arguments.details)
-        write_blocks(blocks, arguments.output, terminal, max_rows=arguments.limit)
+        return build_report_page(report, name_places(arguments), has_details=arguments.details)
+
+    def draw() -> str:
+        from gpa_lsp.document.html_report.page import render_html_report
+
+        courses, locator = _find_courses(report) if arguments.history else None, locate_sources(arguments)
+        return render_html_report(report, locator=locator, with_sources=has_sources, before=before, courses=courses)
+
+    write_answer(arguments, terminal, text=build, html=draw, max_rows=arguments.limit)
 
 
 def _find_courses(report: "Report") -> "Mapping[int, TimeCourse]":

@@ -3,33 +3,28 @@
 import argparse
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_report, parse_count
-from gpa_lsp.cli.outputs import add_output_argument, write_output
+from gpa_lsp.cli.inputs import choose_exit_code, load_report
+from gpa_lsp.cli.options import add_input_arguments, add_output_argument, declare
+from gpa_lsp.cli.outputs import write_output
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.document.graph_files import GRAPH_FORMATS
-
-_STEPS = 2
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_arguments(parser)
-    parser.add_argument("--format", choices=GRAPH_FORMATS, default="dot", help="how to write it (default: dot)")
-    parser.add_argument(
-        "--around",
-        metavar="[FILE:]LINE",
-        action="append",
-        default=[],
-        type=_parse_line,
-        help="only the instructions of this source line and what they wait for or hold up; repeatable",
+    formats = ",".join(GRAPH_FORMATS)
+    declare(
+        parser,
+        f"""
+        --format {{{formats}}}        how to write it (default: dot)
+        --around [FILE:]LINE...       only the instructions of this source line and what they wait for or hold up; repeatable
+        --steps N                     how many edges are followed from those lines (default: %(default)s)
+        """,
+        format="dot",
+        around=_parse_line,
+        steps=2,
     )
-    parser.add_argument(
-        "--steps",
-        metavar="N",
-        type=parse_count,
-        default=_STEPS,
-        help=f"how many edges are followed from those lines (default: {_STEPS})",
-    )
-    add_output_argument(parser, "write to FILE instead of standard output")
+    add_output_argument(parser)
 
 
 def _parse_line(text: str) -> tuple[str | None, int]:

@@ -4,15 +4,12 @@ import argparse
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_report, name_places
+from gpa_lsp.cli.inputs import choose_exit_code, load_report, name_places
+from gpa_lsp.cli.options import add_input_arguments
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from gpa_lsp.report.model import Report
-
-
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_input_arguments(parser)
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -42,6 +39,6 @@ COMMAND = Command(
         ("report sass matmul.ncu-rep --kernel matmul", "the instructions of one kernel with their samples"),
         ("report sass before.json", "the same from a report saved as JSON"),
     ),
-    add_arguments=_add_arguments,
+    add_arguments=add_input_arguments,
     run=_run,
 )

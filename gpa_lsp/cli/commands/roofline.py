@@ -2,22 +2,14 @@
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import (
-    add_input_arguments,
-    add_limit_argument,
-    choose_exit_code,
-    load_before,
-    load_report,
-    name_places,
-    tell_problems,
-)
-from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_file
+from gpa_lsp.cli.inputs import choose_exit_code, load_before, load_report, name_places, tell_problems
+from gpa_lsp.cli.options import add_input_arguments, add_limit_argument, add_output_argument, declare
+from gpa_lsp.cli.outputs import is_printed, write_file
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -31,31 +23,19 @@ _HERE = "here"  # The name of the GPU of this computer, whatever it is
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_arguments(parser)
-    add_output_argument(
-        parser, "write an interactive page (.html) or a picture (.svg, .png) instead of printing", suffixes=_SUFFIXES
-    )
-    parser.add_argument(
-        "--before", metavar="PATH", type=Path, help="the same program before a change; arrows show how kernels moved"
-    )
-    parser.add_argument(
-        "--view",
-        choices=("time", "instructions"),
-        default="time",
-        help="axes: operations per second over operations per byte (the default), or warp instructions over those per transaction",
-    )
-    parser.add_argument(
-        "--dark", action="store_true", help="pictures: dark background (pages follow the reader's system)"
-    )
-    parser.add_argument(
-        "--roofs",
-        metavar="FILE",
-        type=Path,
-        help="measured ceilings in place of theoretical ones, from gpa-lsp roofline calibrate",
-    )
-    parser.add_argument(
-        "--machine",
-        metavar="NAME",
-        help=f"ceilings of this GPU (a name, or a .toml file that describes one), or of this computer's with '{_HERE}', at its boost clock",
+    what = "write an interactive page (.html) or a picture (.svg, .png) instead of printing"
+    add_output_argument(parser, what, suffixes=_SUFFIXES)
+    declare(
+        parser,
+        """
+        --before PATH              the same program before a change; arrows show how kernels moved
+        --view {time,instructions}  axes: operations per second over operations per byte (the default), or warp instructions over those per
+                                   transaction
+        --dark                     pictures: dark background (pages follow the reader's system)
+        --roofs FILE               measured ceilings in place of theoretical ones, from gpa-lsp roofline calibrate
+        --machine GPU              (default: that of the report), at its boost clock; 'here' is this computer's
+        """,
+        view="time",
     )
     add_limit_argument(parser, "text: at most N kernels, longest first", _DEFAULT_TOP)
 

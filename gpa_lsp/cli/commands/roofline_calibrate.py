@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import msgspec.structs
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.outputs import add_output_argument, refuse_standard_output
-from gpa_lsp.cli.static_check import parse_architecture
+from gpa_lsp.cli.options import add_output_argument, declare
+from gpa_lsp.cli.outputs import refuse_standard_output
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.numbers import format_bytes, format_count_of
@@ -18,18 +18,15 @@ if TYPE_CHECKING:
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--device", metavar="N", type=int, default=0, help="which GPU, by the driver's number (default: 0)"
-    )
-    add_output_argument(
-        parser, "write the ceilings to FILE (default: the user's data folder, where reports of this GPU find them)"
-    )
-    parser.add_argument("--quick", action="store_true", help="shorter and fewer runs: a first impression")
-    parser.add_argument(
-        "--plan",
-        metavar="SM",
-        type=parse_architecture,
-        help="measure nothing: compile the benchmarks for a compute capability and list them; needs no GPU",
+    declare(parser, "--device N  which GPU, by the driver's number (default: %(default)s)", device=(int, 0))
+    what = "write the ceilings to FILE (default: the user's data folder, where reports of this GPU find them)"
+    add_output_argument(parser, what)
+    declare(
+        parser,
+        """
+        --quick    shorter and fewer runs: a first impression
+        --plan SM  measure nothing: compile the benchmarks for a compute capability and list them; needs no GPU
+        """,
     )
 
 

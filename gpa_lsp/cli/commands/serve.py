@@ -4,11 +4,12 @@ import argparse
 import sys
 
 from gpa_lsp.cli.commands import Command, Purpose
+from gpa_lsp.cli.options import declare
 from gpa_lsp.cli.terminal import Terminal
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--stdio", action="store_true", help="speak over standard input and output (the default)")
+    declare(parser, "--stdio  speak over standard input and output (the default)")
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:

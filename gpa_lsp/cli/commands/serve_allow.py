@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import parse_count
+from gpa_lsp.cli.options import declare
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
 
@@ -17,24 +17,18 @@ if TYPE_CHECKING:
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--workspace",
-        metavar="DIR",
-        type=Path,
-        default=Path(),
-        help="the folder it may run in (default: the current one)",
+    declare(
+        parser,
+        """
+        --workspace DIR  the folder it may run in (default: the current one)
+        --build LINE     the command that builds, as in gpaLsp.profile.buildCommand
+        --list           list the allowed commands of all workspaces
+        --forget N       revoke number N of the list
+        """,
+        workspace=Path(),
     )
-    parser.add_argument("--build", metavar="LINE", help="the command that builds, as in gpaLsp.profile.buildCommand")
-    parser.add_argument(
-        "--list", action="store_true", dest="is_list", help="list the allowed commands of all workspaces"
-    )
-    parser.add_argument("--forget", metavar="N", type=parse_count, help="revoke number N of the list")
-    parser.add_argument(
-        "command_words",
-        metavar="-- COMMAND",
-        nargs=argparse.REMAINDER,
-        help="the command as in gpaLsp.profile.command, with its variables (quote them: '${output}')",
-    )
+    what = "the command as in gpaLsp.profile.command, with its variables (quote them: '${output}')"
+    parser.add_argument("command_words", metavar="-- COMMAND", nargs=argparse.REMAINDER, help=what)
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -45,7 +39,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     words = words[1:] if words[:1] == ["--"] else words
     if arguments.forget is not None:
         _forget(allowance, arguments.forget, terminal)
-    elif arguments.is_list:
+    elif arguments.list:
         terminal.print_safely(lambda: _list(allowance, terminal))
     else:
         _allow(allowance, words, arguments, terminal)

@@ -166,12 +166,17 @@ def build_instruction_point(row_id: str, point: InstructionPoint) -> Row:
         "x": _shorten(point.intensity),
         "y": _shorten(point.achieved_per_s),
         "a": None if not is_drawable(point.attainable_per_s) else _shorten(point.attainable_per_s or 0.0),
-        "intensity": f"{format_number(point.intensity)} per {format_bytes(point.transaction_bytes)}",
+        "intensity": describe_transactions(point),
         "achieved": format_per_s(point.achieved_per_s, "inst"),
         "attainable": _write_attainable(
             format_per_s(point.attainable_per_s, "inst"), point.achieved_per_s, point.attainable_per_s
         ),
     }
+
+
+def describe_transactions(point: InstructionPoint) -> str:
+    """The intensity of a point of the second view."""
+    return f"{format_number(point.intensity)} per {format_bytes(point.transaction_bytes)}"
 
 
 def _write_attainable(rate: str, achieved_per_s: float, attainable_per_s: float | None) -> str:

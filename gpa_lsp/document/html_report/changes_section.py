@@ -5,7 +5,7 @@ from datetime import tzinfo
 
 from msgspec import Struct
 
-from gpa_lsp.document.blocks import Block, Figure, Paragraph, Part, Table
+from gpa_lsp.document.blocks import Block, Figure, Paragraph, Part, Table, tabulate
 from gpa_lsp.document.charts.time_course_chart import build_course_chart
 from gpa_lsp.document.comparison_view import (
     VERDICT_WORDS,
@@ -13,7 +13,7 @@ from gpa_lsp.document.comparison_view import (
     describe_both_times,
     list_remarks,
 )
-from gpa_lsp.document.layout import Align, Column, Span, Style
+from gpa_lsp.document.layout import Span, Style, left, right
 from gpa_lsp.document.time_course_words import (
     describe_course,
     describe_step,
@@ -59,22 +59,10 @@ def build_change(found: KernelComparison) -> ChangeSection:
     )
 
 
-_COLUMNS = (
-    Column(title="run", align=Align.RIGHT),
-    Column(title="measured"),
-    Column(title="time", align=Align.RIGHT),
-    Column(title="range"),
-    Column(title="launches", align=Align.RIGHT),
-    Column(title="since the run before"),
-    Column(title="commit"),
-)
-
-
 def build_history_section(course: TimeCourse, zone: tzinfo | None = None) -> Part:
     """The past of a kernel: what became of its time, its times over runs, and its runs, newest first; moments are of the user's zone without one."""
     summary = describe_course(course) or say("One run")
-    rows = [_make_row(course, run, zone) for run in reversed(course.runs)]
-    blocks: list[Block] = [Table(title="Runs", columns=_COLUMNS, rows=rows)]
+    blocks: list[Block] = [_tabulate_runs(course, zone)]
     if len(course.timed) > 1:
         words = f"Time over runs: {summary}"
         chart = build_course_chart(course, words, zone)
@@ -88,16 +76,22 @@ def build_history_section(course: TimeCourse, zone: tzinfo | None = None) -> Par
     return Part(title="History", summary=summary, blocks=blocks)
 
 
-def _make_row(course: TimeCourse, run: TimedRun, zone: tzinfo | None) -> list[Span]:
-    style = Style.WARNING if run.is_regression else Style.NOTE if run.is_gain else Style.PLAIN
-    mark = "▲ " if run.is_regression else "▼ " if run.is_gain else ""
-    commit = name_commit(run.commit)
-    return [
-        (f"{run.number}{' (baseline)' if run.is_baseline else ''}", Style.PLAIN),
-        (format_moment(run.measured_ns, zone), Style.PLAIN),
-        (UNKNOWN if run.time is None else write_time(course, run.time), Style.PLAIN),
-        (write_range(course, run), Style.DIM),
-        (format_count(run.launch_count) if run.launch_count else UNKNOWN, Style.PLAIN),
-        (f"{mark}{describe_step(run)}", style),
-        (commit, Style.DIM if run.commit is None else Style.PLAIN),
-    ]
+def _tabulate_runs(course: TimeCourse, zone: tzinfo | None) -> Table:
+    def show_step(run: TimedRun) -> Span:
+        style = Style.WARNING if run.is_regression else Style.NOTE if run.is_gain else Style.PLAIN
+        mark = "▲ " if run.is_regression else "▼ " if run.is_gain else ""
+        return f"{mark}{describe_step(run)}", style
+
+    return tabulate(
+        reversed(course.runs),
+        [
+            (right("run"), lambda run: f"{run.number}{' (baseline)' if run.is_baseline else ''}"),
+            (left("measured"), lambda run: format_moment(run.measured_ns, zone)),
+            (right("time"), lambda run: UNKNOWN if run.time is None else write_time(course, run.time)),
+            (left("range"), lambda run: (write_range(course, run), Style.DIM)),
+            (right("launches"), lambda run: format_count(run.launch_count) if run.launch_count else UNKNOWN),
+            (left("since the run before"), show_step),
+            (left("commit"), lambda run: (name_commit(run.commit), Style.DIM if run.commit is None else Style.PLAIN)),
+        ],
+        "Runs",
+    )
