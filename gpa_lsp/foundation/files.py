@@ -13,7 +13,18 @@ from msgspec import Struct
 
 from gpa_lsp.foundation.errors import InputError
 
+DATA_VARIABLE = "GPA_LSP_DATA_DIR"  # Environment variable that takes the place of the platform's data folder
 HEAD_BYTES = 4096  # How much of a file a reader sees when it decides whether it recognises it
+
+
+def find_data_folder() -> Path:
+    """Where a user's data is kept: the folder the environment names, else where the platform keeps data; it may not exist."""
+    chosen = os.environ.get(DATA_VARIABLE)
+    if chosen:
+        return Path(chosen).expanduser()
+    from platformdirs import user_data_path  # only where it is needed: it costs start-up time
+
+    return user_data_path("gpa-lsp", appauthor=False)
 
 
 def open_regular_file(path: Path) -> tuple[BufferedReader, int]:

@@ -165,11 +165,7 @@ class SentenceText(Text):
 
 
 class Tagged(Codec):
-    """A text, or one of several records, which then is the only property of an object, under the name of its kind.
-
-    Args:
-        kinds: the codecs of the records, by kind.
-    """
+    """A text, or one of several records, which then is the only property of an object, under the name of its kind."""
 
     def __init__(self, kinds: Mapping[type, Codec]) -> None:
         self.kinds = {kind.__name__.lower(): (kind, codec) for kind, codec in kinds.items()}

@@ -1,11 +1,12 @@
 """Numbers given as text: ``"ceildiv(width * height, 256)"`` → a number. Names, numbers, operators and three functions; nothing else runs."""
 
+import ast
 import difflib
 import re
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from operator import add, floordiv, mod, mul, sub, truediv
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct, field
 
@@ -18,11 +19,10 @@ _LONGEST = 400
 _DEEPEST = 32
 LARGEST = 1 << 100  # Integers of any step of an expression stay below it
 
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>0[xX][0-9a-fA-F_]{1,32}|(?:\d[\d_]{0,40}\.?\d{0,40}|\.\d{1,40})(?:[eE][+-]?\d{1,4})?)|(?P<name>[A-Za-z_]\w*(?:\.[xyz]\b)?)|(?P<mark>//|<<|>>|[-+*/%(),]))",
-    re.ASCII,
-)
-_LEVELS = (("<<", ">>"), ("+", "-"), ("*", "/", "//", "%"))  # Operators, those that bind weakest first
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
+_OPERATORS: dict[type[ast.operator], str] = {
+    ast.LShift: "<<", ast.RShift: ">>", ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
+}  # fmt: skip
 
 FUNCTIONS = ("min", "max", "ceildiv")  # Functions that are known; ``ceildiv(a, b)`` divides and rounds up
 
@@ -61,100 +61,51 @@ def calculate(text: str, find: Callable[[str], T | Number], apply: Apply[T]) -> 
     """
     if len(text) > _LONGEST:
         raise InputError(f"an expression of {len(text)} characters", remedy=f"write at most {_LONGEST}")
-    reader = _Reader(text, find, apply)
-    value = reader.read_level(0, 0)
-    if reader.position < len(reader.tokens):
-        raise reader.refuse()
-    return value
+    marked = _NAME.sub(r"_\g<0>", " ".join(text.split()))  # so that words of Python are names, too
+    try:
+        if not text.isascii() or "#" in text:
+            raise _refuse(text)
+        node = ast.parse(marked, mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        raise _refuse(text) from None
 
-
-class _Reader(Generic[T]):
-    """Recursive descent over the tokens of one expression."""
-
-    def __init__(self, text: str, find: Callable[[str], T | Number], apply: Apply[T]) -> None:
-        self.text = text
-        self.find = find
-        self.apply = apply
-        self.tokens: list[tuple[str, str]] = []
-        self.position = 0
-        place = 0
-        stripped = text.rstrip()
-        while place < len(stripped):
-            match = _TOKEN.match(stripped, place)
-            if match is None:
-                raise self.refuse()
-            kind = match.lastgroup or ""
-            self.tokens.append((kind, match[kind]))
-            place = match.end()
-
-    def refuse(self) -> InputError:
-        return InputError(
-            f"{self.text.strip()[:60]!r} is not an expression",
-            remedy=f"use numbers, names of scalars and constants, + - * / // % << >> ( ) and {', '.join(FUNCTIONS)}",
-        )
-
-    def next(self) -> str:
-        return self.tokens[self.position][1] if self.position < len(self.tokens) else ""
-
-    def expect(self, mark: str) -> None:
-        if self.next() != mark:
-            raise self.refuse()
-        self.position += 1
-
-    def read_level(self, level: int, depth: int) -> T | Number:
+    def find_value(node: ast.expr, depth: int) -> T | Number:
         if depth > _DEEPEST:
             raise InputError("an expression is nested too deeply", remedy="simplify it")
-        if level == len(_LEVELS):
-            return self.read_operand(depth + 1)
-        value = self.read_level(level + 1, depth)
-        while self.next() in _LEVELS[level]:
-            operator = self.next()
-            self.position += 1
-            value = self.apply(operator, value, self.read_level(level + 1, depth))
-        return value
+        match node:
+            case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+                return number
+            case ast.Name(id=name):
+                return find(name[1:])
+            case ast.Attribute(value=ast.Name(id=name), attr="x" | "y" | "z" as axis):
+                return find(f"{name[1:]}.{axis}")
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
+                value = find_value(operand, depth + 1)
+                return value if isinstance(sign, ast.UAdd) else apply("-", 0, value)
+            case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _OPERATORS:
+                # a sum of many parts is no deeper than one of two
+                first = find_value(left, depth + (not isinstance(left, ast.BinOp)))
+                return apply(_OPERATORS[type(operator)], first, find_value(right, depth + 1))
+            case ast.Call(func=ast.Name(id=name), args=[_, *_] as given, keywords=[]):
+                _check_call(name[1:], len(given))
+                return reduce(partial(apply, name[1:]), [find_value(one, depth + 1) for one in given])
+        raise _refuse(text)
 
-    def read_operand(self, depth: int) -> T | Number:
-        if self.position >= len(self.tokens) or depth > _DEEPEST:
-            raise self.refuse()
-        kind, token = self.tokens[self.position]
-        self.position += 1
-        if kind == "number":
-            return _read_number(token)
-        if kind == "name":
-            return self.read_call(token, depth) if self.next() == "(" else self.find(token)
-        if token in ("-", "+"):
-            value = self.read_operand(depth + 1)
-            return self.apply("-", 0, value) if token == "-" else value
-        if token != "(":
-            raise self.refuse()
-        value = self.read_level(0, depth + 1)
-        self.expect(")")
-        return value
-
-    def read_call(self, name: str, depth: int) -> T | Number:
-        if name not in FUNCTIONS:
-            raise InputError(f"there is no function {name[:40]!r}", remedy=f"there are {', '.join(FUNCTIONS)}")
-        self.expect("(")
-        values = [self.read_level(0, depth + 1)]
-        while self.next() == ",":
-            self.position += 1
-            values.append(self.read_level(0, depth + 1))
-        self.expect(")")
-        if name == "ceildiv" and len(values) != 2:
-            raise InputError("ceildiv takes two numbers", remedy="write ceildiv(all, part)")
-        return reduce(lambda left, right: self.apply(name, left, right), values)
+    return find_value(node, 0)
 
 
-def _read_number(token: str) -> Number:
-    if token[:2].lower() == "0x":
-        return int(token, 16) if not token.endswith("_") and "__" not in token else _refuse_number(token)
-    if set(token) & set(".eE"):
-        return float(token) if "_" not in token else _refuse_number(token)
-    return int(token) if not token.endswith("_") and "__" not in token else _refuse_number(token)
+def _check_call(name: str, count: int) -> None:
+    if name not in FUNCTIONS:
+        raise InputError(f"there is no function {name[:40]!r}", remedy=f"there are {', '.join(FUNCTIONS)}")
+    if name == "ceildiv" and count != 2:
+        raise InputError("ceildiv takes two numbers", remedy="write ceildiv(all, part)")
 
 
-def _refuse_number(token: str) -> Number:
-    raise InputError(f"{token} is not a number", remedy="write it without underscores")
+def _refuse(text: str) -> InputError:
+    return InputError(
+        f"{text.strip()[:60]!r} is not an expression",
+        remedy=f"use numbers, names of scalars and constants, + - * / // % << >> ( ) and {', '.join(FUNCTIONS)}",
+    )
 
 
 def apply_to_numbers(operator: str, left: Number, right: Number) -> Number:

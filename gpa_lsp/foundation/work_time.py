@@ -1,9 +1,17 @@
 """The clock of budgets: processor time of a thread, less what it prepared for the first time on this machine."""
 
+import os
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+
+def count_cores() -> int:
+    """Cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class _Thread(threading.local):

@@ -139,11 +139,7 @@ def _sum_outside(placed: PlacedKernel, reasons: Sequence[str], rows: npt.NDArray
 
 
 class _PlaceSums:
-    """Adds samples up by the place that launched them, where there are several.
-
-    Args:
-        placed: the kernel.
-    """
+    """Adds samples of a placed kernel up by the place that launched them, where there are several."""
 
     def __init__(self, placed: PlacedKernel) -> None:
         sampled = [one.launch for one in placed.launches if one.launch.samples is not None]
@@ -260,14 +256,9 @@ def _add_counts(
 
 
 def index_routines(function: Function | None, pc_offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """Which routine each instruction belongs to.
+    """int32[n], which routine each instruction belongs to: 0 for the section's own function, i + 1 for ``function.sub_functions[i]``.
 
-    Args:
-        function: the section's function; None for code that is not there, which is one routine.
-        pc_offsets: int64[n].
-
-    Returns:
-        int32[n]: 0 for the section's own function, i + 1 for ``function.sub_functions[i]``. Where damaged symbols overlap, the first counts.
+    Where damaged symbols overlap, the first counts; code that is not there is one routine.
     """
     index = np.zeros(len(pc_offsets), dtype=np.int32)
     for number, sub in enumerate(function.sub_functions if function is not None else (), start=1):
@@ -279,13 +270,10 @@ def index_routines(function: Function | None, pc_offsets: npt.NDArray[np.int64])
 def index_chains(
     function: Function | None, lines: LineTable | None, pc_offsets: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int32]:
-    """The inline chain of each instruction.
+    """int32[n] into ``lines.chains``, the inline chain of each instruction; -1 without a line.
 
     A line table's row holds until the next one, and so on into a local function that has no rows of its own (the slow path of a division):
     the table then gives it the last line of the code before it, where it was not written. Such instructions have no line here.
-
-    Returns:
-        int32[n] into ``lines.chains``; -1 without a line.
     """
     if lines is None:
         return np.full(len(pc_offsets), -1, dtype=np.int32)

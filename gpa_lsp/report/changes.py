@@ -170,10 +170,8 @@ def compare_times(before: LaunchTimes, after: LaunchTimes) -> TimeChange | None:
 
 
 def measure_range(spread: Spread, unit: str) -> tuple[float, float]:
-    """The range one mean time lies in, by the rules of :func:`compare_times`: ranges without a common value are a change beyond the noise.
-
-    Args:
-        unit: of it, ``cycles`` or ``ns``.
+    """The range one mean time, of ``cycles`` or ``ns``, lies in, by the rules of :func:`compare_times`: ranges without a common value are a change
+    beyond the noise.
     """
     if spread.count >= _ENOUGH_LAUNCHES and spread.standard_deviation is not None:
         half = 2 * spread.standard_deviation / math.sqrt(spread.count)
@@ -266,15 +264,10 @@ def compare_lines(
     *,
     are_whole: tuple[bool, bool] = (True, True),
 ) -> list[PartChange]:
-    """Compare the samples of lines.
+    """Compare the samples of lines before and after.
 
-    Args:
-        before: what ``old`` was counted of.
-        after: what ``new`` was counted of.
-        old: line before → its samples.
-        new: line after → its samples.
-        partners: line before → the same line after, in the same file; without those that are gone.
-        are_whole: ``old``, and ``new``, list every line with samples. A line that one does not list has none there then, and else is left out.
+    ``partners`` has for each line before the same line after, in the same file, without those that are gone. A line that one side does not list has
+    no samples there where that side is whole, and else is left out.
     """
     changes = []
     for (file, line), samples in old.items():

@@ -272,11 +272,7 @@ def _find_share_after(optimizer: str, after: KernelReport) -> float | None:
 
 
 def pair_lines(before: KernelReport, after: KernelReport, wanted: Sequence[Place]) -> dict[Place, int | None]:
-    """Follow lines from one source to the next.
-
-    Returns:
-        (file, line) → the line after; None for one that is gone.
-    """
+    """Follow lines from one source to the next: (file, line) → the line after; None for one that is gone."""
     maps: dict[str, tuple[int, ...] | None] = {}
     found: dict[Place, int | None] = {}
     for file, line in wanted:
@@ -320,10 +316,7 @@ def _short_name(kernel: KernelReport) -> tuple[str, str | None]:
 
 
 def find_named(report: Report, text: str, side: str) -> KernelReport:
-    """The kernel that ``text`` names, as in :func:`~gpa_lsp.kernel.names.list_named`.
-
-    Args:
-        side: ``before`` or ``after``, for the message.
+    """The kernel before or after that ``text`` names, as in :func:`~gpa_lsp.kernel.names.list_named`.
 
     Raises:
         InputError: there is none, or there are several.

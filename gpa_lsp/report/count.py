@@ -22,11 +22,7 @@ from gpa_lsp.report.model import InstructionColumns, KernelCode, KernelReport, L
 def count_reasons(
     reasons: Sequence[str], all_samples: npt.NDArray[np.int64], latency_samples: npt.NDArray[np.int64] | None
 ) -> ReasonCounts:
-    """Samples by reason, most first, reasons without any left out.
-
-    Args:
-        all_samples: int64[k].
-        latency_samples: int64[k]; None when unknown.
+    """Samples by reason, most first, reasons without any left out; latency samples are None when unknown.
 
     >>> count_reasons(("wait", "selected"), np.array([5, 9]), np.array([2, 0]))
     {'selected': ReasonCount(all_samples=9, latency_samples=0), 'wait': ReasonCount(all_samples=5, latency_samples=2)}

@@ -167,11 +167,7 @@ def compare_traits(before: KernelReport, after: KernelReport) -> Mapping[Trait, 
 
 
 def compare_traits_at(before: Place, after: Place, opcodes: frozenset[str]) -> Mapping[Trait, Difference]:
-    """Compare the code of some instructions only, such as those of a few lines.
-
-    Args:
-        before: the kernel and bool[n], which instructions.
-    """
+    """Compare the code of some instructions only, such as those of a few lines."""
     weights = [_read_executions(kernel) for kernel, _ in (before, after)]
     is_static = any(one is None for one in weights)
     old, new = (

@@ -9,13 +9,12 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.code.binary.line_table import read_source_sizes
-from gpa_lsp.code.binary.model import Cubin
+from gpa_lsp.code.binary.line_table import find_source_sizes
 from gpa_lsp.diagnosis.advice.model import KernelAdvice
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
 from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
 from gpa_lsp.diagnosis.blame.model import KernelBlame
-from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity
+from gpa_lsp.foundation.errors import Problem, ProblemSeverity
 from gpa_lsp.foundation.figures import Spread, measure_spread, sum_known
 from gpa_lsp.foundation.numbers import format_count, format_count_of, format_duration_ns
 from gpa_lsp.foundation.ownership import LINE_REMEDIES, find_language
@@ -120,8 +119,7 @@ def gather_report(kernels: Iterable[AnalysedKernel], problems: Sequence[Problem]
         kernels: kernels of any number of profiles.
         problems: met on the way here; doubts about the kernels themselves (truncated sampling, failed launches) are added.
     """
-    gatherer = KernelGatherer()
-    return assemble_report([gatherer.gather(analysed) for analysed in kernels], problems)
+    return assemble_report([gather_kernel(analysed) for analysed in kernels], problems)
 
 
 def assemble_report(reports: Sequence[KernelReport], problems: Sequence[Problem] = ()) -> Report:
@@ -134,29 +132,8 @@ def assemble_report(reports: Sequence[KernelReport], problems: Sequence[Problem]
     return Report(problems=(*problems, *doubts), kernels=tuple(ranked))
 
 
-class KernelGatherer:
-    """Gathers kernels one by one. What the sources of images looked like when they were compiled is read once per image."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, Mapping[str, int]] = {}
-
-    def gather(self, analysed: AnalysedKernel) -> KernelReport:
-        """The report of a kernel."""
-        return _gather_kernel(analysed, self._find_sizes(analysed.kernel.cubin))
-
-    def _find_sizes(self, cubin: Cubin | None) -> Mapping[str, int]:
-        """By path as compiled; empty where the line table cannot be read, which whoever reads its lines has said already."""
-        if cubin is None or not cubin.has_lines:
-            return {}
-        if cubin.sha256 not in self._known:
-            try:
-                self._known[cubin.sha256] = read_source_sizes(cubin)
-            except InputError:
-                self._known[cubin.sha256] = {}
-        return self._known[cubin.sha256]
-
-
-def _gather_kernel(analysed: AnalysedKernel, sizes: Mapping[str, int]) -> KernelReport:
+def gather_kernel(analysed: AnalysedKernel) -> KernelReport:
+    """The report of a kernel."""
     kernel = analysed.kernel
     called = estimate_called_samples(kernel)
     columns = build_instruction_columns(kernel)
@@ -184,7 +161,7 @@ def _gather_kernel(analysed: AnalysedKernel, sizes: Mapping[str, int]) -> Kernel
         loops=list_loops(kernel),
         instructions=columns,
         embedded_sources=_keep_sources(kernel, {line.file for line in lines if line.file is not None}),
-        source_sizes=sizes,
+        source_sizes=find_source_sizes(kernel.cubin),
         blame=analysed.blame,
         advice=analysed.advice,
         analyses=analysed.analyses,

@@ -72,12 +72,10 @@ def _strip_measured(lines: tuple[str, ...]) -> list[str]:
 
 
 def map_edited_lines(before: Sequence[str], after: Sequence[str]) -> tuple[int, ...]:
-    """Like :func:`map_lines`, but an edited line is still that line: where as many lines were taken out as were put in, they are paired in order.
+    """Like :func:`map_lines`, but an edited line is still that line: where as many lines were taken out as were put in, they are paired in order. A
+    line that is gone has 0.
 
     For comparing two measurements, where the person wants to know what the edit did to the line; not for showing one that was made before it.
-
-    Returns:
-        Per line before its 1-based line after, or 0 when it is gone.
 
     >>> map_edited_lines(["a", "b", "c"], ["new", "a", "B", "c"])
     (2, 3, 4)

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,6 @@ from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.source_paths import SourceLocator, parse_compiled_path
 
 if TYPE_CHECKING:
-    from gpa_lsp.code.binary.model import Cubin
     from gpa_lsp.kernel.model import Kernel
     from gpa_lsp.report.model import KernelReport, Report
 
@@ -228,9 +227,6 @@ def is_as_compiled(found: os.stat_result, measured_ns: int, size_bytes: int | No
 
     Its length decides where the compiler wrote it down: a file may be older than the measurement and yet newer than the program, and checking out a
     repository makes files look new. Otherwise it must not have been saved since the measurement.
-
-    Args:
-        size_bytes: its length as the compiler wrote it down; None where it did not.
     """
     return find_doubt(found, measured_ns, size_bytes) is None
 
@@ -272,7 +268,6 @@ class ProfiledSources:
         self.answers: dict[SourceQuestion, str | None] = {}
         self._locator = locator
         self._texts: dict[tuple[Path, int | None], str | None] = {}
-        self._sizes: dict[str, Mapping[str, int]] = {}
 
     @property
     def locator(self) -> SourceLocator | None:
@@ -284,7 +279,9 @@ class ProfiledSources:
         embedded = kernel.module.sources if kernel.module is not None else {}
         measured = [launch.created_unix_s for launch in kernel.launches if launch.created_unix_s is not None]
         measured_unix_s = min(measured, default=None)
-        sizes = self._read_sizes(kernel.cubin)
+        from gpa_lsp.code.binary.line_table import find_source_sizes  # a report that is kept needs no line tables
+
+        sizes = find_source_sizes(kernel.cubin)
 
         def read(file: str) -> str | None:
             text = embedded.get(file)
@@ -310,20 +307,6 @@ class ProfiledSources:
         file, measured_unix_s, size_bytes = question
         path = None if self._locator is None else self._locator.locate(file)
         return None if path is None else self._read_unchanged(path, measured_unix_s, size_bytes)
-
-    def _read_sizes(self, cubin: "Cubin | None") -> Mapping[str, int]:
-        if cubin is None:
-            return {}
-        if cubin.sha256 not in self._sizes:
-            from gpa_lsp.code.binary.line_table import (
-                read_source_sizes,  # a report that is kept needs no line tables
-            )
-
-            try:
-                self._sizes[cubin.sha256] = read_source_sizes(cubin)
-            except InputError:  # reading its lines has said so
-                self._sizes[cubin.sha256] = {}
-        return self._sizes[cubin.sha256]
 
     def _read_unchanged(self, path: Path, measured_unix_s: int, size_bytes: int | None) -> str | None:
         key = (path, size_bytes)

@@ -68,12 +68,7 @@ class LineBlame(Struct, frozen=True, kw_only=True):
 
 
 class PairIndex:
-    """The pairs of one kernel, by line.
-
-    Args:
-        columns: the kernel's instructions.
-        blame: of the same kernel.
-    """
+    """The pairs of one kernel, by line."""
 
     def __init__(self, columns: InstructionColumns, blame: KernelBlame) -> None:
         self._columns = columns

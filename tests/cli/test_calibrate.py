@@ -10,7 +10,8 @@ import pytest
 import gpa_lsp.execution.calibration.calibrate
 from gpa_lsp.cli.main import main
 from gpa_lsp.foundation.errors import MissingToolError
-from gpa_lsp.gpu.device.roofs_file import FOLDER_VARIABLE, find_kept_roofs, read_roofs
+from gpa_lsp.foundation.files import DATA_VARIABLE
+from gpa_lsp.gpu.device.roofs_file import find_kept_roofs, read_roofs
 from tests.device.calibration.simulated_gpu import SimulatedGpu
 from tests.device.calibration.test_sources import needs_compiler
 
@@ -32,7 +33,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(
         gpa_lsp.execution.calibration.calibrate, "compile_source", lambda source, compute_capability: source.encode()
     )
-    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "data"))
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "data"))
     return tmp_path / "data"
 
 

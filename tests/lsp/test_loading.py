@@ -287,7 +287,7 @@ async def test_fewer_are_read_at_once_when_memory_gets_short(loading: Loading) -
 @pytest.mark.parametrize(("own_mib", "most"), [(0, 4), (48, 4), (100, 3), (180, 2), (2000, 2)])
 def test_how_many_processes_there_are(monkeypatch: pytest.MonkeyPatch, own_mib: int, most: int) -> None:
     monkeypatch.setattr(analysis, "read_own_bytes", lambda: own_mib << 20)
-    monkeypatch.setattr(analysis, "_count_cores", lambda: 64)
+    monkeypatch.setattr(analysis, "count_cores", lambda: 64)
     assert ProfileReaders().most == most
     assert ProfileReaders(1).most == 1
 

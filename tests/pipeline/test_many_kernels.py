@@ -117,7 +117,7 @@ def test_other_processes_find_the_same(profile: Path, tmp_path: Path, monkeypatc
         return share(self, path, *arguments)
 
     monkeypatch.setattr(judge._Judge, "share", watch)
-    monkeypatch.setattr(judge, "_count_cores", lambda: 2)
+    monkeypatch.setattr(judge, "count_cores", lambda: 2)
     monkeypatch.setattr(judge, "_FEWEST_SHARED", 2)
     answered: list[bytes] = []
     with monkeypatch.context() as patched:

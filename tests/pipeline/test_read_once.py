@@ -59,7 +59,7 @@ KERNEL = """
 
 @pytest.fixture(autouse=True)
 def judged_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge, "_count_cores", lambda: 1)
+    monkeypatch.setattr(judge, "count_cores", lambda: 1)
 
 
 @pytest.fixture

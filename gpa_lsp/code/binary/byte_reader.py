@@ -98,15 +98,7 @@ _CUT_OFF = "the line table ends in the middle of an entry"
 
 
 class ByteReader:
-    """Reads numbers and strings at a moving position and never past its end.
-
-    Args:
-        data: the section.
-        position: first offset to read.
-        end: offset behind the last byte that may be read.
-        path: the file, for errors.
-        place: the section, for errors.
-    """
+    """Reads numbers and strings of a section at a moving position and never past its end; path and place are for errors."""
 
     __slots__ = ("data", "end", "path", "place", "position")
 

@@ -62,11 +62,7 @@ class FatbinEntry(Struct, frozen=True, kw_only=True):
 def read_fatbin_entries(
     data: bytes | FileBytes, *, start: int = 0, end: int | None = None, path: Path | None = None
 ) -> Iterator[FatbinEntry]:
-    """List the entries of all blocks in a stretch of a file.
-
-    Args:
-        end: offset behind the last one; None means the end of the data.
-    """
+    """List the entries of all blocks in a stretch of a file, up to the end of the data where none is given."""
     stop = len(data) if end is None else end
     block = data.find(FATBIN_MAGIC, start, min(start + _WIDEST_GAP_BYTES, stop))
     while block >= 0:

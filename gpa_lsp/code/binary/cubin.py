@@ -63,11 +63,7 @@ _PAIR_BYTES = 8
 def read_call_table(
     data: bytes, name_symbol: Callable[[int], str | None]
 ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]]:
-    """Read ``.nv.callgraph``.
-
-    Args:
-        data: the section's bytes.
-        name_symbol: symbol index → name, None for an index that is no function's; such pairs are passed over.
+    """Read the bytes of ``.nv.callgraph``; pairs with an index that is no function's, of which ``name_symbol`` says None, are passed over.
 
     >>> words = np.array([0, -1, 1, 2, 0, -2, 3, 1, 0, -3, 1, 1, 0, -4], dtype="<i4")
     >>> direct, indirect = read_call_table(words.tobytes(), "_kfg".__getitem__)

@@ -242,13 +242,8 @@ _ADDRESS = re.compile(r"at address 0x([0-9a-fA-F]+)")
 
 
 def decode_words(tool: Path, code: bytes, sm: int) -> list[str]:
-    """Disassemble instructions.
-
-    Args:
-        code: encodings, 16 bytes each; a ragged tail is left out.
-
-    Returns:
-        One text per instruction, without semicolon; targets computed from the pc are offsets from the start of ``code``.
+    """Disassemble instructions of 16 bytes each, one text for each, without semicolon; a ragged tail is left out. Targets computed from the pc are
+    offsets from the start of ``code``.
     """
     code = code[: len(code) - len(code) % INSTRUCTION_BYTES]
     if not code:

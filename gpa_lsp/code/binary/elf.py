@@ -283,10 +283,7 @@ _BRANCH_HEAD = struct.Struct("<III")
 
 
 def read_symbol_attributes(data: bytes, *, path: Path | None = None) -> dict[Attribute, dict[int, int]]:
-    """The records of ``.nv.info`` that give one number for a symbol.
-
-    Args:
-        data: the section's bytes.
+    """The records of a section ``.nv.info`` that give one number for a symbol.
 
     >>> found = read_symbol_attributes(bytes.fromhex("042f0800050000001a000000"))
     >>> found[Attribute.REGISTER_COUNT]

@@ -29,11 +29,9 @@ from gpa_lsp.foundation.locations import InlineChain
 
 
 def read_ptx_line_table(cubin: Cubin, function: str) -> LineTable:
-    """Decode which PTX line each instruction of one function came from.
+    """Decode which PTX line each instruction of one function came from, by address; no rows when the image has none for the function.
 
-    Returns:
-        The rows, by address; empty when the image has none for the function. Each chain has one frame, whose file is the name of the section
-        with the text, for :func:`read_ptx_text`, and whose line is 1-based in it.
+    Each chain has one frame, whose file is the name of the section with the text, for :func:`read_ptx_text`, and whose line is 1-based in it.
     """
     return decode_rows(cubin, function, cubin.once(_open_ptx_lines))
 
@@ -45,11 +43,7 @@ def _open_ptx_lines(cubin: Cubin) -> LineSection | None:
 
 
 def read_ptx_text(cubin: Cubin, section: str | None = None) -> tuple[str, ...]:
-    """The lines of the PTX in an image.
-
-    Args:
-        section: the section's name, as in the frames of :func:`read_ptx_line_table`; None takes the first one there is.
-    """
+    """The lines of the PTX in an image, by its section as in the frames of :func:`read_ptx_line_table`; None takes the first one there is."""
     elf = read_elf(cubin.image, path=cubin.path)
     for index, name in enumerate(elf.section_names):
         if name == section or (section is None and name.startswith(PTX_TEXT_PREFIX)):

@@ -93,13 +93,8 @@ def _file_namer(elf: ElfImage, section: int) -> FileNamer:
 
 
 class LineSection:
-    """A line section with what decoding the rows of any of its functions needs, which is read once: images have thousands, asked about one by one.
-
-    Args:
-        elf: the image.
-        section: index of ``.debug_line`` or ``.nv_debug_line_sass``.
-        name_file: names the files of its units.
-        names: ``.debug_str``; None when the image has none.
+    """A line section (``.debug_line`` or ``.nv_debug_line_sass``) with what decoding the rows of any of its functions needs, which is read once:
+    images have thousands, asked about one by one. ``names`` is ``.debug_str``; None when the image has none.
     """
 
     def __init__(self, elf: ElfImage, section: int, name_file: FileNamer, names: StringTable | None = None) -> None:
@@ -354,6 +349,18 @@ def strip_local_prefix(symbol: str, kernel: str) -> str:
 
 # nvcc writes the length and the modification time of each source into the line table, so that the text an editor shows can be told from the one
 # that was compiled without having a copy of it. NVRTC, Triton and Julia write zeros.
+
+
+def find_source_sizes(cubin: Cubin | None) -> Mapping[str, int]:
+    """As :func:`read_source_sizes`, read once; none where the line table is damaged, which whoever reads its lines has said already."""
+    return {} if cubin is None or not cubin.has_lines else cubin.once(_read_known_sizes)
+
+
+def _read_known_sizes(cubin: Cubin) -> Mapping[str, int]:
+    try:
+        return read_source_sizes(cubin)
+    except InputError:
+        return {}
 
 
 def read_source_sizes(cubin: Cubin) -> Mapping[str, int]:

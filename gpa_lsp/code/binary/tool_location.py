@@ -43,12 +43,7 @@ def find_tool(name: str) -> Path | None:
 
 
 def require_tool(name: str, *, needed_for: str) -> Path:
-    """Find one of NVIDIA's tools, or say what to install.
-
-    Args:
-        name: without suffix, e.g. ``nvdisasm``.
-        needed_for: what cannot be done without it, e.g. ``showing SASS``.
-    """
+    """Find one of NVIDIA's tools by its name without suffix, or say what to install, and what cannot be done without it, e.g. ``showing SASS``."""
     found = find_tool(name)
     if found is not None:
         return found

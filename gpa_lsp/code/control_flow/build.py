@@ -277,17 +277,12 @@ class _LoopLocator:
 def find_condition(
     instructions: Instructions, blocks: Blocks, dominators: npt.NDArray[np.int32], block: int
 ) -> int | None:
-    """The instruction that decides where a block's last one goes: the last one before it to write a predicate which it reads.
+    """The instruction that decides where a block's last one goes: the last one before it to write a predicate which it reads; None when there is none
+    near.
 
-    Looks back through the dominators of the block, over :data:`_FARTHEST_CONDITION` instructions at most; a write beside them, on one of
+    Looks back through the immediate dominators of the block, over :data:`_FARTHEST_CONDITION` instructions at most; a write beside them, on one of
     several ways to the block, is not seen. The branch itself is not enough to tell a loop's line: in code for sm_120 it has the line of
     whatever precedes it.
-
-    Args:
-        dominators: int32[b], immediate dominators.
-
-    Returns:
-        Its index; None when the last instruction reads no predicate, or none that was written near.
 
     Source: 205 loops of kernels compiled for sm_75 to sm_120, whose ``for`` and ``while`` lines are known.
     """

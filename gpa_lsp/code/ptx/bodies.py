@@ -31,11 +31,7 @@ _BYTES = re.compile(r"\.b8\s+([\d,\sxXa-fA-F]+)", re.ASCII)
 
 
 class DebugNames:
-    """The strings of ``.section .debug_str``, by label.
-
-    Args:
-        section: the text between the section's braces; empty when there is none.
-    """
+    """The strings between the braces of ``.section .debug_str``, by label."""
 
     def __init__(self, section: str) -> None:
         self._section = section
@@ -76,12 +72,7 @@ def _read_byte(text: str) -> int:
 
 
 class LineReader:
-    """Follows the ``.loc`` directives of one function.
-
-    Args:
-        function: its mangled name.
-        files: number → path, of the module.
-        names: of inlined functions.
+    """Follows the ``.loc`` directives of one function, by the paths of the module's files and the names of inlined functions.
 
     Attributes:
         column: 1-based, of the innermost place that was read last; 0 where it has none.

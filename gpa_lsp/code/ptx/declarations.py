@@ -32,11 +32,7 @@ InitialValue = tuple[bytes, tuple[tuple[int, str, int], ...]]
 
 
 def read_initial_value(text: str, kind: ScalarType, dimensions: tuple[int, ...]) -> InitialValue:
-    """Read an initialiser.
-
-    Args:
-        text: what stands behind ``=``.
-    """
+    """Read an initialiser, which stands behind ``=``."""
     stripped = text.strip()
     if not stripped:
         raise incomplete("an initial value is missing")
@@ -268,11 +264,7 @@ def _read_alignment(text: str | None) -> int:
 
 
 def read_registers(text: str) -> tuple[ScalarType, int, list[tuple[str, int | None]]]:
-    """Read ``.reg .v4 .f32 a, %r<81>`` without its semicolon.
-
-    Returns:
-        Type, elements of each (1, 2 or 4), and (name, count of a range or None).
-    """
+    """Read ``.reg .v4 .f32 a, %r<81>`` without its semicolon: type, elements of each (1, 2 or 4), and (name, count of a range or None)."""
     head = read_head(text)
     if head.kind is None:
         raise UnsupportedInputError(f"registers of an unknown type: {text.strip()[:60]!r}", remedy="see PTX ISA, types")
@@ -458,10 +450,7 @@ class FunctionHead(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def find_function_head(text: str, *, is_entry: bool, line: int) -> FunctionHead:
-    """The head that stands between ``.entry`` or ``.func`` and the body or semicolon, of which the name alone is read.
-
-    Args:
-        line: 1-based, where it begins.
+    """The head that stands between ``.entry`` or ``.func`` and the body or semicolon and begins on a line, of which the name alone is read.
 
     >>> head = find_function_head("(.param .b32 out) half(.param .b32 a, .param .b64 b) .maxntid 128, 2", is_entry=False, line=1)
     >>> head.name, head.signature, [one.offset_bytes for one in head.details.parameters], head.details.max_threads

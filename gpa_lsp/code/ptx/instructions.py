@@ -78,13 +78,8 @@ MOST_TARGETS = 5_000_000  # Of all jumps through tables of one function together
 
 
 class InstructionReader:
-    """Reads the instructions of one function.
-
-    Args:
-        operands: reads their operands.
-        heads: of all functions of the module, by name.
-        forms: names that were taken apart before.
-        possible: what calls of a signature can reach, as far as that was asked for; of the whole module.
+    """Reads the instructions of one function, with the heads of all functions of the module, by name. ``forms`` are names that were taken apart
+    before; ``possible`` is what calls of a signature can reach, as far as that was asked for.
     """
 
     def __init__(

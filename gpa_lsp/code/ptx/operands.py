@@ -2,7 +2,9 @@
 
 import re
 import struct
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
+from operator import add, and_, eq, ge, gt, le, lt, mul, ne, or_, sub, truediv, xor
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -192,59 +194,31 @@ def _wrap(value: int) -> int:
     return ((value + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
 
 
+_OF_NUMBERS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": add, "-": sub, "*": mul, "==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge,
+}  # fmt: skip
+_OF_INTEGERS: Mapping[str, Callable[[Any, Any], Any]] = {"&": and_, "|": or_, "^": xor}
+
+
 def _apply(operator: str, left: int | float, right: int | float) -> int | float:
     if operator in ("/", "%") and right == 0:
         raise InputError("a constant expression divides by zero", remedy="correct it")
     if isinstance(left, float) or isinstance(right, float):
-        return _apply_floats(operator, float(left), float(right))
+        if operator not in _OF_NUMBERS and operator != "/":
+            raise InputError(f"the operator {operator} has a floating-point operand", remedy="see PTX ISA, constants")
+        value = _OF_NUMBERS.get(operator, truediv)(float(left), float(right))
+        return int(value) if isinstance(value, bool) else value
     if operator in ("<<", ">>"):
         shift = min(max(right, 0), 64)
         return _wrap(left << shift) if operator == "<<" else left >> shift
-    quotient = abs(left) // abs(right) if operator in ("/", "%") else 0
-    quotient = -quotient if (left < 0) != (right < 0) else quotient
-    known = {
-        "+": left + right,
-        "-": left - right,
-        "*": left * right,
-        "/": quotient,
-        "%": left - quotient * right,
-        "&": left & right,
-        "|": left | right,
-        "^": left ^ right,
-        "&&": int(bool(left) and bool(right)),
-        "||": int(bool(left) or bool(right)),
-    }
-    value = known[operator] if operator in known else _compare(operator, left, right)
+    if operator in ("/", "%"):
+        quotient = abs(left) // abs(right) * (-1 if (left < 0) != (right < 0) else 1)
+        value = quotient if operator == "/" else left - quotient * right
+    elif operator in ("&&", "||"):
+        value = int(bool(left) and bool(right)) if operator == "&&" else int(bool(left) or bool(right))
+    else:
+        value = int((_OF_INTEGERS.get(operator) or _OF_NUMBERS[operator])(left, right))
     return value if -(1 << 63) <= value < 1 << 64 else _wrap(value)
-
-
-def _apply_floats(operator: str, left: float, right: float) -> int | float:
-    if operator in ("+", "-", "*", "/"):
-        return (
-            left + right
-            if operator == "+"
-            else left - right
-            if operator == "-"
-            else left * right
-            if operator == "*"
-            else left / right
-        )
-    if operator in _LEVELS[5] + _LEVELS[6]:
-        return _compare(operator, left, right)
-    raise InputError(f"the operator {operator} has a floating-point operand", remedy="see PTX ISA, constants")
-
-
-def _compare(operator: str, left: int | float, right: int | float) -> int:
-    return int(
-        {
-            "==": left == right,
-            "!=": left != right,
-            "<": left < right,
-            "<=": left <= right,
-            ">": left > right,
-            ">=": left >= right,
-        }[operator]
-    )
 
 
 DEEPEST_SCOPE = 64

@@ -94,10 +94,6 @@ _Span = tuple[int, int, int]
 class ModuleReader:
     """Reads the outermost level of a module, and its functions when they are first looked at.
 
-    Args:
-        name: for messages.
-        original: the text.
-
     Attributes:
         text: the same with comments blanked.
         bodies: where the functions' bodies are, once it was read; an alias has that of its function.

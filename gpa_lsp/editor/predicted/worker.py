@@ -28,7 +28,7 @@ from gpa_lsp.editor.predicted.results import (
     TrialsResult,
 )
 from gpa_lsp.editor.predicted.trials import choose_machine, find_trials
-from gpa_lsp.execution.compiler.model import CompileSettings
+from gpa_lsp.execution.compiler.model import choose_compile_settings
 from gpa_lsp.execution.emulator.model import Fault, FaultKind
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.fault_answer import ENDINGS, REMEDIES
@@ -116,7 +116,7 @@ def predict(job: PredictedJob, tell: Tell) -> SourcePrediction:
         launches=LaunchChoice(path=job.launches_path, text=job.launches_text),
         compute_capability=job.architecture,
         settings=choose_settings(job),
-        compile_settings=choose_compile_settings(job),
+        compile_settings=choose_compile_settings(job.path, job.roots, job.limit_s),
         progress=report,
     )
     _kept[job] = found
@@ -134,13 +134,6 @@ def choose_settings(job: PredictedJob) -> PredictionSettings:
         trace_bytes=min(EDITOR_PREDICTION.budget.trace_bytes, job.memory_bytes // 4),
     )
     return replace(EDITOR_PREDICTION, machine=choose_machine(job), budget=budget, all_seconds=2 * job.seconds)
-
-
-def choose_compile_settings(job: PredictedJob) -> CompileSettings:
-    """The workspace is the innermost folder of the source: its programs are never run."""
-    roots = [root for root in job.roots if job.path.is_relative_to(root)]
-    workspace = max(roots, key=lambda root: len(root.parts), default=None)
-    return CompileSettings(limit_s=job.limit_s, workspace=workspace)
 
 
 def make_result(job: PredictedJob, found: SourcePrediction, seconds: float) -> PredictedResult:
@@ -178,7 +171,9 @@ def _render_text(found: SourcePrediction) -> str:
 
 def _look_for_trials(job: TrialsJob, tell: Tell) -> TrialsResult:
     try:
-        return find_trials(job, predict(job.base, tell), choose_compile_settings(job.base), tell)
+        return find_trials(
+            job, predict(job.base, tell), choose_compile_settings(job.base.path, job.base.roots, job.base.limit_s), tell
+        )
     except GpaError as error:
         return TrialsResult(job=job.base, remarks=(str(error),))
 
@@ -205,7 +200,7 @@ def _write_template(job: TemplateJob) -> TemplateResult:
             launches_path=base.launches_path,
             launches_text=base.launches_text,
             compute_capability=base.architecture,
-            settings=choose_compile_settings(base),
+            settings=choose_compile_settings(base.path, base.roots, base.limit_s),
             fits=choose_settings(base),
             told=job.told,
         )

@@ -1,12 +1,12 @@
 """The server's end of the processes that read profiles: as many as are worth it, each with one profile at a time."""
 
-import os
 from collections.abc import Callable
 
 from gpa_lsp.editor.protocol.profile_messages import ProfileEnd, ProfileFailed, ProfileJob, ProfileMessage, ProfileRead
 from gpa_lsp.foundation.processes.async_worker import AsyncWorker
 from gpa_lsp.foundation.processes.supervision import Patience, WorkerKind
 from gpa_lsp.foundation.processes.worker import read_own_bytes
+from gpa_lsp.foundation.work_time import count_cores
 
 _MOST_PROCESSES = 4  # More would take memory and cores from what the person at the keyboard does beside
 
@@ -33,7 +33,7 @@ class ProfileReaders:
     """
 
     def __init__(self, most: int | None = None, *, patience: Patience | None = None) -> None:
-        self._most = most or max(1, min(_MOST_PROCESSES, _count_cores()))
+        self._most = most or max(1, min(_MOST_PROCESSES, count_cores()))
         self._kind = WorkerKind(
             module="gpa_lsp.editor.protocol.profile_reader",
             title="analysis process",
@@ -73,9 +73,3 @@ class ProfileReaders:
         """End all processes."""
         for process in self._all:
             await process.leave()
-
-
-def _count_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -9,8 +9,9 @@ from gpa_lsp.code.sources.host_launches import find_host_launches
 from gpa_lsp.editor.predicted.actions import explain_undescribed_kernel
 from gpa_lsp.editor.predicted.results import PredictedJob
 from gpa_lsp.editor.predicted.trials import choose_machine
-from gpa_lsp.editor.predicted.worker import choose_compile_settings, choose_settings
+from gpa_lsp.editor.predicted.worker import choose_settings
 from gpa_lsp.editor.simulated.results import ComparisonJob, ComparisonResult, SimulationJob, SimulationResult
+from gpa_lsp.execution.compiler.model import choose_compile_settings
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettings, simulate_report, simulate_source
 from gpa_lsp.execution.prediction.templates import write_templates
@@ -73,7 +74,7 @@ def simulate(job: SimulationJob, tell: Tell) -> Simulation:
             total_seconds=job.total_seconds,
             memory_bytes=base.memory_bytes,
         ),
-        compile_settings=choose_compile_settings(base),
+        compile_settings=choose_compile_settings(base.path, base.roots, base.limit_s),
         progress=_report_to(tell),
     )
 
@@ -99,7 +100,7 @@ def _find_launches_text(base: PredictedJob, kernel: str | None) -> str:
         launches_path=base.launches_path,
         launches_text=described,
         compute_capability=base.architecture,
-        settings=choose_compile_settings(base),
+        settings=choose_compile_settings(base.path, base.roots, base.limit_s),
         fits=choose_settings(base),
     )
 

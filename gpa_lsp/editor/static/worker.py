@@ -15,7 +15,7 @@ from gpa_lsp.diagnosis.analyses.static.model import describe_resources
 from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.static_view import build_static_kernel
 from gpa_lsp.editor.static.results import StaticJob, StaticKernel, StaticMark, StaticRequest, StaticResult
-from gpa_lsp.execution.compiler.model import CompilerMessage, CompileSettings
+from gpa_lsp.execution.compiler.model import CompilerMessage, choose_compile_settings
 from gpa_lsp.execution.prediction.static_source import SourceStatics, examine_source
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.numbers import format_count
@@ -38,16 +38,13 @@ def _warm_up() -> None:
 def do_job(job: StaticJob) -> StaticResult:
     """Compile a source and look at its code; what cannot be compiled is a result too."""
     started_s = time.process_time()
-    workspace = max(
-        (root for root in job.roots if job.path.is_relative_to(root)), key=lambda root: len(root.parts), default=None
-    )
     try:
         found = examine_source(
             job.path,
             text=job.text,
             compute_capability=job.architecture,
             roots=job.roots,
-            settings=CompileSettings(limit_s=job.limit_s, workspace=workspace),
+            settings=choose_compile_settings(job.path, job.roots, job.limit_s),
         )
     except GpaError as error:
         return StaticResult(path=job.path, text=job.text, failure=str(error), seconds=time.process_time() - started_s)

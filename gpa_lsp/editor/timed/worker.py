@@ -5,7 +5,6 @@ with it. The other one samples, so that it can be ended without that.
 import hashlib
 from pathlib import Path
 
-from gpa_lsp.editor.predicted.worker import choose_compile_settings
 from gpa_lsp.editor.timed.results import (
     Job,
     LaunchTime,
@@ -16,6 +15,7 @@ from gpa_lsp.editor.timed.results import (
     TimedJob,
     TimedResult,
 )
+from gpa_lsp.execution.compiler.model import choose_compile_settings
 from gpa_lsp.execution.local_gpu.timing_processes import find_gpu
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.launch_timing import LaunchTimings, TimedLaunch, TimingWork, time_source
@@ -50,7 +50,7 @@ def _time(job: TimedJob) -> TimedResult:
             LaunchChoice(path=base.launches_path, text=base.launches_text),
             text=base.text,
             work=TimingWork(memory_bytes=base.memory_bytes),
-            compile_settings=choose_compile_settings(base),
+            compile_settings=choose_compile_settings(base.path, base.roots, base.limit_s),
         )
         _keep(found, job.kept)
     except (GpaError, OSError) as error:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from gpa_lsp.code.sources.cuda_functions import find_function_declarator, list_file_nodes, read_own_name
+from gpa_lsp.code.sources.host_syntax import read_last_name
 from gpa_lsp.code.sources.template_arguments import list_template_parameters, match_parameters, split_arguments
 from gpa_lsp.code.sources.trees import MOST_NODES, SourceTree, list_ancestors, read_text, walk
 
@@ -212,7 +213,7 @@ def find_instantiations(tree: SourceTree) -> Instantiations:
         callee = call.child_by_field_name("function")
         if callee is None:
             continue
-        name = _read_last_name(callee)
+        name = read_last_name(callee)
         for expression in _write_expressions(tree, call, callee, templates.get(name)):
             told.add(name)
             if len(found) < MOST_EXPRESSIONS:
@@ -283,13 +284,6 @@ def _find_launches(tree: SourceTree) -> "Iterator[Node]":
         if call is not None:
             yield call
         position = tree.content.find(b"<<<", position + 3)
-
-
-def _read_last_name(callee: "Node") -> str:
-    node: Node | None = callee
-    while node is not None and node.type in ("qualified_identifier", "template_function"):
-        node = node.child_by_field_name("name")
-    return read_text(node)
 
 
 def _write_expressions(tree: SourceTree, call: "Node", callee: "Node", template: "Node | None") -> Iterator[str]:

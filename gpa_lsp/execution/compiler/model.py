@@ -99,6 +99,14 @@ class CompileSettings(Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_SETTINGS = CompileSettings()
+
+
+def choose_compile_settings(source: Path, roots: Iterable[Path], limit_s: float) -> CompileSettings:
+    """Settings for a file of some workspace folders: the innermost one that holds it is its workspace."""
+    around = [root for root in roots if source.is_relative_to(root)]
+    return CompileSettings(limit_s=limit_s, workspace=max(around, key=lambda root: len(root.parts), default=None))
+
+
 # Where neither caller nor command says one: the oldest that all compilers since CUDA 11 know and whose models here are complete
 DEFAULT_COMPUTE_CAPABILITY = (8, 0)
 

@@ -33,12 +33,7 @@ _NUMBERS = {
 
 
 class ArrayKind:
-    """The type of an array.
-
-    Args:
-        dtype: of its elements.
-        dimensions: how many.
-    """
+    """The type of an array: of its elements, and its number of dimensions."""
 
     def __init__(self, dtype: "np.dtype[Any]", dimensions: int) -> None:
         self.dtype = dtype
@@ -58,11 +53,7 @@ class ArrayKind:
 
 
 class RecordKind:
-    """The type of a record within an array.
-
-    Args:
-        dtype: of it.
-    """
+    """The type of a record within an array."""
 
     def __init__(self, dtype: "np.dtype[Any]") -> None:
         self.dtype = dtype
@@ -98,12 +89,7 @@ class Array:
 
 
 class Bundle:
-    """Several values together.
-
-    Args:
-        values: they.
-        names: of them, where they have any.
-    """
+    """Several values together, with names where they have any."""
 
     def __init__(self, values: list[Any], names: tuple[str, ...] = ()) -> None:
         self.values = values

@@ -58,11 +58,7 @@ class Number:
 
 
 class PointerType:
-    """Where numbers, pointers or structs lie one behind the other.
-
-    Args:
-        to: their type.
-    """
+    """Where numbers, pointers or structs of one type lie one behind the other."""
 
     __slots__ = ("to",)
 
@@ -83,12 +79,7 @@ class PointerType:
 
 
 class ArrayType:
-    """Values within a struct.
-
-    Args:
-        of: their type.
-        count: how many.
-    """
+    """So many values of one type within a struct."""
 
     __slots__ = ("count", "of")
 
@@ -182,11 +173,8 @@ def _find_c_type(kind: Any) -> Any:
 
 
 class Intrinsic:
-    """What typed Python calls beside its own functions: :class:`~gpa_lsp.foundation.machine_code.intrinsics.Intrinsics` translates it.
-
-    Args:
-        form: its name and parameters.
-        words: what it does.
+    """What typed Python calls beside its own functions, by its name and parameters, and what it does in words:
+    :class:`~gpa_lsp.foundation.machine_code.intrinsics.Intrinsics` translates it.
     """
 
     def __init__(self, form: str, words: str) -> None:

@@ -63,11 +63,7 @@ class Loop:
 
 
 class Return:
-    """Where a function that is written out goes at its end.
-
-    Args:
-        behind: what comes then.
-    """
+    """Where a function that is written out goes at its end."""
 
     def __init__(self, behind: ir.Block) -> None:
         self.behind = behind

@@ -67,10 +67,7 @@ def pack(message: object) -> bytes:
 
 
 def read_message(read: Callable[[int], bytes]) -> object:
-    """The next message.
-
-    Args:
-        read: at most so many bytes of the pipe; none at its end.
+    """The next message; ``read`` gives at most so many bytes of the pipe, and none at its end.
 
     Raises:
         EOFError: the other end is gone.
@@ -117,10 +114,8 @@ def isolate_module(module: str, *arguments: str) -> PythonChild:
 
 
 def ask_apart(module: str, question: object) -> object:
-    """Ask a process of its own that goes to its end also where this one is killed, for work that others share; it has limits of its own.
-
-    Args:
-        module: of ours, which answers by :func:`answer_apart`.
+    """Ask a process of its own that goes to its end also where this one is killed, for work that others share; it has limits of its own. The module
+    is one of ours, which answers by :func:`answer_apart`.
 
     Raises:
         OSError: it cannot be started.

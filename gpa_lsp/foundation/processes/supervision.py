@@ -63,11 +63,7 @@ class WorkerLostError(ToolError):
 
 
 class Worker:
-    """One process, one job at a time.
-
-    Args:
-        kind: which.
-    """
+    """One process of a kind, one job at a time."""
 
     def __init__(self, kind: WorkerKind) -> None:
         self.kind = kind

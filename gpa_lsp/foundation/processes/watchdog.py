@@ -42,11 +42,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True) if _IS_LINUX else None
 
 
 class Watch:
-    """The processes of one command.
-
-    Args:
-        process_id: of the command itself, which leads a process group.
-    """
+    """The processes of one command, which itself leads a process group."""
 
     def __init__(self, process_id: int) -> None:
         self.process_id = process_id

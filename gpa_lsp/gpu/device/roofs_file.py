@@ -19,7 +19,6 @@ Starlight's flat file is recognised by its keys, and read too: bandwidths in GB/
 """
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,7 +29,7 @@ from msgspec import Meta
 from msgspec.structs import fields
 
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem, ProblemSeverity, UnsupportedInputError
-from gpa_lsp.foundation.files import atomic_write
+from gpa_lsp.foundation.files import atomic_write, find_data_folder
 from gpa_lsp.foundation.json_elements import Element, read_json
 from gpa_lsp.gpu.device.model import (
     ClockDomain,
@@ -51,7 +50,6 @@ FORMAT_FAMILY = "gpa-lsp/roofs/"
 FORMAT = f"{FORMAT_FAMILY}1"
 STARLIGHT_FORMAT = "starlight"
 
-FOLDER_VARIABLE = "GPA_LSP_DATA_DIR"
 _FOLDER = "roofs"
 
 _STARLIGHT_PEAKS = {
@@ -99,12 +97,7 @@ def write_roofs(roofs: EmpiricalRoofs, path: Path) -> None:
 
 def find_roofs_folder() -> Path:
     """Where a user's measured roofs are kept; it may not exist."""
-    chosen = os.environ.get(FOLDER_VARIABLE)
-    if chosen:
-        return Path(chosen).expanduser() / _FOLDER
-    from platformdirs import user_data_path  # only where it is needed: it costs start-up time
-
-    return user_data_path("gpa-lsp", appauthor=False) / _FOLDER
+    return find_data_folder() / _FOLDER
 
 
 def name_roofs_file(device_name: str) -> str:

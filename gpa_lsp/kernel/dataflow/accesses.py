@@ -176,11 +176,7 @@ class RegisterWriters:
         return int(self.rows_of(resource)[count - 1]) if count else None
 
     def is_written_in(self, resources: Sequence[int], inside: npt.NDArray[np.bool_]) -> bool:
-        """Whether any of the resources is written by a marked instruction.
-
-        Args:
-            inside: bool[n].
-        """
+        """Whether any of the resources is written by an instruction that is marked, bool[n]."""
         return any(bool(inside[self.rows_of(resource)].any()) for resource in resources)
 
     def find_constant(self, operand: str, row: int) -> int | None:
@@ -198,10 +194,8 @@ class RegisterWriters:
         return None if writer is None else _read_set_constant(self._instructions.texts[writer])
 
     def find_index_scale(self, register: int, row: int) -> int | None:
-        """Bytes by which an address in a register (pair) grows with the index it was computed from.
-
-        Returns:
-            The multiplier of the address computation before it; None when that is not a plain multiply-add or shift-add.
+        """Bytes by which an address in a register (pair) grows with the index it was computed from: the multiplier of the address computation before
+        it; None when that is not a plain multiply-add or shift-add.
         """
         writer = self._find_last(register, row)
         if writer is None:

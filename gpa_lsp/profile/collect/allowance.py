@@ -18,14 +18,12 @@ import msgspec
 from msgspec import Meta, Struct
 
 from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.foundation.files import atomic_write
+from gpa_lsp.foundation.files import DATA_VARIABLE, atomic_write, find_data_folder
 from gpa_lsp.profile.collect.variables import Command
 
 logger = logging.getLogger(__name__)
 
 SCHEMA = "gpa-lsp/allowed/1"
-
-FOLDER_VARIABLE = "GPA_LSP_DATA_DIR"  # Environment variable that takes the place of the platform's data folder
 
 _FILE_NAME = "allowed.json"
 _MAX_BYTES = 8 << 20
@@ -132,17 +130,12 @@ class Allowance:
                 json.dump({"schema": SCHEMA, "allowed": rows}, stream, indent=1)
         except OSError as error:
             message = f"cannot be written: {error.strerror or error}"
-            raise InputError(message, path=self.file, remedy=f"set {FOLDER_VARIABLE} to a folder of yours") from error
+            raise InputError(message, path=self.file, remedy=f"set {DATA_VARIABLE} to a folder of yours") from error
 
 
 def find_allowance_file() -> Path:
     """The user's file; it may not exist."""
-    chosen = os.environ.get(FOLDER_VARIABLE)
-    if chosen:
-        return Path(chosen).expanduser() / _FILE_NAME
-    from platformdirs import user_data_path  # only where it is needed: it costs start-up time
-
-    return user_data_path("gpa-lsp", appauthor=False) / _FILE_NAME
+    return find_data_folder() / _FILE_NAME
 
 
 def _resolve(workspace: Path) -> str:

@@ -43,12 +43,9 @@ _KERNEL = re.compile(r'==PROF== Profiling "(.+?)"')
 
 
 class OutputLines:
-    """Takes bytes as they come and gives lines.
+    """Takes bytes as they come and gives lines, and keeps some of the last ones.
 
     A line ends at a line feed; what a carriage return overwrites on a screen is left out; a line of more than 2,000 bytes is cut.
-
-    Args:
-        tail_lines: how many of the last lines are kept.
 
     >>> lines = OutputLines()
     >>> lines.take(b"10 %\\r100 %\\r\\n\\x1b[31mfai"), lines.take(b"led\\x1b[0m\\nrest"), lines.finish()
@@ -61,11 +58,7 @@ class OutputLines:
         self._marked: deque[bytes] = deque(maxlen=_MARKED_LINES)
 
     def take(self, data: bytes, limit: int | None = None) -> tuple[list[str], int]:
-        """Take some bytes.
-
-        Args:
-            limit: how many lines are wanted; the others only go into the tail, which costs next to nothing. None for all.
-        """
+        """Take some bytes. Lines beyond the limit only go into the tail, which costs next to nothing; None wants all."""
         *complete, rest = data.split(b"\n")
         if not complete:
             self._rest = _cut(self._rest + rest)

@@ -229,11 +229,7 @@ class SampleTotals(Struct):
 
 
 def add_up(process: CollectedProcess, correlations: Collection[int] | None) -> SampleTotals:
-    """Read and add up the samples of a process.
-
-    Args:
-        correlations: of the launches that are wanted; None for all, whatever launch they are of.
-    """
+    """Read and add up the samples of a process, of the launches that are wanted; None for all, whatever launch they are of."""
     adder = _Adder(process, correlations)
     for context, (total, dropped, foreign), rows in process.read_batches():
         adder.dropped += dropped

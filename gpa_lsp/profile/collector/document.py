@@ -43,11 +43,7 @@ class LoadedModule(Struct, frozen=True, kw_only=True):
 
 
 class LoadedModules:
-    """Reads cubins when they are first asked for.
-
-    Args:
-        folder: with a file for each, named by its hash.
-    """
+    """Reads cubins when they are first asked for, from a folder with a file for each, named by its hash."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

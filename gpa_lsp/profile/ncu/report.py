@@ -115,11 +115,7 @@ def read_launch(
     strings: list[str],
     devices: Mapping[int, Device],
 ) -> tuple[Launch, list[str]]:
-    """Decode a result.
-
-    Args:
-        module_id: of the module its code is in; None when the report does not hold it.
-    """
+    """Decode a result; its module is None when the report does not hold it."""
     metrics, problems = index_metrics(list(result.metrics), strings)
     samples, sample_problems = read_samples(metrics)
     allowance = Allowance(size_bytes)

@@ -42,11 +42,7 @@ _MOST_TOGETHER_BYTES = 1 << 20  # Taking bytes apart needs some thirty times the
 
 
 def read_counts(data: bytes) -> InstructionCounts | None:
-    """Addresses and counts of one metric.
-
-    Returns:
-        The columns, empty for a metric that counted nothing; None when its instances are not counts by address.
-    """
+    """Addresses and counts of one metric, empty for a metric that counted nothing; None when its instances are not counts by address."""
     return read_all_counts([data])[0]
 
 
@@ -222,10 +218,8 @@ _Counts = dict[str, InstructionCounts]
 
 
 def read_samples(metrics: LazyMetrics) -> tuple[StallSamples | None, list[str]]:
-    """Gather the stall metrics of a launch.
-
-    Returns:
-        The samples (None when the launch has no stall metric that lists instructions), and a sentence for everything that was not as it should be.
+    """Gather the stall metrics of a launch (None when it has none that lists instructions), and a sentence for everything that was not as it should
+    be.
     """
     all_counts: _Counts = {}
     latency_counts: _Counts = {}

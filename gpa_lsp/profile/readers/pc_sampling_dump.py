@@ -58,12 +58,7 @@ class Position:
 
 
 class FlatTable:
-    """A table of a buffer.
-
-    Args:
-        content: of the buffer.
-        at: where the table begins.
-    """
+    """A table in the content of a buffer."""
 
     def __init__(self, content: bytes, at: int) -> None:
         self._content = content

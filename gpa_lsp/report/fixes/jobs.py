@@ -43,11 +43,7 @@ def list_questions(kernel: KernelReport) -> tuple[Question, ...]:
 
 
 def build_context(kernel: KernelReport, advice: Advice, region: Region | None = None) -> RewriteContext:
-    """What is known for rewriting one place an advice is about.
-
-    Args:
-        region: of the advice, where it is done; None for the kernel as a whole.
-    """
+    """What is known for rewriting one region that an advice is about; None for the kernel as a whole."""
     step = _find_register_step(kernel) if advice.optimizer == _OCCUPANCY else None
     # A bound lets a kernel that spills have more registers only where a bound, or a flag, keeps it from them.
     is_bounded = advice.optimizer != "register_reuse" or advice.category is Category.BINARY

@@ -14,7 +14,7 @@ from gpa_lsp.diagnosis.analyses.limiter.model import shorten_limit
 from gpa_lsp.diagnosis.analyses.static.code_change import CodeFacts, compare_code, find_code_facts
 from gpa_lsp.diagnosis.analyses.static.kernel_statics import find_kernel_statics
 from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin, KnownBlock
-from gpa_lsp.execution.compiler.model import CompiledUnit, CompileSettings
+from gpa_lsp.execution.compiler.model import CompiledUnit, choose_compile_settings
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.model import EDITOR_PREDICTION
 from gpa_lsp.execution.prediction.predict import predict_source
@@ -85,7 +85,7 @@ def _compile(job: FixJob, text: str, lines: tuple[int, ...]) -> CodeFacts | str:
         text=text,
         compute_capability=job.architecture or choose_compute_capability(flags),
         flags=flags,
-        settings=_choose_settings(job),
+        settings=choose_compile_settings(job.path, job.roots, job.limit_s),
     )
     if unit.cubin is None:
         return _find_error(unit, job)
@@ -109,13 +109,6 @@ def _list_blocks(job: FixJob) -> tuple[KnownBlock, ...]:
         return ()
     shared = job.dynamic_shared_bytes
     return (KnownBlock(threads=job.threads, origin=BlockOrigin.PROFILE, dynamic_shared_bytes=shared),)
-
-
-def _choose_settings(job: FixJob) -> CompileSettings:
-    """The workspace is the innermost folder of the source: its programs are never run."""
-    roots = [root for root in job.roots if job.path.is_relative_to(root)]
-    workspace = max(roots, key=lambda root: len(root.parts), default=None)
-    return CompileSettings(limit_s=job.limit_s, workspace=workspace)
 
 
 def _find_error(unit: CompiledUnit, job: FixJob) -> str:
@@ -172,7 +165,7 @@ def _count_sectors(job: LaunchedJob, text: str) -> _Traffic | None:
             launches=LaunchChoice(path=job.launches_path, text=job.launches_text),
             compute_capability=base.architecture,
             settings=settings,
-            compile_settings=_choose_settings(base),
+            compile_settings=choose_compile_settings(base.path, base.roots, base.limit_s),
         )
     except GpaError:
         return None
@@ -228,7 +221,7 @@ def _simulate(job: LaunchedJob, text: str) -> _Simulated | None:
             settings=SimulationSettings(
                 machine=_choose_machine(job), seconds=job.seconds, memory_bytes=job.memory_bytes
             ),
-            compile_settings=_choose_settings(base),
+            compile_settings=choose_compile_settings(base.path, base.roots, base.limit_s),
         )
         if not found.launches or any(one.severity is ProblemSeverity.ERROR for one in found.problems):
             return None

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity, UnsupportedInputError
-from gpa_lsp.report.history.model import FOLDER_VARIABLE
+from gpa_lsp.foundation.files import DATA_VARIABLE
 
 # The tables of the history, and how older ones become today's.
 #
@@ -357,7 +357,7 @@ def _hold(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-_REMEDY = f"set {FOLDER_VARIABLE} to a folder that can be written, to remember measurements there"
+_REMEDY = f"set {DATA_VARIABLE} to a folder that can be written, to remember measurements there"
 
 # File systems other machines may write to at the same time
 _SHARED_FILE_SYSTEMS = frozenset(

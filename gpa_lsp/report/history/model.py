@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from gpa_lsp.foundation.files import find_data_folder
 from gpa_lsp.foundation.prose import NOTHING, Sentence
 from gpa_lsp.report.changes import MeasuredChange, MeasuredWork, PartChange, Place, Verdict
 
@@ -248,18 +249,12 @@ class HistoryLimits(Struct, frozen=True, kw_only=True):
 
 DEFAULT_LIMITS = HistoryLimits()
 
-FOLDER_VARIABLE = "GPA_LSP_DATA_DIR"
 FILE_NAME = "history.db"
 
 
 def find_database() -> Path:
     """The user's history: in the folder the environment names, else where the platform keeps data."""
-    chosen = os.environ.get(FOLDER_VARIABLE)
-    if chosen:
-        return Path(chosen).expanduser() / FILE_NAME
-    from platformdirs import user_data_path  # only where it is needed: it costs start-up time
-
-    return user_data_path("gpa-lsp", appauthor=False) / FILE_NAME
+    return find_data_folder() / FILE_NAME
 
 
 def measure_bytes(path: Path) -> int | None:

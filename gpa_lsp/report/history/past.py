@@ -239,10 +239,8 @@ def _make_warning(error: Exception) -> Problem:
 
 
 def choose_comparable(run: Run, earlier: Iterable[Run]) -> tuple[Run, bool] | None:
-    """Choose the run to compare a run with: the last of the same work, else the last whose work may be the same, else the last.
-
-    Returns:
-        The run, and whether the two can be compared; None where there is no predecessor.
+    """Choose the run to compare a run with, and whether the two can be compared: the last of the same work, else the last whose work may be the same,
+    else the last; None where there is no predecessor.
     """
     first = possible = None
     for one in earlier:
@@ -347,10 +345,7 @@ def _pair_lines(
 
 
 def build_course(history: "History", run: Run, most: int = MOST_COURSE_RUNS) -> TimeCourse:
-    """A run and those before it that did the same work.
-
-    Args:
-        most: runs at most, with those that did other work.
+    """A run and those before it that did the same work, out of some at most.
 
     Raises:
         InputError: the history cannot be read.

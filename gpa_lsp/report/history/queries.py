@@ -209,12 +209,7 @@ def first_run(connection: sqlite3.Connection, condition: str, values: Sequence[s
 def select_runs(
     connection: sqlite3.Connection, condition: str, values: Sequence[str | int], most: int = -1
 ) -> tuple[Run, ...]:
-    """The runs that fulfil a condition on the columns of ``run`` and ``kernel``, newest first; damaged ones are left out.
-
-    Args:
-        condition: with a question mark for each of ``values``.
-        most: rows at most; -1 for all.
-    """
+    """The runs that fulfil a condition on the columns of ``run`` and ``kernel``, newest first, damaged ones left out; -1 for all."""
     return tuple(_iterate_runs(connection, condition, values, most))
 
 

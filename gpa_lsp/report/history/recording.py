@@ -65,11 +65,7 @@ class _Entry(Struct, frozen=True, kw_only=True):
 
 
 def find_commit(path: Path, measured_ns: int) -> Commit | None:
-    """What was checked out in the working tree of a file or folder at a moment.
-
-    Returns:
-        None outside of working trees, and where the log does not reach back that far.
-    """
+    """What was checked out in the working tree of a file or folder at a moment; None outside of one, and where the log begins later."""
     folder = _find_repository(path)
     if folder is None:
         return None

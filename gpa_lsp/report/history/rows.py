@@ -165,11 +165,7 @@ def read_commit(text: str) -> Commit | None:
 
 
 def read_measurement(key: KernelKey, columns: tuple[int, str | None, str], text: str) -> Measurement:
-    """A measurement from its row.
-
-    Args:
-        columns: ``measured_ns``, ``profile``, ``session``.
-        text: what :func:`write_facts` wrote.
+    """A measurement from its row: ``measured_ns``, ``profile`` and ``session``, and what :func:`write_facts` wrote.
 
     Raises:
         DamagedRowError: it is not.

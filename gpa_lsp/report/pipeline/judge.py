@@ -1,6 +1,5 @@
 """From one file to its report: read, decode, join, blame, analyse, advise, gather."""
 
-import os
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -23,6 +22,7 @@ from gpa_lsp.diagnosis.analyses.subject import SourceReader, Subject
 from gpa_lsp.diagnosis.blame import PAPER
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.foundation.errors import Problem, ToolError
+from gpa_lsp.foundation.work_time import count_cores
 from gpa_lsp.gpu.device.roofs_file import KeptRoofs
 from gpa_lsp.kernel.join import disassemble_ahead, join_profile, list_unmeasured_kernels
 from gpa_lsp.kernel.model import Kernel
@@ -30,7 +30,7 @@ from gpa_lsp.kernel.names import choose_by_name, list_named
 from gpa_lsp.kernel.scatter import group_contexts
 from gpa_lsp.profile.model import Launch, LaunchOutline, OpenedProfile, Profile
 from gpa_lsp.profile.read import open_profile, read_profile
-from gpa_lsp.report.gather import AnalysedKernel, KernelGatherer, assemble_report, gather_report
+from gpa_lsp.report.gather import AnalysedKernel, assemble_report, gather_kernel, gather_report
 from gpa_lsp.report.measured_files import ProfiledSources, SourceQuestion
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.pipeline.way import Progress, TakeKernel, Way
@@ -62,10 +62,7 @@ def judge_file(
     progress: Progress | None = None,
     take: TakeKernel | None = None,
 ) -> "JudgedFile":
-    """Analyse a file.
-
-    Args:
-        roofs: finds measured roofs; None puts kernels under theoretical ones.
+    """Analyse a file, its kernels below measured roofs, or theoretical ones where nothing finds any.
 
     Raises:
         GpaError: the file cannot be used.
@@ -104,7 +101,7 @@ def _judge_in_parts(
     """
     progress = progress or _tell_nobody
     done, total = 0, len(opened.launches)
-    count = min(_MOST_PROCESSES, _count_cores())
+    count = min(_MOST_PROCESSES, count_cores())
     is_shared = count > 1 and len({launch.mangled_name for launch in opened.launches}) >= _FEWEST_SHARED
     parts = _divide(opened.launches, shrinks=is_shared)
     here = parts[: _PARTS_HERE if judge.is_awaited else 0] if is_shared else parts
@@ -216,12 +213,6 @@ def _keep_sources(path: Path, seen: tuple[int, int], locator: bytes) -> Profiled
     return ProfiledSources(pickle.loads(locator))
 
 
-def _count_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def _divide(launches: Sequence[LaunchOutline], *, shrinks: bool = False) -> list[list[int]]:
     """Which launches are read together: all of a kernel, and the longest kernels first, in parts that grow, and perhaps shrink at the end.
 
@@ -245,14 +236,7 @@ def _divide(launches: Sequence[LaunchOutline], *, shrinks: bool = False) -> list
 
 
 class _Judge:
-    """Judges kernels, each once.
-
-    Args:
-        way: how; with a mode.
-        sources: the texts they were compiled from.
-        roofs: finds measured roofs; None puts them under theoretical ones.
-        take: told each.
-        known: kernels that lack analyses alone.
+    """Judges kernels, each once; what is known lacks analyses alone.
 
     Attributes:
         way: how.
@@ -272,7 +256,6 @@ class _Judge:
         self._sources = sources
         self._roofs = roofs
         self._take = take
-        self._gatherer = KernelGatherer()
         self._known = {one.launches[0].index: one for one in known if one.launches}
         self.judged: dict[int, tuple[KernelReport, tuple[Problem, ...]]] = {}
         self.packed: list[PackedKernels] = []
@@ -319,7 +302,7 @@ class _Judge:
         problems: list[Problem] = []
         known = None if number is None else self._known.get(number)
         if known is None or known.mangled_name != kernel.mangled_name:
-            report = self._gatherer.gather(_judge_kernel(kernel, self.way, self._sources, self._roofs, problems))
+            report = gather_kernel(_judge_kernel(kernel, self.way, self._sources, self._roofs, problems))
         else:
             report = _complete(known, kernel, self.way, self._roofs, problems)
         kernel.rows.forget()

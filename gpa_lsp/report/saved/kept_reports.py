@@ -62,11 +62,7 @@ def open_kept_reports() -> KeptFiles:
 
 
 def load_kept(files: KeptFiles, key: str, still_holds: Callable[[Mapping[Any, Any]], bool]) -> KeptReport | None:
-    """The report under a key.
-
-    Returns:
-        None when there is none, it cannot be used, or what was seen has changed.
-    """
+    """The report under a key; None when there is none, it cannot be used, or what was seen has changed."""
     entry = files.load(key)
     if entry is None:
         return None
@@ -125,11 +121,7 @@ def _pack(part: object) -> bytes:
 
 
 def store_kept(files: KeptFiles, key: str, kept: KeptReport, packed: Sequence[PackedKernels] = ()) -> None:
-    """Keep a report.
-
-    Args:
-        key: see :func:`load_kept`.
-    """
+    """Keep a report under a key as in :func:`load_kept`."""
     known = [kernel for pack in packed for kernel in pack.kernels]
     numbers = {id(kernel): number for number, kernel in enumerate(known)}
     others = [kernel for kernel in kept.report.kernels if id(kernel) not in numbers]

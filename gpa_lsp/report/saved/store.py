@@ -108,11 +108,7 @@ def _write_kernel(kernel: KernelReport, to: Writing) -> Any:
 
 
 class _Layout:
-    """Commas, line breaks and indents. Without an indent every row of a long array still gets a line of its own, for diff and grep.
-
-    Args:
-        indent: spaces per level; None for no further white space.
-    """
+    """Commas, line breaks and indents of so many spaces; without one every row of a long array still gets its own line, for diff and grep."""
 
     def __init__(self, indent: int | None) -> None:
         self._indent = indent

@@ -20,7 +20,7 @@ from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, count, join, say
 from gpa_lsp.kernel.dataflow.accesses import mark_accesses
-from gpa_lsp.kernel.dataflow.local_accesses import LocalAccess, LocalUse, find_local_accesses
+from gpa_lsp.kernel.dataflow.local_accesses import LocalAccess, LocalUse, find_local_accesses, list_slots
 from gpa_lsp.kernel.scopes import Scope
 
 # What an array elsewhere would not wait for; its accesses stay, whereas a spill's go
@@ -184,7 +184,7 @@ def _advise_spills(
     spills: Sequence[LocalAccess],
     limits: RegisterLimits | None,
 ) -> Sentence:
-    slots = {slot for one in spills for slot in _list_slots(subject, one)}
+    slots = {slot for one in spills for slot in list_slots(subject.rows, one)}
     values = _name_values(subject, hotspots, spills)
     spilled = say(
         "Spilled to local memory: {slots} of 4 bytes{most}.",
@@ -203,12 +203,12 @@ def _advise_spills(
 
 def _name_values(subject: Subject, hotspots: Sequence[Hotspot], spills: Sequence[LocalAccess]) -> list[Sentence]:
     """The spilled values behind some hotspots, by the instruction and line that computed them."""
-    by_slot = {slot: one for one in spills if one.is_store for slot in _list_slots(subject, one)}
+    by_slot = {slot: one for one in spills if one.is_store for slot in list_slots(subject.rows, one)}
     by_row = {one.row: one for one in spills}
     names: dict[Sentence, None] = {}
     for hotspot in hotspots:
         access = by_row[hotspot.def_row]
-        slots = _list_slots(subject, access)
+        slots = list_slots(subject.rows, access)
         store = access if access.is_store else next((by_slot[slot] for slot in slots if slot in by_slot), None)
         if store is None or store.value_row is None:
             continue
@@ -216,12 +216,6 @@ def _name_values(subject: Subject, hotspots: Sequence[Hotspot], spills: Sequence
         if len(names) == _MOST_NAMED:
             break
     return list(names)
-
-
-def _list_slots(subject: Subject, access: LocalAccess) -> list[tuple[int, int]]:
-    """The words an access touches: their routine and offset, because each routine has a frame of its own."""
-    routine = subject.scopes.routine_of(access.row)
-    return [(routine, slot) for slot in access.slots]
 
 
 def _name_value(subject: Subject, row: int) -> Sentence:

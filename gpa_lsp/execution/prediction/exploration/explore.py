@@ -1,6 +1,5 @@
 """A space of configurations, evaluated (here, on all cores or on a cluster) and ranked: what is in the journal is not done again."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -12,7 +11,7 @@ from gpa_lsp.execution.prediction.exploration.model import Configuration, Ranked
 from gpa_lsp.foundation.errors import InputError, MissingToolError, ToolError
 from gpa_lsp.foundation.processes.supervision import run_parts
 from gpa_lsp.foundation.prose import Sentence
-from gpa_lsp.foundation.work_time import work_time
+from gpa_lsp.foundation.work_time import count_cores, work_time
 
 Progress = Callable[[int, int], None]  # Told (done, total)
 
@@ -202,10 +201,3 @@ def split(configurations: Sequence[Configuration], workers: int) -> list[tuple[C
     """
     size = min(_LARGEST_CHUNK, -(-len(configurations) // (_CHUNKS_PER_WORKER * workers)))
     return [tuple(configurations[start : start + size]) for start in range(0, len(configurations), max(1, size))]
-
-
-def count_cores() -> int:
-    """Cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -145,13 +145,11 @@ def insert_calls(steps: tuple[Step, ...], called: Mapping[int, CalledEffects]) -
 
 
 def summarise_routine(steps: Sequence[Step]) -> CalledEffects | None:
-    """What a call of a routine does, by its instructions in the order of their addresses.
+    """What a call of a routine does, by its instructions in the order of their addresses; None where it calls others, orders accesses or may not come
+    back.
 
     A register counts as read where no instruction before writes it; as written, and not as kept, wherever one does: calling conventions leave
     nothing of use there.
-
-    Returns:
-        None where the routine calls others, orders accesses or may not come back.
     """
     reads: set[int] = set()
     writes: set[int] = set()
@@ -206,11 +204,7 @@ class Course(Struct, frozen=True, kw_only=True):
         return np.array([step.is_movable for step in self.steps], dtype=np.bool_)
 
     def sum_over_steps(self, values: npt.NDArray[np.float64], graph: FlowGraph) -> npt.NDArray[np.float64]:
-        """float64[m], the values of each step's instructions added up.
-
-        Args:
-            values: float64[n], by instruction of the function.
-        """
+        """float64[m], the values of each step's instructions added up, from float64[n] by instruction of the function."""
         sums = values[[max(step.instruction, 0) for step in self.steps]]
         for position, step in enumerate(self.steps):
             if step.instruction == SIDE_CODE:
