@@ -160,7 +160,7 @@ def predict(
     (16.0, 8.0, 'DRAM', 300)
     """
     # Each brings numpy and the tables of all GPUs, which programs that only read reports do without.
-    from gpa_lsp.execution.prediction.predict_expressions import predict_expressions
+    from gpa_lsp.execution.prediction.predict import predict_expressions
     from gpa_lsp.execution.volumes.model import VolumeMode
     from gpa_lsp.execution.volumes.written_expressions import build_expressions, read_expressions
 

@@ -14,8 +14,8 @@ from gpa_lsp.foundation.json_records import make_record, pick
 
 if TYPE_CHECKING:
     from gpa_lsp.execution.prediction.exploration.explore import Exploration
-    from gpa_lsp.execution.prediction.predict_expressions import ExpressionPrediction
-    from gpa_lsp.execution.prediction.saved_trace import SavedTrace
+    from gpa_lsp.execution.prediction.predict import ExpressionPrediction
+    from gpa_lsp.execution.prediction.trace_files import SavedTrace
 
 PREDICTION_FORMAT = "gpa-lsp/prediction/1"
 SAVED_TRACE_FORMAT = "gpa-lsp/saved-trace/1"

@@ -29,8 +29,8 @@ from gpa_lsp.kernel.names import shorten_name
 from gpa_lsp.report.line_map import split_lines
 
 if TYPE_CHECKING:
-    from gpa_lsp.execution.prediction.predict_expressions import ExpressionPrediction
-    from gpa_lsp.execution.prediction.saved_trace import SavedTrace
+    from gpa_lsp.execution.prediction.predict import ExpressionPrediction
+    from gpa_lsp.execution.prediction.trace_files import SavedTrace
 
 MOST_LINES = 12  # Of the table of accesses where the reader set no limit
 _MOST_SOURCE_LINES = 20_000

@@ -23,7 +23,7 @@ from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.exploration.subjects import prepare_exploration
 from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION, EDITOR_PREDICTION
 from gpa_lsp.execution.prediction.predict import predict_source
-from gpa_lsp.execution.prediction.targets import choose_product, choose_volume_device
+from gpa_lsp.execution.prediction.static_source import choose_product, choose_volume_device
 from gpa_lsp.execution.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
 from gpa_lsp.execution.volumes.predict import predict_volumes
 from gpa_lsp.foundation.errors import GpaError, Problem

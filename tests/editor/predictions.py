@@ -21,10 +21,10 @@ from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import Snapshot
 from gpa_lsp.editor.static.view import StaticState
 from gpa_lsp.execution.traces.data_centric import PatternShare
+from gpa_lsp.execution.traces.lane_addresses import LanePattern
 from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
 from gpa_lsp.execution.traces.model import AccessGroupKind
 from gpa_lsp.execution.traces.reuse_distance import INFINITE_BIN, ReuseHistogram
-from gpa_lsp.execution.traces.segments import LanePattern
 from tests.editor.views import make_knowledge
 
 SOURCE = Path("/project/k.cu")

@@ -7,7 +7,7 @@ from statistics import mean
 
 import pytest
 
-from gpa_lsp.execution.hybrid.costs import EVERY_TERM
+from gpa_lsp.execution.hybrid.operations import EVERY_TERM
 from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_report
 
 _FOLDER = os.environ.get("GPA_LSP_CORPUS")

@@ -6,9 +6,8 @@ import pytest
 
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.hybrid.costs import EVERY_TERM, PRINTED, Term, find_costs
 from gpa_lsp.execution.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch, place_arguments
-from gpa_lsp.execution.hybrid.operations import Arithmetic
+from gpa_lsp.execution.hybrid.operations import EVERY_TERM, PRINTED, Arithmetic, Term, find_costs
 from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription, ScalarArgument
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.gpu.arch.lookup import find_architecture

@@ -10,8 +10,7 @@ import pytest
 from gpa_lsp.execution.emulator.trace import join_pieces, keep_blocks
 from gpa_lsp.execution.prediction.model import SourcePrediction
 from gpa_lsp.execution.prediction.predict import predict_source
-from gpa_lsp.execution.prediction.saved_trace import analyse_saved
-from gpa_lsp.execution.prediction.trace_files import TraceWriter, read_pieces
+from gpa_lsp.execution.prediction.trace_files import TraceWriter, analyse_saved, read_pieces
 from gpa_lsp.foundation.errors import InputError
 from tests.prediction.kernels import NVRTC, find_project
 

@@ -11,10 +11,10 @@ from gpa_lsp.code.binary.cubin import read_cubin
 from gpa_lsp.execution.simulator.execution.memory_spaces import MemorySpace
 from gpa_lsp.execution.simulator.execution.recording import Recorder
 from gpa_lsp.execution.simulator.execution.warp_state import Lanes
+from gpa_lsp.execution.simulator.machine import find_traffic
 from gpa_lsp.execution.simulator.program import Kind, OpcodeCourse, read_program
 from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS, SmRun
 from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
-from gpa_lsp.execution.simulator.traffic import find_traffic
 from gpa_lsp.execution.simulator.warp_walk import KernelWalk, WarpWalk
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.kernel.join import list_unmeasured_kernels

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpa_lsp.execution.simulator.traffic import find_traffic
+from gpa_lsp.execution.simulator.machine import find_traffic
 from gpa_lsp.execution.simulator.warp_walk import KernelWalk, WarpWalk
 from tests.simulator.sm_notation import EXIT, LOAD, STORE, make_program
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.diagnosis.analyses.answers import Answer
+from gpa_lsp.execution.traces.access_sums import BankAccumulator, BankConflicts
 from gpa_lsp.execution.traces.ask import answer_questions
-from gpa_lsp.execution.traces.bank_conflicts import BankAccumulator, BankConflicts
 from gpa_lsp.execution.traces.model import TraceContext
 from gpa_lsp.execution.traces.piece_rows import PieceRows
 from tests.conftest import examples

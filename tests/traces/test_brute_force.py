@@ -15,7 +15,7 @@ from gpa_lsp.execution.traces.model import ARRAY_SPACES, OUTSIDE, ArrayIndex, is
 from gpa_lsp.execution.traces.piece_rows import PieceRows
 from gpa_lsp.execution.traces.references import list_references
 from gpa_lsp.execution.traces.values import RepeatAccumulator
-from gpa_lsp.execution.volumes import miscounts
+from gpa_lsp.execution.volumes import from_trace
 from tests.traces.random_traces import write_loops, write_random
 
 
@@ -139,9 +139,9 @@ def test_sectors_of_some_instructions_are_counted_by_request_and_together(seed: 
     is_counted[seed % 3 :: 2] = False
     rows = [row for row in range(len(trace.accesses)) if is_counted[trace.accesses.instruction[row]]]
     sectors = {row: _split(_list_bytes(trace, row, _read_lanes(trace, row)), 32) for row in rows}
-    assert miscounts.count_traced(piece, is_counted) == sum(len(one) for one in sectors.values())
+    assert from_trace.count_traced(piece, is_counted) == sum(len(one) for one in sectors.values())
     every = {sector for row in _list_rows(trace, Space.GLOBAL, Space.TEXTURE) for sector in sectors.get(row, ())}
-    assert miscounts.count_touched(piece, is_counted) == len(every)
+    assert from_trace.count_touched(piece, is_counted) == len(every)
 
 
 @pytest.mark.parametrize("seed", range(24))

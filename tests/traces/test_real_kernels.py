@@ -14,11 +14,11 @@ from gpa_lsp.execution.traces.analyse import TraceAnalyser
 from gpa_lsp.execution.traces.ask import answer_questions
 from gpa_lsp.execution.traces.code_centric import list_path_accesses
 from gpa_lsp.execution.traces.data_centric import list_array_facts
+from gpa_lsp.execution.traces.lane_addresses import LanePattern
 from gpa_lsp.execution.traces.line_facts import list_branch_facts, list_line_facts
 from gpa_lsp.execution.traces.model import TraceContext
 from gpa_lsp.execution.traces.paper_answer import measure_paper_branches, measure_paper_divergence, measure_paper_reuse
 from gpa_lsp.execution.traces.results import TraceAnalyses
-from gpa_lsp.execution.traces.segments import LanePattern
 from tests.traces.analysing import analyse_trace
 from tests.traces.kernels.running import FOLDER, floats, launch_bicg, load_module, trace_kernel
 

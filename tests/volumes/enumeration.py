@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from gpa_lsp.execution.volumes.expressions import AccessExpression, LaunchShape, ThreadRegion
-from gpa_lsp.execution.volumes.waves import BlockBox
+from gpa_lsp.execution.volumes.expressions import AccessExpression, BlockBox, LaunchShape, ThreadRegion
 
 SECTOR_BYTES = 32
 

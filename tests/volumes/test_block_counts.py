@@ -17,9 +17,15 @@ from gpa_lsp.execution.volumes.block_volumes import (
     count_warp_sectors,
     find_warp_shape,
 )
-from gpa_lsp.execution.volumes.expressions import AccessedArray, AccessExpression, KernelAccesses, LaunchShape, LoopTerm
+from gpa_lsp.execution.volumes.expressions import (
+    AccessedArray,
+    AccessExpression,
+    BlockBox,
+    KernelAccesses,
+    LaunchShape,
+    LoopTerm,
+)
 from gpa_lsp.execution.volumes.groups import ArrayGroups, group_accesses
-from gpa_lsp.execution.volumes.waves import BlockBox
 from tests.conftest import examples
 from tests.volumes.enumeration import enumerate_addresses, enumerate_sectors
 

@@ -13,8 +13,13 @@ from gpa_lsp.diagnosis.analyses.answers import Weight
 from gpa_lsp.execution.volumes.answer import answer_volumes
 from gpa_lsp.execution.volumes.devices import VolumeDevice, find_device
 from gpa_lsp.execution.volumes.expressions import Triple
-from gpa_lsp.execution.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
-from gpa_lsp.execution.volumes.miscounts import find_miscounts, find_shortfalls
+from gpa_lsp.execution.volumes.from_trace import (
+    find_launch_shape,
+    find_miscounts,
+    find_shortfalls,
+    list_probe_blocks,
+    recover_expressions,
+)
 from gpa_lsp.execution.volumes.model import Rule, VolumePrediction, find_contradictions
 from gpa_lsp.execution.volumes.predict import predict_volumes
 from tests.conftest import examples

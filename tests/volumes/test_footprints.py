@@ -10,6 +10,7 @@ from gpa_lsp.execution.volumes import footprints
 from gpa_lsp.execution.volumes.expressions import (
     AccessedArray,
     AccessExpression,
+    BlockBox,
     KernelAccesses,
     LaunchShape,
     LoopTerm,
@@ -27,7 +28,6 @@ from gpa_lsp.execution.volumes.footprints import (
     measure_union,
 )
 from gpa_lsp.execution.volumes.groups import ArrayGroups, group_accesses
-from gpa_lsp.execution.volumes.waves import BlockBox
 from tests.conftest import examples
 from tests.volumes.enumeration import enumerate_sectors
 from tests.volumes.written_kernels import build_field_access, write_star

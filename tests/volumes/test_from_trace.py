@@ -14,8 +14,12 @@ from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.model import Sampling, SamplingKind, choose_blocks
 from gpa_lsp.execution.volumes.devices import find_device
 from gpa_lsp.execution.volumes.expressions import LoopTerm, ThreadRegion, Triple, cover_updates
-from gpa_lsp.execution.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
-from gpa_lsp.execution.volumes.miscounts import find_miscounts
+from gpa_lsp.execution.volumes.from_trace import (
+    find_launch_shape,
+    find_miscounts,
+    list_probe_blocks,
+    recover_expressions,
+)
 from gpa_lsp.execution.volumes.predict import predict_volumes
 from gpa_lsp.foundation.errors import InputError
 from tests.conftest import examples

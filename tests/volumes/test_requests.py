@@ -11,6 +11,7 @@ from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.volumes.expressions import (
     AccessedArray,
     AccessExpression,
+    BlockBox,
     KernelAccesses,
     LaunchShape,
     LoopTerm,
@@ -18,7 +19,6 @@ from gpa_lsp.execution.volumes.expressions import (
 )
 from gpa_lsp.execution.volumes.groups import group_accesses
 from gpa_lsp.execution.volumes.traffic import count_requested_sectors
-from gpa_lsp.execution.volumes.waves import BlockBox
 from tests.conftest import examples
 
 steps = st.integers(-70, 70)

@@ -68,7 +68,7 @@ def _run_expressions(arguments: argparse.Namespace, terminal: Terminal) -> int:
     _refuse_choices(arguments, "describes one launch", ("blocks", "paper"))
     from gpa_lsp.document.prediction_json import make_expression_prediction
     from gpa_lsp.document.prediction_view import build_expression_prediction
-    from gpa_lsp.execution.prediction.predict_expressions import predict_expressions
+    from gpa_lsp.execution.prediction.predict import predict_expressions
     from gpa_lsp.execution.volumes.model import VolumeMode  # these bring numpy, which --help does without
     from gpa_lsp.execution.volumes.written_expressions import read_expressions
 
@@ -93,7 +93,7 @@ def _refuse_choices(arguments: argparse.Namespace, why: str, more: Iterable[str]
 
 def _run_saved(arguments: argparse.Namespace, terminal: Terminal) -> int:
     _refuse_choices(arguments, "is a trace of one launch")
-    from gpa_lsp.execution.prediction.saved_trace import analyse_saved
+    from gpa_lsp.execution.prediction.trace_files import analyse_saved
     from gpa_lsp.execution.volumes.model import VolumeMode  # these bring numpy, which --help does without
 
     saved = analyse_saved(

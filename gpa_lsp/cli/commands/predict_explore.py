@@ -127,7 +127,7 @@ def _prepare(arguments: argparse.Namespace) -> "ExplorationSubject":
 
 
 def _prepare_simulation(arguments: argparse.Namespace) -> "ExplorationSubject":
-    from gpa_lsp.execution.hybrid.costs import EVERY_TERM
+    from gpa_lsp.execution.hybrid.operations import EVERY_TERM
     from gpa_lsp.execution.prediction.exploration.simulating import prepare_simulation
     from gpa_lsp.execution.prediction.simulation import SimulationSettings
 

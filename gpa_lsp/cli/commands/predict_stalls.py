@@ -89,7 +89,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _simulate(arguments: argparse.Namespace, progress: ProgressBar) -> "Simulation":
-    from gpa_lsp.execution.hybrid.costs import EVERY_TERM, PRINTED
+    from gpa_lsp.execution.hybrid.operations import EVERY_TERM, PRINTED
     from gpa_lsp.execution.prediction.simulation import (
         SimulationSettings,
         simulate_build,

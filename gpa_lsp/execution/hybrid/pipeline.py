@@ -15,9 +15,8 @@ from heapq import heappop, heappush
 import numpy as np
 from msgspec import Struct
 
-from gpa_lsp.execution.hybrid.costs import Costs, Term
 from gpa_lsp.execution.hybrid.lane_values import Integers
-from gpa_lsp.execution.hybrid.operations import Arithmetic, Operation, Resource, hoist_loads
+from gpa_lsp.execution.hybrid.operations import Arithmetic, Costs, Operation, Resource, Term, hoist_loads
 from gpa_lsp.execution.hybrid.walk import Access, KernelTrace
 from gpa_lsp.foundation.records import ColumnRecord
 

@@ -15,8 +15,7 @@ from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.compiler.model import CompiledUnit
 from gpa_lsp.execution.compiler.ptx_files import read_build
-from gpa_lsp.execution.prediction.static_source import SourceStatics, examine_unit
-from gpa_lsp.execution.prediction.targets import Capability, note_difference
+from gpa_lsp.execution.prediction.static_source import Capability, SourceStatics, examine_unit, note_difference
 from gpa_lsp.foundation.errors import Problem, ProblemSeverity, UnsupportedInputError
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.gpu.device.products import find_product

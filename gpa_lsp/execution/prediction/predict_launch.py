@@ -23,7 +23,7 @@ from gpa_lsp.execution.prediction.fault_answer import (
     part_guessed,
 )
 from gpa_lsp.execution.prediction.model import Execution, KernelPrediction, PredictionSettings
-from gpa_lsp.execution.prediction.targets import choose_product, choose_volume_device
+from gpa_lsp.execution.prediction.static_source import choose_product, choose_volume_device
 from gpa_lsp.execution.prediction.trace_answers import TraceAnswerer, TraceAnswers, count_flops
 from gpa_lsp.execution.traces.model import AnalysisSettings, TraceContext, build_trace_context
 from gpa_lsp.execution.traces.piece_rows import PieceRows
@@ -31,11 +31,12 @@ from gpa_lsp.execution.volumes.answer import answer_volumes
 from gpa_lsp.execution.volumes.expressions import KernelAccesses
 from gpa_lsp.execution.volumes.from_trace import (
     find_launch_shape,
+    find_miscounts,
+    find_shortfalls,
     list_fewest_probe_blocks,
     list_probe_blocks,
     recover_expressions,
 )
-from gpa_lsp.execution.volumes.miscounts import find_miscounts, find_shortfalls
 from gpa_lsp.execution.volumes.model import Contradiction, VolumeMode, VolumePrediction
 from gpa_lsp.execution.volumes.predict import predict_volumes
 from gpa_lsp.execution.volumes.trace_sampling import continue_trace, has_all_first

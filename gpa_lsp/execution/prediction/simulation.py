@@ -11,8 +11,8 @@ from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompiledUnit, CompileSettings
 from gpa_lsp.execution.compiler.ptx_files import read_build
 from gpa_lsp.execution.emulator.model import Budget
-from gpa_lsp.execution.hybrid.costs import EVERY_TERM, Term
 from gpa_lsp.execution.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
+from gpa_lsp.execution.hybrid.operations import EVERY_TERM, Term
 from gpa_lsp.execution.launches.block_mates import list_mates
 from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription
 from gpa_lsp.execution.launches.read_launches import explain_undescribed, find_launch_file, read_launches
@@ -31,7 +31,7 @@ from gpa_lsp.execution.prediction.simulation_subjects import (
     match_launches,
     miss_kernel,
 )
-from gpa_lsp.execution.prediction.targets import examine_for_machine, note_difference
+from gpa_lsp.execution.prediction.static_source import examine_for_machine, note_difference
 from gpa_lsp.execution.simulator.profile_document import DocumentLaunch
 from gpa_lsp.execution.simulator.simulate import find_places, simulate_kernel
 from gpa_lsp.execution.simulator.walk_kernel import WalkSettings, find_registers, find_shared_bytes, walk_kernel

@@ -15,7 +15,7 @@ from gpa_lsp.execution.compiler.model import CompiledUnit
 from gpa_lsp.execution.compiler.ptx_files import ChooseEntries, assemble_ptx
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.prediction.built_modules import read_image_module
-from gpa_lsp.execution.prediction.targets import choose_product
+from gpa_lsp.execution.prediction.static_source import choose_product
 from gpa_lsp.foundation.errors import InputError, MissingToolError, Problem, ProblemSeverity, ToolError
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.gpu.device.find import build_product_machine, find_machine

@@ -8,12 +8,11 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.execution.simulator.machine import SmModel, Traffic, build_model
+from gpa_lsp.execution.simulator.machine import SmModel, Traffic, build_model, find_traffic
 from gpa_lsp.execution.simulator.program import LSU, PIPE_NAMES, SUB_CORES, XU, SassProgram, read_program
 from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS, Moment, SmRun
 from gpa_lsp.execution.simulator.regimes import find_unchecked
 from gpa_lsp.execution.simulator.streams import Streams, build_streams
-from gpa_lsp.execution.simulator.traffic import find_traffic
 from gpa_lsp.execution.simulator.warp_walk import KernelWalk
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_bytes, format_count

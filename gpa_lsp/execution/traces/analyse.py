@@ -3,8 +3,7 @@
 import numpy as np
 
 from gpa_lsp.execution.emulator.trace import Trace
-from gpa_lsp.execution.traces.access_sums import AccessAccumulator
-from gpa_lsp.execution.traces.bank_conflicts import BankAccumulator
+from gpa_lsp.execution.traces.access_sums import AccessAccumulator, BankAccumulator
 from gpa_lsp.execution.traces.branch_divergence import BranchAccumulator
 from gpa_lsp.execution.traces.cache_hits import advise_bypassing, follow_waves
 from gpa_lsp.execution.traces.lane_addresses import check_trace

@@ -25,7 +25,7 @@ import numpy as np
 from msgspec import Struct
 
 from gpa_lsp.execution.emulator.trace import Buffer
-from gpa_lsp.execution.traces.lane_addresses import Integers
+from gpa_lsp.execution.traces.lane_addresses import LINE_BYTES, LINE_SHIFT, Integers
 from gpa_lsp.execution.traces.model import TraceContext
 from gpa_lsp.execution.traces.piece_rows import SectorLists, list_lines
 from gpa_lsp.execution.traces.reuse_distance import (
@@ -33,7 +33,6 @@ from gpa_lsp.execution.traces.reuse_distance import (
     ReuseGroup,
     ReuseSums,
 )
-from gpa_lsp.execution.traces.segments import LINE_BYTES, LINE_SHIFT
 from gpa_lsp.execution.traces.waves import LOAD, STORE, WaveRequests
 from gpa_lsp.foundation.prose import Sentence, number, percent, say
 

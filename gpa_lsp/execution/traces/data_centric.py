@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from gpa_lsp.execution.emulator.trace import Buffer
 from gpa_lsp.execution.traces.keyed_sums import AccessGroup
+from gpa_lsp.execution.traces.lane_addresses import PATTERN_WORDS, SECTOR_BYTES, LanePattern
 from gpa_lsp.execution.traces.model import OUTSIDE, OUTSIDE_NAME, AccessGroupKind, AccessTotals, add_totals
 from gpa_lsp.execution.traces.results import TraceAnalyses
 from gpa_lsp.execution.traces.reuse_distance import ReuseHistogram, add_histograms
-from gpa_lsp.execution.traces.segments import PATTERN_WORDS, SECTOR_BYTES, LanePattern
 from gpa_lsp.foundation.prose import NOTHING, Code, Part, Sentence, count, say
 
 _LISTED_STRIDES = 3

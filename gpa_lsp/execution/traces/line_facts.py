@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import Space
-from gpa_lsp.execution.traces.bank_conflicts import BankConflicts
+from gpa_lsp.execution.traces.access_sums import BankConflicts
 from gpa_lsp.execution.traces.code_centric import (
     Look,
     find_caller,

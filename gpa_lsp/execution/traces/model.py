@@ -10,8 +10,14 @@ from msgspec import Struct
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
 from gpa_lsp.execution.emulator.trace import Accesses, Buffer
-from gpa_lsp.execution.traces.lane_addresses import WARP_LANES, Integers, LaneColumns, build_lanes, list_lanes
-from gpa_lsp.execution.traces.segments import SECTOR_BYTES
+from gpa_lsp.execution.traces.lane_addresses import (
+    SECTOR_BYTES,
+    WARP_LANES,
+    Integers,
+    LaneColumns,
+    build_lanes,
+    list_lanes,
+)
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_count, format_count_of
 from gpa_lsp.foundation.prose import Sentence, say, size

@@ -10,7 +10,17 @@ import numpy.typing as npt
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.trace import Trace
-from gpa_lsp.execution.traces.lane_addresses import CHUNK_ROWS, Integers, LaneColumns, Marks, split_rows, view_lanes
+from gpa_lsp.execution.traces.lane_addresses import (
+    CHUNK_ROWS,
+    LINE_SHIFT,
+    SECTOR_SHIFT,
+    Integers,
+    LaneColumns,
+    Marks,
+    RequestColumns,
+    split_rows,
+    view_lanes,
+)
 from gpa_lsp.execution.traces.model import ARRAY_SPACES, ArrayIndex
 from gpa_lsp.execution.traces.references import (
     NumberedWarps,
@@ -22,7 +32,6 @@ from gpa_lsp.execution.traces.references import (
     order_warps,
 )
 from gpa_lsp.execution.traces.request_kinds import EqualRows, RequestKinds, find_equal_rows, find_kinds
-from gpa_lsp.execution.traces.segments import LINE_SHIFT, SECTOR_SHIFT, RequestColumns
 from gpa_lsp.foundation.records import ColumnRecord
 
 if TYPE_CHECKING:

@@ -12,9 +12,15 @@ import numpy.typing as npt
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.execution.emulator.trace import Accesses
-from gpa_lsp.execution.traces.lane_addresses import Integers, LaneColumns, Marks, count_lanes, split_rows
+from gpa_lsp.execution.traces.lane_addresses import (
+    Integers,
+    LaneColumns,
+    Marks,
+    RequestColumns,
+    count_lanes,
+    split_rows,
+)
 from gpa_lsp.execution.traces.request_kinds import EqualRows, find_equal_rows
-from gpa_lsp.execution.traces.segments import RequestColumns
 from gpa_lsp.foundation.records import ColumnRecord
 
 UNBOUNDED = 1 << 62  # References, where there is no limit
@@ -89,7 +95,7 @@ def count_before(owners: EqualRows, marks: Marks) -> Integers:
 
 
 def _count_before(numbers: "npt.NDArray[np.int32]", count: int, marks: Marks) -> Integers:
-    from gpa_lsp.execution.traces.row_loops import count_marked  # llvmlite takes .1 s to import
+    from gpa_lsp.execution.traces.request_loops import count_marked  # llvmlite takes .1 s to import
 
     found = np.empty(len(numbers), np.int64)
     count_marked(numbers, marks, np.zeros(count, np.int64), found)
@@ -155,7 +161,7 @@ def order_rows(*columns: "npt.NDArray[Any]") -> Integers:
     >>> order_rows(np.array([1, 0, 1, 0]), np.array([5, 2, 3, 2])).tolist()
     [1, 3, 2, 0]
     """
-    from gpa_lsp.execution.traces.row_loops import DIGIT_BITS, sort_digit  # llvmlite takes .1 s to import
+    from gpa_lsp.execution.traces.request_loops import DIGIT_BITS, sort_digit  # llvmlite takes .1 s to import
 
     count = len(columns[0])
     order, room, key, bits = np.arange(count), np.empty(count, np.int64), np.zeros(count, np.int64), 0

@@ -72,7 +72,7 @@ def find_equal_rows(*columns: "npt.NDArray[Any]") -> EqualRows:
     together = np.empty((len(columns), len(columns[0])), np.int64)
     for place, column in enumerate(columns):
         together[place] = column.view(np.int64) if column.dtype == np.uint64 else column
-    from gpa_lsp.execution.traces.row_loops import number_rows, open_slots  # llvmlite takes .1 s to import
+    from gpa_lsp.execution.traces.request_loops import number_rows, open_slots  # llvmlite takes .1 s to import
 
     count = together.shape[1]
     numbers, first, before = np.empty((3, count), np.int64)
@@ -82,8 +82,12 @@ def find_equal_rows(*columns: "npt.NDArray[Any]") -> EqualRows:
 
 def find_kinds(piece: Trace) -> RequestKinds:
     """The kinds of all rows of a piece whose indexes were checked, or that was just emulated."""
-    from gpa_lsp.execution.traces.request_loops import Shapes, find_ends, number_shapes  # llvmlite takes .1 s to import
-    from gpa_lsp.execution.traces.row_loops import open_slots
+    from gpa_lsp.execution.traces.request_loops import (  # llvmlite takes .1 s to import
+        Shapes,
+        find_ends,
+        number_shapes,
+        open_slots,
+    )
 
     lanes, instructions = view_lanes(piece.accesses), view_column(piece.accesses.instruction)
     count = len(instructions)

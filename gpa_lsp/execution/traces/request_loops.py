@@ -1,4 +1,4 @@
-"""Loops over the lanes of warp-level accesses, compiled: which rows have equal shapes, and what each row touches."""
+"""Loops over the lanes of warp-level accesses, compiled: which rows have equal shapes, their order by keys, and what each touches."""
 
 from typing import NamedTuple
 
@@ -6,9 +6,14 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.ptx.model import Space
-from gpa_lsp.execution.traces.lane_addresses import WARP_LANES, LaneColumns
-from gpa_lsp.execution.traces.reuse_loops import count_bits
-from gpa_lsp.execution.traces.segments import LINE_SHIFT, SECTOR_SHIFT, WORD_SHIFT, LanePattern
+from gpa_lsp.execution.traces.lane_addresses import (
+    LINE_SHIFT,
+    SECTOR_SHIFT,
+    WARP_LANES,
+    WORD_SHIFT,
+    LaneColumns,
+    LanePattern,
+)
 from gpa_lsp.foundation.machine_code.loops import compiled, part
 
 Integers = npt.NDArray[np.int64]
@@ -238,3 +243,88 @@ def list_units(lanes: LaneColumns, rows: Integers, shift: int, sizes: Integers, 
                 unit, end = unit + 1, end + 1
         sizes[place] = end - begin
     return end
+
+
+DIGIT_BITS = 11  # Of a key that one pass of a sort looks at
+_MIX = -7046029254386353131  # Odd, with bits as if drawn by lot
+
+
+def open_slots(count: int) -> "npt.NDArray[np.int32]":
+    """Room for so many numbers by hash."""
+    return np.full(1 << (2 * count).bit_length(), -1, np.int32)
+
+
+@compiled
+def number_rows(
+    columns: Integers, slots: "npt.NDArray[np.int32]", numbers: Integers, first: Integers, before: Integers
+) -> int:
+    """Number rows by first appearance, equal ones as one; how many numbers there are.
+
+    Args:
+        columns: int64[width, n].
+        slots: int32[power of two, at least 2 n], all -1: the last row of each number, by hash.
+        first: int64[n], room for the first row of each number.
+        before: int64[n], room for the last row before each with the same number; -1 for none.
+    """
+    count = 0
+    for row in range(columns.shape[1]):
+        mixed = np.int64(0)
+        for column in range(columns.shape[0]):
+            mixed = ((mixed ^ (mixed >> 32)) + columns[column, row]) * _MIX
+        slot = (mixed ^ (mixed >> 32)) & (len(slots) - 1)
+        while slots[slot] >= 0:
+            column = 0
+            while column < columns.shape[0] and columns[column, row] == columns[column, slots[slot]]:
+                column += 1
+            if column == columns.shape[0]:
+                break
+            slot = (slot + 1) & (len(slots) - 1)
+        before[row] = slots[slot]
+        if slots[slot] < 0:
+            first[count] = row
+            count += 1
+        numbers[row] = count - 1 if slots[slot] < 0 else numbers[slots[slot]]
+        slots[slot] = row
+    return count
+
+
+@compiled
+def sort_digit(keys: Integers, shift: int, order: Integers, starts: Integers, found: Integers) -> None:
+    """Fill the order of rows by a digit of their keys, equal ones as they were.
+
+    Args:
+        order: int64[n], the order before.
+        starts: int64[digits + 1], all 0.
+    """
+    mask = len(starts) - 2
+    for row in range(len(keys)):
+        starts[(keys[row] >> shift & mask) + 1] += 1
+    for digit in range(mask):
+        starts[digit + 1] += starts[digit]
+    for row in order:
+        digit = keys[row] >> shift & mask
+        found[starts[digit]] = row
+        starts[digit] += 1
+
+
+@compiled
+def count_marked(
+    numbers: "npt.NDArray[np.int32]", marks: "npt.NDArray[np.bool_]", counts: Integers, found: Integers
+) -> None:
+    """Fill how many marked rows of the same number come before each.
+
+    Args:
+        counts: int64[numbers], all 0.
+    """
+    for row in range(len(numbers)):
+        found[row] = counts[numbers[row]]
+        counts[numbers[row]] += marks[row]
+
+
+@part
+def count_bits(word: int | np.int64) -> int:
+    """Bits of 32 that are set."""
+    word -= word >> 1 & 0x55555555
+    word = (word & 0x33333333) + (word >> 2 & 0x33333333)
+    word = word + (word >> 4) & 0x0F0F0F0F
+    return int((word * 0x01010101 & 0xFFFFFFFF) >> 24)

@@ -8,8 +8,7 @@ from msgspec import Struct, field
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
 from gpa_lsp.execution.emulator.trace import Buffer
-from gpa_lsp.execution.traces.access_sums import AccessSums
-from gpa_lsp.execution.traces.bank_conflicts import BankConflicts
+from gpa_lsp.execution.traces.access_sums import AccessSums, BankConflicts
 from gpa_lsp.execution.traces.branch_divergence import BranchDivergence
 from gpa_lsp.execution.traces.cache_hits import BypassingAdvice, CacheHits
 from gpa_lsp.execution.traces.lane_addresses import WARP_LANES

@@ -17,11 +17,10 @@ from msgspec import Struct
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.trace import Buffer
 from gpa_lsp.execution.traces.keyed_sums import KeyedSums, compress_keys
-from gpa_lsp.execution.traces.lane_addresses import MOST_ARRAYS, Integers, Marks
+from gpa_lsp.execution.traces.lane_addresses import LINE_SHIFT, MOST_ARRAYS, SECTOR_SHIFT, WORD_SHIFT, Integers, Marks
 from gpa_lsp.execution.traces.model import ArrayIndex, Granularity, StoreEffect, is_kept_by_l1
 from gpa_lsp.execution.traces.piece_rows import PieceRows
 from gpa_lsp.execution.traces.references import name_warps
-from gpa_lsp.execution.traces.segments import LINE_SHIFT, SECTOR_SHIFT, WORD_SHIFT
 from gpa_lsp.foundation.records import ColumnRecord
 
 if TYPE_CHECKING:

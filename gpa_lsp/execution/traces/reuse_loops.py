@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.execution.traces.model import INFINITE, NOT_COUNTED
-from gpa_lsp.execution.traces.row_loops import open_slots
+from gpa_lsp.execution.traces.request_loops import count_bits, open_slots
 from gpa_lsp.foundation.machine_code.loops import compiled, part
 from gpa_lsp.foundation.machine_code.types import leading_zeros
 
@@ -210,15 +210,6 @@ def _change_marks(recency: Recency, place: int, count: int, by: int) -> None:
             word += word & -word
         place += taken
         count -= taken
-
-
-@part
-def count_bits(word: int | np.int64) -> int:
-    """Bits of 32 that are set."""
-    word -= word >> 1 & 0x55555555
-    word = (word & 0x33333333) + (word >> 2 & 0x33333333)
-    word = word + (word >> 4) & 0x0F0F0F0F
-    return int((word * 0x01010101 & 0xFFFFFFFF) >> 24)
 
 
 @part

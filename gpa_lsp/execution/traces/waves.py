@@ -18,11 +18,10 @@ from msgspec.structs import replace
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
 from gpa_lsp.execution.traces.keyed_sums import compress_keys
-from gpa_lsp.execution.traces.lane_addresses import Integers, Marks
+from gpa_lsp.execution.traces.lane_addresses import SECTOR_SHIFT, Integers, Marks
 from gpa_lsp.execution.traces.model import CACHED_SPACES, TraceContext, bypasses_l1
 from gpa_lsp.execution.traces.piece_rows import PieceRows, SectorLists, count_kept_rows, join_lists
 from gpa_lsp.execution.traces.references import list_references, order_turns
-from gpa_lsp.execution.traces.segments import SECTOR_SHIFT
 from gpa_lsp.foundation.records import ColumnRecord
 
 LOAD = 0  # Roles of references: a load through L1

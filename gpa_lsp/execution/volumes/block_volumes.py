@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.execution.volumes.dimensions import SECTOR_BYTES
 from gpa_lsp.execution.volumes.expressions import Triple
-from gpa_lsp.execution.volumes.groups import AccessGroup, ArrayGroups, Integers, list_distinct
+from gpa_lsp.execution.volumes.groups import SECTOR_BYTES, AccessGroup, ArrayGroups, Integers, list_distinct
 
 LINE_BYTES = 128
 WARP_THREADS = 32

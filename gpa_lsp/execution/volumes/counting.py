@@ -18,16 +18,25 @@ from gpa_lsp.execution.volumes.block_volumes import (
     count_warp_sectors,
 )
 from gpa_lsp.execution.volumes.devices import VolumeDevice
-from gpa_lsp.execution.volumes.dimensions import SECTOR_BYTES, find_span
 from gpa_lsp.execution.volumes.expressions import (
+    BlockBox,
     KernelAccesses,
     LaunchShape,
     ThreadRegion,
     Triple,
+    Wave,
     ignore_cache_operators,
 )
 from gpa_lsp.execution.volumes.footprints import Overlaps, Place, build_intervals, find_array_strides, measure_overlaps
-from gpa_lsp.execution.volumes.groups import AccessGroup, ArrayGroups, Integers, group_accesses, list_distinct
+from gpa_lsp.execution.volumes.groups import (
+    SECTOR_BYTES,
+    AccessGroup,
+    ArrayGroups,
+    Integers,
+    find_span,
+    group_accesses,
+    list_distinct,
+)
 from gpa_lsp.execution.volumes.model import Counts, Rewrites, SharedLoads, VolumeMode
 from gpa_lsp.execution.volumes.retention import LOADS_UNDER_WAY, add_delays, count_iterations, count_loads, find_sharing
 from gpa_lsp.execution.volumes.traffic import (
@@ -38,7 +47,6 @@ from gpa_lsp.execution.volumes.traffic import (
     count_sampled,
     measure_traffic,
 )
-from gpa_lsp.execution.volumes.waves import BlockBox, Wave
 
 Chosen = tuple[ArrayGroups, tuple[AccessGroup, ...]]  # Some groups of an array
 

@@ -6,10 +6,19 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.execution.volumes.dimensions import SECTOR_BYTES, Axis, Variable, find_strides, list_variables, place_group
-from gpa_lsp.execution.volumes.expressions import LaunchShape, ThreadRegion
-from gpa_lsp.execution.volumes.groups import AccessGroup, ArrayGroups, Integers, list_distinct
-from gpa_lsp.execution.volumes.waves import BlockBox
+from gpa_lsp.execution.volumes.expressions import BlockBox, LaunchShape, ThreadRegion
+from gpa_lsp.execution.volumes.groups import (
+    SECTOR_BYTES,
+    AccessGroup,
+    ArrayGroups,
+    Axis,
+    Integers,
+    Variable,
+    find_strides,
+    list_distinct,
+    list_variables,
+    place_group,
+)
 from gpa_lsp.foundation.records import ColumnRecord
 
 # Intervals that one group of accesses may be taken apart into; beyond, the hull of what is left is taken

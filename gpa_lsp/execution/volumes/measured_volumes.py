@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Chart, ChartKind, Column, Series, Table
 from gpa_lsp.diagnosis.analyses.roofline.counts import read_span
-from gpa_lsp.execution.volumes.dimensions import SECTOR_BYTES
+from gpa_lsp.execution.volumes.groups import SECTOR_BYTES
 from gpa_lsp.execution.volumes.model import Bound, Limiter, VolumeMode, VolumePrediction
 from gpa_lsp.execution.volumes.predict import CORRECTED_FITS, PAPER_FITS, combine_bounds
 from gpa_lsp.foundation.numbers import Quantity

@@ -7,8 +7,7 @@ from math import isfinite
 from msgspec import Struct
 
 from gpa_lsp.execution.volumes.devices import VolumeDevice
-from gpa_lsp.execution.volumes.expressions import LaunchShape
-from gpa_lsp.execution.volumes.waves import Wave
+from gpa_lsp.execution.volumes.expressions import LaunchShape, Wave
 from gpa_lsp.foundation.prose import Sentence, say, size
 from gpa_lsp.foundation.records import ColumnRecord
 

@@ -9,7 +9,13 @@ from msgspec.structs import replace
 from gpa_lsp.execution.volumes.block_volumes import WARP_THREADS
 from gpa_lsp.execution.volumes.counting import Subject, count_all
 from gpa_lsp.execution.volumes.devices import VolumeDevice
-from gpa_lsp.execution.volumes.expressions import KernelAccesses, LaunchShape
+from gpa_lsp.execution.volumes.expressions import (
+    KernelAccesses,
+    LaunchShape,
+    build_paper_wave,
+    build_wave,
+    count_paper_blocks_per_sm,
+)
 from gpa_lsp.execution.volumes.model import (
     Bound,
     Counts,
@@ -21,7 +27,6 @@ from gpa_lsp.execution.volumes.model import (
     find_contradictions,
 )
 from gpa_lsp.execution.volumes.retention import Flow, Retention, find_evicted_ratio, find_retention, find_window_ratio
-from gpa_lsp.execution.volumes.waves import build_paper_wave, build_wave, count_paper_blocks_per_sm
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_bytes, format_count
 from gpa_lsp.foundation.prose import Sentence, count, say

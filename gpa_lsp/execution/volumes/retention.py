@@ -28,12 +28,10 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.execution.volumes.dimensions import SECTOR_BYTES
-from gpa_lsp.execution.volumes.expressions import LaunchShape, Triple
+from gpa_lsp.execution.volumes.expressions import BlockBox, LaunchShape, Triple
 from gpa_lsp.execution.volumes.footprints import Place, measure_overlaps
-from gpa_lsp.execution.volumes.groups import AccessGroup, ArrayGroups, Integers
+from gpa_lsp.execution.volumes.groups import SECTOR_BYTES, AccessGroup, ArrayGroups, Integers
 from gpa_lsp.execution.volumes.model import SharedLoads
-from gpa_lsp.execution.volumes.waves import BlockBox
 
 Numbers = npt.NDArray[np.float64]
 

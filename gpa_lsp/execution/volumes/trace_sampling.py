@@ -13,9 +13,8 @@ from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.lane_addresses import pack_lanes
 from gpa_lsp.execution.traces.model import bypasses_l1
 from gpa_lsp.execution.volumes.block_volumes import LINE_BYTES, WARP_THREADS, count_bank_conflicts, count_request_cycles
-from gpa_lsp.execution.volumes.dimensions import SECTOR_BYTES
 from gpa_lsp.execution.volumes.expressions import AccessedArray, FirstTouched, SampledAccess
-from gpa_lsp.execution.volumes.groups import Integers, list_distinct
+from gpa_lsp.execution.volumes.groups import SECTOR_BYTES, Integers, list_distinct
 from gpa_lsp.execution.volumes.lane_rows import LaneRows
 from gpa_lsp.foundation.prose import Sentence
 from gpa_lsp.foundation.records import ColumnRecord

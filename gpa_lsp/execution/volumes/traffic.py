@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.volumes.block_volumes import LINE_BYTES, WARP_THREADS, list_offsets
-from gpa_lsp.execution.volumes.dimensions import SECTOR_BYTES
 from gpa_lsp.execution.volumes.expressions import (
     AccessedArray,
+    BlockBox,
     FirstTouched,
     KernelAccesses,
     LaunchShape,
@@ -34,9 +34,8 @@ from gpa_lsp.execution.volumes.footprints import (
     measure_overlaps,
     measure_union,
 )
-from gpa_lsp.execution.volumes.groups import AccessGroup, ArrayGroups, Integers
+from gpa_lsp.execution.volumes.groups import SECTOR_BYTES, AccessGroup, ArrayGroups, Integers
 from gpa_lsp.execution.volumes.model import Rewrites
-from gpa_lsp.execution.volumes.waves import BlockBox
 
 _MOST_STARTS = 1 << 14  # Places from which accesses go on that are looked at for what DRAM fetches
 

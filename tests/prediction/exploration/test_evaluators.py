@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gpa_lsp.execution.prediction.exploration import evaluators
 from gpa_lsp.execution.prediction.exploration.evaluators import PROBE_BUDGET, ProbingEvaluator, Resources, VariedLaunch
 from gpa_lsp.execution.prediction.exploration.model import Configuration
-from gpa_lsp.execution.prediction.targets import choose_product, choose_volume_device
+from gpa_lsp.execution.prediction.static_source import choose_product, choose_volume_device
 from gpa_lsp.execution.volumes.model import VolumeMode
 from gpa_lsp.foundation.errors import InputError, Problem
 

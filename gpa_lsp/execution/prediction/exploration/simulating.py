@@ -29,7 +29,7 @@ from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.execution.compiler.source_text import read_source
 from gpa_lsp.execution.emulator.model import Budget, FaultKind
-from gpa_lsp.execution.hybrid.costs import PAPER_ERROR
+from gpa_lsp.execution.hybrid.operations import PAPER_ERROR
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.exploration.evaluators import (
@@ -51,8 +51,7 @@ from gpa_lsp.execution.prediction.exploration.subjects import (
     write_notes,
 )
 from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_launch
-from gpa_lsp.execution.prediction.static_source import require_ptx
-from gpa_lsp.execution.prediction.targets import ExaminedSource, choose_product, examine_for_machine
+from gpa_lsp.execution.prediction.static_source import ExaminedSource, choose_product, examine_for_machine, require_ptx
 from gpa_lsp.execution.simulator.profile_document import DocumentLaunch, make_document
 from gpa_lsp.execution.simulator.regimes import ERROR_WORDS
 from gpa_lsp.foundation.errors import InputError

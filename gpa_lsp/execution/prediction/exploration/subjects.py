@@ -32,12 +32,13 @@ from gpa_lsp.execution.prediction.fault_answer import note_guesses
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.predict import choose_launches, list_undescribed, match_launches, name_meant
 from gpa_lsp.execution.prediction.simulation_subjects import miss_kernel
-from gpa_lsp.execution.prediction.static_source import SourceStatics, require_ptx
-from gpa_lsp.execution.prediction.targets import (
+from gpa_lsp.execution.prediction.static_source import (
     ExaminedSource,
+    SourceStatics,
     choose_product,
     choose_volume_device,
     examine_for_machine,
+    require_ptx,
 )
 from gpa_lsp.execution.volumes.devices import VolumeDevice
 from gpa_lsp.execution.volumes.expressions import Triple

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.execution.simulator.execution.float_rows import FLOATS
 from gpa_lsp.execution.simulator.execution.memory_steps import (
     SIZES,
     SPACES,
@@ -25,6 +24,7 @@ from gpa_lsp.execution.simulator.execution.operand_values import (
 )
 from gpa_lsp.execution.simulator.execution.row_operands import (
     FILES,
+    FLOATS,
     WHOLE,
     NotLoweredError,
     Row,

@@ -1,22 +1,51 @@
-"""Operands as rows of machine code have them: :class:`RowOperands`."""
+"""Operands as rows of machine code have them, :class:`RowOperands`, and floating-point arithmetic and conversions with them, :data:`FLOATS`."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gpa_lsp.execution.simulator.execution.lane_values import NUMBERS, TRUTHS
+from gpa_lsp.execution.emulator.semantics import floats
+from gpa_lsp.execution.emulator.semantics.floats import NEAREST
+from gpa_lsp.execution.simulator.execution.lane_values import (
+    BOTH_ARE_NAN,
+    COSINE,
+    DOWN,
+    EQUAL,
+    EXPONENTIAL,
+    FIRST_IS_NAN,
+    HYPERBOLIC,
+    LESS,
+    LOGARITHM,
+    MORE,
+    NOT_ROUNDED,
+    NUMBERS,
+    RECIPROCAL,
+    RECIPROCAL_ROOT,
+    ROOT,
+    SECOND_IS_NAN,
+    SECOND_TRUTH,
+    SINE,
+    TO_NEAREST,
+    TOWARDS_ZERO,
+    TRUTHS,
+    UP,
+)
 from gpa_lsp.execution.simulator.execution.memory_spaces import ConstantBanks
 from gpa_lsp.execution.simulator.execution.operand_values import (
     PARTS,
     RZ,
     MachineInstruction,
+    find_comparison_roles,
     find_constant,
     find_half,
     find_register,
+    find_roles,
     find_signs,
+    read_literal,
     read_number,
 )
-from gpa_lsp.execution.simulator.execution.walk_model import Code, Extension, File, PredicateBit
+from gpa_lsp.execution.simulator.execution.walk_model import Code, Extension, File, Join, PredicateBit
 
 FILES = {"R": File.REGISTER, "UR": File.UNIFORM}
 SIGN = 1 << 31
@@ -171,3 +200,224 @@ def flag(instruction: MachineInstruction, **flags: int) -> int:
 def name_value(name: str, literal: int = 0) -> Row:
     """One of the values of :mod:`lane_values`."""
     return {"code": Code.TRUTH if name in TRUTHS else Code.VALUE, "tables": [NUMBERS[name]], "offset": literal}
+
+
+# a + b is a 1 + b, a b is a b - 0
+_ONE, _NEGATIVE_ZERO = {"value": 0x3F800000}, {"value": SIGN}
+_ONE_HALVES, _NEGATIVE_ZERO_HALVES = {"value": 0x3C003C00}, {"value": SIGN | SIGN >> 16}
+
+
+def _lower_single(low: RowOperands, one: MachineInstruction) -> Row:
+    """FADD, FMUL, FFMA."""
+    roles = find_roles(one.operands)
+    scales = any(text.startswith(("D", "M")) and text[1:].isdigit() for text in one.modifiers)
+    if scales or len(roles.sources) != (3 if one.opcode == "FFMA" else 2):
+        raise NotLoweredError
+    sources = list(map(low.single, roles.sources))
+    if one.opcode != "FFMA":
+        sources = [sources[0], _ONE, sources[1]] if one.opcode == "FADD" else [*sources, _NEGATIVE_ZERO]
+    return {"sources": sources, **name_value("fma_saturated" if one.has("SAT") else "fma"), **low.target(roles.target)}
+
+
+def _lower_double(low: RowOperands, one: MachineInstruction) -> Row:
+    """DADD, DMUL, DFMA."""
+    roles = find_roles(one.operands)
+    listed = [text for text in roles.sources if text != "RZ" or one.opcode != "DADD"]
+    sources = list(map(low.double, listed))
+    if one.opcode == "DADD":
+        sources += [{"value": 1 << 63}] * (3 - len(sources))
+    name = {"DADD": "double_sum", "DMUL": "double_product", "DFMA": "double_fma"}[one.opcode]
+    return {"sources": sources, **name_value(name), **low.target(roles.target, 2)}
+
+
+_ORDERED = {
+    "LT": LESS,
+    "EQ": EQUAL,
+    "GT": MORE,
+    "LE": LESS | EQUAL,
+    "GE": MORE | EQUAL,
+    "NE": LESS | MORE,
+    "NUM": LESS | EQUAL | MORE,
+}
+_NO_NUMBERS = SECOND_IS_NAN | FIRST_IS_NAN | BOTH_ARE_NAN
+_COMPARED = _ORDERED | {f"{name}U": table | _NO_NUMBERS for name, table in _ORDERED.items()} | {"NAN": _NO_NUMBERS}
+
+
+def _lower_float_comparison(low: RowOperands, one: MachineInstruction) -> Row:
+    """FSETP, DSETP; beside a choice of one of two (``.MIN``, ``.MAX``) the other predicate says that there is no number, else the opposite."""
+    roles = find_comparison_roles(one.operands)
+    read = low.double if one.opcode == "DSETP" else low.single
+    chosen = next((text for text in one.modifiers if text in ("MIN", "MAX")), "")
+    if chosen:
+        table = ((LESS if chosen == "MIN" else MORE) | SECOND_IS_NAN | BOTH_ARE_NAN) | _NO_NUMBERS << SECOND_TRUTH
+    else:
+        first = next(_COMPARED[text] for text in one.modifiers if text in _COMPARED)
+        table = first | (~first & 63) << SECOND_TRUTH
+    return {
+        "sources": [read(text) for text in roles.sources[:2]],
+        **name_value("compare_doubles" if one.opcode == "DSETP" else "compare_singles", table),
+        "predicates": [encode_predicate(roles.predicates_read[0])],
+        "outs": list(map(encode_out, roles.predicates_written)),
+        "join": next(Join[text] for text in one.modifiers if text in Join.__members__),
+        "target": -1,
+    }
+
+
+def _lower_float_choice(low: RowOperands, one: MachineInstruction) -> Row:
+    """FMNMX, DMNMX, FSEL."""
+    roles = find_roles(one.operands)
+    is_double = one.opcode == "DMNMX"
+    name = "choose" if one.opcode == "FSEL" else "double_extreme" if is_double else "extreme"
+    return {
+        "sources": [(low.double if is_double else low.single)(text) for text in roles.sources[:2]],
+        "predicates": [encode_predicate(roles.predicates_read[0])],
+        **name_value(name),
+        **low.target(roles.target, 1 + is_double),
+    }
+
+
+_FUNCTIONS = {
+    "RCP": RECIPROCAL, "RSQ": RECIPROCAL_ROOT, "SQRT": ROOT, "EX2": EXPONENTIAL, "LG2": LOGARITHM, "SIN": SINE, "COS": COSINE, "TANH": HYPERBOLIC,
+}  # fmt: skip
+
+
+def _lower_function(low: RowOperands, one: MachineInstruction) -> Row:
+    """MUFU: reciprocals, roots, exponents, sines; the upper words of doubles (``64H``)."""
+    target, text = one.operands[:2]
+    name = one.modifiers[0]
+    if one.has("F16"):
+        raise NotLoweredError
+    if not name.endswith("64H"):
+        return {"sources": [low.single(text)], **name_value("function", _FUNCTIONS[name]), **low.target(target)}
+    number = read_number(text)
+    source = low.word(text) if number is None else {"value": int(np.float64(number).view(np.uint64)) >> 32}
+    return {
+        "sources": [source],
+        **name_value("high_function", _FUNCTIONS[name.removesuffix("64H")]),
+        **low.target(target),
+    }
+
+
+def _lower_division_check(low: RowOperands, one: MachineInstruction) -> Row:
+    """FCHK."""
+    sources = [low.word(text.strip("|-")) for text in one.operands[1:3]]
+    return {
+        "sources": sources,
+        **name_value("needs_slow_division"),
+        "outs": [encode_out(one.operands[0])],
+        "target": -1,
+    }
+
+
+_HOW = {"TRUNC": TOWARDS_ZERO, "FLOOR": DOWN, "CEIL": UP}
+_SIGNED = 8  # In the literal of a conversion, beside how it rounds; above it the bits
+
+
+def _find_float(low: RowOperands, one: MachineInstruction, text: str) -> tuple[str, Row]:
+    """The source of a conversion, and what it is: its type is the last one that is named."""
+    named = [name for name in one.modifiers if name in ("F16", "F32", "F64", "BF16")]
+    if "BF16" in named:
+        raise NotLoweredError
+    kind = {"F16": "half", "F64": "double"}.get(named[-1] if named else "", "single")
+    return kind, {"half": low.half, "single": low.single, "double": low.double}[kind](text)
+
+
+def _find_integer(one: MachineInstruction) -> tuple[int, bool]:
+    """Bits of the integer of a conversion, and whether it is signed."""
+    kind = next(
+        (text for text in one.modifiers if text in ("U8", "S8", "U16", "S16", "U32", "S32", "U64", "S64")), "S32"
+    )
+    return int(kind[1:]), kind[0] == "S"
+
+
+def _lower_float_to_integer(low: RowOperands, one: MachineInstruction) -> Row:
+    """F2I: rounded, and clamped to the integer's range."""
+    target, text = one.operands[:2]
+    (kind, source), (bits, is_signed) = _find_float(low, one, text), _find_integer(one)
+    how = next((_HOW[name] for name in one.modifiers if name in _HOW), TO_NEAREST)
+    literal = how | (_SIGNED if is_signed else 0) | bits << 4
+    return {"sources": [source], **name_value(f"{kind}_to_integer", literal), **low.target(target, 1 + (bits == 64))}
+
+
+def _lower_integer_to_float(low: RowOperands, one: MachineInstruction) -> Row:
+    """I2F, I2FP: from the integer that is named to the float that is, rounded as it is said."""
+    target, text = one.operands[:2]
+    if one.has("F16") or one.has("BF16"):
+        raise NotLoweredError
+    bits, is_signed = _find_integer(one)
+    source, is_double = low.pair(text) if bits == 64 else low.word(text), one.has("F64")
+    mode = next((_ROUNDINGS[name] for name in one.modifiers if name in _ROUNDINGS), NEAREST)
+    literal = mode | (_SIGNED if is_signed else 0) | bits << 4
+    name = "integer_to_double" if is_double else "integer_to_single"
+    return {"sources": [source], **name_value(name, literal), **low.target(target, 1 + is_double)}
+
+
+_ROUNDINGS = {"RZ": floats.TOWARDS_ZERO, "RM": floats.DOWN, "RP": floats.UP}
+
+
+def _lower_float_to_float(low: RowOperands, one: MachineInstruction) -> Row:
+    """F2F, FRND: between precisions, or to whole numbers."""
+    target, text = one.operands[:2]
+    kind, source = _find_float(low, one, text)
+    to = next((name for name in one.modifiers if name in ("F16", "F32", "F64")), "F32")
+    how = next(
+        (_HOW[name] for name in one.modifiers if name in _HOW), TO_NEAREST if one.opcode == "FRND" else NOT_ROUNDED
+    )
+    into = {"F16": "half", "F32": "single", "F64": "double"}[to]
+    return {"sources": [source], **name_value(f"{kind}_to_{into}", how), **low.target(target, 1 + (to == "F64"))}
+
+
+def _lower_pack(low: RowOperands, one: MachineInstruction) -> Row:
+    """F2FP: two floats to two halves, the first one above."""
+    roles = find_roles(one.operands)
+    if not (one.has("F16") or one.modifiers == ("PACK_AB",)) or any(map(one.has, ("UNPACK_B", "MERGE_C", "BF16"))):
+        raise NotLoweredError
+    return {
+        "sources": [low.single(text) for text in roles.sources[:2]],
+        **name_value("pack"),
+        **low.target(roles.target),
+    }
+
+
+def _lower_halves(low: RowOperands, one: MachineInstruction) -> Row:
+    """HADD2, HMUL2, HFMA2 on both halves, or from the lower half to a float (``.F32``)."""
+    name, roles = one.opcode.removesuffix("32I"), find_roles(one.operands)
+    if one.has("BF16_V2") or one.has("BF16") or roles.predicates_read:
+        raise NotLoweredError
+    listed = list(roles.sources)
+    sources: list[Row] = []
+    while listed:
+        text = listed.pop(0)
+        upper = read_literal(text)
+        if upper is None:
+            sources.append(low.halves(text))
+            continue
+        lower = read_literal(listed.pop(0)) if listed and read_literal(listed[0]) is not None else upper
+        sources.append({"value": int(np.array([lower, upper], np.float16).view(np.uint32)[0])})
+    if len(sources) != (3 if name == "HFMA2" else 2):
+        raise NotLoweredError
+    if name == "HADD2":
+        sources.insert(1, _ONE_HALVES)
+    elif name == "HMUL2":
+        sources.append(_NEGATIVE_ZERO_HALVES)
+    found = "half_fma_to_single" if one.has("F32") else "half_fma_saturated" if one.has("SAT") else "half_fma"
+    return {"sources": sources, **name_value(found), **low.target(roles.target)}
+
+
+# By opcode
+FLOATS: dict[str, Callable[[RowOperands, MachineInstruction], Row]] = {
+    **dict.fromkeys(("FADD", "FMUL", "FFMA"), _lower_single),
+    **dict.fromkeys(("DADD", "DMUL", "DFMA"), _lower_double),
+    "FSETP": _lower_float_comparison,
+    "DSETP": _lower_float_comparison,
+    **dict.fromkeys(("FMNMX", "DMNMX", "FSEL"), _lower_float_choice),
+    "MUFU": _lower_function,
+    "FCHK": _lower_division_check,
+    "F2I": _lower_float_to_integer,
+    "I2F": _lower_integer_to_float,
+    "I2FP": _lower_integer_to_float,
+    "F2F": _lower_float_to_float,
+    "FRND": _lower_float_to_float,
+    "F2FP": _lower_pack,
+    **dict.fromkeys(("HADD2", "HMUL2", "HFMA2"), _lower_halves),
+}

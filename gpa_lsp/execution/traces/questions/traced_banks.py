@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from gpa_lsp.diagnosis.analyses.access import CONFLICT_REMEDY
 from gpa_lsp.diagnosis.analyses.answers import Answer, Column, Finding, Table, Weight
-from gpa_lsp.execution.traces.bank_conflicts import BankConflicts
+from gpa_lsp.execution.traces.access_sums import BankConflicts
 from gpa_lsp.execution.traces.code_centric import find_place
 from gpa_lsp.execution.traces.model import AccessGroupKind
 from gpa_lsp.execution.traces.questions import TraceQuestion

@@ -7,11 +7,10 @@ from gpa_lsp.diagnosis.analyses.answers import Answer, Chart, ChartKind, Column,
 from gpa_lsp.execution.traces.code_centric import PathAccesses, list_path_accesses
 from gpa_lsp.execution.traces.data_centric import describe_pattern, name_in_words, share_patterns, sum_strides
 from gpa_lsp.execution.traces.keyed_sums import AccessGroup
-from gpa_lsp.execution.traces.lane_addresses import Integers
+from gpa_lsp.execution.traces.lane_addresses import Integers, LanePattern
 from gpa_lsp.execution.traces.model import AccessGroupKind
 from gpa_lsp.execution.traces.questions import TraceQuestion
 from gpa_lsp.execution.traces.results import GLOBAL_SPACES, TraceAnalyses
-from gpa_lsp.execution.traces.segments import LanePattern
 from gpa_lsp.execution.traces.words import SPACE_WORDS, deny, find_remedy
 from gpa_lsp.foundation.numbers import Cell, Quantity
 from gpa_lsp.foundation.prose import NOTHING, Sentence, count, list_of, number, percent, say

@@ -1,10 +1,10 @@
 """Is what is loaded used again, and how much lies between?"""
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Column, Finding, Table, Weight
+from gpa_lsp.execution.traces.lane_addresses import LINE_BYTES
 from gpa_lsp.execution.traces.questions import TraceQuestion
 from gpa_lsp.execution.traces.results import TraceAnalyses
 from gpa_lsp.execution.traces.reuse_distance import BINS, ReuseDistances, ReuseHistogram
-from gpa_lsp.execution.traces.segments import LINE_BYTES
 from gpa_lsp.execution.traces.words import deny, list_reuse_bars, name_bin
 from gpa_lsp.foundation.numbers import Cell, Quantity
 from gpa_lsp.foundation.prose import NOTHING, number, percent, say
